@@ -1,0 +1,1 @@
+//! Statistics and the result format of `joj`.

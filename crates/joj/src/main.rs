@@ -1,0 +1,3 @@
+//! The `joj` command.
+
+fn main() {}
