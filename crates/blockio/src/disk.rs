@@ -14,12 +14,10 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
-/// What may be known of the place a file stands on, each fact with where it was read.
-#[derive(Debug, Clone, Default)]
+/// What is known at once of the place a file stands on, for decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// (name, value, where it was read), for example ("filesystem", "ext4", "statfs f_type 0xef53").
-    pub items: Vec<(&'static str, String, String)>,
-    /// The kind of file system, for decisions.
+    /// The kind of file system.
     pub filesystem: Filesystem,
     /// Offset and length alignment that direct writes to this file need, in bytes; 0 where it takes none.
     pub direct_align_bytes: u32,
@@ -155,6 +153,12 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Tells the kernel that `[offset, offset + len_bytes)` will be read soon. A hint: it cannot fail.
     fn read_ahead(&self, offset: u64, len_bytes: u64);
 
-    /// What is known of where this file stands.
+    /// What is known of where this file stands; costs two system calls at most.
     fn facts(&self) -> Facts;
+
+    /// All that can be read of the file system and the device, each as (name, value, where it was read), for
+    /// example ("filesystem", "ext4", "statfs f_type 0xef53"). Slow: it reads sysfs.
+    fn describe(&self) -> Vec<(&'static str, String, String)> {
+        Vec::new()
+    }
 }
