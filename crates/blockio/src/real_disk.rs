@@ -1,0 +1,161 @@
+//! The disk of this machine: names, and how a file is opened.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
+
+use crate::device_facts;
+use crate::disk::{Disk, DiskFile, Filesystem, OpenOptions};
+use crate::real_file::RealFile;
+
+/// System calls on the files of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn DiskFile>> {
+        // O_NOFOLLOW: SQLite resolved the links of the database's name; a link in the log's place is an attack.
+        let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+        let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = if options.create { open_or_create(path, flags, options)? } else { open_existing(path, flags)? };
+        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let facts = device_facts::facts(&file)?;
+        Ok(Box::new(RealFile::new(file, path, facts)))
+    }
+
+    fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
+        let metadata = fs::metadata(path)?;
+        Ok((metadata.mode() & 0o7777, (metadata.uid(), metadata.gid())))
+    }
+
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        fs::File::open(parent)?.sync_all()
+    }
+}
+
+fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<OwnedFd> {
+    if !options.exclusive {
+        match open_existing(path, flags) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+    }
+    let mode = Mode::from_raw_mode(options.mode);
+    let created = match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+        Ok(file) => file,
+        // Another process was faster: its file is as good as ours.
+        Err(rustix::io::Errno::EXIST) if !options.exclusive => return open_existing(path, flags),
+        Err(error) => return Err(error.into()),
+    };
+    // Past the umask, as SQLite's unix VFS does: who may use the database may use its log.
+    rustix::fs::fchmod(&created, mode)?;
+    if let (Some((uid, gid)), true) = (options.owner, rustix::process::geteuid().is_root()) {
+        rustix::fs::fchown(&created, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+    }
+    if device_facts::facts(&created)?.filesystem == Filesystem::Btrfs {
+        // Without NOCOW every overwrite of the log allocates. It can only be set while the file is empty, and a
+        // mount that refuses it (compression forced) still works, slower.
+        let _ = set_no_copy_on_write(&created);
+    }
+    Ok(created)
+}
+
+fn set_no_copy_on_write(file: &OwnedFd) -> io::Result<()> {
+    let flags = rustix::fs::ioctl_getflags(file)?;
+    Ok(rustix::fs::ioctl_setflags(file, flags | IFlags::NOCOW)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Fill;
+
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("blockio-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Scratch(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const CREATE: OpenOptions =
+        OpenOptions { create: true, exclusive: false, read_only: false, mode: 0o640, owner: None };
+
+    #[test]
+    fn created_file_has_the_mode_asked_for_past_the_umask() {
+        let scratch = Scratch::new("mode");
+        let path = scratch.0.join("log");
+        RealDisk.open(&path, CREATE).unwrap();
+        assert_eq!(RealDisk.mode_and_owner(&path).unwrap().0, 0o640);
+    }
+
+    #[test]
+    fn extend_keeps_every_byte_that_is_there() {
+        let scratch = Scratch::new("extend");
+        for fill in [Fill::Zeroes, Fill::Unwritten] {
+            let path = scratch.0.join(format!("{fill:?}"));
+            let file = RealDisk.open(&path, CREATE).unwrap();
+            file.write_at(b"frame", 3).unwrap();
+            let size = file.extend(10_000, fill).unwrap();
+            assert!(size >= 10_000, "{fill:?} left {size} bytes");
+            let mut first = [9; 12];
+            assert_eq!(file.read_at(&mut first, 0).unwrap(), 12);
+            assert_eq!(&first, b"\0\0\0frame\0\0\0\0");
+            assert_eq!(file.size().unwrap(), size);
+        }
+    }
+
+    #[test]
+    fn rename_no_replace_refuses_an_existing_name() {
+        let scratch = Scratch::new("rename");
+        let (from, to) = (scratch.0.join("a"), scratch.0.join("b"));
+        fs::write(&from, "a").unwrap();
+        fs::write(&to, "b").unwrap();
+        let error = RealDisk.rename_no_replace(&from, &to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&to).unwrap(), b"b");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_log_is_refused() {
+        let scratch = Scratch::new("link");
+        let link = scratch.0.join("link");
+        fs::write(scratch.0.join("target"), "precious").unwrap();
+        std::os::unix::fs::symlink(scratch.0.join("target"), &link).unwrap();
+        assert!(RealDisk.open(&link, CREATE).is_err());
+    }
+}
