@@ -1,0 +1,39 @@
+# Every command that CI or a user runs. `make` alone lists them.
+#
+#   make bench DIR=/mnt/card ARGS="--json card.json"
+
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+DIR ?= .
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build bench smoke test soak lint fmt clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## libwaldio.so and joj, below target/release
+	tests/install_packages.sh build
+	cargo build --release -p waldio -p joj
+
+bench: build ## measure what a durable commit costs on the disk of DIR (default: here); ARGS= for joj bench
+	$(CARGO_TARGET_DIR)/release/joj bench $(DIR) $(ARGS)
+
+smoke: ## lint, unit tests, SQL: about a minute, for every commit
+	tests/suites.sh smoke
+
+test: ## everything that must hold before a merge: under 20 minutes cold on 2 cores
+	tests/suites.sh test
+
+soak: ## the long ones: SQLite's whole suite, every client, kill -9, fuzzing: hours, before a release
+	tests/suites.sh soak
+
+lint: ## format, clippy, documentation warnings, dependency licences
+	tests/lint.sh
+
+fmt: ## format the sources
+	cargo fmt --all
+
+clean: ## remove everything that was built or fetched
+	cargo clean

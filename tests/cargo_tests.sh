@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs `cargo test` with the arguments given and ends with a count line.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+status=0
+cargo test --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+
+awk -v status="$status" '
+    /^test result: / { for (i = 1; i < NF; i++) {
+        if ($(i + 1) ~ /^passed/) passed += $i
+        if ($(i + 1) ~ /^failed/) failed += $i
+        if ($(i + 1) ~ /^ignored/) skipped += $i } }
+    /^test .* \.\.\. ignored/ {
+        reason = $0; sub(/^test .* \.\.\. ignored,? ?/, "", reason)
+        print "SKIPPED cargo test: " $2 ": " (reason == "" ? "marked #[ignore]" : reason) }
+    /^test .* \.\.\. FAILED/ { print "FAILED cargo test: " $2 }
+    # A test binary that dies prints no result line of its own.
+    END { if (status != 0 && failed == 0) { failed = 1; print "FAILED cargo test: exit status " status }
+          printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }
+' "$log"
+exit "$status"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building (`build`) or testing (`test`) needs, when they are missing.
+#
+#   tests/install_packages.sh build|test
+#
+# As root it installs them with apt-get; as anyone else it names them, says how to install them, and stops.
+set -euo pipefail
+
+build_packages=(gcc libc6-dev libsqlite3-0)
+test_packages=(
+    sqlite3 python3           # the stock shell and the stock Python: clients of the extension
+    tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
+    e2fsprogs xfsprogs btrfs-progs fuse3 util-linux strace # file systems in image files, and looking at system calls
+)
+
+case ${1:-} in
+build) wanted=("${build_packages[@]}") ;;
+test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+*) echo "usage: tests/install_packages.sh build|test" >&2; exit 2 ;;
+esac
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    missing=()
+    for package in "${wanted[@]}"; do
+        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+        [[ $status == installed ]] || missing+=("$package")
+    done
+    if ((${#missing[@]} > 0)); then
+        if ((EUID != 0)); then
+            echo "missing packages: ${missing[*]}" >&2
+            echo "install them with: sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+            exit 1
+        fi
+        echo "installing: ${missing[*]}"
+        export DEBIAN_FRONTEND=noninteractive
+        install=(apt-get -q -y install --no-install-recommends "${missing[@]}")
+        # The lists of a fresh machine are empty or old: update only then, it is the slow part.
+        "${install[@]}" >/dev/null 2>&1 || { apt-get -q update >/dev/null && "${install[@]}"; }
+    fi
+else
+    echo "not a Debian system: nothing installed; needed are the likes of ${wanted[*]}" >&2
+fi
+
+# rustup's minimal profile leaves out both tools of `make lint`. A failure is no reason to stop: lint then skips.
+if [[ $1 == test ]] && command -v rustup >/dev/null; then
+    cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt || true
+    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy || true
+fi

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Format, clippy, documentation warnings, and licences and sources of dependencies; ends with a count line.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+passed=0 failed=0 skipped=0
+
+# check NAME COMMAND...: runs it, counts it.
+check() {
+    local name=$1
+    shift
+    echo "--- $name"
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED lint: $name"; fi
+}
+# skip NAME REASON
+skip() {
+    skipped=$((skipped + 1))
+    echo "SKIPPED lint: $1: $2"
+}
+
+if cargo fmt --version >/dev/null 2>&1; then
+    check fmt cargo fmt --all --check
+else
+    skip fmt "rustfmt is missing (rustup component add rustfmt)"
+fi
+if cargo clippy --version >/dev/null 2>&1; then
+    check clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
+else
+    skip clippy "clippy is missing (rustup component add clippy)"
+fi
+check doc env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items
+if cargo deny --version >/dev/null 2>&1; then
+    check deny cargo deny --log-level error check licenses bans sources
+else
+    skip deny "cargo-deny is missing (cargo install cargo-deny)"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Builds, then runs one level of test suites and sums their counts.
+#
+#   tests/suites.sh smoke|test|soak
+#
+# A build that fails stops everything; a suite that fails does not stop the next one. Each suite ends with a line
+# "N passed, N failed, N skipped" and prints FAILED and SKIPPED lines, which are repeated at the end. The sum is the
+# last line, alone; the exit status is non-zero when anything failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+level=${1:?usage: tests/suites.sh smoke|test|soak}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+export WALDIO_LIBRARY=$CARGO_TARGET_DIR/release/libwaldio.so
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+passed=0 failed=0 skipped=0
+started=$SECONDS
+
+# suite NAME COMMAND...: runs it, adds its count line.
+suite() {
+    local name=$1 log=$logs/$1.log status=0 begun=$SECONDS counts
+    shift
+    echo "=== $name: $*"
+    "$@" 2>&1 | tee "$log" || status=$?
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1) || true
+    if [[ -z $counts ]]; then
+        counts="0 passed, 1 failed, 0 skipped"
+        echo "FAILED $name: ended with status $status before it counted" | tee -a "$log"
+    fi
+    read -r suite_passed _ suite_failed _ suite_skipped _ <<<"$counts"
+    if ((status != 0 && suite_failed == 0)); then
+        suite_failed=1
+        echo "FAILED $name: exit status $status" | tee -a "$log"
+    fi
+    passed=$((passed + suite_passed)) failed=$((failed + suite_failed)) skipped=$((skipped + suite_skipped))
+    echo "=== $name: $suite_passed passed, $suite_failed failed, $suite_skipped skipped in $((SECONDS - begun)) s"
+}
+
+tests/install_packages.sh test
+cargo build --release -p waldio -p joj
+cargo test --no-run --workspace --quiet
+
+case $level in
+smoke)
+    suite lint tests/lint.sh
+    suite rust tests/cargo_tests.sh --workspace --lib --bins
+    suite tidy tests/cargo_tests.sh -p tidy
+    suite sql sql/run.sh
+    ;;
+test)
+    suite lint tests/lint.sh
+    suite rust tests/cargo_tests.sh --workspace
+    suite sql sql/run.sh
+    suite clients tests/clients/run.sh test
+    suite tcl tests/tcl/run.py test
+    ;;
+soak)
+    suite rust-ignored tests/cargo_tests.sh --workspace --release -- --ignored
+    suite clients tests/clients/run.sh soak
+    suite fuzz tests/fuzz.sh
+    suite tcl tests/tcl/run.py soak
+    ;;
+*) echo "tests/suites.sh: no level '$level'" >&2; exit 2 ;;
+esac
+
+echo
+grep -h '^SKIPPED ' "$logs"/*.log || true
+grep -h '^FAILED ' "$logs"/*.log || true
+echo "$level took $((SECONDS - started)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Runs SQLite's own TCL tests on stock SQLite and with waldio as the default VFS, and compares.
+
+    run.py test            the wal, sync, crash, ioerr and pager files; under 4 minutes on 2 cores
+    run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in both modes
+    run.py files A.test..  the files named, as soak does; for hunting one difference
+
+A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
+as stock) and `ahead` (the default: the log preallocated and kept as a spare). What fails with waldio and not with
+stock is a difference. One that known_differences.txt names with its reason is accepted; any other fails, and so does
+a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file on one side.
+"""
+
+import fnmatch
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+SUITE = os.path.join(TARGET, "sqlite-suite")
+LIBRARY = os.environ.get("WALDIO_LIBRARY", os.path.join(TARGET, "release", "libwaldio.so"))
+NOBODY = 65534  # root may write read-only files, so 17 tests fail as root on stock too
+PARALLEL = 2
+
+QUICK = "wal* sync* crash* ioerr* pager*"
+# walthread alone takes minutes (threads that race for a fixed time); soak has it.
+QUICK_WITHOUT = {"walthread"}
+SOAK = QUICK + (
+    " async* atomic* autovacuum* avtrans backup* bigfile* busy* cache* chunksize* corrupt* delete* e_wal* e_vacuum*"
+    " exclusive* filectrl fsync* incrvacuum* journal* lock* manydb memdb* mmap* multiplex* mjournal nolock* openv2"
+    " persist* pragma* quota* readonly* recover* rollback* savepoint* shared* shmlock snapshot* stat* superlock"
+    " symlink* syscall tempdb* tempfault thread* tkt* trans* uri* unixexcl vacuum* zerodamage"
+)
+# Longest first, so that the pool does not end on one of them.
+SLOW_FIRST = ["veryquick", "walthread", "walcrash3", "walprotocol", "walsetlk", "pagerfault2", "pagerfault", "walvfs"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a file is run on."""
+
+    mode: str
+    page_size: int
+
+    def __str__(self):
+        return f"{self.mode}@{self.page_size}"
+
+
+@dataclass
+class Outcome:
+    """What one file did on one side."""
+
+    tests: int
+    failures: dict  # test name -> what was expected and what came, as the suite prints it
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """One line of known_differences.txt."""
+
+    how: str
+    mode: str
+    page_size: str
+    file: str
+    test: str
+    reason: str
+    line: int
+
+    def covers(self, side, file):
+        return self.mode in ("*", side.mode) and self.page_size in ("*", str(side.page_size)) and self.file == file
+
+    def matches(self, side, file, test):
+        return self.covers(side, file) and fnmatch.fnmatchcase(test, self.test)
+
+
+def read_known(path):
+    """The accepted differences; a malformed line is an error."""
+    known = []
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            fields = line.split(None, 5)
+            if len(fields) != 6 or fields[0] not in ("always", "sometimes"):
+                sys.exit(f"{path}:{number}: want: always|sometimes MODE PAGE_SIZE FILE TEST REASON")
+            known.append(Known(*fields[:5], fields[5].strip(), number))
+    return known
+
+
+def parse(file, text, status):
+    """Tests run and failures, from what testfixture printed."""
+    total = re.search(r"^(\d+) errors out of (\d+) tests", text, re.M)
+    failures = {}
+    for name, kind, rest in re.findall(r"^! (\S+) (expected|got):\s*(.*)$", text, re.M):
+        failures[name] = failures.get(name, "") + f"{kind} {rest[:300]} "
+    listed = re.search(r"^!Failures on these tests: (.*)$", text, re.M)
+    for name in listed.group(1).split() if listed else []:
+        failures.setdefault(name, "listed as failed")
+    if total is None:
+        failures[f"{file}:died"] = f"exit status {status}, last words: {text[-300:].strip()}"
+        return 0, failures
+    if int(total.group(1)) > 0 and not failures:
+        failures[f"{file}:unnamed"] = f"{total.group(1)} errors: {text[-300:].strip()}"
+    return int(total.group(2)), failures
+
+
+class Suite:
+    """The unpacked suite in a private directory, and how to run one file of it."""
+
+    def __init__(self, private, timeout_seconds):
+        self.private = private
+        self.timeout_seconds = timeout_seconds
+        self.credentials = {}
+        if os.geteuid() == 0:
+            self.credentials = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        for name in ("test", "ext"):
+            shutil.copytree(os.path.join(SUITE, "source", name), os.path.join(private, name))
+        for fixture in glob.glob(os.path.join(SUITE, "testfixture-*")):
+            shutil.copy(fixture, private)
+        self.library = shutil.copy(LIBRARY, private)
+
+    def files(self, patterns):
+        """Names without .test of the files that match, longest-running first."""
+        found = set()
+        for pattern in patterns.split():
+            for path in glob.glob(os.path.join(self.private, "test", pattern + ".test")):
+                found.add(os.path.basename(path)[: -len(".test")])
+        return sorted(found, key=lambda name: (SLOW_FIRST.index(name) if name in SLOW_FIRST else 99, name))
+
+    def run(self, side, file):
+        """Runs one file on one side in a directory of its own."""
+        directory = tempfile.mkdtemp(prefix=f"{side}-{file}-", dir=self.private)
+        if self.credentials:
+            os.chown(directory, NOBODY, NOBODY)
+        names = ("PATH", "LANG", "LC_ALL", "TZ")
+        environment = {name: os.environ[name] for name in names if name in os.environ}
+        environment.update(HOME=directory, TMPDIR=directory)
+        if side.mode != "stock":
+            environment.update(EXTENSION_UNDER_TEST=self.library, WALDIO_NO_SYNC="1")
+        if side.mode == "strict":
+            environment.update(WALDIO_STRICT="1")
+        fixture = os.path.join(self.private, f"testfixture-{side.page_size}")
+        script = os.path.join(self.private, "test", file + ".test")
+        started = time.monotonic()
+        with open(os.path.join(directory, "output"), "w+b") as output:
+            process = subprocess.Popen(
+                [fixture, script], cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True, **self.credentials,
+            )  # fmt: skip
+            try:
+                status = process.wait(self.timeout_seconds)
+            except subprocess.TimeoutExpired:
+                status = f"none: still running after {self.timeout_seconds} s"
+            finally:
+                # Its children (the crash tests start some) are in the session that was started for it.
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
+        shutil.rmtree(directory, ignore_errors=True)
+        tests, failures = parse(file, text, status)
+        return Outcome(tests, failures, time.monotonic() - started)
+
+
+class Comparison:
+    """Counts files whose failures on a side go beyond stock's and the known ones."""
+
+    def __init__(self, suite, known):
+        self.suite = suite
+        self.known = known
+        self.stock = {}
+        self.occurred = set()
+        self.covered = set()
+        self.passed = 0
+        self.failed = 0
+
+    def stock_outcome(self, page_size, file):
+        """Stock's outcome, run when first asked for: most files never need it."""
+        if (page_size, file) not in self.stock:
+            self.stock[page_size, file] = self.suite.run(Side("stock", page_size), file)
+        return self.stock[page_size, file]
+
+    def judge(self, side, file, outcome):
+        """Prints what differs from stock and counts the file."""
+        stock = None
+        if outcome.failures or (side.page_size, file) in self.stock:
+            stock = self.stock_outcome(side.page_size, file)
+        self.covered.update(entry for entry in self.known if entry.covers(side, file))
+        differences = {}
+        for test, detail in outcome.failures.items():
+            if test in stock.failures:
+                continue
+            entry = next((entry for entry in self.known if entry.matches(side, file, test)), None)
+            if entry:
+                self.occurred.add(entry)
+            else:
+                differences[test] = detail
+        # Fewer I/O calls mean fewer rounds of a fault loop; half of the tests missing means a file gave up early.
+        if stock and outcome.tests * 2 < stock.tests:
+            name = f"{file}:fewer"
+            entry = next((entry for entry in self.known if entry.matches(side, file, name)), None)
+            if entry:
+                self.occurred.add(entry)
+            else:
+                differences[name] = f"{outcome.tests} tests, stock ran {stock.tests}"
+        beside = f", stock fails {len(stock.failures)}" if stock else ""
+        print(f"{side} {file}: {outcome.tests} tests, {len(outcome.failures)} fail{beside}, {outcome.seconds:.1f} s", flush=True)
+        for test, detail in sorted(differences.items()):
+            print(f"FAILED tcl: {side} {file} {test}: {detail}", flush=True)
+        if differences:
+            self.failed += 1
+        else:
+            self.passed += 1
+
+    def judge_known(self):
+        """A named difference that did not occur though its file ran is a list that has grown old."""
+        for entry in self.known:
+            if entry.how == "always" and entry in self.covered and entry not in self.occurred:
+                self.failed += 1
+                print(f"FAILED tcl: known_differences.txt:{entry.line}: {entry.test} no longer differs; remove it")
+            elif entry in self.occurred:
+                print(f"known: {entry.mode}@{entry.page_size} {entry.file} {entry.test}: {entry.reason}")
+
+
+def plan(level, names, suite):
+    """The (side, file) pairs to run, and whether stock runs every file too."""
+    if level == "test":
+        files = [file for file in suite.files(QUICK) if file not in QUICK_WITHOUT]
+        sides = [Side("strict", 1024), Side("ahead", 4096)]
+    else:
+        files = suite.files(SOAK) + ["veryquick"] if level == "soak" else [name.removesuffix(".test") for name in names]
+        sides = [Side(mode, page_size) for mode in ("strict", "ahead") for page_size in (1024, 4096)]
+    files.sort(key=lambda name: SLOW_FIRST.index(name) if name in SLOW_FIRST else 99)
+    return [(side, file) for file in files for side in sides], level != "test"
+
+
+def prepare():
+    """Fetches and builds what is missing; the reason for skipping, or None."""
+    for command in (["fetch.sh", SUITE], ["build.sh", SUITE, "1024"], ["build.sh", SUITE, "4096"]):
+        if subprocess.run([os.path.join(HERE, command[0]), *command[1:]], check=False).returncode != 0:
+            return f"{command[0]} failed"
+    return None
+
+
+def main():
+    level = sys.argv[1] if len(sys.argv) > 1 else ""
+    if level not in ("test", "soak", "files"):
+        sys.exit(__doc__)
+    problem = prepare()
+    if problem:
+        print(f"FAILED tcl: {problem}\n0 passed, 1 failed, 0 skipped")
+        sys.exit(1)
+    known = read_known(os.path.join(HERE, "known_differences.txt"))
+    # Not /tmp: it is often a tmpfs, on which there is nothing to preallocate.
+    private = tempfile.mkdtemp(prefix="joj-tcl-", dir=os.environ.get("JOJ_TEST_DIR", "/var/tmp"))
+    os.chmod(private, 0o755)
+    try:
+        suite = Suite(private, timeout_seconds=200 if level == "test" else 3600)
+        comparison = Comparison(suite, known)
+        jobs, with_stock = plan(level, sys.argv[2:], suite)
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            if with_stock:
+                stock_jobs = dict.fromkeys((side.page_size, file) for side, file in jobs)
+                list(pool.map(lambda job: comparison.stock_outcome(*job), stock_jobs))
+            for (side, file), outcome in zip(jobs, pool.map(lambda job: suite.run(*job), jobs)):
+                comparison.judge(side, file, outcome)
+        comparison.judge_known()
+        print(f"{comparison.passed} passed, {comparison.failed} failed, 0 skipped")
+        sys.exit(1 if comparison.failed else 0)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
