@@ -1,0 +1,154 @@
+//! Two results side by side: ratios of medians, and which conditions differ.
+
+use crate::document::Document;
+use crate::environment::conditions;
+use crate::key::RowKey;
+use crate::row::Row;
+use crate::statistics::Estimate;
+
+/// A condition with a different value in each result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is.
+    pub what: String,
+    /// In the first result.
+    pub first: String,
+    /// In the second.
+    pub second: String,
+}
+
+/// A row that both results have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// What was measured.
+    pub key: RowKey,
+    /// Transactions per second in the first result.
+    pub first: Estimate,
+    /// And in the second.
+    pub second: Estimate,
+    /// Second median by first.
+    pub ratio: f64,
+    /// True where the intervals have a value in common: then the ratio may be chance.
+    pub overlap: bool,
+    /// Median latency of the second by that of the first.
+    pub latency_ratio: Option<f64>,
+}
+
+/// What two results say about each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Conditions that differ.
+    pub differences: Vec<Difference>,
+    /// Rows of both, in the first's order.
+    pub pairs: Vec<Pair>,
+    /// The disk's limit, second by first.
+    pub limit_ratio: Option<f64>,
+    /// Rows that one of them lacks, or that failed in one, with which and why.
+    pub unpaired: Vec<(RowKey, &'static str)>,
+}
+
+fn speed(row: &Row) -> Option<Estimate> {
+    row.summary.as_ref().filter(|_| row.failure.is_none()).map(|summary| summary.transactions_per_s)
+}
+
+fn median_latency(row: &Row) -> f64 {
+    row.summary.as_ref().map_or(0.0, |summary| summary.latency.p50_ns as f64)
+}
+
+fn pair(first_row: &Row, second_row: &Row) -> Option<Pair> {
+    let (first, second) = (speed(first_row)?, speed(second_row)?);
+    let latency_ratio = median_latency(second_row) / median_latency(first_row);
+    Some(Pair {
+        key: first_row.key.clone(),
+        first,
+        second,
+        ratio: second.median / first.median,
+        overlap: first.overlaps(&second),
+        latency_ratio: latency_ratio.is_finite().then_some(latency_ratio),
+    })
+}
+
+fn differences(first: &Document, second: &Document) -> Vec<Difference> {
+    let ours = conditions(&first.environment, &first.builds);
+    let theirs = conditions(&second.environment, &second.builds);
+    let find = |list: &[(String, String)], what: &str| {
+        let found = list.iter().find(|(name, _)| name == what);
+        found.map_or_else(|| "absent".to_owned(), |(_, value)| value.clone())
+    };
+    let mut names: Vec<&String> = ours.iter().map(|(name, _)| name).collect();
+    names.extend(theirs.iter().map(|(name, _)| name).filter(|name| find(&ours, name) == "absent"));
+    let all = names.into_iter().map(|name| Difference {
+        what: name.clone(),
+        first: find(&ours, name),
+        second: find(&theirs, name),
+    });
+    let mut list: Vec<Difference> = all.filter(|difference| difference.first != difference.second).collect();
+    if first.plan.transactions != second.plan.transactions {
+        list.push(Difference {
+            what: "transactions per run".to_owned(),
+            first: first.plan.transactions.to_string(),
+            second: second.plan.transactions.to_string(),
+        });
+    }
+    list
+}
+
+/// Compares `second` with `first`; ratios above 1 mean that the second is faster.
+pub fn compare(first: &Document, second: &Document) -> Comparison {
+    let mut pairs = Vec::new();
+    let mut unpaired = Vec::new();
+    for row in &first.rows {
+        match second.rows.iter().find(|other| other.key == row.key) {
+            None => unpaired.push((row.key.clone(), "only in the first")),
+            Some(other) => match pair(row, other) {
+                Some(found) => pairs.push(found),
+                None => unpaired.push((row.key.clone(), "FAILED in one of them")),
+            },
+        }
+    }
+    let extra = second.rows.iter().filter(|row| first.rows.iter().all(|other| other.key != row.key));
+    unpaired.extend(extra.map(|row| (row.key.clone(), "only in the second")));
+    let limit = |document: &Document| document.best_limit()?.operations_per_s.map(|speed| speed.median);
+    let limit_ratio = limit(first).zip(limit(second)).map(|(before, after)| after / before);
+    Comparison { differences: differences(first, second), pairs, limit_ratio, unpaired }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::tests::document;
+    use crate::key::{LogState, Side};
+    use crate::row::tests::{key, row};
+
+    #[test]
+    fn equal_results_differ_in_nothing() {
+        let comparison = compare(&document(), &document());
+        assert_eq!((comparison.differences.len(), comparison.unpaired.len()), (0, 0));
+        assert_eq!(comparison.limit_ratio, Some(1.0));
+        assert!(comparison.pairs.iter().all(|pair| pair.overlap && pair.ratio == 1.0));
+    }
+
+    #[test]
+    fn faster_rows_and_other_conditions_are_named() {
+        let mut second = document();
+        second.environment.kernel = "7.1".to_owned();
+        second.plan.transactions = 20;
+        let summary = second.rows[0].summary.as_mut().unwrap();
+        summary.transactions_per_s = Estimate::of(&[980.0, 1_000.0, 1_020.0]).unwrap();
+        let comparison = compare(&document(), &second);
+        let names: Vec<&str> = comparison.differences.iter().map(|item| item.what.as_str()).collect();
+        assert_eq!(names, ["kernel", "transactions per run"]);
+        assert!((comparison.pairs[0].ratio - 2.0).abs() < 0.01);
+        assert_eq!((comparison.pairs[0].overlap, comparison.pairs[1].overlap), (false, true));
+    }
+
+    #[test]
+    fn rows_without_a_partner_are_listed_with_the_reason() {
+        let (mut first, mut second) = (document(), document());
+        first.rows.push(row(key(Side::Delete, LogState::None), &[10]));
+        second.rows[1].failure = Some("lost a row".to_owned());
+        second.rows.push(row(key(Side::Off, LogState::None), &[10]));
+        let reasons: Vec<&str> = compare(&first, &second).unpaired.iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons, ["FAILED in one of them", "only in the first", "only in the second"]);
+    }
+}

@@ -1,0 +1,233 @@
+//! What to hold against a result, each with its remedy.
+//!
+//! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
+//! the rows: found by running the same plan on an idle machine and beside a compiler.
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::Document;
+use crate::row::Row;
+use crate::statistics::Estimate;
+
+/// Something that makes a figure doubtful.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Which of the checks: a stable word for programs.
+    pub kind: String,
+    /// What was seen.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Share of all cores that others may use before flushes have to wait for a core.
+const OTHERS_SHARE_MAX: f64 = 0.25;
+
+/// Share of latencies near the scheduler's tick that an idle machine does not reach.
+const TICK_SHARE_MAX: f64 = 0.05;
+
+/// Half width of an interval, relative to its median, past which a row's median says little.
+const HALF_WIDTH_MAX: f64 = 0.15;
+
+/// How far the limit may move between its fastest and slowest measurement.
+const LIMIT_SPREAD_MAX: f64 = 2.0;
+
+/// Device bytes per own byte, while only 4 KiB overwrites run, past which somebody else must be writing.
+const FOREIGN_BYTES_MAX: f64 = 1.5;
+
+/// Everything doubtful about `document`, worst first.
+pub fn warnings(document: &Document) -> Vec<Warning> {
+    let checks = [failed_rows, busy_cores, ticks, foreign_writes, moving_limit, wide_intervals, few_runs];
+    checks.iter().filter_map(|check| check(document)).collect()
+}
+
+fn warning(kind: &str, what: String, remedy: &str) -> Option<Warning> {
+    Some(Warning { kind: kind.to_owned(), what, remedy: remedy.to_owned() })
+}
+
+fn failed_rows(document: &Document) -> Option<Warning> {
+    let failed: Vec<&Row> = document.rows.iter().filter(|row| row.failure.is_some()).collect();
+    let first = failed.first()?;
+    let reason = first.failure.as_deref().unwrap_or_default();
+    warning(
+        "failed_rows",
+        format!("{} of {} rows FAILED, first {}: {reason}", failed.len(), document.rows.len(), first.key),
+        "do not use them; run that row alone, and report it with the JSON file if it fails again",
+    )
+}
+
+fn median(values: Vec<f64>) -> Option<f64> {
+    Estimate::of(&values).map(|estimate| estimate.median)
+}
+
+fn busy_cores(document: &Document) -> Option<Warning> {
+    let cores = document.environment.cores.max(1) as f64;
+    let of_rows = document.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.others_cores);
+    let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).filter_map(|run| run.others_cores);
+    let others = median(of_rows.chain(of_limits).collect())?;
+    if others <= cores * OTHERS_SHARE_MAX {
+        return None;
+    }
+    warning(
+        "busy_cores",
+        format!("others kept {others:.1} of {cores} cores busy, so flushes waited for a core"),
+        "end or pause the other work (`top` names it) and run again",
+    )
+}
+
+fn ticks(document: &Document) -> Option<Warning> {
+    let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).map(|run| run.tick_share);
+    let of_rows = document.rows.iter().flat_map(|row| &row.runs).map(|run| run.tick_share);
+    let shares: Vec<f64> = of_limits.chain(of_rows).collect();
+    let touched = shares.iter().filter(|share| **share > TICK_SHARE_MAX).count();
+    // One run in ten may have met something else that takes 4 ms.
+    if touched == 0 || touched * 10 < shares.len() {
+        return None;
+    }
+    warning(
+        "scheduler_ticks",
+        format!(
+            "in {touched} of {} runs many flushes took 4 ms or a multiple of it: the scheduler's tick, \
+             not the disk's",
+            shares.len()
+        ),
+        "free a core, or give the machine another one, and run again; every ratio in these runs is too small",
+    )
+}
+
+fn foreign_writes(document: &Document) -> Option<Warning> {
+    let ratios: Vec<f64> = document
+        .limits
+        .iter()
+        .filter(|limit| limit.kind.stores_data())
+        .flat_map(|limit| &limit.runs)
+        .filter_map(|run| Some(run.device?.written_bytes as f64 / run.own_bytes.max(1) as f64))
+        .collect();
+    let ratio = median(ratios)?;
+    if ratio <= FOREIGN_BYTES_MAX {
+        return None;
+    }
+    warning(
+        "foreign_writes",
+        format!("while joj overwrote blocks in place the device wrote {ratio:.1} times as many bytes"),
+        "stop whatever else writes to this device (`iotop` names it); device columns include its bytes",
+    )
+}
+
+fn moving_limit(document: &Document) -> Option<Warning> {
+    let limit = document.best_limit()?;
+    let speeds: Vec<f64> = limit.runs.iter().map(super::document::LimitRun::operations_per_s).collect();
+    let fastest = speeds.iter().copied().fold(0.0, f64::max);
+    let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
+    if speeds.len() < 2 || fastest <= slowest * LIMIT_SPREAD_MAX {
+        return None;
+    }
+    warning(
+        "moving_limit",
+        format!("the disk's limit moved between {slowest:.0} and {fastest:.0} writes per second"),
+        "compare only ratios, which are paired in time; for absolute figures wait until the disk is left alone",
+    )
+}
+
+fn wide_intervals(document: &Document) -> Option<Warning> {
+    let summaries = document.rows.iter().filter_map(|row| row.summary.as_ref().map(|summary| (row, summary)));
+    let intervals: Vec<(&Row, f64)> =
+        summaries.map(|(row, summary)| (row, summary.transactions_per_s.relative_half_width())).collect();
+    let wide: Vec<&(&Row, f64)> = intervals.iter().filter(|(_, width)| *width > HALF_WIDTH_MAX).collect();
+    let (widest, width) = wide.iter().max_by(|left, right| left.1.total_cmp(&right.1))?;
+    warning(
+        "wide_intervals",
+        format!(
+            "{} of {} rows have an interval wider than +-{:.0} %; widest: {}, +-{:.0} %",
+            wide.len(),
+            intervals.len(),
+            HALF_WIDTH_MAX * 100.0,
+            widest.key,
+            width * 100.0
+        ),
+        "run again with more runs (`--runs 11`) on an idle machine",
+    )
+}
+
+fn few_runs(document: &Document) -> Option<Warning> {
+    let summaries = document.rows.iter().filter_map(|row| row.summary.as_ref());
+    let least = summaries.map(|summary| summary.transactions_per_s.samples).min()?;
+    if least >= 3 {
+        return None;
+    }
+    warning(
+        "few_runs",
+        format!("{least} run(s) of a row give no interval worth the name"),
+        "leave out `--runs` and `--quick`: the default gives an interval",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::LimitRun;
+    use crate::document::tests::document;
+    use crate::run::{DeviceDelta, Latency};
+
+    fn kinds(document: &Document) -> Vec<String> {
+        warnings(document).into_iter().map(|warning| warning.kind).collect()
+    }
+
+    fn limit_run(elapsed_ns: u64, device_bytes: u64) -> LimitRun {
+        LimitRun {
+            round: 0,
+            operations: 100,
+            elapsed_ns,
+            latency: Latency::default(),
+            own_bytes: 409_600,
+            device: Some(DeviceDelta { written_bytes: device_bytes, write_requests: 100, flushes: None }),
+            others_cores: None,
+            tick_share: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_quiet_machine_gets_none() {
+        assert_eq!(kinds(&document()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_doubt_is_named_alone() {
+        let mut busy = document();
+        busy.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| run.others_cores = Some(1.4));
+        assert_eq!(kinds(&busy), ["busy_cores"]);
+
+        let mut ticking = document();
+        ticking.rows[0].runs[0].tick_share = 0.5;
+        assert_eq!(kinds(&ticking), ["scheduler_ticks"]);
+
+        let mut shared = document();
+        shared.limits[0].runs = vec![limit_run(100_000_000, 4_096_000); 3];
+        assert_eq!(kinds(&shared), ["foreign_writes"]);
+
+        let mut moving = document();
+        moving.limits[0].runs = vec![limit_run(100_000_000, 409_600), limit_run(300_000_000, 409_600)];
+        assert_eq!(kinds(&moving), ["moving_limit"]);
+
+        let mut failed = document();
+        failed.rows[1].failure = Some("count is 99 and 100 were acknowledged".to_owned());
+        assert_eq!(kinds(&failed), ["failed_rows"]);
+    }
+
+    #[test]
+    fn intervals_and_runs_are_judged_by_their_summary() {
+        let mut wide = document();
+        let summary = wide.rows[0].summary.as_mut().unwrap();
+        summary.transactions_per_s = Estimate::of(&[100.0, 500.0, 900.0]).unwrap();
+        assert_eq!(kinds(&wide), ["wide_intervals"]);
+        summary_of_one(&mut wide);
+        assert_eq!(kinds(&wide), ["few_runs"]);
+        assert!(warnings(&wide).iter().all(|warning| !warning.remedy.is_empty()));
+    }
+
+    fn summary_of_one(document: &mut Document) {
+        for row in &mut document.rows {
+            row.summary.as_mut().unwrap().transactions_per_s = Estimate::of(&[500.0]).unwrap();
+        }
+    }
+}
