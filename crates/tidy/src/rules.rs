@@ -1,0 +1,69 @@
+//! Every check, in one list.
+
+use crate::tree::{Tree, Violation};
+use crate::{dependencies, layers, links, text, unsafe_code};
+
+/// Everything in `tree` that breaks a rule, in no particular order; empty for a tidy tree.
+pub fn violations(tree: &Tree) -> Vec<Violation> {
+    let checks = [
+        text::long_files,
+        text::missing_headers,
+        text::trailing_whitespace,
+        text::machine_paths,
+        text::large_binaries,
+        text::forbidden_names,
+        text::unfinished_work,
+        unsafe_code::outside_its_files,
+        dependencies::outside_the_table,
+        dependencies::machine_access_in_pure_crates,
+        layers::upward_uses,
+        links::dead_links,
+    ];
+    checks.iter().flat_map(|check| check(tree)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tidy_tree_has_no_violations() {
+        let tree = Tree::sample(&[("src/lib.rs", "//! A header.\n"), ("README.md", "[lib](src/lib.rs)\n")]);
+        assert_eq!(violations(&tree), []);
+    }
+
+    #[test]
+    fn each_check_is_reached() {
+        let tree = Tree::sample(&[
+            ("crates/waldio/src/lib.rs", "mod a;\nmod b; \n"),
+            ("crates/waldio/src/a.rs", "//! A.\nunsafe {}\n"),
+            ("crates/waldio/src/b.rs", "//! B.\nuse crate::a;\n"),
+            ("crates/waldio/Cargo.toml", "[dependencies]\njoj.workspace = true\n"),
+            ("crates/joj-analysis/src/lib.rs", "//! C.\nuse std::fs;\n"),
+            ("crates/joj/src/utils.rs", &format!("//! D.\n{}", "\n".repeat(500))),
+            ("README.md", concat!("[gone](gone.md)\nT", "ODO later\n/wo", "rk/main\n")),
+            ("blob", &"\0".repeat(300 * 1024)),
+        ]);
+        let found: Vec<String> =
+            violations(&tree).iter().map(|violation| violation.message.clone()).collect();
+        for rule in [
+            "lines",
+            "header",
+            "whitespace",
+            "machine",
+            "binary",
+            "names nothing",
+            "issue",
+            "`unsafe`",
+            "`joj`",
+            "`std::fs`",
+            "above",
+            "does not exist",
+        ] {
+            assert!(
+                found.iter().any(|message| message.contains(rule)),
+                "no violation of {rule:?} in {found:#?}"
+            );
+        }
+    }
+}
