@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Real clients of waldio: each is killed in the middle of its commits and counted (driver.py).
+#
+#   run.sh test            the sqlite3 shell and Debian's Python
+#   run.sh soak            these and the ones that come from npm, Go, Maven and crates.io
+#   run.sh NAME...         the clients named
+#
+# Packages are installed by their own tools into target/clients, at the versions pinned in each folder. A client whose
+# tool is missing, or whose packages cannot be fetched or built here, is skipped with the reason.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+target=${CARGO_TARGET_DIR:-$here/../../target}
+library=$(realpath "${WALDIO_LIBRARY:-$target/release/libwaldio.so}")
+python=/usr/bin/python3
+[[ -x $python ]] || python=python3
+
+case ${1:?usage: run.sh test|soak|NAME...} in
+test) clients=(cli python) ;;
+soak) clients=(cli python better-sqlite3 node-sqlite3 go-mattn sqlite-jdbc rusqlite) ;;
+*) clients=("$@") ;;
+esac
+
+work=$(mktemp -d "${JOJ_TEST_DIR:-/var/tmp}/joj-clients.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+worker=() # set by prepare_*
+reason="" # set by prepare_* and need
+
+# need COMMAND...: fails and sets the reason when one is missing.
+need() {
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || { reason="$tool is missing"; return 1; }
+    done
+}
+
+# install NAME COMMAND...: runs COMMAND in a copy of the client's folder below target.
+install() {
+    local name=$1 folder=$target/clients/$1
+    shift
+    mkdir -p "$folder"
+    cp -r "$here/$name/." "$folder"
+    (cd "$folder" && "$@") >"$work/install.log" 2>&1 || {
+        reason="its packages cannot be installed here: $(tail -n 3 "$work/install.log" | tr '\n' ' ')"
+        return 1
+    }
+}
+
+# install_npm NAME: from source, against the headers that came with this Node; a prebuilt binary is another download.
+install_npm() {
+    npm_config_nodedir=$(dirname "$(dirname "$(realpath "$(command -v node)")")") \
+        install "$1" npm install --build-from-source --no-audit --no-fund
+}
+
+prepare_cli() { need sqlite3 && worker=("$here/cli/worker.sh"); }
+prepare_python() { need "$python" && worker=("$python" "$here/python/worker.py"); }
+prepare_better-sqlite3() {
+    need node npm gcc make && install_npm better-sqlite3 && worker=(node "$target/clients/better-sqlite3/worker.js")
+}
+prepare_node-sqlite3() {
+    need node npm gcc make && install_npm node-sqlite3 && worker=(node "$target/clients/node-sqlite3/worker.js")
+}
+prepare_go-mattn() {
+    need go gcc && install go-mattn env CGO_ENABLED=1 go build -mod=readonly -o worker . &&
+        worker=("$target/clients/go-mattn/worker")
+}
+prepare_sqlite-jdbc() {
+    need java javac mvn &&
+        install sqlite-jdbc sh -c 'mvn -q -B dependency:copy-dependencies -DoutputDirectory=jars && javac -cp "jars/*" Worker.java' &&
+        worker=(java -cp "$target/clients/sqlite-jdbc:$target/clients/sqlite-jdbc/jars/*" Worker)
+}
+prepare_rusqlite() {
+    need cargo gcc && install rusqlite env CARGO_TARGET_DIR="$target/clients/rusqlite/target" cargo build --release --locked &&
+        worker=("$target/clients/rusqlite/target/release/waldio-client-rusqlite")
+}
+
+for name in "${clients[@]}"; do
+    reason=""
+    if ! "prepare_$name"; then
+        skipped=$((skipped + 1))
+        echo "SKIPPED clients: $name: $reason"
+        continue
+    fi
+    mkdir "$work/$name"
+    status=0
+    "$python" "$here/driver.py" "$name" "$library" "$work/$name" -- "${worker[@]}" >"$work/$name.log" || status=$?
+    counts=$(tail -n 1 "$work/$name.log")
+    # The driver's count line is summed into this suite's own, so it is not printed a second time.
+    sed '$d' "$work/$name.log"
+    if read -r client_passed _ client_failed _ <<<"$counts" && [[ $counts == *" passed, "*" failed, "* ]]; then
+        passed=$((passed + client_passed)) failed=$((failed + client_failed))
+    else
+        failed=$((failed + 1))
+        echo "FAILED clients: $name: the driver ended with status $status: $counts"
+    fi
+done
+
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))
