@@ -55,7 +55,11 @@ pub(crate) fn describe(file: &OwnedFd) -> Vec<Described> {
         let name = MAGIC.iter().find(|row| row.0 == magic).map_or("unknown", |row| row.2);
         facts.push(("filesystem", name.to_owned(), format!("statfs f_type {magic:#x}")));
     }
-    facts.push(("direct_align_bytes", direct_align_bytes(file).to_string(), "statx STATX_DIOALIGN".to_owned()));
+    facts.push((
+        "direct_align_bytes",
+        direct_align_bytes(file).to_string(),
+        "statx STATX_DIOALIGN".to_owned(),
+    ));
     if let Ok(status) = rustix::fs::fstat(file) {
         let (major, minor) = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
         describe_device(&format!("/sys/dev/block/{major}:{minor}"), &mut facts);
@@ -72,7 +76,8 @@ fn describe_device(sysfs: &str, facts: &mut Vec<Described>) {
     let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     facts.push(("device", name, format!("{sysfs} (link)")));
     // A partition has no queue of its own: its disk has.
-    let disk = if target.join("queue").exists() { target.as_path() } else { target.parent().unwrap_or(&target) };
+    let disk =
+        if target.join("queue").exists() { target.as_path() } else { target.parent().unwrap_or(&target) };
     let queue_facts = [
         ("device_write_cache", "queue/write_cache"),
         ("device_fua", "queue/fua"),

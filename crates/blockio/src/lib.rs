@@ -16,5 +16,6 @@ mod sim_known_answers;
 pub mod real_disk;
 mod real_file;
 mod device_facts;
+mod page_cache;
 pub mod disk;
 pub mod aligned;

@@ -21,7 +21,8 @@ impl Disk for RealDisk {
         // O_NOFOLLOW: SQLite resolved the links of the database's name; a link in the log's place is an attack.
         let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = if options.create { open_or_create(path, flags, options)? } else { open_existing(path, flags)? };
+        let file =
+            if options.create { open_or_create(path, flags, options)? } else { open_existing(path, flags)? };
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }

@@ -3,12 +3,12 @@
 //! Buffered readers beside direct writers: the kernel drops the pages of a direct write from the page cache, but
 //! only "best effort": a page that a reader holds at that moment stays, stale (open(2), "O_DIRECT"; the kernel
 //! logs "Page cache invalidation failure on direct I/O"). Another process would then read old bytes of a frame
-//! that was published. So every direct write here looks afterwards, without any device I/O (RWF_NOWAIT), whether
-//! the cache still holds other bytes, and repairs them.
+//! that was published. So every direct write here looks afterwards, without any device I/O, whether the
+//! cache still holds other bytes, and repairs them.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -17,6 +17,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::device_facts;
 use crate::disk::{DiskFile, Facts, Fill};
+use crate::page_cache;
 
 /// Zeros are appended in pieces of this many bytes: each holds the inode's lock for some 20 microseconds only.
 const EXTEND_PIECE_BYTES: usize = 64 << 10;
@@ -72,21 +73,13 @@ impl RealFile {
     }
 
     fn repair_stale_pages(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        const PAGE_BYTES: usize = 4096;
-        let mut cached = [0; PAGE_BYTES];
-        for (index, page) in data.chunks(PAGE_BYTES).enumerate() {
-            let at = offset + (index * PAGE_BYTES) as u64;
-            let into = &mut cached[..page.len()];
-            match rustix::io::preadv2(&self.buffered, &mut [IoSliceMut::new(into)], at, ReadWriteFlags::NOWAIT) {
-                Ok(len) if cached[..len] == page[..len] => {}
-                Ok(_) => self.write_at(page, at)?,
-                // AGAIN: not cached, the common case. Whoever reads it now reads the device, which has the data.
-                Err(Errno::AGAIN) => {}
-                Err(Errno::OPNOTSUPP) => self.write_at(page, at)?,
-                Err(error) => return Err(error.into()),
-            }
+        if !page_cache::holds_any(self.buffered.as_fd(), offset, data.len())? {
+            return Ok(());
         }
-        Ok(())
+        // Whatever is cached now is either what was just read from the device, or stale.
+        let mut cached = vec![0; data.len()];
+        let read = self.read_at(&mut cached, offset)?;
+        if cached[..read] == data[..read] { Ok(()) } else { self.write_at(data, offset) }
     }
 
     fn append_zeros_to(&self, end: u64) -> io::Result<u64> {
@@ -94,7 +87,8 @@ impl RealFile {
         let mut size = self.size()?;
         while size < end {
             // To the next multiple of the piece, so that the end of the file stays aligned.
-            let piece_bytes = EXTEND_PIECE_BYTES - usize::try_from(size % EXTEND_PIECE_BYTES as u64).unwrap_or(0);
+            let piece_bytes =
+                EXTEND_PIECE_BYTES - usize::try_from(size % EXTEND_PIECE_BYTES as u64).unwrap_or(0);
             let wanted_bytes = usize::try_from(end - size).unwrap_or(usize::MAX).min(piece_bytes);
             // RWF_APPEND: the kernel puts the zeros behind whatever any process wrote up to this moment, under
             // the inode's lock. A positioned write would race with another process's frame at the same place.
@@ -197,7 +191,8 @@ mod tests {
 
     fn with_file(name: &str, check: impl Fn(&dyn DiskFile)) {
         let path = std::env::temp_dir().join(format!("blockio-file-{}-{name}", std::process::id()));
-        let options = OpenOptions { create: true, exclusive: true, read_only: false, mode: 0o600, owner: None };
+        let options =
+            OpenOptions { create: true, exclusive: true, read_only: false, mode: 0o600, owner: None };
         let file = RealDisk.open(&path, options).unwrap();
         std::fs::remove_file(&path).ok();
         let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&*file)));
@@ -217,7 +212,8 @@ mod tests {
     #[test]
     fn buffered_readers_see_each_direct_write() {
         let path = std::env::temp_dir().join(format!("blockio-stale-{}", std::process::id()));
-        let options = OpenOptions { create: true, exclusive: true, read_only: false, mode: 0o600, owner: None };
+        let options =
+            OpenOptions { create: true, exclusive: true, read_only: false, mode: 0o600, owner: None };
         let file = RealDisk.open(&path, options).unwrap();
         let reader = std::fs::File::open(&path).unwrap();
         file.write_at(&[0; 8192], 0).unwrap();

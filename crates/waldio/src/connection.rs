@@ -1,0 +1,225 @@
+//! One connection's database file, its log and what lies between them: locks of the wal-index and file controls.
+//!
+//! SQLite uses a connection from one thread at a time; the mutex costs some ten nanoseconds and turns a panic that
+//! happened inside into I/O errors instead of half-changed state.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::database::Database;
+use crate::failure::Failure;
+use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_WRITE_LOCK};
+use crate::ffi::wal_index::WalIndex;
+use crate::log_file::LogFile;
+use crate::options;
+use crate::planted::{self, Bug};
+use crate::reset_guard::ResetGuard;
+use crate::stats::Stats;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Connection {
+    /// The database it is connected to.
+    pub database: Arc<Database>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wal_index: Option<WalIndex>,
+    guard: ResetGuard,
+    log: Option<LogFile>,
+    publish_failed: bool,
+}
+
+/// What became of an exclusive wal-index lock that the base VFS granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// SQLite may have it.
+    Keep,
+    /// Give it back and answer BUSY: the log was reset under a checkpoint.
+    TakeBack,
+}
+
+impl Connection {
+    /// A connection whose log is not open yet.
+    pub fn new(database: Arc<Database>) -> Connection {
+        Connection { database, state: Mutex::default() }
+    }
+
+    /// Fails after a panic in an earlier call on this connection.
+    fn state(&self) -> Result<MutexGuard<'_, State>, Failure> {
+        let broken = || Failure::Poisoned("an internal error in waldio; its message is on stderr".to_owned());
+        self.state.lock().map_err(|_| broken())
+    }
+
+    /// Opens the log; false where the base VFS should, and says why in `waldio_status`.
+    pub fn log_open(&self, create: bool) -> bool {
+        let Ok(mut state) = self.state() else { return false };
+        if state.log.is_some() {
+            self.database.pass_through("this connection has a log open already");
+            return false;
+        }
+        match self.database.open_log(create) {
+            Ok(log) => {
+                state.log = Some(log);
+                true
+            }
+            Err(error) => {
+                self.database.pass_through(&format!("cannot open the log for writing: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Closes the log.
+    pub fn log_close(&self) {
+        let log = self.state().ok().and_then(|mut state| state.log.take());
+        if log.is_some() {
+            drop(log);
+            self.database.close_log();
+        }
+    }
+
+    fn with_log<T>(
+        &self,
+        act: impl FnOnce(&mut LogFile, Option<WalIndex>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut state = self.state()?;
+        let wal_index = state.wal_index;
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        act(log, wal_index)
+    }
+
+    /// `xRead` of the log.
+    /// # Errors
+    /// As `LogFile::read`.
+    pub fn log_read(&self, into: &mut [u8], offset: u64) -> Result<usize, Failure> {
+        self.with_log(|log, wal_index| log.read(into, offset, wal_index.map(WalIndex::salts)))
+    }
+
+    /// `xWrite` of the log.
+    /// # Errors
+    /// As `LogFile::write`.
+    pub fn log_write(&self, data: &[u8], offset: u64) -> Result<(), Failure> {
+        self.with_log(|log, wal_index| log.write(data, offset, wal_index.and_then(WalIndex::page_bytes)))
+    }
+
+    /// `xSync` of the log.
+    /// # Errors
+    /// As `LogFile::sync`.
+    pub fn log_sync(&self) -> Result<(), Failure> {
+        let mut state = self.state()?;
+        let checkpointing = state.guard.is_checkpointing();
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        log.sync(checkpointing)
+    }
+
+    /// `xTruncate` of the log.
+    /// # Errors
+    /// As `LogFile::truncate`.
+    pub fn log_truncate(&self, size_bytes: u64) -> Result<(), Failure> {
+        self.with_log(|log, _| log.truncate(size_bytes))
+    }
+
+    /// `xFileSize` of the log.
+    /// # Errors
+    /// As `LogFile::size`.
+    pub fn log_size(&self) -> Result<u64, Failure> {
+        self.with_log(|log, _| log.size())
+    }
+
+    /// Region 0 of the wal-index was mapped, or is about to be unmapped (`None`).
+    pub fn set_wal_index(&self, wal_index: Option<WalIndex>) {
+        if let Ok(mut state) = self.state() {
+            state.wal_index = wal_index;
+        }
+    }
+
+    /// An exclusive wal-index lock is wanted. On a poisoned log neither a writer nor a checkpoint may begin.
+    /// # Errors
+    /// `Poisoned`.
+    pub fn before_exclusive_lock(&self, slot: i32) -> Result<(), Failure> {
+        if slot != WAL_WRITE_LOCK && slot != WAL_CKPT_LOCK {
+            return Ok(());
+        }
+        self.database.check_poison()
+    }
+
+    /// The base VFS granted an exclusive wal-index lock.
+    pub fn exclusive_lock_granted(&self, slot: i32) -> Granted {
+        let Ok(mut state) = self.state() else { return Granted::Keep };
+        let salts = state.wal_index.map(WalIndex::salts);
+        let checkpoint_goes_on = slot == WAL_WRITE_LOCK && state.guard.is_checkpointing();
+        if slot == WAL_CKPT_LOCK || checkpoint_goes_on {
+            state.guard.remember(salts);
+        }
+        if slot == WAL_READ_LOCK_0 && !state.guard.allows(salts) && !planted::is(Bug::ResetGuardOff) {
+            Stats::add(&self.database.stats.resets_caught, 1);
+            return Granted::TakeBack;
+        }
+        Granted::Keep
+    }
+
+    /// A wal-index lock is about to be given back.
+    pub fn before_unlock(&self, slot: i32) {
+        let Ok(mut state) = self.state() else { return };
+        if slot == WAL_CKPT_LOCK {
+            state.guard.forget();
+        }
+        if slot == WAL_WRITE_LOCK {
+            let published_end = state.wal_index.and_then(WalIndex::published_end);
+            if let Some(log) = state.log.as_mut() {
+                log.end_write(published_end);
+            }
+        }
+    }
+
+    /// `xShmBarrier`: frames may be published next.
+    pub fn shm_barrier(&self) {
+        let Ok(mut state) = self.state() else { return };
+        if let Some(log) = state.log.as_mut()
+            && log.before_publish().is_err()
+        {
+            // The barrier returns nothing; COMMIT will, in its second phase.
+            state.publish_failed = true;
+        }
+    }
+
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`: its result becomes COMMIT's. In exclusive locking mode, where no lock is
+    /// given back, nothing else tells that the transaction is over.
+    /// # Errors
+    /// Frames were published that could not be written.
+    pub fn commit_phase_two(&self) -> Result<(), Failure> {
+        let mut state = self.state()?;
+        if let Some(log) = state.log.as_mut() {
+            log.before_publish()?;
+            log.end_commit();
+        }
+        if std::mem::take(&mut state.publish_failed) {
+            self.database.check_poison()?;
+        }
+        Ok(())
+    }
+
+    /// `SQLITE_FCNTL_PRAGMA`: an answer where the pragma is ours; `Err` holds the complaint.
+    pub fn pragma(&self, name: &str, value: Option<&str>) -> Option<Result<String, String>> {
+        let name = name.to_ascii_lowercase();
+        if name == "synchronous" {
+            if let Ok(mut state) = self.state()
+                && let Some(log) = state.log.as_mut()
+            {
+                log.forget_sync_follows();
+            }
+            return None;
+        }
+        if !options::NAMES.contains(&name.as_str()) {
+            return None;
+        }
+        if let Some(value) = value
+            && let Err(complaint) = self.database.set_option(&name, value)
+        {
+            return Some(Err(complaint));
+        }
+        self.database.options().get(&name).map(Ok)
+    }
+}

@@ -1,0 +1,218 @@
+//! One database in this process: what its connections share beyond any one opening of the log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use blockio::disk::{Disk, DiskFile, OpenOptions};
+
+use crate::failure::Failure;
+use crate::log_file::LogFile;
+use crate::options::Options;
+use crate::session::LogSession;
+use crate::spare;
+use crate::stats::Stats;
+use crate::worker::{Growth, Worker};
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Database {
+    /// The database file, as SQLite names it.
+    pub path: PathBuf,
+    /// Its log.
+    pub log_path: PathBuf,
+    /// Name of the VFS that everything else goes to.
+    pub base_name: String,
+    /// Where the log is.
+    pub disk: Arc<dyn Disk>,
+    /// What happened so far.
+    pub stats: Arc<Stats>,
+    poison: Arc<OnceLock<String>>,
+    worker: Worker,
+    open: Mutex<OpenLog>,
+}
+
+#[derive(Debug)]
+struct OpenLog {
+    options: Options,
+    session: Option<Arc<LogSession>>,
+    handles: usize,
+    /// The log was closed by us and not yet deleted: it may become a spare of at most this size.
+    spare_bytes_max: Option<u64>,
+    /// Why this database's log goes through the base VFS, if it does.
+    passed_through: Option<String>,
+}
+
+impl Database {
+    /// A database whose log is not open yet.
+    pub fn new(
+        path: PathBuf,
+        base_name: String,
+        disk: Arc<dyn Disk>,
+        worker: Worker,
+        options: Options,
+    ) -> Database {
+        let open =
+            OpenLog { options, session: None, handles: 0, spare_bytes_max: None, passed_through: None };
+        Database {
+            log_path: with_suffix(&path, "-wal"),
+            path,
+            base_name,
+            disk,
+            stats: Arc::default(),
+            poison: Arc::default(),
+            worker,
+            open: Mutex::new(open),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenLog> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the log for one connection.
+    /// # Errors
+    /// Nothing is open; the caller lets the base VFS try.
+    pub fn open_log(self: &Arc<Self>, create: bool) -> io::Result<LogFile> {
+        let mut open = self.open();
+        let (file, origin) = self.open_file(create, &open.options)?;
+        let session = match &open.session {
+            Some(session) => Arc::clone(session),
+            None => {
+                let size = file.size()?;
+                let new_name = origin != Origin::Existing || size == 0;
+                let shared = (Arc::clone(&self.stats), Arc::clone(&self.poison));
+                let facts = file.facts();
+                let session =
+                    LogSession::new(self.log_path.clone(), open.options, facts, (size, new_name), shared);
+                if size > 0 {
+                    session.assume_filled();
+                }
+                Arc::new(session)
+            }
+        };
+        open.session = Some(Arc::clone(&session));
+        open.handles += 1;
+        open.spare_bytes_max = None;
+        open.passed_through = None;
+        Ok(LogFile::new(Arc::clone(self), session, file))
+    }
+
+    fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {
+        let existing =
+            OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
+        match self.disk.open(&self.log_path, existing) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {}
+            other => return Ok((other?, Origin::Existing)),
+        }
+        let (mode, owner) = self.disk.mode_and_owner(&self.path)?;
+        if !options.strict && spare::take(&*self.disk, &self.log_path, (mode, owner))? {
+            Stats::add(&self.stats.spares_taken, 1);
+            return Ok((self.disk.open(&self.log_path, existing)?, Origin::Spare));
+        }
+        let created = OpenOptions { create: true, mode, owner: Some(owner), ..existing };
+        Ok((self.disk.open(&self.log_path, created)?, Origin::Created))
+    }
+
+    /// One connection closed its log.
+    pub fn close_log(&self) {
+        let mut open = self.open();
+        open.handles = open.handles.saturating_sub(1);
+        if open.handles == 0
+            && let Some(session) = open.session.take()
+        {
+            session.close();
+            open.spare_bytes_max = Some(session.spare_bytes_max());
+        }
+    }
+
+    /// `xDelete` of the log: keeps it as a spare where that is worth it; false where SQLite should delete it.
+    pub fn keep_as_spare(&self) -> bool {
+        let mut open = self.open();
+        let Some(bytes_max) = open.spare_bytes_max.take() else { return false };
+        if open.options.strict || open.handles > 0 || self.poison.get().is_some() {
+            return false;
+        }
+        let kept = spare::keep(&*self.disk, &self.log_path, bytes_max, open.options.no_sync);
+        if kept {
+            Stats::add(&self.stats.spares_kept, 1);
+        }
+        kept
+    }
+
+    /// The log goes through the base VFS, and why.
+    pub fn pass_through(&self, why: &str) {
+        self.open().passed_through = Some(why.to_owned());
+    }
+
+    /// Why the log goes through the base VFS, if it does.
+    pub fn passed_through(&self) -> Option<String> {
+        self.open().passed_through.clone()
+    }
+
+    /// The session under way, if any.
+    pub fn session(&self) -> Option<Arc<LogSession>> {
+        self.open().session.clone()
+    }
+
+    /// The options that the next opening of the log will have.
+    pub fn options(&self) -> Options {
+        self.open().options
+    }
+
+    /// Changes an option before the log is opened.
+    /// # Errors
+    /// A sentence; nothing is changed.
+    pub fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+        let mut open = self.open();
+        if open.session.is_some() {
+            return Err(format!(
+                "{name} cannot change while the log is open: set it before the first statement that touches the \
+                 database, in the URI (file:app.db?{name}=...) or in the environment ({})",
+                name.to_uppercase()
+            ));
+        }
+        open.options.set(name, value)
+    }
+
+    /// Fails once the log is poisoned.
+    /// # Errors
+    /// `Poisoned`, with the reason.
+    pub fn check_poison(&self) -> Result<(), Failure> {
+        self.poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
+    }
+
+    /// What poisoned the log, if anything did.
+    pub fn poisoned(&self) -> Option<&str> {
+        self.poison.get().map(String::as_str)
+    }
+
+    /// Takes the log out of use until the last connection of this process closed and the log was recovered: after
+    /// a failed sync the kernel may have dropped the data and call the next sync a success.
+    pub fn poison(&self, what: &str, error: io::Error) -> Failure {
+        let text = format!("{what} of {} failed: {error}", self.log_path.display());
+        self.stats.error(&text);
+        let _ = self.poison.set(text);
+        Failure::Io(error)
+    }
+
+    /// Has space reserved ahead, in the background.
+    pub fn grow_soon(&self, session: &Arc<LogSession>, used_bytes: u64) {
+        let growth = Growth { session: Arc::downgrade(session), disk: Arc::clone(&self.disk), used_bytes };
+        self.worker.grow(growth);
+    }
+}
+
+/// How a log came to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Existing,
+    Spare,
+    Created,
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

@@ -1,0 +1,39 @@
+//! SQLite's numbers that waldio uses, by SQLite's own names. Source: sqlite3.h of 3.40.1.
+#![allow(missing_docs, reason = "each constant is documented in sqlite3.h under the same name")]
+
+use std::ffi::c_int;
+
+pub const SQLITE_OK: c_int = 0;
+pub const SQLITE_ERROR: c_int = 1;
+pub const SQLITE_BUSY: c_int = 5;
+pub const SQLITE_NOMEM: c_int = 7;
+pub const SQLITE_IOERR: c_int = 10;
+pub const SQLITE_NOTFOUND: c_int = 12;
+pub const SQLITE_FULL: c_int = 13;
+pub const SQLITE_CANTOPEN: c_int = 14;
+pub const SQLITE_OK_LOAD_PERMANENTLY: c_int = 1 << 8;
+pub const SQLITE_IOERR_READ: c_int = SQLITE_IOERR | 1 << 8;
+pub const SQLITE_IOERR_SHORT_READ: c_int = SQLITE_IOERR | 2 << 8;
+pub const SQLITE_IOERR_WRITE: c_int = SQLITE_IOERR | 3 << 8;
+pub const SQLITE_IOERR_FSYNC: c_int = SQLITE_IOERR | 4 << 8;
+pub const SQLITE_IOERR_TRUNCATE: c_int = SQLITE_IOERR | 6 << 8;
+pub const SQLITE_IOERR_FSTAT: c_int = SQLITE_IOERR | 7 << 8;
+
+pub const SQLITE_OPEN_READONLY: c_int = 0x1;
+pub const SQLITE_OPEN_READWRITE: c_int = 0x2;
+pub const SQLITE_OPEN_CREATE: c_int = 0x4;
+pub const SQLITE_OPEN_MAIN_DB: c_int = 0x100;
+pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
+
+pub const SQLITE_FCNTL_VFSNAME: c_int = 12;
+pub const SQLITE_FCNTL_PRAGMA: c_int = 14;
+pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
+
+pub const SQLITE_SHM_UNLOCK: c_int = 1;
+pub const SQLITE_SHM_LOCK: c_int = 2;
+pub const SQLITE_SHM_EXCLUSIVE: c_int = 8;
+
+/// Lock slots of the wal-index. Source: wal.c, `WAL_WRITE_LOCK` and its neighbours.
+pub const WAL_WRITE_LOCK: c_int = 0;
+pub const WAL_CKPT_LOCK: c_int = 1;
+pub const WAL_READ_LOCK_0: c_int = 3;

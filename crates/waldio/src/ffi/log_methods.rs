@@ -1,0 +1,186 @@
+//! The methods of an open log: C calls become calls on its `Connection`.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::codes::*;
+use super::types::{sqlite3_file, sqlite3_io_methods};
+use super::{guard, sync_observer};
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// What `xOpen` puts into SQLite's memory for a log.
+#[repr(C)]
+pub(crate) struct LogHandle {
+    methods: *const sqlite3_io_methods,
+    connection: *const Connection,
+}
+
+/// `SQLITE_IOCAP_POWERSAFE_OVERWRITE`, as the unix VFS has it.
+const POWERSAFE_OVERWRITE: c_int = 0x1000;
+/// As the unix VFS has it, in bytes.
+const SECTOR_BYTES: c_int = 4096;
+
+static METHODS: sqlite3_io_methods = sqlite3_io_methods {
+    iVersion: 1,
+    xClose: Some(close),
+    xRead: Some(read),
+    xWrite: Some(write),
+    xTruncate: Some(truncate),
+    xSync: Some(sync),
+    xFileSize: Some(file_size),
+    xLock: Some(lock),
+    xUnlock: Some(lock),
+    xCheckReservedLock: Some(check_reserved_lock),
+    xFileControl: Some(file_control),
+    xSectorSize: Some(sector_size),
+    xDeviceCharacteristics: Some(device_characteristics),
+    xShmMap: None,
+    xShmLock: None,
+    xShmBarrier: None,
+    xShmUnmap: None,
+    xFetch: None,
+    xUnfetch: None,
+};
+
+/// Fills SQLite's memory for an open log.
+/// # Safety
+/// `file` has at least `size_of::<LogHandle>()` bytes.
+pub(crate) unsafe fn fill(file: *mut sqlite3_file, connection: Arc<Connection>) {
+    let handle = LogHandle { methods: &raw const METHODS, connection: Arc::into_raw(connection) };
+    // SAFETY: the caller's promise; SQLite aligns file structures to 8 bytes.
+    unsafe { file.cast::<LogHandle>().write(handle) };
+}
+
+/// # Safety
+/// `file` was filled by `fill` and not closed; the reference is used within the call alone.
+unsafe fn connection<'a>(file: *mut sqlite3_file) -> &'a Connection {
+    // SAFETY: the caller's promise.
+    let pointer = unsafe { (*file.cast::<LogHandle>()).connection };
+    // SAFETY: `fill` keeps one reference count until `close`.
+    unsafe { &*pointer }
+}
+
+/// A failure as SQLite's code: FULL for a full disk, else the given code of the I/O error family.
+pub(crate) fn code_of(failure: &Failure, otherwise: c_int) -> c_int {
+    match failure {
+        Failure::Full => SQLITE_FULL,
+        Failure::Io(_) | Failure::Poisoned(_) => otherwise,
+    }
+}
+
+fn answer(result: Result<(), Failure>, otherwise: c_int) -> c_int {
+    result.map_or_else(|failure| code_of(&failure, otherwise), |()| SQLITE_OK)
+}
+
+unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
+    guard::code_or(SQLITE_IOERR, || {
+        let handle = file.cast::<LogHandle>();
+        // SAFETY: SQLite closes a file that `fill` filled, once.
+        let handle = unsafe { &mut *handle };
+        handle.methods = std::ptr::null();
+        // SAFETY: the count that `fill` kept.
+        let connection = unsafe { Arc::from_raw(handle.connection) };
+        connection.log_close();
+        SQLITE_OK
+    })
+}
+
+unsafe extern "C" fn read(
+    file: *mut sqlite3_file,
+    into: *mut c_void,
+    len_bytes: c_int,
+    offset: i64,
+) -> c_int {
+    guard::code_or(SQLITE_IOERR_READ, || {
+        let (Ok(len_bytes), Ok(offset)) = (usize::try_from(len_bytes), u64::try_from(offset)) else {
+            return SQLITE_IOERR_READ;
+        };
+        // SAFETY: SQLite passes `into` with `len_bytes` writable bytes (xRead contract); u8 has no alignment rule.
+        let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        match connection.log_read(into, offset) {
+            Ok(read) if read == into.len() => SQLITE_OK,
+            Ok(read) => {
+                into[read..].fill(0);
+                SQLITE_IOERR_SHORT_READ
+            }
+            Err(failure) => code_of(&failure, SQLITE_IOERR_READ),
+        }
+    })
+}
+
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    data: *const c_void,
+    len_bytes: c_int,
+    offset: i64,
+) -> c_int {
+    guard::code_or(SQLITE_IOERR_WRITE, || {
+        let (Ok(len_bytes), Ok(offset)) = (usize::try_from(len_bytes), u64::try_from(offset)) else {
+            return SQLITE_IOERR_WRITE;
+        };
+        // SAFETY: SQLite passes `data` with `len_bytes` readable bytes (xWrite contract).
+        let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len_bytes) };
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        answer(connection.log_write(data, offset), SQLITE_IOERR_WRITE)
+    })
+}
+
+unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
+    guard::code_or(SQLITE_IOERR_TRUNCATE, || {
+        let Ok(size_bytes) = u64::try_from(size_bytes) else { return SQLITE_IOERR_TRUNCATE };
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        answer(connection.log_truncate(size_bytes), SQLITE_IOERR_TRUNCATE)
+    })
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    guard::code_or(SQLITE_IOERR_FSYNC, || {
+        sync_observer::notify(flags);
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        answer(connection.log_sync(), SQLITE_IOERR_FSYNC)
+    })
+}
+
+unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c_int {
+    guard::code_or(SQLITE_IOERR_FSTAT, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        match connection.log_size().map(i64::try_from) {
+            Ok(Ok(size)) => {
+                // SAFETY: SQLite passes a valid place for the size.
+                unsafe { size_out.write(size) };
+                SQLITE_OK
+            }
+            _ => SQLITE_IOERR_FSTAT,
+        }
+    })
+}
+
+/// A log carries no file locks.
+unsafe extern "C" fn lock(_: *mut sqlite3_file, _: c_int) -> c_int {
+    SQLITE_OK
+}
+
+unsafe extern "C" fn check_reserved_lock(_: *mut sqlite3_file, reserved_out: *mut c_int) -> c_int {
+    // SAFETY: SQLite passes a valid place for the answer.
+    unsafe { reserved_out.write(0) };
+    SQLITE_OK
+}
+
+unsafe extern "C" fn file_control(_: *mut sqlite3_file, _: c_int, _: *mut c_void) -> c_int {
+    SQLITE_NOTFOUND
+}
+
+unsafe extern "C" fn sector_size(_: *mut sqlite3_file) -> c_int {
+    SECTOR_BYTES
+}
+
+unsafe extern "C" fn device_characteristics(_: *mut sqlite3_file) -> c_int {
+    POWERSAFE_OVERWRITE
+}

@@ -1,0 +1,309 @@
+//! The methods of our VFS: which files are ours, and everything else to the base VFS.
+
+use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blockio::disk::Disk;
+
+use super::api::Api;
+use super::base_vfs::{BaseVfs, methods_of};
+use super::codes::*;
+use super::main_methods::{self, base_of};
+use super::types::{SystemCall, sqlite3_file, sqlite3_vfs};
+use super::{guard, log_methods};
+use crate::connection::Connection;
+use crate::options::{NAMES, Options};
+use crate::process::{Opening, Process};
+
+/// What belongs to one registration with one SQLite library. Lives as long as the process.
+pub(crate) struct Registered {
+    pub(crate) api: Api,
+    pub(crate) base: BaseVfs,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) inline_worker: bool,
+    pub(crate) options: Options,
+    /// Whether the log may be opened beside the base VFS: its files are plain files.
+    pub(crate) base_is_plain: bool,
+    pub(crate) name: &'static CStr,
+}
+
+impl Registered {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.to_str().unwrap_or("waldio")
+    }
+}
+
+/// Fills a VFS structure whose methods are ours.
+pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {
+    let base = registered.base.fields();
+    let handle_bytes = c_int::try_from(main_methods::HANDLE_BYTES).unwrap_or(64);
+    sqlite3_vfs {
+        iVersion: base.iVersion.min(3),
+        szOsFile: handle_bytes + base.szOsFile.max(handle_bytes),
+        mxPathname: base.mxPathname,
+        pNext: std::ptr::null_mut(),
+        zName: registered.name.as_ptr(),
+        pAppData: (&raw const *registered).cast_mut().cast(),
+        xOpen: Some(open),
+        xDelete: Some(delete),
+        xAccess: Some(access),
+        xFullPathname: Some(full_pathname),
+        xDlOpen: Some(dl_open),
+        xDlError: Some(dl_error),
+        xDlSym: Some(dl_sym),
+        xDlClose: Some(dl_close),
+        xRandomness: Some(randomness),
+        xSleep: Some(sleep),
+        xCurrentTime: Some(current_time),
+        xGetLastError: Some(get_last_error),
+        xCurrentTimeInt64: base.xCurrentTimeInt64.map(|_| current_time_int64 as _),
+        xSetSystemCall: base.xSetSystemCall.map(|_| set_system_call as _),
+        xGetSystemCall: base.xGetSystemCall.map(|_| get_system_call as _),
+        xNextSystemCall: base.xNextSystemCall.map(|_| next_system_call as _),
+    }
+}
+
+/// True for a VFS structure that `table` made, whichever SQLite library it is registered with.
+/// # Safety
+/// `vfs` is a registered VFS.
+pub(crate) unsafe fn is_ours(vfs: *mut sqlite3_vfs) -> bool {
+    // SAFETY: the caller's promise.
+    let open_method = unsafe { (*vfs).xOpen };
+    open_method.is_some_and(|method| std::ptr::fn_addr_eq(method, open as OpenMethod))
+}
+
+type OpenMethod =
+    unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, *mut sqlite3_file, c_int, *mut c_int) -> c_int;
+
+/// # Safety
+/// `vfs` was made by `table`.
+unsafe fn registered(vfs: *mut sqlite3_vfs) -> &'static Registered {
+    // SAFETY: the caller's promise.
+    let data = unsafe { (*vfs).pAppData };
+    // SAFETY: `table` put a reference for the life of the process there.
+    unsafe { &*data.cast::<Registered>() }
+}
+
+/// # Safety
+/// `name` is terminated.
+unsafe fn path_of(name: *const c_char) -> PathBuf {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) };
+    Path::new(OsStr::from_bytes(name.to_bytes())).to_path_buf()
+}
+
+unsafe extern "C" fn open(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    guard::code_or(SQLITE_CANTOPEN, || {
+        // SAFETY: SQLite passes the VFS that it got from us.
+        let registered = unsafe { registered(vfs) };
+        // SAFETY: SQLite passes memory of our `szOsFile`, which holds either structure.
+        unsafe { (*file).pMethods = std::ptr::null() };
+        if !name.is_null() && flags & SQLITE_OPEN_MAIN_DB != 0 {
+            // SAFETY: as above, and a terminated name with its URI parameters.
+            return unsafe { open_main(registered, name, file, flags, flags_out) };
+        }
+        if !name.is_null() && flags & SQLITE_OPEN_WAL != 0 {
+            // SAFETY: as above, and the name of a log, behind which SQLite keeps its database's.
+            let opened = unsafe { open_log(registered, name, file, flags) };
+            if opened && !flags_out.is_null() {
+                // SAFETY: not null: SQLite's place for the flags.
+                unsafe { flags_out.write(flags) };
+            }
+            if opened {
+                return SQLITE_OK;
+            }
+        }
+        // Journals, temporary files: the base VFS fills SQLite's memory itself, and we are out of the way.
+        // SAFETY: SQLite's own arguments.
+        unsafe { registered.base.open(name, file, flags, flags_out) }
+    })
+}
+
+/// # Safety
+/// As SQLite's `xOpen` with `SQLITE_OPEN_MAIN_DB`.
+unsafe fn open_main(
+    registered: &'static Registered,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: a database's name, as the caller promises.
+    let parameter = |key: &CStr| unsafe { registered.api.uri_parameter(name, key) };
+    if parameter(c"waldio").is_some_and(|value| matches!(value.as_str(), "off" | "0" | "no" | "false")) {
+        // SAFETY: SQLite's own arguments.
+        return unsafe { registered.base.open(name, file, flags, flags_out) };
+    }
+    let mut options = registered.options;
+    for option in NAMES {
+        let key = std::ffi::CString::new(option).unwrap_or_default();
+        if let Some(value) = parameter(&key)
+            && let Err(complaint) = options.set(option, &value)
+        {
+            registered
+                .api
+                .log(SQLITE_CANTOPEN, &format!("cannot open the database: its URI says {complaint}"));
+            return SQLITE_CANTOPEN;
+        }
+    }
+    let base_file = base_of(file);
+    // SAFETY: behind our handle there is room for the base VFS's file (`szOsFile`).
+    let code = unsafe { registered.base.open(name, base_file, flags, flags_out) };
+    if code != SQLITE_OK {
+        // SAFETY: `xOpen` set its methods, or left them null.
+        if let Some(close) = unsafe { methods_of(base_file) }.and_then(|methods| methods.xClose) {
+            // SAFETY: a file whose methods are set must be closed even when it failed to open.
+            unsafe { close(base_file) };
+        }
+        return code;
+    }
+    let opening = Opening {
+        // SAFETY: terminated, as the caller promises.
+        path: unsafe { path_of(name) },
+        base_name: registered.base.name(),
+        disk: Arc::clone(&registered.disk),
+        inline_worker: registered.inline_worker,
+        options,
+    };
+    let process = Process::current();
+    let connection = Arc::new(Connection::new(process.database(opening)));
+    process.add_connection(name.addr(), &connection);
+    // SAFETY: room as above, and the base file is open.
+    unsafe { main_methods::fill(file, connection, registered, name.addr()) };
+    SQLITE_OK
+}
+
+/// Opens a log ourselves; false where the base VFS should.
+/// # Safety
+/// As SQLite's `xOpen` with `SQLITE_OPEN_WAL`.
+unsafe fn open_log(
+    registered: &'static Registered,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+) -> bool {
+    // SAFETY: a log's name, as the caller promises.
+    let database_name = unsafe { registered.api.filename_database(name) };
+    let Some(connection) = Process::current().connection(database_name.addr()) else { return false };
+    if !registered.base_is_plain {
+        let why = format!("the VFS below is {}, whose files may not be plain files", registered.base.name());
+        connection.database.pass_through(&why);
+        return false;
+    }
+    // SAFETY: terminated, as the caller promises.
+    if unsafe { path_of(name) } != connection.database.log_path {
+        connection.database.pass_through("the log has an unusual name");
+        return false;
+    }
+    if flags & SQLITE_OPEN_READWRITE == 0 || !connection.log_open(flags & SQLITE_OPEN_CREATE != 0) {
+        return false;
+    }
+    // SAFETY: our `szOsFile` holds a log handle.
+    unsafe { log_methods::fill(file, connection) };
+    true
+}
+
+unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+    guard::code_or(SQLITE_IOERR, || {
+        // SAFETY: SQLite passes the VFS that it got from us.
+        let registered = unsafe { registered(vfs) };
+        // SAFETY: SQLite passes a terminated name.
+        let path = unsafe { path_of(name) };
+        if path.as_os_str().as_bytes().ends_with(b"-wal") {
+            let database = Process::current().database_of_log(&path, &registered.disk);
+            if database.is_some_and(|database| database.keep_as_spare()) {
+                let synced = sync_dir == 0 || registered.disk.sync_dir_of(&path).is_ok();
+                return if synced { SQLITE_OK } else { SQLITE_IOERR_FSYNC };
+            }
+        }
+        // SAFETY: SQLite's own arguments.
+        unsafe { registered.base.delete(name, sync_dir) }
+    })
+}
+
+/// Calls the same method of the base VFS, with its own pointer; `$absent` where it has none.
+macro_rules! forward {
+    ($vfs:expr, $method:ident($($argument:expr),*), $absent:expr) => {{
+        // SAFETY: SQLite passes the VFS that it got from us.
+        let base = unsafe { registered($vfs) }.base;
+        match base.fields().$method {
+            // SAFETY: the arguments are SQLite's own, for the same method.
+            Some(call) => unsafe { call(base.pointer() $(, $argument)*) },
+            None => $absent,
+        }
+    }};
+}
+
+unsafe extern "C" fn access(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    forward!(vfs, xAccess(name, flags, out), SQLITE_IOERR)
+}
+
+unsafe extern "C" fn full_pathname(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    out_bytes: c_int,
+    out: *mut c_char,
+) -> c_int {
+    forward!(vfs, xFullPathname(name, out_bytes, out), SQLITE_CANTOPEN)
+}
+
+unsafe extern "C" fn dl_open(vfs: *mut sqlite3_vfs, name: *const c_char) -> *mut c_void {
+    forward!(vfs, xDlOpen(name), std::ptr::null_mut())
+}
+
+unsafe extern "C" fn dl_error(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *mut c_char) {
+    forward!(vfs, xDlError(out_bytes, out), ());
+}
+
+unsafe extern "C" fn dl_sym(vfs: *mut sqlite3_vfs, library: *mut c_void, name: *const c_char) -> SystemCall {
+    forward!(vfs, xDlSym(library, name), None)
+}
+
+unsafe extern "C" fn dl_close(vfs: *mut sqlite3_vfs, library: *mut c_void) {
+    forward!(vfs, xDlClose(library), ());
+}
+
+unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *mut c_char) -> c_int {
+    forward!(vfs, xRandomness(out_bytes, out), 0)
+}
+
+unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
+    forward!(vfs, xSleep(microseconds), 0)
+}
+
+unsafe extern "C" fn current_time(vfs: *mut sqlite3_vfs, out: *mut c_double) -> c_int {
+    forward!(vfs, xCurrentTime(out), SQLITE_ERROR)
+}
+
+unsafe extern "C" fn get_last_error(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *mut c_char) -> c_int {
+    forward!(vfs, xGetLastError(out_bytes, out), 0)
+}
+
+unsafe extern "C" fn current_time_int64(vfs: *mut sqlite3_vfs, out: *mut i64) -> c_int {
+    forward!(vfs, xCurrentTimeInt64(out), SQLITE_ERROR)
+}
+
+unsafe extern "C" fn set_system_call(vfs: *mut sqlite3_vfs, name: *const c_char, call: SystemCall) -> c_int {
+    forward!(vfs, xSetSystemCall(name, call), SQLITE_NOTFOUND)
+}
+
+unsafe extern "C" fn get_system_call(vfs: *mut sqlite3_vfs, name: *const c_char) -> SystemCall {
+    forward!(vfs, xGetSystemCall(name), None)
+}
+
+unsafe extern "C" fn next_system_call(vfs: *mut sqlite3_vfs, name: *const c_char) -> *const c_char {
+    forward!(vfs, xNextSystemCall(name), std::ptr::null())
+}

@@ -1,0 +1,348 @@
+//! One connection's open log, in SQLite's words: write, sync, read, truncate.
+//!
+//! SQLite writes a transaction as many small pieces, then syncs. Here the pieces wait in memory and leave as one
+//! write. When they must have left:
+//! 1. at `xSync`, always, before it returns (other processes read the file as soon as the frames are published);
+//! 2. where no sync will follow (`synchronous=NORMAL` and `OFF`): with the last byte of the commit frame. Which it
+//!    is, each connection learns from its own last commit (`sync_follows`), and forgets at `PRAGMA synchronous`;
+//! 3. at the latest before frames are published, at `xShmBarrier`, should 2 have guessed wrong;
+//! 4. never after the write lock is given back: another writer may own the place by then.
+//!
+//! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blockio::disk::DiskFile;
+
+use crate::database::Database;
+use crate::failure::Failure;
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
+use crate::layout::{block_floor, frame_at};
+use crate::pending::{Pending, RUN_BYTES_MAX};
+use crate::planted::{self, Bug};
+use crate::session::LogSession;
+use crate::stats::Stats;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct LogFile {
+    database: Arc<Database>,
+    session: Arc<LogSession>,
+    file: Box<dyn DiskFile>,
+    pending: Pending,
+    /// Generation of the frames this connection writes.
+    salts: Salts,
+    page_bytes: Option<u32>,
+    /// Where the commit frame whose page is on its way ends.
+    commit_end: Option<u64>,
+    /// A commit frame is complete and no sync came since.
+    commit_unsynced: bool,
+    /// This connection's commits are followed by a sync (`synchronous=FULL` or `EXTRA`).
+    sync_follows: bool,
+    /// Pieces after an unsynced commit frame go straight to the file: nothing else will carry them.
+    straight: bool,
+    /// Buffered writes happened since the last sync.
+    unsynced: bool,
+    /// Highest end of what this transaction already wrote to the file.
+    written_end: u64,
+}
+
+impl LogFile {
+    /// Wraps a log that `database` just opened.
+    pub fn new(database: Arc<Database>, session: Arc<LogSession>, file: Box<dyn DiskFile>) -> LogFile {
+        LogFile {
+            database,
+            session,
+            file,
+            pending: Pending::default(),
+            salts: Salts::default(),
+            page_bytes: None,
+            commit_end: None,
+            commit_unsynced: false,
+            sync_follows: false,
+            straight: false,
+            unsynced: false,
+            written_end: 0,
+        }
+    }
+
+    /// `xRead`: what SQLite wrote, wherever it is. Returns how many bytes there were.
+    /// # Errors
+    /// `into` is undefined.
+    pub fn read(&mut self, into: &mut [u8], offset: u64, salts: Option<Salts>) -> Result<usize, Failure> {
+        if self.pending.read(into, offset) {
+            return Ok(into.len());
+        }
+        if self.pending.overlaps(offset, into.len()) {
+            self.write_out()?;
+        }
+        if self.session.is_fua() && self.session.tail().read(salts, into, offset) {
+            return Ok(into.len());
+        }
+        Ok(self.file.read_at(into, offset)?)
+    }
+
+    /// `xWrite`. `page_bytes` is the database's page size where it is known.
+    /// # Errors
+    /// `Full`: nothing of this transaction counts, SQLite rolls back. `Io`: the log is poisoned.
+    pub fn write(&mut self, data: &[u8], offset: u64, page_bytes: Option<u32>) -> Result<(), Failure> {
+        self.database.check_poison()?;
+        self.note(data, offset, page_bytes);
+        Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
+        if !self.pending.put(data, offset) {
+            self.write_out()?;
+            assert!(data.len() <= RUN_BYTES_MAX / 2, "SQLite wrote {} bytes at once", data.len());
+            let taken = self.pending.put(data, offset);
+            assert!(taken, "an empty run refused {} bytes at {offset}", data.len());
+        }
+        let end = offset + data.len() as u64;
+        if self.commit_end.is_some_and(|commit_end| end >= commit_end) {
+            self.commit_end = None;
+            self.commit_unsynced = true;
+            Stats::add(&self.database.stats.commits, 1);
+            self.straight = !self.sync_follows;
+        }
+        if self.straight { self.write_out() } else { Ok(()) }
+    }
+
+    /// Learns what a write is from its size and place: a log header, a frame header, or (part of) a page.
+    fn note(&mut self, data: &[u8], offset: u64, page_bytes: Option<u32>) {
+        if offset == 0 && data.len() as u64 == LOG_HEADER_BYTES {
+            let mut word = [0; 4];
+            word.copy_from_slice(&data[8..12]);
+            self.page_bytes = Some(u32::from_be_bytes(word));
+            self.salts.0.copy_from_slice(&data[16..24]);
+            self.written_end = 0;
+            return;
+        }
+        self.page_bytes = page_bytes.or(self.page_bytes);
+        let Ok(header) = <&[u8; 24]>::try_from(data) else { return };
+        if self.page_bytes.is_some_and(|page_bytes| frame_at(offset, page_bytes).is_none()) {
+            return;
+        }
+        let header = FrameHeader::parse(header);
+        self.salts = header.salts;
+        if header.commit_pages != 0 {
+            // Without a page size (exclusive mode on a log of another process) the first piece of the page ends
+            // the commit; `straight` then carries the rest.
+            let page_bytes = u64::from(self.page_bytes.unwrap_or(1));
+            self.commit_end = Some(offset + FRAME_HEADER_BYTES + page_bytes);
+        }
+    }
+
+    /// `xSync`: everything in the log, of every process, is durable when this returns.
+    /// # Errors
+    /// The log is poisoned: what reached the medium is unknown.
+    pub fn sync(&mut self, checkpointing: bool) -> Result<(), Failure> {
+        self.database.check_poison()?;
+        let commit = std::mem::take(&mut self.commit_unsynced);
+        let header = !self.pending.is_empty() && self.pending.start() == 0;
+        self.sync_follows |= commit;
+        self.straight = false;
+        if self.planted_skip(commit, header, checkpointing) {
+            return self.write_out();
+        }
+        if header {
+            // Once a cycle: another process may have cut or extended the file.
+            self.session.set_file_bytes(self.file.size()?);
+            if self.session.file_bytes() == 0 {
+                self.session.reserve_first(&*self.file);
+                self.unsynced = true;
+            }
+        }
+        if !self.write_durable()? {
+            self.write_out()?;
+            self.flush(|log| log.file.sync_data())?;
+            self.unsynced = false;
+            if self.written_end > 0 {
+                self.session.tail().set_durable(self.salts, self.written_end);
+            }
+        }
+        let database = Arc::clone(&self.database);
+        self.session
+            .sync_name(&*database.disk)
+            .map_err(|error| database.poison("sync of the log's directory", error))?;
+        if commit {
+            self.end_transaction();
+        }
+        Ok(())
+    }
+
+    fn planted_skip(&self, commit: bool, header: bool, checkpointing: bool) -> bool {
+        let checkpoint = !commit && !header;
+        header && planted::is(Bug::SkipHeaderSync)
+            || commit && planted::is(Bug::AckBeforeSync)
+            || checkpoint && planted::is(Bug::SkipCheckpointSync)
+            || checkpoint && !checkpointing && planted::is(Bug::SkipCloseSync)
+    }
+
+    fn flush(&mut self, call: impl FnOnce(&Self) -> std::io::Result<()>) -> Result<(), Failure> {
+        if self.session.options.no_sync {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let result = call(self);
+        self.database.stats.flush_times.record(began.elapsed());
+        Stats::add(&self.database.stats.flushes, 1);
+        result.map_err(|error| self.database.poison("sync", error))
+    }
+
+    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere.
+    fn write_durable(&mut self) -> Result<bool, Failure> {
+        let prefix_durable = || {
+            self.pending.start() == 0
+                || planted::is(Bug::DurableWithoutPrefix)
+                || self.session.tail().is_durable_up_to(self.salts, self.pending.start())
+        };
+        if !self.session.is_fua()
+            || self.pending.is_empty()
+            || self.unsynced
+            || self.pending.end() < self.written_end
+        {
+            return Ok(false);
+        }
+        if !prefix_durable() {
+            return Ok(false);
+        }
+        self.fill_head()?;
+        let (base, start, end) = (self.pending.base(), self.pending.start(), self.pending.end());
+        let began = Instant::now();
+        let blocks = self.pending.blocks();
+        let len_bytes = blocks.len() as u64;
+        match self.file.write_durable(blocks, base) {
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                self.session.give_up_fua();
+                return Ok(false);
+            }
+            Err(error) => return Err(self.write_failed(error)),
+            Ok(()) => {}
+        }
+        let stats = &self.database.stats;
+        stats.flush_times.record(began.elapsed());
+        for count in [&stats.flushes, &stats.durable_writes, &stats.writes] {
+            Stats::add(count, 1);
+        }
+        Stats::add(&stats.bytes_written, len_bytes);
+        self.session.note_end(base + len_bytes);
+        let mut tail = self.session.tail();
+        tail.written(self.salts, start, self.pending.bytes(), true, self.session.tail_bytes_max());
+        tail.set_durable(self.salts, end);
+        drop(tail);
+        self.written_end = self.written_end.max(end);
+        self.pending.clear();
+        Ok(true)
+    }
+
+    /// Puts the bytes in front of the run in its first block back where a whole-block write needs them.
+    fn fill_head(&mut self) -> Result<(), Failure> {
+        let base = self.pending.base();
+        debug_assert_eq!(base, block_floor(self.pending.start()));
+        let salts = self.salts;
+        let head = self.pending.head_mut();
+        if head.is_empty() || self.session.tail().read(Some(salts), head, base) {
+            return Ok(());
+        }
+        let read = self.file.read_at(head, base)?;
+        head[read..].fill(0);
+        Ok(())
+    }
+
+    /// Writes what waits through the page cache, durable at the next sync.
+    fn write_out(&mut self) -> Result<(), Failure> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (start, end) = (self.pending.start(), self.pending.end());
+        if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
+            return Err(self.write_failed(error));
+        }
+        Stats::add(&self.database.stats.writes, 1);
+        Stats::add(&self.database.stats.bytes_written, end - start);
+        self.session.note_end(end);
+        if self.session.is_fua() {
+            let bytes_max = self.session.tail_bytes_max();
+            self.session.tail().written(self.salts, start, self.pending.bytes(), false, bytes_max);
+        }
+        self.unsynced = true;
+        self.written_end = self.written_end.max(end);
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// A full disk is reported and nothing more: none of it was published. Any other failed write poisons.
+    fn write_failed(&mut self, error: std::io::Error) -> Failure {
+        self.session.tail().cut(self.pending.start());
+        self.pending.clear();
+        self.commit_unsynced = false;
+        self.commit_end = None;
+        match Failure::from(error) {
+            Failure::Io(error) => self.database.poison("write", error),
+            full => {
+                self.database.stats.error(&full.to_string());
+                full
+            }
+        }
+    }
+
+    /// Before frames are published: nothing may wait.
+    /// # Errors
+    /// As `write`; the frames are published all the same, so the log is poisoned.
+    pub fn before_publish(&mut self) -> Result<(), Failure> {
+        match self.write_out() {
+            Err(Failure::Full) => {
+                let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                Err(self.database.poison("write of published frames", full))
+            }
+            other => other,
+        }
+    }
+
+    /// The write lock was given back, with frames published up to `published_end` where that is known.
+    pub fn end_write(&mut self, published_end: Option<u64>) {
+        self.pending.clear();
+        if let (Some(end), true) = (published_end, self.session.is_fua()) {
+            self.session.tail().cut(end);
+        }
+        self.end_commit();
+    }
+
+    /// A commit is over; where no sync came, none will come after the next.
+    pub fn end_commit(&mut self) {
+        self.sync_follows &= !self.commit_unsynced;
+        self.end_transaction();
+    }
+
+    fn end_transaction(&mut self) {
+        self.commit_unsynced = false;
+        self.commit_end = None;
+        self.straight = false;
+        let used_bytes = std::mem::take(&mut self.written_end);
+        if used_bytes > 0 && self.session.wants_growth(used_bytes) {
+            self.database.grow_soon(&self.session, used_bytes);
+        }
+    }
+
+    /// `PRAGMA synchronous` is about to change what follows a commit.
+    pub fn forget_sync_follows(&mut self) {
+        self.sync_follows = false;
+    }
+
+    /// `xTruncate`.
+    /// # Errors
+    /// The size is as before.
+    pub fn truncate(&mut self, size_bytes: u64) -> Result<(), Failure> {
+        self.database.check_poison()?;
+        self.write_out()?;
+        self.file.truncate(size_bytes)?;
+        self.session.note_truncated(size_bytes);
+        Ok(())
+    }
+
+    /// `xFileSize`: the file's size, reserved space included.
+    /// # Errors
+    /// As fstat(2).
+    pub fn size(&mut self) -> Result<u64, Failure> {
+        Ok(self.file.size()?.max(self.pending.end()))
+    }
+}

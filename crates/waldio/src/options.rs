@@ -1,0 +1,201 @@
+//! What a user may choose, and where: `file:app.db?waldio_fill=zeroes`, `PRAGMA waldio_fill=zeroes` before the
+//! first statement that touches the log, or `WALDIO_FILL=zeroes` for the whole process. The URI wins over the
+//! environment; a pragma wins over both.
+
+use blockio::disk::Fill;
+
+use crate::reserve::LOG_BYTES_DEFAULT;
+
+/// How blocks ahead of the frames are made ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillChoice {
+    /// What the file system and device make cheapest: `write-zeroes` where both have it, else `zeroes`.
+    Auto,
+    /// This one.
+    Only(Fill),
+}
+
+/// How a commit reaches the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersistChoice {
+    /// `fua` on ext4 and XFS with direct I/O, else `flush` (ARCHITECTURE.md says what was measured).
+    Auto,
+    /// A buffered write, then fdatasync.
+    Flush,
+    /// One direct write with RWF_DSYNC.
+    Fua,
+}
+
+/// The options of one database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// `waldio_fill`.
+    pub fill: FillChoice,
+    /// `waldio_persist`.
+    pub persist: PersistChoice,
+    /// `waldio_log_bytes`: the log's working size.
+    pub log_bytes: u64,
+    /// `waldio_strict`: nothing is reserved, no spare is kept; file sizes and deletions are exactly stock's.
+    pub strict: bool,
+    /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
+    pub no_sync: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            fill: FillChoice::Auto,
+            persist: PersistChoice::Auto,
+            log_bytes: LOG_BYTES_DEFAULT,
+            strict: false,
+            no_sync: false,
+        }
+    }
+}
+
+/// The names of the options that URIs and pragmas know.
+pub const NAMES: [&str; 4] = ["waldio_fill", "waldio_persist", "waldio_log_bytes", "waldio_strict"];
+
+impl Options {
+    /// Takes one setting.
+    /// # Errors
+    /// A sentence that says what is accepted; nothing is changed.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "waldio_fill" => self.fill = parse_fill(value)?,
+            "waldio_persist" => self.persist = parse_persist(value)?,
+            "waldio_log_bytes" => self.log_bytes = parse_log_bytes(value)?,
+            "waldio_strict" => self.strict = parse_switch(name, value)?,
+            _ => return Err(format!("waldio has no option {name:?}; it has {}", NAMES.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// The present setting of one option, as `set` would take it.
+    pub fn get(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "waldio_fill" => fill_name(self.fill).to_owned(),
+            "waldio_persist" => persist_name(self.persist).to_owned(),
+            "waldio_log_bytes" => self.log_bytes.to_string(),
+            "waldio_strict" => u8::from(self.strict).to_string(),
+            _ => return None,
+        })
+    }
+
+    /// The defaults with what the environment says; `lookup` finds a variable.
+    /// # Errors
+    /// The first variable that is wrong, with what it accepts; the others are taken.
+    pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> (Options, Vec<String>) {
+        let mut options = Options::default();
+        let mut complaints = Vec::new();
+        for name in NAMES {
+            let variable = name.to_uppercase();
+            if let Some(value) = lookup(&variable)
+                && let Err(complaint) = options.set(name, &value)
+            {
+                complaints.push(format!("environment variable {variable}: {complaint}"));
+            }
+        }
+        options.no_sync = lookup("WALDIO_NO_SYNC").is_some_and(|value| value == "1");
+        (options, complaints)
+    }
+}
+
+/// The name of a fill choice.
+pub fn fill_name(fill: FillChoice) -> &'static str {
+    match fill {
+        FillChoice::Auto => "auto",
+        FillChoice::Only(Fill::Zeroes) => "zeroes",
+        FillChoice::Only(Fill::WriteZeroes) => "write-zeroes",
+        FillChoice::Only(Fill::Unwritten) => "unwritten",
+    }
+}
+
+/// The name of a persistence choice.
+pub fn persist_name(persist: PersistChoice) -> &'static str {
+    match persist {
+        PersistChoice::Auto => "auto",
+        PersistChoice::Flush => "flush",
+        PersistChoice::Fua => "fua",
+    }
+}
+
+fn parse_fill(value: &str) -> Result<FillChoice, String> {
+    Ok(match value {
+        "auto" => FillChoice::Auto,
+        "zeroes" => FillChoice::Only(Fill::Zeroes),
+        "write-zeroes" => FillChoice::Only(Fill::WriteZeroes),
+        "unwritten" => FillChoice::Only(Fill::Unwritten),
+        _ => return Err(format!("waldio_fill is auto, write-zeroes, zeroes or unwritten, not {value:?}")),
+    })
+}
+
+fn parse_persist(value: &str) -> Result<PersistChoice, String> {
+    Ok(match value {
+        "auto" => PersistChoice::Auto,
+        "flush" => PersistChoice::Flush,
+        "fua" => PersistChoice::Fua,
+        _ => return Err(format!("waldio_persist is auto, flush or fua, not {value:?}")),
+    })
+}
+
+fn parse_log_bytes(value: &str) -> Result<u64, String> {
+    const RANGE: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
+    let bytes = value.parse().ok().filter(|bytes| RANGE.contains(bytes));
+    bytes.ok_or_else(|| format!("waldio_log_bytes is a number from 65536 to 1073741824, not {value:?}"))
+}
+
+fn parse_switch(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "1" | "on" | "true" | "yes" => Ok(true),
+        "0" | "off" | "false" | "no" => Ok(false),
+        _ => Err(format!("{name} is on or off, not {value:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_reads_back_as_it_was_set() {
+        let cases = [
+            ("waldio_fill", "write-zeroes"),
+            ("waldio_fill", "unwritten"),
+            ("waldio_persist", "fua"),
+            ("waldio_log_bytes", "1048576"),
+            ("waldio_strict", "1"),
+        ];
+        for (name, value) in cases {
+            let mut options = Options::default();
+            options.set(name, value).unwrap();
+            assert_eq!(options.get(name).as_deref(), Some(value));
+        }
+    }
+
+    #[test]
+    fn wrong_values_change_nothing_and_say_what_is_right() {
+        for (name, value) in
+            [("waldio_fill", "x"), ("waldio_persist", ""), ("waldio_log_bytes", "-1"), ("waldio_nope", "1")]
+        {
+            let mut options = Options::default();
+            let complaint = options.set(name, value).unwrap_err();
+            assert!(complaint.contains("waldio"), "{complaint}");
+            assert_eq!(options, Options::default());
+        }
+    }
+
+    #[test]
+    fn the_environment_is_read_and_its_mistakes_named() {
+        let (options, complaints) = Options::from_environment(|name| match name {
+            "WALDIO_FILL" => Some("zeroes".into()),
+            "WALDIO_PERSIST" => Some("sometimes".into()),
+            "WALDIO_NO_SYNC" => Some("1".into()),
+            _ => None,
+        });
+        assert_eq!(options.fill, FillChoice::Only(Fill::Zeroes));
+        assert!(options.no_sync);
+        assert_eq!(complaints.len(), 1);
+        assert!(complaints[0].starts_with("environment variable WALDIO_PERSIST"), "{}", complaints[0]);
+    }
+}

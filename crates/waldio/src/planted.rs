@@ -1,0 +1,45 @@
+//! Bugs that tests plant to see whether the crash harness would find them. Compiled in with the feature
+//! `planted-bugs` alone; otherwise every question answers no and costs nothing.
+
+/// One bug each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Bug {
+    /// A new generation's header is written but not made durable before its frames (ticket ff5be73dee).
+    SkipHeaderSync = 1,
+    /// COMMIT returns before its frames are on the medium.
+    AckBeforeSync,
+    /// The flush of the log before a checkpoint copies pages is left out.
+    SkipCheckpointSync,
+    /// Only that of the checkpoint at close, which holds no checkpoint lock.
+    SkipCloseSync,
+    /// A spare keeps its valid frames and shadows what was written to the database since.
+    SpareNotCleared,
+    /// Growth writes zeros at the end it remembers instead of appending them.
+    FillOverwrites,
+    /// One durable write is taken for enough although commits in front of it are not durable.
+    DurableWithoutPrefix,
+    /// The WAL-reset guard is off.
+    ResetGuardOff,
+}
+
+#[cfg(feature = "planted-bugs")]
+static ACTIVE: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+/// Plants one bug for the whole process, or none.
+#[cfg(feature = "planted-bugs")]
+pub fn set(bug: Option<Bug>) {
+    ACTIVE.store(bug.map_or(0, |bug| bug as u8), std::sync::atomic::Ordering::SeqCst);
+}
+
+/// Whether this bug is planted.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn is(bug: Bug) -> bool {
+    ACTIVE.load(std::sync::atomic::Ordering::SeqCst) == bug as u8
+}
+
+/// Whether this bug is planted: never, in this build.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn is(_: Bug) -> bool {
+    false
+}

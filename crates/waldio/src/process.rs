@@ -1,0 +1,122 @@
+//! What this process has open: databases by path, connections by the name SQLite gave them.
+//!
+//! A child of fork starts anew: what the parent had open is not the child's to use ("How To Corrupt", section 2.6),
+//! its thread does not exist, and its locks may be held by threads that are gone.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use blockio::disk::Disk;
+
+use crate::connection::Connection;
+use crate::database::Database;
+use crate::options::Options;
+use crate::worker::Worker;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Process {
+    id: u32,
+    worker: Worker,
+    databases: Mutex<HashMap<(PathBuf, usize), Weak<Database>>>,
+    connections: Mutex<HashMap<usize, Weak<Connection>>>,
+}
+
+/// The present process's, or a parent's.
+static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What a database is opened with.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The database file.
+    pub path: PathBuf,
+    /// Name of the VFS below.
+    pub base_name: String,
+    /// Where its log is.
+    pub disk: Arc<dyn Disk>,
+    /// True where growth happens in the caller.
+    pub inline_worker: bool,
+    /// Its options, unless it is open already.
+    pub options: Options,
+}
+
+impl Process {
+    /// This process's. It is never freed: extensions stay loaded.
+    pub fn current() -> &'static Process {
+        let id = std::process::id();
+        let found = CURRENT.load(SeqCst);
+        if let Some(process) = crate::ffi::leaked::get(found)
+            && process.id == id
+        {
+            return process;
+        }
+        let fresh = Box::leak(Box::new(Process {
+            id,
+            worker: Worker::thread(),
+            databases: Mutex::default(),
+            connections: Mutex::default(),
+        }));
+        let fresh_pointer: *mut Process = fresh;
+        match CURRENT.compare_exchange(found, fresh_pointer, SeqCst, SeqCst) {
+            Ok(_) => crate::ffi::leaked::get(fresh_pointer).unwrap_or_else(|| Process::current()),
+            // Another thread was faster; its table serves (and this one, empty, is leaked).
+            Err(_) => Process::current(),
+        }
+    }
+
+    fn databases(&self) -> MutexGuard<'_, HashMap<(PathBuf, usize), Weak<Database>>> {
+        self.databases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<usize, Weak<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The database at this path, which connections of this process share.
+    pub fn database(&self, opening: Opening) -> Arc<Database> {
+        let disk_identity = Arc::as_ptr(&opening.disk).cast::<()>().addr();
+        let mut databases = self.databases();
+        let key = (opening.path.clone(), disk_identity);
+        if let Some(database) = databases.get(&key).and_then(Weak::upgrade) {
+            return database;
+        }
+        databases.retain(|_, database| database.strong_count() > 0);
+        let worker = if opening.inline_worker { Worker::Inline } else { self.worker.clone() };
+        let database =
+            Arc::new(Database::new(opening.path, opening.base_name, opening.disk, worker, opening.options));
+        databases.insert(key, Arc::downgrade(&database));
+        database
+    }
+
+    /// Every database that is open, by path.
+    pub fn open_databases(&self) -> Vec<Arc<Database>> {
+        let mut open: Vec<_> = self.databases().values().filter_map(Weak::upgrade).collect();
+        open.sort_by(|one, other| one.path.cmp(&other.path));
+        open
+    }
+
+    /// The open database whose log this is.
+    pub fn database_of_log(&self, log_path: &Path, disk: &Arc<dyn Disk>) -> Option<Arc<Database>> {
+        let same_disk = |database: &Arc<Database>| Arc::ptr_eq(&database.disk, disk);
+        let is_it = |database: &Arc<Database>| database.log_path == log_path && same_disk(database);
+        self.databases().values().filter_map(Weak::upgrade).find(is_it)
+    }
+
+    /// A connection whose database SQLite named with this very pointer (F6: the name's address pairs a log with
+    /// its database even when other shims stand above us).
+    pub fn add_connection(&self, name: usize, connection: &Arc<Connection>) {
+        self.connections().insert(name, Arc::downgrade(connection));
+    }
+
+    /// Forgets a connection.
+    pub fn remove_connection(&self, name: usize) {
+        self.connections().remove(&name);
+    }
+
+    /// The connection with this name.
+    pub fn connection(&self, name: usize) -> Option<Arc<Connection>> {
+        self.connections().get(&name).and_then(Weak::upgrade)
+    }
+}

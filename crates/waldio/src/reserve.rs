@@ -1,0 +1,91 @@
+//! How far ahead of the frames the log file must exist. Arithmetic only.
+//!
+//!   first write   64 KiB with the header, in the sync that creating a log costs anyway
+//!   then          eight times what is used, each time half of the file is used, up to the working size
+//!   past it       1 MiB steps when 64 KiB are left: a default checkpoint cycle (1,000 frames of 4,120 bytes) ends
+//!                 74,272 bytes before 4 MiB, so the usual log never grows past its working size
+//!
+//! A database that is opened, written once and closed thus never pays for a large log.
+
+/// What a log is given with its first header, in bytes.
+pub const FIRST_BYTES: u64 = 64 << 10;
+/// The default working size of a log, in bytes.
+pub const LOG_BYTES_DEFAULT: u64 = 4 << 20;
+/// Growth past the working size, in bytes.
+pub const STEP_BYTES: u64 = 1 << 20;
+/// What must be left of a log that has its working size before it grows, in bytes.
+pub const MARGIN_BYTES: u64 = 64 << 10;
+/// A log smaller than this is deleted at close like any other; a larger one is kept as a spare, in bytes.
+pub const SPARE_BYTES_MIN: u64 = 256 << 10;
+
+const _: () = assert!(LOG_BYTES_DEFAULT - MARGIN_BYTES > 32 + 1000 * 4120);
+
+/// The size the file should have now that `used_bytes` of its `file_bytes` hold frames; `None` while it is enough.
+/// `log_bytes` is the working size; `limit_bytes` the user's `journal_size_limit`, past which nothing is reserved.
+pub fn next_size(used_bytes: u64, file_bytes: u64, log_bytes: u64, limit_bytes: Option<u64>) -> Option<u64> {
+    let free_bytes = file_bytes.saturating_sub(used_bytes);
+    let wanted_bytes = if file_bytes < log_bytes {
+        if free_bytes > file_bytes / 2 {
+            return None;
+        }
+        used_bytes.saturating_mul(8).clamp(FIRST_BYTES.min(log_bytes), log_bytes).max(used_bytes)
+    } else {
+        if free_bytes > MARGIN_BYTES {
+            return None;
+        }
+        file_bytes.saturating_add(STEP_BYTES)
+    };
+    let wanted_bytes = wanted_bytes.next_multiple_of(64 << 10);
+    let allowed_bytes = limit_bytes.map_or(wanted_bytes, |limit| limit.min(wanted_bytes));
+    (allowed_bytes > file_bytes).then_some(allowed_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes frame by frame and lets the file grow whenever `next_size` says so.
+    fn sizes(frames: u64, log_bytes: u64, limit_bytes: Option<u64>) -> Vec<u64> {
+        let mut sizes = vec![FIRST_BYTES.min(log_bytes)];
+        for frame in 1..=frames {
+            let used_bytes = 32 + frame * 4120;
+            let file_bytes = sizes[sizes.len() - 1].max(used_bytes);
+            if let Some(size) = next_size(used_bytes, file_bytes, log_bytes, limit_bytes) {
+                sizes.push(size);
+            }
+        }
+        sizes
+    }
+
+    #[test]
+    fn a_default_cycle_grows_in_a_few_steps_to_its_working_size() {
+        assert_eq!(sizes(1000, LOG_BYTES_DEFAULT, None).last(), Some(&LOG_BYTES_DEFAULT));
+        assert!(sizes(1000, LOG_BYTES_DEFAULT, None).len() <= 4);
+    }
+
+    #[test]
+    fn one_written_transaction_reserves_nothing_more() {
+        assert_eq!(sizes(3, LOG_BYTES_DEFAULT, None), [FIRST_BYTES]);
+    }
+
+    #[test]
+    fn a_log_past_its_working_size_grows_by_steps() {
+        assert_eq!(
+            next_size(LOG_BYTES_DEFAULT - 1, LOG_BYTES_DEFAULT, LOG_BYTES_DEFAULT, None),
+            Some(5 << 20)
+        );
+        assert_eq!(next_size(0, LOG_BYTES_DEFAULT, LOG_BYTES_DEFAULT, None), None);
+    }
+
+    #[test]
+    fn nothing_is_reserved_past_the_users_limit() {
+        let limit_bytes = 1 << 20;
+        assert!(sizes(1000, LOG_BYTES_DEFAULT, Some(limit_bytes)).iter().all(|size| *size <= limit_bytes));
+    }
+
+    #[test]
+    fn hostile_numbers_do_not_overflow() {
+        assert!(next_size(u64::MAX / 8, u64::MAX / 8, u64::MAX / 2, None).is_some());
+        assert_eq!(next_size(5, 0, 0, None), Some(STEP_BYTES));
+    }
+}

@@ -1,0 +1,261 @@
+//! One period in which this process has the log open: what its connections share of it.
+//!
+//! Each connection has its own open file (the kernel reports a failed write-back once to each open file, so a
+//! shared one could swallow another connection's error), but the newest bytes, the size and the growth are one.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+
+use crate::choice::{self, Persist};
+use crate::options::Options;
+use crate::planted::{self, Bug};
+use crate::reserve::{self, FIRST_BYTES};
+use crate::stats::Stats;
+use crate::tail::Tail;
+
+/// Space is reserved in pieces that should take about this long, so that a commit beside it waits no longer.
+const PIECE_TIME_MAX: Duration = Duration::from_millis(4);
+/// The first and the largest piece, in bytes.
+const PIECE_BYTES: (u64, u64) = (64 << 10, 1 << 20);
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct LogSession {
+    /// Where the log is.
+    pub log_path: PathBuf,
+    /// The options that held when it was opened.
+    pub options: Options,
+    /// What the place can do.
+    pub facts: Facts,
+    /// How commits become durable. `fua` may fall to false when a direct write is refused.
+    pub persist: Persist,
+    fua: AtomicBool,
+    tail: Mutex<Tail>,
+    file_bytes: AtomicU64,
+    limit_bytes: AtomicU64,
+    dir_unsynced: AtomicBool,
+    grow_wanted: AtomicBool,
+    growing: Mutex<()>,
+    closed: AtomicBool,
+    fill_used: OnceLock<&'static str>,
+    stats: Arc<Stats>,
+    poison: Arc<OnceLock<String>>,
+}
+
+impl LogSession {
+    /// Begins a session on a log that was just opened with `file_bytes` of content; `new_name` when its directory
+    /// entry may not be durable.
+    pub fn new(
+        log_path: PathBuf,
+        options: Options,
+        facts: Facts,
+        (file_bytes, new_name): (u64, bool),
+        (stats, poison): (Arc<Stats>, Arc<OnceLock<String>>),
+    ) -> LogSession {
+        let persist = choice::persist(&options, facts);
+        LogSession {
+            log_path,
+            options,
+            facts,
+            fua: AtomicBool::new(persist.fua),
+            persist,
+            tail: Mutex::default(),
+            file_bytes: AtomicU64::new(file_bytes),
+            limit_bytes: AtomicU64::new(u64::MAX),
+            dir_unsynced: AtomicBool::new(new_name),
+            grow_wanted: AtomicBool::new(false),
+            growing: Mutex::default(),
+            closed: AtomicBool::new(false),
+            fill_used: OnceLock::new(),
+            stats,
+            poison,
+        }
+    }
+
+    /// The log had content when it was opened: more may be reserved behind it.
+    pub fn assume_filled(&self) {
+        let _ = self.fill_used.set("as found");
+    }
+
+    /// The newest bytes. A panic while it was held leaves nothing half done that a reader could take for whole:
+    /// it is cleared.
+    pub fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(|poisoned| {
+            let mut tail = poisoned.into_inner();
+            tail.clear();
+            tail
+        })
+    }
+
+    /// True while commits go out as one direct durable write.
+    pub fn is_fua(&self) -> bool {
+        self.fua.load(SeqCst)
+    }
+
+    /// A direct write was refused: buffered from now on.
+    pub fn give_up_fua(&self) {
+        self.fua.store(false, SeqCst);
+        self.tail().clear();
+    }
+
+    /// Bytes of the newest frames to keep in memory: the working size and a little.
+    pub fn tail_bytes_max(&self) -> usize {
+        usize::try_from(self.options.log_bytes + (256 << 10)).unwrap_or(usize::MAX)
+    }
+
+    /// Size of the file as far as this process knows.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(SeqCst)
+    }
+
+    /// A write reached `end`.
+    pub fn note_end(&self, end: u64) {
+        self.file_bytes.fetch_max(end, SeqCst);
+    }
+
+    /// Most bytes the log may keep when nobody has it open: its working size, or the user's limit.
+    pub fn spare_bytes_max(&self) -> u64 {
+        self.options.log_bytes.min(self.limit_bytes.load(SeqCst))
+    }
+
+    /// The size that the file really has, whoever changed it.
+    pub fn set_file_bytes(&self, bytes: u64) {
+        self.file_bytes.store(bytes, SeqCst);
+    }
+
+    /// The file was cut to `size_bytes`; a size other than 0 is the user's limit.
+    pub fn note_truncated(&self, size_bytes: u64) {
+        self.file_bytes.store(size_bytes, SeqCst);
+        if size_bytes > 0 {
+            self.limit_bytes.store(size_bytes, SeqCst);
+        }
+        self.tail().clear();
+    }
+
+    /// Which fill was really used, or why none.
+    pub fn fill_used(&self) -> &'static str {
+        self.fill_used.get().copied().unwrap_or("none yet")
+    }
+
+    /// Makes the log's name durable, once.
+    /// # Errors
+    /// The name may not survive a power cut; the next sync tries again.
+    pub fn sync_name(&self, disk: &dyn Disk) -> io::Result<()> {
+        if self.dir_unsynced.load(SeqCst) && !self.options.no_sync {
+            disk.sync_dir_of(&self.log_path)?;
+            self.dir_unsynced.store(false, SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Gives an empty log its first space, under the write lock, in front of its header's sync. A log that cannot
+    /// have it works without.
+    pub fn reserve_first(&self, file: &dyn DiskFile) {
+        let Some(fill) = choice::fill(&self.options, self.facts.filesystem) else {
+            let _ = self.fill_used.set("none: nothing to gain here, or strict mode");
+            return;
+        };
+        let limit_bytes = self.limit_bytes.load(SeqCst);
+        // The device zeroes whole ranges at once: the working size costs no more than the first piece.
+        if fill == Fill::WriteZeroes
+            && self.extend(file, self.options.log_bytes.min(limit_bytes), fill).is_ok()
+        {
+            return;
+        }
+        let fill = if fill == Fill::WriteZeroes { Fill::Zeroes } else { fill };
+        if let Err(error) = self.extend(file, FIRST_BYTES.min(limit_bytes), fill) {
+            self.stats.error(&format!("cannot reserve space for {}: {error}", self.log_path.display()));
+        }
+    }
+
+    fn extend(&self, file: &dyn DiskFile, end: u64, fill: Fill) -> io::Result<()> {
+        let before = self.file_bytes();
+        let size = file.extend(end, fill)?;
+        self.note_end(size);
+        let name = match fill {
+            Fill::Zeroes => "zeroes",
+            Fill::WriteZeroes => "write-zeroes",
+            Fill::Unwritten => "unwritten",
+        };
+        let _ = self.fill_used.set(name);
+        Stats::add(&self.stats.growths, 1);
+        if fill == Fill::Zeroes {
+            Stats::add(&self.stats.bytes_written, size.saturating_sub(before));
+        }
+        Ok(())
+    }
+
+    /// True when space must be reserved now that frames reach `used_bytes`, and nobody is at it. The caller then
+    /// has `grow` called.
+    pub fn wants_growth(&self, used_bytes: u64) -> bool {
+        if choice::fill(&self.options, self.facts.filesystem).is_none() || self.fill_used.get().is_none() {
+            return false;
+        }
+        self.next_size(used_bytes).is_some() && !self.grow_wanted.swap(true, SeqCst)
+    }
+
+    fn next_size(&self, used_bytes: u64) -> Option<u64> {
+        let limit_bytes = self.limit_bytes.load(SeqCst);
+        reserve::next_size(used_bytes, self.file_bytes(), self.options.log_bytes, Some(limit_bytes))
+    }
+
+    /// Reserves space ahead of `used_bytes`, off the commit path.
+    pub fn grow(&self, disk: &dyn Disk, used_bytes: u64) {
+        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = self.grow_in_pieces(disk, used_bytes) {
+            // Out of space is no one's loss: commits write on without reserve. A failed sync may be someone's: its
+            // error is reported to this open file, and maybe to no other.
+            self.stats.error(&format!("cannot grow {}: {error}", self.log_path.display()));
+            if error.kind() != io::ErrorKind::StorageFull {
+                let _ = self.poison.set(format!("growing the log failed: {error}"));
+            }
+            drop(growing);
+            return; // `grow_wanted` stays set: it would fail again.
+        }
+        drop(growing);
+        self.grow_wanted.store(false, SeqCst);
+    }
+
+    fn grow_in_pieces(&self, disk: &dyn Disk, used_bytes: u64) -> io::Result<()> {
+        let Some(target) = self.next_size(used_bytes) else { return Ok(()) };
+        let existing =
+            OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
+        let file = disk.open(&self.log_path, existing)?;
+        // Only a fill that never touches what another process writes may run without the write lock.
+        let fill = match choice::fill(&self.options, self.facts.filesystem) {
+            Some(Fill::Unwritten) => Fill::Unwritten,
+            _ => Fill::Zeroes,
+        };
+        let mut piece_bytes = PIECE_BYTES.0;
+        let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
+        while size < target && !self.closed.load(SeqCst) {
+            let began = Instant::now();
+            let end = target.min(size + piece_bytes);
+            if planted::is(Bug::FillOverwrites) {
+                file.write_at(&vec![0; usize::try_from(end - size).unwrap_or(0)], size)?;
+                self.note_end(end);
+            } else {
+                self.extend(&*file, end, fill)?;
+            }
+            if !self.options.no_sync {
+                file.sync_data()?;
+            }
+            size = self.file_bytes().max(end);
+            let faster = began.elapsed() * 2 < PIECE_TIME_MAX;
+            piece_bytes = if faster { piece_bytes * 2 } else { piece_bytes / 2 };
+            piece_bytes = piece_bytes.clamp(PIECE_BYTES.0, PIECE_BYTES.1);
+        }
+        Ok(())
+    }
+
+    /// Ends the session: waits until nobody grows the log, and nobody will.
+    pub fn close(&self) {
+        self.closed.store(true, SeqCst);
+        drop(self.growing.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,52 @@
+//! Counts of one database in this process, for `waldio_status`.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::histogram::Histogram;
+
+/// All start at zero when a process first opens the database, and are gone with its last connection.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Transactions that ended with a commit frame.
+    pub commits: AtomicU64,
+    /// Durable writes and fdatasyncs of the log.
+    pub flushes: AtomicU64,
+    /// Of those, single durable writes.
+    pub durable_writes: AtomicU64,
+    /// How long each flush took, its write included where it is one call.
+    pub flush_times: Histogram,
+    /// Bytes that SQLite wrote to the log.
+    pub bytes_from_sqlite: AtomicU64,
+    /// Bytes that waldio wrote to the log, whole blocks and reserved space included.
+    pub bytes_written: AtomicU64,
+    /// Writes to the log: system calls.
+    pub writes: AtomicU64,
+    /// How often space was reserved ahead.
+    pub growths: AtomicU64,
+    /// How often a spare became the log.
+    pub spares_taken: AtomicU64,
+    /// How often the log was kept as a spare.
+    pub spares_kept: AtomicU64,
+    /// How often a checkpoint was stopped because the log had been reset under it.
+    pub resets_caught: AtomicU64,
+    /// Errors of the log's writes and syncs.
+    pub errors: AtomicU64,
+    /// The latest of them.
+    pub last_error: Mutex<Option<String>>,
+}
+
+impl Stats {
+    /// Adds to a count.
+    pub fn add(count: &AtomicU64, amount: u64) {
+        count.fetch_add(amount, Relaxed);
+    }
+
+    /// Counts an error and keeps its text.
+    pub fn error(&self, text: &str) {
+        Self::add(&self.errors, 1);
+        if let Ok(mut last) = self.last_error.lock() {
+            *last = Some(text.to_owned());
+        }
+    }
+}

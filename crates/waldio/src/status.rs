@@ -1,0 +1,138 @@
+//! What `waldio_status` tells: one row per fact, each with its unit and where it was read.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use blockio::disk::OpenOptions;
+
+use crate::database::Database;
+use crate::ffi::api::Value;
+use crate::options::{fill_name, persist_name};
+use crate::recovery;
+use crate::session::LogSession;
+use crate::spare;
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Path of the database.
+    pub database: String,
+    /// What the fact is called.
+    pub name: &'static str,
+    /// The fact.
+    pub value: Value,
+    /// Its unit, or nothing.
+    pub unit: &'static str,
+    /// Where it was read.
+    pub source: String,
+}
+
+/// The facts of one database.
+pub fn rows(database: &Database) -> Vec<Row> {
+    let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
+    rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
+    rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
+    rows.text("layout", "stock", "the only one so far");
+    match (database.session(), database.passed_through()) {
+        (Some(session), _) => {
+            rows.text("log", "open", "this process");
+            session_rows(&mut rows, &session);
+            file_rows(&mut rows, database, &session);
+        }
+        (None, Some(why)) => rows.text("log", "passed through", &why),
+        (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
+    }
+    let spare = if spare::path_of(&database.log_path).exists() { "present" } else { "none" };
+    rows.text("spare", spare, "the file's name with -spare");
+    counts(&mut rows, database);
+    rows.rows
+}
+
+struct Rows {
+    database: String,
+    rows: Vec<Row>,
+}
+
+impl Rows {
+    fn push(&mut self, name: &'static str, value: Value, unit: &'static str, source: &str) {
+        self.rows.push(Row { database: self.database.clone(), name, value, unit, source: source.to_owned() });
+    }
+
+    fn text(&mut self, name: &'static str, value: &str, source: &str) {
+        self.push(name, Value::Text(value.to_owned()), "", source);
+    }
+
+    fn number(&mut self, name: &'static str, value: u64, unit: &'static str, source: &str) {
+        self.push(name, Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)), unit, source);
+    }
+}
+
+fn session_rows(rows: &mut Rows, session: &LogSession) {
+    let options = &session.options;
+    rows.text("fill_asked", fill_name(options.fill), "waldio_fill");
+    rows.text("fill", session.fill_used(), "what the file took");
+    rows.text("persist_asked", persist_name(options.persist), "waldio_persist");
+    let persist = if session.is_fua() { "fua" } else { "flush" };
+    let source = if session.persist.fua && !session.is_fua() {
+        "a direct write was refused"
+    } else {
+        &session.persist.reason
+    };
+    rows.text("persist", persist, source);
+    rows.text("strict", if options.strict { "on" } else { "off" }, "waldio_strict");
+    if options.no_sync {
+        rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
+    }
+    rows.number("log_bytes", options.log_bytes, "bytes", "waldio_log_bytes");
+}
+
+/// What the log holds and where it stands, read now.
+fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
+    let existing = OpenOptions { create: false, exclusive: false, read_only: true, mode: 0, owner: None };
+    let Ok(file) = database.disk.open(&session.log_path, existing) else { return };
+    if let Ok(bytes) = file.size() {
+        rows.number("log_file_bytes", bytes, "bytes", "fstat");
+    }
+    if let Ok(log) = recovery::scan(|into, offset| file.read_at(into, offset)) {
+        rows.number("log_frames", log.frames_committed, "frames", "the log itself, scanned now");
+        rows.number("log_commits", log.commits, "transactions", "the log itself, scanned now");
+        rows.number("page_bytes", u64::from(log.page_bytes), "bytes", "the log's header");
+    }
+    for (name, value, source) in file.describe() {
+        rows.text(name, &value, &source);
+    }
+}
+
+fn counts(rows: &mut Rows, database: &Database) {
+    const SINCE: &str = "this process, since it opened the database";
+    let stats = &database.stats;
+    let counts: [(&'static str, &AtomicU64, &'static str); 10] = [
+        ("commits", &stats.commits, "transactions"),
+        ("flushes", &stats.flushes, "flushes"),
+        ("durable_writes", &stats.durable_writes, "writes"),
+        ("writes", &stats.writes, "writes"),
+        ("bytes_from_sqlite", &stats.bytes_from_sqlite, "bytes"),
+        ("bytes_written", &stats.bytes_written, "bytes"),
+        ("growths", &stats.growths, "growths"),
+        ("spares_taken", &stats.spares_taken, "spares"),
+        ("spares_kept", &stats.spares_kept, "spares"),
+        ("resets_caught", &stats.resets_caught, "checkpoints"),
+    ];
+    for (name, count, unit) in counts {
+        rows.number(name, count.load(Relaxed), unit, SINCE);
+    }
+    for (name, per_mille) in [("flush_p50", 500), ("flush_p99", 990)] {
+        let nanoseconds = stats.flush_times.percentile_nanoseconds(per_mille);
+        // Microseconds with a fraction: exact to the histogram's bucket, 6 % at most too high.
+        let value = nanoseconds.map_or(Value::Null, |nanoseconds| Value::Real(microseconds(nanoseconds)));
+        rows.push(name, value, "us", "each flush of this process, with its write where that is one call");
+    }
+    rows.number("errors", stats.errors.load(Relaxed), "errors", SINCE);
+    let last_error = stats.last_error.lock().ok().and_then(|last| last.clone());
+    rows.push("last_error", last_error.map_or(Value::Null, Value::Text), "", SINCE);
+    let poison = database.poisoned().map_or(Value::Null, |why| Value::Text(why.to_owned()));
+    rows.push("poison", poison, "", "close every connection of this process to end it");
+}
+
+fn microseconds(nanoseconds: u64) -> f64 {
+    std::time::Duration::from_nanos(nanoseconds).as_secs_f64() * 1e6
+}
