@@ -1,0 +1,116 @@
+//! The logical states of the test database, in the order in which they were published.
+//!
+//! One table, one row per page. Each transaction has a number; it writes it into the rows that it changes, with a
+//! payload that depends on row and number, so any mixture of two states is neither of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::sqlite::{Connection, SqlError};
+
+/// Row id to the number of the transaction that wrote it last.
+pub type Rows = BTreeMap<i64, i64>;
+
+/// Rows of the base image.
+pub const BASE_ROWS: i64 = 8;
+
+/// Size of a payload that leaves room for one row on a page, in bytes.
+pub fn payload_bytes(page_bytes: u32) -> u32 {
+    page_bytes / 4 * 3
+}
+
+/// The statements that make the base database.
+pub fn create_sql(page_bytes: u32) -> String {
+    let mut sql = format!(
+        "PRAGMA page_size={page_bytes}; PRAGMA journal_mode=WAL;
+         CREATE TABLE t(id INTEGER PRIMARY KEY, txn INTEGER, payload TEXT);"
+    );
+    for id in 1..=BASE_ROWS {
+        sql.push_str(&put_sql(id, 0, page_bytes));
+    }
+    sql
+}
+
+/// The statement that makes row `id` what transaction `txn` wants.
+pub fn put_sql(id: i64, txn: i64, page_bytes: u32) -> String {
+    let mut sql = String::new();
+    let fill = payload_bytes(page_bytes);
+    let letter = letter_of(id, txn);
+    write!(
+        sql,
+        "INSERT INTO t VALUES({id},{txn},printf('%.{fill}c%d','{letter}',{id}*1000000+{txn}))
+         ON CONFLICT(id) DO UPDATE SET txn=excluded.txn, payload=excluded.payload;"
+    )
+    .expect("a String takes everything");
+    sql
+}
+
+fn letter_of(id: i64, txn: i64) -> char {
+    let index = (id * 7 + txn).rem_euclid(26);
+    char::from(b'a' + u8::try_from(index).expect("below 26"))
+}
+
+/// Reads the rows and checks each payload against its row and transaction.
+pub fn read_rows(connection: &Connection, page_bytes: u32) -> Result<Rows, String> {
+    let text = |error: SqlError| format!("reading the rows: {error}");
+    let mut rows = Rows::new();
+    for row in connection.query("SELECT id, txn, payload FROM t ORDER BY id").map_err(text)? {
+        let (id, txn) = (row[0].int(), row[1].int());
+        check_payload(id, txn, &row[2].text(), page_bytes)?;
+        rows.insert(id, txn);
+    }
+    Ok(rows)
+}
+
+/// Checks one payload.
+pub fn check_payload(id: i64, txn: i64, payload: &str, page_bytes: u32) -> Result<(), String> {
+    let letter = letter_of(id, txn);
+    let rest = payload.trim_start_matches(letter);
+    let filled = payload.len() - rest.len();
+    let expected = (id * 1_000_000 + txn).to_string();
+    if filled != payload_bytes(page_bytes) as usize || rest != expected {
+        return Err(format!("row {id} of transaction {txn} has {filled} x {letter:?} and then {rest:?}"));
+    }
+    Ok(())
+}
+
+/// All states published so far; state 0 is the base.
+#[derive(Debug, Clone)]
+pub struct History {
+    states: Vec<Rows>,
+}
+
+impl History {
+    /// The history that begins with the base image.
+    pub fn new() -> History {
+        History { states: vec![(1..=BASE_ROWS).map(|id| (id, 0)).collect()] }
+    }
+
+    /// The number of the newest state.
+    pub fn newest(&self) -> u64 {
+        self.states.len() as u64 - 1
+    }
+
+    /// The rows of the newest state.
+    pub fn rows(&self) -> &Rows {
+        self.states.last().expect("never empty")
+    }
+
+    /// Publishes a state in which transaction `txn` wrote `ids`.
+    pub fn publish(&mut self, txn: i64, ids: &[i64]) {
+        let mut rows = self.rows().clone();
+        rows.extend(ids.iter().map(|id| (*id, txn)));
+        self.states.push(rows);
+    }
+
+    /// The number of the state that has these rows.
+    pub fn find(&self, rows: &Rows) -> Option<u64> {
+        self.states.iter().position(|state| state == rows).map(|index| index as u64)
+    }
+
+    /// The history that ends with state `number`.
+    pub fn until(&self, number: u64) -> History {
+        let keep = usize::try_from(number).expect("few states") + 1;
+        History { states: self.states[..keep].to_vec() }
+    }
+}

@@ -1,0 +1,12 @@
+//! What the crash tests share: a simulated computer, workloads, and the judgement of what recovers.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod plan;
+pub mod explore;
+pub mod workload;
+pub mod history;
+pub mod machine;
+pub mod sqlite;
+pub mod sim_vfs;
+pub mod sim_host;
+pub mod sim_locks;

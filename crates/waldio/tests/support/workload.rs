@@ -1,0 +1,341 @@
+//! Short sequences of what an application does to a database in WAL mode, and how one is run and recorded.
+
+use std::fmt;
+
+use blockio::sim_fault::Fault;
+use blockio::sim_image::Image;
+use blockio::sim_log::Record;
+use blockio::sim_replay::Replay;
+
+use super::history::{BASE_ROWS, History, create_sql, put_sql};
+use super::machine::Machine;
+use super::sqlite::{Connection, SqlError, with_seed};
+
+/// One thing that an application does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A transaction that changes one page.
+    Commit1,
+    /// A transaction that changes three pages.
+    Commit3,
+    /// A transaction larger than the cache that changes its pages twice and grows the database.
+    Spill,
+    /// A transaction that spills and is rolled back.
+    Rollback,
+    /// Checkpoints.
+    Passive,
+    /// FULL.
+    Full,
+    /// RESTART.
+    Restart,
+    /// TRUNCATE.
+    Truncate,
+    /// RESTART, then the first commit of the new generation, of three pages.
+    Reset,
+    /// Every connection is closed and one opened.
+    Reopen,
+    /// To journal_mode=DELETE, a commit there, and back to WAL.
+    Switch,
+    /// A transaction of one page by a second connection, which stays open.
+    Second,
+}
+
+/// All of them.
+pub const STEPS: [Step; 12] = [
+    Step::Commit1,
+    Step::Commit3,
+    Step::Spill,
+    Step::Rollback,
+    Step::Passive,
+    Step::Full,
+    Step::Restart,
+    Step::Truncate,
+    Step::Reset,
+    Step::Reopen,
+    Step::Switch,
+    Step::Second,
+];
+
+/// PRAGMA synchronous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Commits since the last checkpoint may go.
+    Normal,
+    /// A commit that returned is there.
+    Full,
+}
+
+impl Synchronous {
+    fn pragma(self) -> &'static str {
+        match self {
+            Synchronous::Normal => "PRAGMA synchronous=NORMAL",
+            Synchronous::Full => "PRAGMA synchronous=FULL",
+        }
+    }
+}
+
+/// Added to the number of a transaction for values that it overwrites itself: nobody may ever see them.
+const PASSING_TXN: i64 = 500_000;
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// PRAGMA page_size.
+    pub page_bytes: u32,
+    /// PRAGMA synchronous.
+    pub synchronous: Synchronous,
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} page_size={} synchronous={:?}", self.steps, self.page_bytes, self.synchronous)
+    }
+}
+
+/// What a run left behind.
+pub struct Recording {
+    /// Every operation, with acks.
+    pub records: Vec<Record>,
+    /// Stands before the first of them.
+    pub start: Replay,
+    /// What was published.
+    pub history: History,
+    /// For each step what it returned.
+    pub outcomes: Vec<Result<(), SqlError>>,
+    /// Transactions whose COMMIT returned an error, with the rows that they wrote and how many had been published.
+    pub failed: Vec<Failed>,
+    /// Every file as an application would read it at the end.
+    pub end: Image,
+}
+
+/// A transaction whose COMMIT returned an error: it may be there or not.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Its number.
+    pub txn: i64,
+    /// Its rows.
+    pub ids: Vec<i64>,
+    /// The newest state when it was tried.
+    pub after: u64,
+    /// What COMMIT said.
+    pub error: SqlError,
+}
+
+/// An empty database in WAL mode, closed, all of it durable.
+pub fn base_image(machine: &Machine, page_bytes: u32) -> Image {
+    let _random = with_seed(1);
+    machine.boot(&Image::default());
+    let connection = machine.open().expect("an empty disk");
+    connection.exec(&create_sql(page_bytes)).expect("an empty disk");
+    connection.close();
+    machine.disk.image()
+}
+
+struct Run<'machine> {
+    machine: &'machine Machine,
+    workload: &'machine Workload,
+    first: Option<Connection>,
+    second: Option<Connection>,
+    history: History,
+    txn: i64,
+    failed: Vec<Failed>,
+    faulty: bool,
+}
+
+/// Runs `workload` on `base`, with `fault` from the first step on, and closes every connection.
+pub fn record(machine: &Machine, base: &Image, workload: &Workload, fault: Option<Fault>) -> Recording {
+    record_from(machine, base, workload, fault, History::new(), 7)
+}
+
+/// As [`record`], on a disk whose newest state `history` tells. `seed` must differ from that of the run which made
+/// `base`: with the same salts a torn frame of that run would fit into the new log.
+pub fn record_from(
+    machine: &Machine,
+    base: &Image,
+    workload: &Workload,
+    fault: Option<Fault>,
+    history: History,
+    seed: i32,
+) -> Recording {
+    let _random = with_seed(seed);
+    machine.boot(base);
+    machine.disk.set_fault(fault);
+    let start = machine.disk.replay();
+    // Numbers that no other run uses: equal rows of two runs would make two states one.
+    let txn = i64::from(seed) * 1000;
+    let mut run = Run {
+        machine,
+        workload,
+        first: None,
+        second: None,
+        history,
+        txn,
+        failed: Vec::new(),
+        faulty: fault.is_some(),
+    };
+    let mut outcomes = Vec::new();
+    for step in &workload.steps {
+        machine.disk.mark(&format!("{step:?}"));
+        outcomes.push(run.step(*step));
+    }
+    machine.disk.mark("close");
+    run.second = None;
+    run.first = None;
+    let end = machine.disk.image();
+    let records = machine.disk.records();
+    Recording { records, start, history: run.history, outcomes, failed: run.failed, end }
+}
+
+impl Run<'_> {
+    fn open(&self) -> Result<Connection, SqlError> {
+        let connection = self.machine.open()?;
+        // A crash during a switch of modes may have left the database in DELETE mode, which promises less.
+        connection.exec("PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;")?;
+        connection.exec(self.workload.synchronous.pragma())?;
+        // A connection that has read nothing checkpoints nothing.
+        connection.exec("SELECT count(*) FROM t;")?;
+        Ok(connection)
+    }
+
+    fn first(&mut self) -> Result<&Connection, SqlError> {
+        if self.first.is_none() {
+            self.first = Some(self.open()?);
+        }
+        Ok(self.first.as_ref().expect("just opened"))
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), SqlError> {
+        self.first()?;
+        match step {
+            Step::Commit1 => self.commit(1),
+            Step::Commit3 => self.commit(3),
+            Step::Spill => self.spill(false),
+            Step::Rollback => self.spill(true),
+            Step::Passive => self.checkpoint("PASSIVE"),
+            Step::Full => self.checkpoint("FULL"),
+            Step::Restart => self.checkpoint("RESTART"),
+            Step::Truncate => self.checkpoint("TRUNCATE"),
+            Step::Reset => {
+                self.checkpoint("RESTART")?;
+                self.commit(3)
+            }
+            Step::Reopen => self.reopen(),
+            Step::Switch => self.switch(),
+            Step::Second => self.second(),
+        }
+    }
+
+    /// The rows that the next transaction changes: not always the same ones, so that states differ in several pages.
+    fn next_rows(&mut self, count: i64) -> Vec<i64> {
+        self.txn += 1;
+        (0..count).map(|index| 1 + (self.txn + index * 3).rem_euclid(BASE_ROWS)).collect()
+    }
+
+    fn commit(&mut self, count: i64) -> Result<(), SqlError> {
+        let ids = self.next_rows(count);
+        let sql = self.transaction_sql(&ids, "COMMIT");
+        let outcome = self.first()?.exec(&sql);
+        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+    }
+
+    fn transaction_sql(&self, ids: &[i64], end: &str) -> String {
+        let puts: String = ids.iter().map(|id| put_sql(*id, self.txn, self.workload.page_bytes)).collect();
+        format!("BEGIN IMMEDIATE; {puts} {end};")
+    }
+
+    /// Publishes what was committed and acknowledges it where the mode promises that it is durable.
+    fn settle(
+        &mut self,
+        ids: Vec<i64>,
+        outcome: Result<(), SqlError>,
+        durable: bool,
+    ) -> Result<(), SqlError> {
+        match outcome {
+            Ok(()) => {
+                self.history.publish(self.txn, &ids);
+                if durable {
+                    self.machine.disk.ack(self.history.newest());
+                }
+                Ok(())
+            }
+            Err(error) => {
+                for connection in [&self.first, &self.second].into_iter().flatten() {
+                    // There is often no transaction left to roll back.
+                    let _ = connection.exec("ROLLBACK");
+                }
+                let after = self.history.newest();
+                self.failed.push(Failed { txn: self.txn, ids, after, error: error.clone() });
+                Err(error)
+            }
+        }
+    }
+
+    fn spill(&mut self, rolled_back: bool) -> Result<(), SqlError> {
+        self.txn += 1;
+        let ids: Vec<i64> = (1..=BASE_ROWS + 4).collect();
+        // Other values first: SQLite leaves a page alone that would not change.
+        let passing: String =
+            ids.iter().map(|id| put_sql(*id, self.txn + PASSING_TXN, self.workload.page_bytes)).collect();
+        let last = self.transaction_sql(&ids, if rolled_back { "ROLLBACK" } else { "COMMIT" });
+        let sql = last.replacen("BEGIN IMMEDIATE;", &format!("BEGIN IMMEDIATE; {passing}"), 1);
+        let connection = self.first()?;
+        connection.exec("PRAGMA cache_size=4")?;
+        let outcome = connection.exec(&sql);
+        connection.exec("PRAGMA cache_size=-2000")?;
+        if rolled_back {
+            return outcome;
+        }
+        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+    }
+
+    fn checkpoint(&mut self, mode: &str) -> Result<(), SqlError> {
+        let rows = self.first()?.query(&format!("PRAGMA wal_checkpoint({mode})"))?;
+        let [busy, log, done] = [0, 1, 2].map(|column| rows[0][column].int());
+        if busy == 0 && log == done {
+            // Every frame is in the database, and that was synced; TRUNCATE reports 0 of 0 frames.
+            self.machine.disk.ack(self.history.newest());
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), SqlError> {
+        self.second = None;
+        self.first = None;
+        if !self.faulty {
+            // The last close has checkpointed everything; it tells nobody when it could not.
+            self.machine.disk.ack(self.history.newest());
+        }
+        self.first()?;
+        Ok(())
+    }
+
+    fn switch(&mut self) -> Result<(), SqlError> {
+        self.second = None;
+        // NORMAL may corrupt a database in DELETE mode (a journal's checksum covers every 200th byte only).
+        self.first()?.exec(Synchronous::Full.pragma())?;
+        let to = self.first()?.query("PRAGMA journal_mode=DELETE")?;
+        if to[0][0].text() != "delete" {
+            return Err(SqlError { code: 5, message: format!("journal_mode stays {}", to[0][0].text()) });
+        }
+        let ids = self.next_rows(2);
+        let sql = self.transaction_sql(&ids, "COMMIT");
+        let outcome = self.first()?.exec(&sql);
+        // Never acknowledged: without synchronous=EXTRA the removal of the journal is not synced, and may be undone.
+        self.settle(ids, outcome, false)?;
+        self.first()?.exec("PRAGMA journal_mode=WAL; SELECT count(*) FROM t;")?;
+        let pragma = self.workload.synchronous.pragma();
+        self.first()?.exec(pragma)
+    }
+
+    fn second(&mut self) -> Result<(), SqlError> {
+        if self.second.is_none() {
+            self.second = Some(self.open()?);
+        }
+        let ids = self.next_rows(1);
+        let sql = self.transaction_sql(&ids, "COMMIT");
+        let outcome = self.second.as_ref().expect("just opened").exec(&sql);
+        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+    }
+}
