@@ -74,9 +74,10 @@ impl Connection {
     /// Closes the log.
     pub fn log_close(&self) {
         let log = self.state().ok().and_then(|mut state| state.log.take());
-        if log.is_some() {
+        if let Some(log) = log {
+            let synced = log.is_synced();
             drop(log);
-            self.database.close_log();
+            self.database.close_log(synced);
         }
     }
 

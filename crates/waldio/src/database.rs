@@ -114,15 +114,16 @@ impl Database {
         Ok((self.disk.open(&self.log_path, created)?, Origin::Created))
     }
 
-    /// One connection closed its log.
-    pub fn close_log(&self) {
+    /// One connection closed its log. Unless its last write was synced, the log is not kept as a spare: clearing
+    /// it durably would be ahead of a database file that `synchronous=OFF` left to the kernel.
+    pub fn close_log(&self, synced: bool) {
         let mut open = self.open();
         open.handles = open.handles.saturating_sub(1);
         if open.handles == 0
             && let Some(session) = open.session.take()
         {
             session.close();
-            open.spare_bytes_max = Some(session.spare_bytes_max());
+            open.spare_bytes_max = synced.then(|| session.spare_bytes_max());
         }
     }
 

@@ -128,10 +128,14 @@ pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Regi
         if !unsafe { vfs_methods::is_ours(existing) } {
             return SQLITE_ERROR;
         }
-        if !registration.make_default || std::ptr::eq(existing, base) {
+        // SAFETY: as above, or null.
+        let default_is_plain = unsafe { BaseVfs::new(base) }.is_some_and(is_plain);
+        // A shim that was registered above us since stays above us; SQLite's own, which sqlite3_initialize puts in
+        // front again, does not.
+        if !registration.make_default || !default_is_plain {
             return SQLITE_OK;
         }
-        // SAFETY: registered before, so complete and permanent. sqlite3_initialize made another the default.
+        // SAFETY: registered before, so complete and permanent.
         return unsafe { api.vfs_register(existing, true) };
     }
     // SAFETY: SQLite found it registered, or gave null.
@@ -142,11 +146,15 @@ pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Regi
         disk: registration.disk,
         inline_worker: registration.inline_worker,
         options: registration.options,
-        base_is_plain: registration.treat_base_as_unix || PLAIN.contains(&base.name().as_str()),
+        base_is_plain: registration.treat_base_as_unix || is_plain(base),
         name: registration.name,
     }));
     // SAFETY: the table as above; leaked, so permanent.
     unsafe { register_table::register(api, registered, registration.make_default) }
+}
+
+fn is_plain(base: BaseVfs) -> bool {
+    PLAIN.contains(&base.name().as_str())
 }
 
 /// SQLite calls this for each connection opened after loading: they all have `waldio_status`.

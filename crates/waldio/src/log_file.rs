@@ -328,6 +328,11 @@ impl LogFile {
         self.sync_follows = false;
     }
 
+    /// True where a sync followed the last write: false at the close of a `synchronous=OFF` connection.
+    pub fn is_synced(&self) -> bool {
+        !self.unsynced && self.pending.is_empty()
+    }
+
     /// `xTruncate`.
     /// # Errors
     /// The size is as before.
