@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use blockio::disk::Fill;
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
+
+use waldio::options::{FillChoice, Options, PersistChoice};
 
 use super::sim_host::Host;
 use super::sim_vfs;
 use super::sqlite::{Connection, SqlError};
+use super::sqlite_waldio;
 
 /// The database of every test.
 pub const DATABASE: &str = "/sim/app.db";
@@ -18,6 +22,27 @@ pub const DATABASE: &str = "/sim/app.db";
 pub enum Side {
     /// SQLite alone.
     Stock,
+    /// waldio with its defaults: one direct durable write, the log reserved at once where the disk zeroes.
+    Fua,
+    /// waldio with a buffered write and a flush; zeros are written ahead in steps.
+    Flush,
+    /// waldio without reserve.
+    Strict,
+}
+
+impl Side {
+    fn options(self) -> Option<Options> {
+        let default = Options::default();
+        match self {
+            Side::Stock => None,
+            Side::Fua => Some(default),
+            Side::Flush => {
+                let fill = FillChoice::Only(Fill::Zeroes);
+                Some(Options { persist: PersistChoice::Flush, fill, ..default })
+            }
+            Side::Strict => Some(Options { strict: true, ..default }),
+        }
+    }
 }
 
 /// One computer. Its VFS stays registered when it is dropped.
@@ -29,6 +54,7 @@ pub struct Machine {
     /// Who writes the log.
     pub side: Side,
     vfs: String,
+    base: String,
 }
 
 impl Machine {
@@ -40,7 +66,16 @@ impl Machine {
         let host = Host::new(disk.clone());
         let vfs = format!("sim-{number}");
         sim_vfs::register(&vfs, Arc::clone(&host));
-        Machine { disk, host, side, vfs }
+        let base = vfs.clone();
+        let vfs = match side.options() {
+            None => vfs,
+            Some(options) => {
+                let name = format!("waldio-{vfs}");
+                sqlite_waldio::register(&name, &vfs, &disk, options);
+                name
+            }
+        };
+        Machine { disk, host, side, vfs, base }
     }
 
     /// Starts the computer with `image` on its disk. No connection may be open.
@@ -52,5 +87,10 @@ impl Machine {
     /// Opens the database.
     pub fn open(&self) -> Result<Connection, SqlError> {
         Connection::open(DATABASE, &self.vfs)
+    }
+
+    /// Opens the database without waldio, as another process might.
+    pub fn open_foreign(&self) -> Result<Connection, SqlError> {
+        Connection::open(DATABASE, &self.base)
     }
 }

@@ -6,6 +6,7 @@ pub mod explore;
 pub mod workload;
 pub mod history;
 pub mod machine;
+pub mod sqlite_waldio;
 pub mod sqlite;
 pub mod sim_vfs;
 pub mod sim_host;

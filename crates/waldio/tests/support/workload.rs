@@ -38,10 +38,13 @@ pub enum Step {
     Switch,
     /// A transaction of one page by a second connection, which stays open.
     Second,
+    /// The same by a connection that does not know waldio.
+    Foreign,
 }
 
 /// All of them.
-pub const STEPS: [Step; 12] = [
+pub const STEPS: [Step; 13] = [
+    Step::Foreign,
     Step::Commit1,
     Step::Commit3,
     Step::Spill,
@@ -138,6 +141,7 @@ struct Run<'machine> {
     workload: &'machine Workload,
     first: Option<Connection>,
     second: Option<Connection>,
+    foreign: Option<Connection>,
     history: History,
     txn: i64,
     failed: Vec<Failed>,
@@ -170,6 +174,7 @@ pub fn record_from(
         workload,
         first: None,
         second: None,
+        foreign: None,
         history,
         txn,
         failed: Vec::new(),
@@ -182,6 +187,7 @@ pub fn record_from(
     }
     machine.disk.mark("close");
     run.second = None;
+    run.foreign = None;
     run.first = None;
     let end = machine.disk.image();
     let records = machine.disk.records();
@@ -189,8 +195,8 @@ pub fn record_from(
 }
 
 impl Run<'_> {
-    fn open(&self) -> Result<Connection, SqlError> {
-        let connection = self.machine.open()?;
+    fn prepare(&self, connection: Result<Connection, SqlError>) -> Result<Connection, SqlError> {
+        let connection = connection?;
         // A crash during a switch of modes may have left the database in DELETE mode, which promises less.
         connection.exec("PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;")?;
         connection.exec(self.workload.synchronous.pragma())?;
@@ -201,7 +207,7 @@ impl Run<'_> {
 
     fn first(&mut self) -> Result<&Connection, SqlError> {
         if self.first.is_none() {
-            self.first = Some(self.open()?);
+            self.first = Some(self.prepare(self.machine.open())?);
         }
         Ok(self.first.as_ref().expect("just opened"))
     }
@@ -223,7 +229,8 @@ impl Run<'_> {
             }
             Step::Reopen => self.reopen(),
             Step::Switch => self.switch(),
-            Step::Second => self.second(),
+            Step::Second => self.second(false),
+            Step::Foreign => self.second(true),
         }
     }
 
@@ -261,7 +268,7 @@ impl Run<'_> {
                 Ok(())
             }
             Err(error) => {
-                for connection in [&self.first, &self.second].into_iter().flatten() {
+                for connection in [&self.first, &self.second, &self.foreign].into_iter().flatten() {
                     // There is often no transaction left to roll back.
                     let _ = connection.exec("ROLLBACK");
                 }
@@ -302,6 +309,7 @@ impl Run<'_> {
 
     fn reopen(&mut self) -> Result<(), SqlError> {
         self.second = None;
+        self.foreign = None;
         self.first = None;
         if !self.faulty {
             // The last close has checkpointed everything; it tells nobody when it could not.
@@ -313,6 +321,7 @@ impl Run<'_> {
 
     fn switch(&mut self) -> Result<(), SqlError> {
         self.second = None;
+        self.foreign = None;
         // NORMAL may corrupt a database in DELETE mode (a journal's checksum covers every 200th byte only).
         self.first()?.exec(Synchronous::Full.pragma())?;
         let to = self.first()?.query("PRAGMA journal_mode=DELETE")?;
@@ -329,13 +338,17 @@ impl Run<'_> {
         self.first()?.exec(pragma)
     }
 
-    fn second(&mut self) -> Result<(), SqlError> {
-        if self.second.is_none() {
-            self.second = Some(self.open()?);
+    fn second(&mut self, foreign: bool) -> Result<(), SqlError> {
+        let place = if foreign { &self.foreign } else { &self.second };
+        if place.is_none() {
+            let opened =
+                self.prepare(if foreign { self.machine.open_foreign() } else { self.machine.open() })?;
+            *(if foreign { &mut self.foreign } else { &mut self.second }) = Some(opened);
         }
         let ids = self.next_rows(1);
         let sql = self.transaction_sql(&ids, "COMMIT");
-        let outcome = self.second.as_ref().expect("just opened").exec(&sql);
+        let connection = if foreign { &self.foreign } else { &self.second };
+        let outcome = connection.as_ref().expect("just opened").exec(&sql);
         self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
     }
 }
