@@ -1,0 +1,116 @@
+//! The SQLite builds and the extension that a plan needs, found and asked who they are.
+
+use std::path::{Path, PathBuf};
+
+use joj_analysis::environment::{SqliteBuild, WaldioFacts};
+
+use crate::bench::ask::{Asker, Stop};
+use crate::bench::task::{Answer, Libraries, Task};
+use crate::cli::BenchOptions;
+
+/// How Debian and most others name the system's SQLite for programs.
+const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
+
+/// File name of the extension.
+const EXTENSION: &str = "libwaldio.so";
+
+/// All that can be loaded.
+#[derive(Debug)]
+pub struct Builds {
+    /// The SQLite builds.
+    pub list: Vec<SqliteBuild>,
+    /// The extension, where the plan needs it.
+    pub waldio: Option<WaldioFacts>,
+    /// What the user should know, for example that there is no system library.
+    pub notes: Vec<String>,
+}
+
+impl Builds {
+    /// Finds what `options` ask for and loads each of it once.
+    /// # Errors
+    /// What is missing and how to get it.
+    pub fn find(options: &BenchOptions, needs_waldio: bool, asker: &Asker<'_>) -> Result<Builds, Stop> {
+        let mut builds = Builds { list: Vec::new(), waldio: None, notes: Vec::new() };
+        let wants =
+            |name: &str| options.builds.is_empty() || options.builds.iter().any(|wanted| wanted == name);
+        if let Some(unknown) = options.builds.iter().find(|name| !is_known(name, &options.sqlite)) {
+            let text =
+                format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`");
+            return Err(Stop::Failed(text));
+        }
+        if wants("bundled") {
+            builds.list.push(describe("bundled", None, asker)?);
+        }
+        if wants("system") {
+            match describe("system", Some(SYSTEM_LIBRARY), asker) {
+                Ok(build) => builds.list.push(build),
+                Err(Stop::Failed(reason)) if options.builds.is_empty() => builds.notes.push(format!(
+                    "rows of the system's SQLite are left out: {reason}; on Debian `apt install libsqlite3-0` brings it"
+                )),
+                Err(stop) => return Err(stop),
+            }
+        }
+        for file in options.sqlite.iter().filter(|file| wants(file)) {
+            builds.list.push(describe(file, Some(file), asker)?);
+        }
+        if needs_waldio {
+            builds.waldio = Some(builds.find_waldio(options, asker)?);
+        }
+        Ok(builds)
+    }
+
+    fn find_waldio(&self, options: &BenchOptions, asker: &Asker<'_>) -> Result<WaldioFacts, Stop> {
+        let file = extension_file(options).map_err(Stop::Failed)?;
+        let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);
+        let name = file.to_string_lossy().into_owned();
+        for build in &self.list {
+            let libraries = Libraries { sqlite: build.file.clone(), extension: Some(name.clone()) };
+            asker.ask(&Task::Describe(libraries))?;
+        }
+        let option = |(name, value): &(String, String)| format!("{name}={value}");
+        Ok(WaldioFacts {
+            file: name,
+            file_bytes: size,
+            options: options.waldio_option.iter().map(option).collect(),
+        })
+    }
+}
+
+fn is_known(name: &str, files: &[String]) -> bool {
+    matches!(name, "bundled" | "system") || files.iter().any(|file| file == name)
+}
+
+fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteBuild, Stop> {
+    let libraries = Libraries { sqlite: file.map(str::to_owned), extension: None };
+    match asker.ask(&Task::Describe(libraries))? {
+        Answer::Described { version, source_id } => Ok(SqliteBuild {
+            name: name.to_owned(),
+            file: file.map(str::to_owned),
+            version,
+            source_id,
+            sync_call: "unknown".to_owned(),
+            sync_call_evidence: "not counted".to_owned(),
+        }),
+        other => Err(Stop::Failed(format!("a worker that should describe SQLite answered {other:?}"))),
+    }
+}
+
+/// The extension as an absolute path: SQLite looks up a bare name elsewhere.
+fn extension_file(options: &BenchOptions) -> Result<PathBuf, String> {
+    let (file, named) = match &options.waldio {
+        Some(file) => (file.clone(), true),
+        None => {
+            let program =
+                std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
+            (program.parent().unwrap_or(Path::new(".")).join(EXTENSION), false)
+        }
+    };
+    let remedy = if named {
+        "give the right path"
+    } else {
+        "build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, or measure without it: \
+         `--sides delete,truncate,persist,memory,off,wal`"
+    };
+    file.canonicalize()
+        .map_err(|error| format!("cannot find the waldio extension {}: {error}; {remedy}", file.display()))
+}

@@ -1,0 +1,227 @@
+//! `joj bench` from its options to its exit code.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use joj_analysis::document::{Document, FORMAT, Plan, VERSION};
+use joj_analysis::environment::{Environment, iso_8601};
+use joj_analysis::statistics::quantile_grid;
+use joj_analysis::warnings::warnings;
+
+use crate::bench::ask::{Asker, Stop};
+use crate::bench::builds::Builds;
+use crate::bench::forecast::{expected_s, rough};
+use crate::bench::plan::{Group, Selection};
+use crate::bench::progress::Progress;
+use crate::bench::session::{Session, name_sync_calls};
+use crate::bench::table;
+use crate::bench::task::{Answer, Calibration, Task};
+use crate::cli::BenchOptions;
+use crate::machine::clock::{calendar_seconds, now_ns};
+use crate::machine::counters::Sources;
+use crate::machine::place::Place;
+use crate::machine::signal;
+use crate::machine::work_dir::WorkDir;
+use crate::machine::worker_process::Workers;
+
+/// Exit code of a program that SIGINT ended, by the shell's convention.
+const STOPPED_EXIT_CODE: u8 = 130;
+
+/// Transactions and runs by default, and with `--quick`.
+const COUNTS: (u64, u32) = (1_000, 5);
+const QUICK_COUNTS: (u64, u32) = (200, 3);
+
+/// Runs `joj bench`.
+/// # Errors
+/// What could not be done, where, and how to mend it. No file is left in the measured directory.
+pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
+    let selection = Selection {
+        workloads: options.workloads.clone(),
+        schemas: options.schemas.clone(),
+        sides: options.sides.clone(),
+        synchronous: options.sync.clone(),
+        logs: options.log.clone(),
+    };
+    for file in [&options.json, &options.html].into_iter().flatten() {
+        check_writable(file)?;
+    }
+    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    match measure(options, &selection) {
+        Ok(document) => report(options, &document),
+        Err(Stop::Signal) => {
+            eprintln!("joj: stopped; the files it made are removed");
+            Ok(ExitCode::from(STOPPED_EXIT_CODE))
+        }
+        Err(Stop::Full(message) | Stop::Failed(message)) => Err(message),
+    }
+}
+
+/// Before a minute of measuring, not after it.
+fn check_writable(file: &Path) -> Result<(), String> {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if file.is_dir() || !parent.is_dir() {
+        let name = file.display();
+        return Err(format!(
+            "cannot write {name}: it is a directory or its directory is missing; give another FILE"
+        ));
+    }
+    Ok(())
+}
+
+fn counts(options: &BenchOptions) -> (u64, u32) {
+    let (transactions, runs) = if options.quick { QUICK_COUNTS } else { COUNTS };
+    (options.transactions.unwrap_or(transactions), options.runs.unwrap_or(runs))
+}
+
+fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, Stop> {
+    let began_ns = now_ns();
+    let environment_of_workers = options
+        .waldio_option
+        .iter()
+        .map(|(name, value)| (format!("WALDIO_{}", name.to_uppercase()), value.clone()));
+    let workers = Workers::new(environment_of_workers.collect()).map_err(Stop::Failed)?;
+    let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
+    let place = Place::of(work_dir.path());
+    let asker = Asker::new(&workers);
+    let mut builds = Builds::find(options, selection.needs_waldio(), &asker)?;
+    let names: Vec<String> = builds.list.iter().map(|build| build.name.clone()).collect();
+    let groups = selection.groups(&names);
+    if groups.is_empty() {
+        let text = "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh \
+                    one; leave one option out";
+        return Err(Stop::Failed(text.to_owned()));
+    }
+    let environment = environment(options, &place, &builds);
+    let (transactions, runs) = counts(options);
+    let expected = announce(&work_dir, &asker, &groups, (transactions, runs), &environment, &builds.notes)?;
+    let device = place.device.as_ref();
+    let session = Session {
+        work_dir: &work_dir,
+        asker,
+        builds: &builds.list,
+        waldio: builds.waldio.as_ref(),
+        sources: Sources {
+            device: device.map(|device| device.number.clone()),
+            disk: device.map(|device| device.disk.clone()),
+            journal: place.filesystem.journal.clone(),
+        },
+        transactions,
+        runs,
+    };
+    let mut progress = Progress::new(steps(&groups, runs), expected);
+    let collected = session.measure(&groups, &mut progress);
+    progress.clear();
+    let (rows, limits) = collected?.finish();
+    name_sync_calls(&mut builds.list, &rows);
+    let elapsed_s = (now_ns() - began_ns) as f64 / 1e9;
+    let mut document = Document {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        environment,
+        builds: builds.list,
+        plan: Plan { transactions, runs, expected_s: expected, elapsed_s },
+        limits,
+        quantile_parts: quantile_grid(),
+        rows,
+        warnings: Vec::new(),
+    };
+    document.warnings = warnings(&document);
+    Ok(document)
+}
+
+fn environment(options: &BenchOptions, place: &Place, builds: &Builds) -> Environment {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let directory: PathBuf = options.directory.canonicalize().unwrap_or_else(|_| options.directory.clone());
+    Environment {
+        joj_version: env!("CARGO_PKG_VERSION").to_owned(),
+        joj_commit: env!("JOJ_COMMIT").to_owned(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        started_at: iso_8601(calendar_seconds()),
+        kernel: kernel.trim().to_owned(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        directory: directory.to_string_lossy().into_owned(),
+        filesystem: place.filesystem.clone(),
+        device: place.device.clone(),
+        waldio: builds.waldio.clone(),
+    }
+}
+
+/// Times a few writes and says how long it will take; the expected seconds.
+fn announce(
+    work_dir: &WorkDir,
+    asker: &Asker<'_>,
+    groups: &[Group],
+    (transactions, runs): (u64, u32),
+    environment: &Environment,
+    notes: &[String],
+) -> Result<f64, Stop> {
+    let directory = work_dir.path().to_string_lossy().into_owned();
+    let Answer::Calibrated(calibration) = asker.ask(&Task::Calibrate { directory })? else {
+        return Err(Stop::Failed("a worker that should time some writes answered something else".to_owned()));
+    };
+    let expected = expected_s(groups, transactions, runs, calibration);
+    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
+    eprintln!("measuring {}", table::place_line(environment));
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+    eprintln!(
+        "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here: \
+         expect about {}",
+        calibration.overwrite_ns as f64 / 1e6,
+        rough(expected)
+    );
+    let quick = expected_s(groups, QUICK_COUNTS.0, QUICK_COUNTS.1, calibration);
+    advise_quick(expected, quick, calibration);
+    Ok(expected)
+}
+
+fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {
+    const LONG_S: f64 = 300.0;
+    if expected > LONG_S && quick < expected / 2.0 {
+        let latency_ms = calibration.append_ns as f64 / 1e6;
+        eprintln!(
+            "this disk is slow ({latency_ms:.1} ms to append 4 KiB): `--quick` would take {}",
+            rough(quick)
+        );
+    }
+}
+
+fn steps(groups: &[Group], runs: u32) -> usize {
+    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
+    let rounds = usize::try_from(runs).unwrap_or(1);
+    // The few measurements of the limit are not worth counting exactly.
+    rows + rounds * (rows + groups.len())
+}
+
+/// A closed pipe (`| head`) is the reader's choice, not an error.
+fn print(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {
+    let write = |file: &Path, text: &str| {
+        fs::write(file, text).map_err(|error| {
+            let name = file.display();
+            format!("cannot write {name}: {error}; make room or give another FILE and measure again")
+        })
+    };
+    let json = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
+    match &options.json {
+        Some(file) if file.as_os_str() == "-" => print(&format!("{json}\n")),
+        Some(file) => {
+            write(file, &format!("{json}\n"))?;
+            print(&table::render(document));
+        }
+        None => print(&table::render(document)),
+    }
+    if let Some(file) = &options.html {
+        write(file, &crate::bench::html::page(document))?;
+    }
+    Ok(if document.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

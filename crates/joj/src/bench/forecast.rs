@@ -1,0 +1,104 @@
+//! How long a plan will take, from a few timed writes. Arithmetic only.
+//!
+//! The factors say how many overwrites or appends, each with its sync, a transaction of a side is worth. They
+//! come from strace on ext4 and are meant to tell half a minute from ten, no more.
+
+use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Workload};
+
+use crate::bench::plan::Group;
+use crate::bench::task::Calibration;
+use crate::bench::workload::transaction_count;
+
+/// Starting a worker, loading SQLite, creating, verifying and removing a database, in nanoseconds.
+const SETUP_NS: f64 = 25e6;
+
+/// Processor time of a small transaction, in nanoseconds.
+const CPU_NS: f64 = 20e3;
+
+/// Transactions of the extra run that counts calls for durability.
+pub const SYNC_COUNT_TRANSACTIONS: u64 = 50;
+
+/// Operations of each limit that one measurement makes.
+pub const LIMIT_OPERATIONS: u64 = 250;
+
+fn transaction_ns(key: &RowKey, calibration: Calibration) -> f64 {
+    let (overwrite_ns, append_ns) = (calibration.overwrite_ns as f64, calibration.append_ns as f64);
+    match (key.workload, key.side) {
+        (Workload::Read, _) => return 5e3,
+        (Workload::Large, _) => return 15e6 + 2.0 * append_ns,
+        (Workload::Open, Side::Wal | Side::Waldio) => return 5e5 + 5.0 * append_ns,
+        _ => {}
+    }
+    CPU_NS
+        + match (key.side, key.log, key.synchronous) {
+            (Side::Wal | Side::Waldio, _, Synchronous::Normal) => 0.01 * append_ns,
+            (Side::Waldio, _, _) | (Side::Wal, LogState::Steady, _) => overwrite_ns,
+            (Side::Wal, _, _) => append_ns,
+            (Side::Delete | Side::Truncate, _, _) => 4.0 * append_ns,
+            (Side::Persist, _, _) => 3.0 * append_ns,
+            (Side::Memory | Side::Off, _, _) => 1.5 * append_ns,
+        }
+}
+
+fn run_ns(key: &RowKey, transactions: u64, calibration: Calibration) -> f64 {
+    let preparation = match (key.workload, key.log) {
+        (Workload::Read, _) => 60e6 + 30.0 * calibration.append_ns as f64,
+        (_, LogState::Steady) => 40e6,
+        _ => 0.0,
+    };
+    let setup = SETUP_NS + preparation + 8.0 * calibration.append_ns as f64;
+    setup + transactions as f64 * transaction_ns(key, calibration)
+}
+
+/// Expected seconds for `runs` runs of every row of `groups`.
+pub fn expected_s(groups: &[Group], transactions: u64, runs: u32, calibration: Calibration) -> f64 {
+    let mut round_ns = 0.0;
+    let mut once_ns = 0.0;
+    for group in groups {
+        let libraries: std::collections::HashSet<&str> =
+            group.keys.iter().map(|key| key.library.as_str()).collect();
+        let per_limit_ns = SETUP_NS + 3.0 * LIMIT_OPERATIONS as f64 * calibration.overwrite_ns as f64;
+        if group.keys.iter().any(|key| key.workload.is_bound_by_flushes()) {
+            round_ns += libraries.len() as f64 * per_limit_ns;
+        }
+        for key in &group.keys {
+            let count = transaction_count(key, transactions);
+            round_ns += run_ns(key, count, calibration);
+            once_ns += run_ns(key, count.min(SYNC_COUNT_TRANSACTIONS), calibration);
+        }
+    }
+    (f64::from(runs) * round_ns + once_ns) / 1e9
+}
+
+/// `40 s`, `3 min`, `2 h`: no more digits than a forecast has.
+pub fn rough(seconds: f64) -> String {
+    match seconds {
+        short if short < 10.0 => format!("{short:.0} s"),
+        short if short < 100.0 => format!("{:.0} s", (short / 5.0).ceil() * 5.0),
+        medium if medium < 5_400.0 => format!("{:.0} min", medium / 60.0),
+        long => format!("{:.1} h", long / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::plan::Selection;
+
+    const FAST: Calibration = Calibration { overwrite_ns: 100_000, append_ns: 150_000 };
+    const SLOW: Calibration = Calibration { overwrite_ns: 20_000_000, append_ns: 60_000_000 };
+
+    #[test]
+    fn a_slow_disk_takes_as_much_longer_as_its_flushes() {
+        let groups = Selection::default().groups(&["bundled".to_owned(), "system".to_owned()]);
+        let (fast, slow) = (expected_s(&groups, 1000, 5, FAST), expected_s(&groups, 1000, 5, SLOW));
+        assert!(fast < 120.0, "{fast}");
+        assert!(slow > 100.0 * 60.0, "{slow}");
+        assert!(expected_s(&groups, 200, 3, SLOW) < slow / 3.0);
+    }
+
+    #[test]
+    fn forecasts_are_rounded() {
+        assert_eq!([3.4, 41.0, 130.0, 9000.0].map(rough), ["3 s", "45 s", "2 min", "2.5 h"]);
+    }
+}

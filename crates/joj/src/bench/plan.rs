@@ -1,0 +1,162 @@
+//! Which rows to measure, in which order.
+//!
+//! The default is not every combination: that would take half an hour. Naming a value of a dimension on the
+//! command line widens the plan in that dimension to all workloads.
+
+use joj_analysis::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
+
+/// What the command line chose; an empty list leaves the choice to the default.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// Schemas.
+    pub schemas: Vec<Schema>,
+    /// Sides.
+    pub sides: Vec<Side>,
+    /// Synchronous settings.
+    pub synchronous: Vec<Synchronous>,
+    /// Fresh or steady logs.
+    pub logs: Vec<LogState>,
+}
+
+/// The rows of one table.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its rows; neighbours are measured one right after the other.
+    pub keys: Vec<RowKey>,
+}
+
+fn allows<W: PartialEq>(chosen: &[W], value: &W) -> bool {
+    chosen.is_empty() || chosen.contains(value)
+}
+
+impl Selection {
+    /// True where waldio's extension is needed.
+    pub fn needs_waldio(&self) -> bool {
+        allows(&self.sides, &Side::Waldio)
+    }
+
+    fn includes(&self, key: &RowKey) -> bool {
+        let is_core_insert = key.workload == Workload::Insert && key.schema == Schema::Waldio;
+        let is_full = key.synchronous == Synchronous::Full;
+        let schema_is_usual = key.schema == Schema::Waldio
+            || (key.workload == Workload::Insert && is_full && key.side.has_log());
+        let synchronous_is_usual = is_full || (is_core_insert && key.side.has_log());
+        let side_is_usual = key.side.has_log() || (is_core_insert && is_full);
+        let log_is_allowed =
+            !matches!(key.log, LogState::Fresh | LogState::Steady) || allows(&self.logs, &key.log);
+        allows(&self.workloads, &key.workload)
+            && allows(&self.schemas, &key.schema)
+            && allows(&self.sides, &key.side)
+            && allows(&self.synchronous, &key.synchronous)
+            && log_is_allowed
+            && (schema_is_usual || !self.schemas.is_empty())
+            && (synchronous_is_usual || !self.synchronous.is_empty())
+            && (side_is_usual || !self.sides.is_empty())
+    }
+
+    /// The rows to measure with SQLite builds of these names, by table.
+    pub fn groups(&self, libraries: &[String]) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for synchronous in Synchronous::ALL {
+            for workload in Workload::ALL {
+                for schema in Schema::ALL {
+                    let keys = self.keys(*workload, *schema, *synchronous, libraries);
+                    if !keys.is_empty() {
+                        groups.push(Group { keys });
+                    }
+                }
+            }
+        }
+        groups
+    }
+
+    fn keys(
+        &self,
+        workload: Workload,
+        schema: Schema,
+        synchronous: Synchronous,
+        libraries: &[String],
+    ) -> Vec<RowKey> {
+        let mut keys = Vec::new();
+        for library in libraries {
+            for log in LogState::ALL {
+                for side in Side::ALL.iter().filter(|side| has_state(workload, **side, *log)) {
+                    let library = library.clone();
+                    keys.push(RowKey { workload, schema, synchronous, side: *side, log: *log, library });
+                }
+            }
+        }
+        keys.retain(|key| self.includes(key));
+        keys
+    }
+}
+
+/// True where a side's log can be in this state when the clock starts.
+fn has_state(workload: Workload, side: Side, log: LogState) -> bool {
+    match (side.has_log(), workload) {
+        (false, _) => log == LogState::None,
+        (true, Workload::Read) => log == LogState::Full,
+        // The last connection's close removes the log, so there is no steady one.
+        (true, Workload::Open) => log == LogState::Fresh,
+        (true, _) => matches!(log, LogState::Fresh | LogState::Steady),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(selection: &Selection) -> usize {
+        let libraries = ["bundled".to_owned()];
+        selection.groups(&libraries).iter().map(|group| group.keys.len()).sum()
+    }
+
+    #[test]
+    fn the_default_has_every_workload_schema_side_and_setting() {
+        let groups = Selection::default().groups(&["bundled".to_owned(), "system".to_owned()]);
+        let keys: Vec<&RowKey> = groups.iter().flat_map(|group| &group.keys).collect();
+        assert!(Workload::ALL.iter().all(|word| keys.iter().any(|key| key.workload == *word)));
+        assert!(Schema::ALL.iter().all(|word| keys.iter().any(|key| key.schema == *word)));
+        assert!(Side::ALL.iter().all(|word| keys.iter().any(|key| key.side == *word)));
+        assert!(Synchronous::ALL.iter().all(|word| keys.iter().any(|key| key.synchronous == *word)));
+        assert!(groups.iter().all(|group| group.keys.iter().all(|key| key.same_group(&group.keys[0]))));
+    }
+
+    #[test]
+    fn stock_and_waldio_are_neighbours() {
+        let groups = Selection::default().groups(&["bundled".to_owned()]);
+        for keys in groups.iter().map(|group| &group.keys) {
+            for (index, key) in keys.iter().enumerate().filter(|(_, key)| key.side == Side::Waldio) {
+                assert_eq!(keys[index - 1], key.stock_wal());
+            }
+        }
+    }
+
+    #[test]
+    fn naming_a_side_widens_the_plan_to_all_workloads() {
+        let only = |sides: &[Side]| Selection { sides: sides.to_vec(), ..Selection::default() };
+        assert_eq!(count(&only(&[Side::Delete])), Workload::ALL.len());
+        assert!(!only(&[Side::Delete]).needs_waldio());
+        let one = Selection {
+            workloads: vec![Workload::Insert],
+            sides: vec![Side::Wal],
+            schemas: vec![Schema::Waldio],
+            synchronous: vec![Synchronous::Full],
+            logs: vec![LogState::Steady],
+        };
+        assert_eq!(count(&one), 1);
+    }
+
+    #[test]
+    fn states_of_the_log_fit_the_side() {
+        let none = Selection {
+            workloads: vec![Workload::Open],
+            sides: vec![Side::Wal],
+            logs: vec![LogState::Steady],
+            ..Selection::default()
+        };
+        assert_eq!(count(&none), 0);
+    }
+}

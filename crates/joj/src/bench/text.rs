@@ -1,0 +1,102 @@
+//! Numbers as people read them, and columns that line up.
+
+/// Three significant digits, thousands set apart: `12,300`, `456`, `7.89`, `0.012`.
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude >= 1_000.0 {
+        return thousands(value);
+    }
+    match magnitude {
+        0.0 => "0".to_owned(),
+        hundreds if hundreds >= 99.95 => format!("{value:.0}"),
+        tens if tens >= 9.995 => format!("{value:.1}"),
+        ones if ones >= 0.095 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 { format!("-{text}") } else { text }
+}
+
+/// Nanoseconds with their unit: `0.9us`, `131us`, `4.02ms`, `1.20s`.
+pub fn duration(nanoseconds: u64) -> String {
+    let value = nanoseconds as f64;
+    match nanoseconds {
+        0..100_000 => format!("{:.1}us", value / 1e3),
+        100_000..1_000_000 => format!("{:.0}us", value / 1e3),
+        1_000_000..100_000_000 => format!("{:.2}ms", value / 1e6),
+        100_000_000..1_000_000_000 => format!("{:.0}ms", value / 1e6),
+        _ => format!("{:.2}s", value / 1e9),
+    }
+}
+
+/// Bytes as KiB.
+pub fn kib(bytes: f64) -> String {
+    number(bytes / 1024.0)
+}
+
+/// A value, or a dash where there is none: never a zero that nobody counted.
+pub fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+/// Lines whose columns line up: the first to the left, the others to the right. A line of one cell is a heading
+/// and spans all columns.
+pub fn columns(lines: &[Vec<String>]) -> String {
+    let count = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = lines.iter().filter(|line| line.len() > 1).filter_map(|line| line.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut row = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let width = if line.len() == 1 { 0 } else { widths[column] };
+            if column == 0 {
+                row.push_str(&format!("{cell:<width$}"));
+            } else {
+                row.push_str(&format!("  {cell:>width$}"));
+            }
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let shown = [0.0, 0.0123, 0.5, 9.99, 12.34, 456.7, 1234.5, 1_234_567.0].map(number);
+        assert_eq!(shown, ["0", "0.012", "0.50", "9.99", "12.3", "457", "1,234", "1,234,567"]);
+    }
+
+    #[test]
+    fn durations_carry_their_unit() {
+        let shown = [900, 131_000, 4_020_000, 250_000_000, 1_200_000_000].map(duration);
+        assert_eq!(shown, ["0.9us", "131us", "4.02ms", "250ms", "1.20s"]);
+    }
+
+    #[test]
+    fn columns_line_up_and_headings_do_not_widen_them() {
+        let line = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let text =
+            columns(&[line(&["a long heading over everything"]), line(&["x", "1"]), line(&["yy", "100"])]);
+        assert_eq!(text, "a long heading over everything\nx     1\nyy  100\n");
+        assert_eq!(or_dash(None, number), "-");
+    }
+}

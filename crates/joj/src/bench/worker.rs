@@ -1,0 +1,179 @@
+//! A worker: one task, one answer, end of process.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use joj_analysis::document::LimitKind;
+use joj_analysis::run::{Latency, Run, tick_share};
+use joj_analysis::statistics::percentile;
+use libsqlite3_sys::SQLITE_FULL;
+
+use crate::bench::database_run;
+use crate::bench::task::{Answer, Calibration, Libraries, Measured, Refusal, Reply, Task};
+use crate::machine::clock::{now_ns, pause};
+use crate::machine::connection::{self, Connection, SqliteError};
+use crate::machine::counters::{Counters, Sources};
+use crate::machine::limit_file::LimitFile;
+use crate::machine::sqlite_api::Api;
+use crate::machine::usage::Usage;
+use crate::machine::work_dir::cannot_write;
+use crate::machine::worker_process::end_with_parent;
+
+/// Reads a task from standard input, does it, writes the reply to standard output.
+/// # Errors
+/// Where the task is none: only joj itself starts workers.
+pub fn serve() -> Result<(), String> {
+    end_with_parent();
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let task: Task = serde_json::from_str(&text)
+        .map_err(|error| format!("bench-worker is for joj's own use, it found no task: {error}"))?;
+    let reply: Reply = match &task {
+        Task::Describe(libraries) => describe(libraries),
+        Task::Calibrate { directory } => calibrate(directory),
+        Task::Limit { directory, kinds, operations, sources } => {
+            limits(directory, kinds, *operations, sources)
+        }
+        Task::Row(row) => load(&row.libraries).and_then(|api| database_run::run(&api, row)),
+    };
+    println!("{}", serde_json::to_string(&reply).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+impl From<SqliteError> for Refusal {
+    fn from(error: SqliteError) -> Refusal {
+        let disk_full = error.code == SQLITE_FULL;
+        Refusal { message: error.to_string(), disk_full }
+    }
+}
+
+fn load(libraries: &Libraries) -> Result<Api, Refusal> {
+    let refuse = |message| Refusal { message, disk_full: false };
+    let api = match &libraries.sqlite {
+        None => Api::bundled(),
+        Some(file) => Api::from_file(file).map_err(|reason| {
+            refuse(format!(
+                "cannot use {file} as a SQLite library: {reason}; give another with `--sqlite FILE.so`"
+            ))
+        })?,
+    };
+    if let Some(extension) = &libraries.extension {
+        let throw_away = Connection::open(&api, ":memory:")?;
+        throw_away.load_extension(extension).map_err(|error| {
+            refuse(format!(
+                "SQLite {} does not load {extension}: {}; build it with `cargo build --release -p waldio`, or \
+                 measure without it: `--sides delete,truncate,persist,memory,off,wal`",
+                connection::version(&api).0,
+                error.message
+            ))
+        })?;
+        throw_away.close()?;
+    }
+    Ok(api)
+}
+
+fn describe(libraries: &Libraries) -> Reply {
+    let (version, source_id) = connection::version(&load(libraries)?);
+    Ok(Answer::Described { version, source_id })
+}
+
+/// Batches of operations that tell how fast the disk is, roughly.
+const CALIBRATION_BATCHES: usize = 4;
+
+/// Operations of each kind in a batch.
+const CALIBRATION_OPERATIONS: u64 = 12;
+
+/// Between two batches.
+const CALIBRATION_PAUSE: Duration = Duration::from_millis(60);
+
+fn write_refusal(directory: &str, error: &io::Error) -> Refusal {
+    let disk_full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+    Refusal { message: cannot_write(Path::new(directory), error), disk_full }
+}
+
+fn calibrate(directory: &str) -> Reply {
+    let refuse = |error: io::Error| write_refusal(directory, &error);
+    let mut file = LimitFile::create(Path::new(directory)).map_err(refuse)?;
+    let median = |mut latencies_ns: Vec<u64>| {
+        latencies_ns.sort_unstable();
+        percentile(&latencies_ns, 50_000).unwrap_or(u64::MAX)
+    };
+    let mut calibration = Calibration { overwrite_ns: u64::MAX, append_ns: u64::MAX };
+    // The best of some batches: a neighbour's burst is over in a moment and shall not make a minute look like ten.
+    for _ in 0..CALIBRATION_BATCHES {
+        let overwrites = file.measure(LimitKind::WriteFdatasync, CALIBRATION_OPERATIONS).map_err(refuse)?;
+        let appends = file.measure_appends(CALIBRATION_OPERATIONS).map_err(refuse)?;
+        calibration.overwrite_ns = calibration.overwrite_ns.min(median(overwrites));
+        calibration.append_ns = calibration.append_ns.min(median(appends));
+        pause(CALIBRATION_PAUSE);
+    }
+    Ok(Answer::Calibrated(calibration))
+}
+
+fn limits(directory: &str, kinds: &[LimitKind], operations: u64, sources: &Sources) -> Reply {
+    let refuse = |error: io::Error| write_refusal(directory, &error);
+    let mut file = LimitFile::create(Path::new(directory)).map_err(refuse)?;
+    let mut answers = Vec::new();
+    for kind in kinds {
+        // The first operations find the file's metadata cold. They also tell whether the file system takes them.
+        if let Err(error) = file.measure(*kind, operations.min(5)) {
+            let refused =
+                matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS));
+            if !refused {
+                return Err(refuse(error));
+            }
+            answers.push((*kind, Err(format!("the file system refuses it: {error}"))));
+            continue;
+        }
+        let start = Start::now(sources);
+        let latencies_ns = file.measure(*kind, operations).map_err(refuse)?;
+        answers.push((*kind, Ok(start.finish(sources, latencies_ns))));
+    }
+    Ok(Answer::Limits(answers))
+}
+
+/// Readings at the moment the clock starts.
+pub struct Start {
+    usage: Usage,
+    counters: Counters,
+    at_ns: u64,
+}
+
+impl Start {
+    /// Reads everything, the clock last.
+    pub fn now(sources: &Sources) -> Start {
+        let counters = sources.read();
+        let usage = Usage::now();
+        Start { usage, counters, at_ns: now_ns() }
+    }
+
+    /// Reads everything again, the clock first, and makes a run of the differences.
+    pub fn finish(self, sources: &Sources, latencies_ns: Vec<u64>) -> Measured {
+        let elapsed_ns = now_ns() - self.at_ns;
+        let usage = Usage::now().since(&self.usage);
+        let counters = sources.read();
+        let mut sorted = latencies_ns.clone();
+        sorted.sort_unstable();
+        let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
+        let run = Run {
+            round: 0,
+            transactions: latencies_ns.len() as u64,
+            elapsed_ns,
+            latency: Latency::of(&sorted),
+            cpu_user_us: usage.cpu_user_us,
+            cpu_system_us: usage.cpu_system_us,
+            switches_voluntary: usage.switches_voluntary,
+            switches_involuntary: usage.switches_involuntary,
+            wchar_bytes: usage.wchar_bytes,
+            storage_bytes: usage.storage_bytes,
+            device: counters.device_since(&self.counters),
+            journal_commits: counters.journal_commits_since(&self.counters),
+            others_cores: counters.others_cores_since(&self.counters, elapsed_ns, own_cpu_us),
+            tick_share: tick_share(&sorted),
+            limit_per_s: None,
+            failure: None,
+        };
+        Measured { run, latencies_ns, syncs: None, syncs_refused: None, waldio_status: Vec::new() }
+    }
+}

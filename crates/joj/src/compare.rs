@@ -1,0 +1,86 @@
+//! `joj compare`: two results side by side.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use joj_analysis::compare::{Comparison, compare};
+use joj_analysis::document::Document;
+
+use crate::bench::text::{columns, number};
+use crate::cli::CompareOptions;
+
+/// Runs `joj compare`.
+/// # Errors
+/// Which file is no result, and why.
+pub fn run(options: &CompareOptions) -> Result<ExitCode, String> {
+    let (first, second) = (read(&options.first)?, read(&options.second)?);
+    let text = render(&compare(&first, &second), [&first, &second]);
+    // A closed pipe (`| head`) is the reader's choice, not an error.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<Document, String> {
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| {
+        format!("cannot read {name}: {error}; give a file that `joj bench --json FILE` wrote")
+    })?;
+    Document::parse(&text).map_err(|error| format!("cannot use {name}: {error}"))
+}
+
+fn render(comparison: &Comparison, documents: [&Document; 2]) -> String {
+    let mut text = String::new();
+    for (place, document) in ["first: ", "second:"].iter().zip(documents) {
+        let warnings = match document.warnings.len() {
+            0 => String::new(),
+            count => format!(", {count} warning(s): {}", kinds(document)),
+        };
+        text.push_str(&format!("{place} {}{warnings}\n", document.environment.started_at));
+    }
+    if comparison.differences.is_empty() {
+        text.push_str("\nThe conditions are the same.\n");
+    } else {
+        text.push_str("\nConditions that differ:\n");
+        let line = |item: &joj_analysis::compare::Difference| {
+            vec![format!("  {}:", item.what), item.first.clone(), "->".to_owned(), item.second.clone()]
+        };
+        text.push_str(&columns(&comparison.differences.iter().map(line).collect::<Vec<_>>()));
+    }
+    text.push_str(&pairs(comparison));
+    for (key, reason) in &comparison.unpaired {
+        text.push_str(&format!("left out, {reason}: {key}\n"));
+    }
+    text
+}
+
+fn kinds(document: &Document) -> String {
+    let kinds: Vec<&str> = document.warnings.iter().map(|warning| warning.kind.as_str()).collect();
+    kinds.join(", ")
+}
+
+fn pairs(comparison: &Comparison) -> String {
+    let mut lines = vec![["", "tx/s first", "second", "ratio", "p50 ratio", ""].map(str::to_owned).to_vec()];
+    if let Some(ratio) = comparison.limit_ratio {
+        let cells = ["the disk's limit", "", "", &format!("{ratio:.2}"), "", ""];
+        lines.push(cells.map(str::to_owned).to_vec());
+    }
+    for pair in &comparison.pairs {
+        lines.push(vec![
+            pair.key.to_string(),
+            number(pair.first.median),
+            number(pair.second.median),
+            format!("{:.2}", pair.ratio),
+            pair.latency_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+            if pair.overlap { "intervals overlap" } else { "" }.to_owned(),
+        ]);
+    }
+    if comparison.pairs.is_empty() {
+        return "\nThey have no sound row in common.\n".to_owned();
+    }
+    format!(
+        "\n{}\nRatio above 1: the second is faster. Where intervals overlap it may be chance.\n",
+        columns(&lines)
+    )
+}

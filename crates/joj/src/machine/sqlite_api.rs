@@ -1,0 +1,120 @@
+//! SQLite's C functions as pointers: those inside this program, or those of any shared library.
+//!
+//! Libraries are opened with RTLD_LOCAL, so several SQLites of one process do not see each other.
+
+use std::error::Error;
+use std::ffi::{c_char, c_int, c_void};
+
+use libloading::Library;
+use libsqlite3_sys as ffi;
+
+type Db = *mut ffi::sqlite3;
+type Statement = *mut ffi::sqlite3_stmt;
+type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// The functions that joj calls, each with the meaning that <https://sqlite.org/c3ref/funclist.html> gives it.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names are SQLite's own")]
+pub struct Api {
+    pub open_v2: unsafe extern "C" fn(*const c_char, *mut Db, c_int, *const c_char) -> c_int,
+    pub close: unsafe extern "C" fn(Db) -> c_int,
+    pub errmsg: unsafe extern "C" fn(Db) -> *const c_char,
+    pub prepare_v2:
+        unsafe extern "C" fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int,
+    pub step: unsafe extern "C" fn(Statement) -> c_int,
+    pub reset: unsafe extern "C" fn(Statement) -> c_int,
+    pub finalize: unsafe extern "C" fn(Statement) -> c_int,
+    pub bind_int64: unsafe extern "C" fn(Statement, c_int, i64) -> c_int,
+    pub bind_text: unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, Destructor) -> c_int,
+    pub column_text: unsafe extern "C" fn(Statement, c_int) -> *const u8,
+    pub column_bytes: unsafe extern "C" fn(Statement, c_int) -> c_int,
+    pub enable_load_extension: unsafe extern "C" fn(Db, c_int) -> c_int,
+    pub load_extension: unsafe extern "C" fn(Db, *const c_char, *const c_char, *mut *mut c_char) -> c_int,
+    pub free: unsafe extern "C" fn(*mut c_void),
+    pub libversion: unsafe extern "C" fn() -> *const c_char,
+    pub sourceid: unsafe extern "C" fn() -> *const c_char,
+    /// Keeps the library loaded for as long as the pointers are there.
+    _library: Option<Library>,
+}
+
+impl Api {
+    /// The SQLite inside this program, compiled as crates.io's `bundled` feature compiles it.
+    pub fn bundled() -> Api {
+        Api {
+            open_v2: ffi::sqlite3_open_v2,
+            close: ffi::sqlite3_close,
+            errmsg: ffi::sqlite3_errmsg,
+            prepare_v2: ffi::sqlite3_prepare_v2,
+            step: ffi::sqlite3_step,
+            reset: ffi::sqlite3_reset,
+            finalize: ffi::sqlite3_finalize,
+            bind_int64: ffi::sqlite3_bind_int64,
+            bind_text: ffi::sqlite3_bind_text,
+            column_text: ffi::sqlite3_column_text,
+            column_bytes: ffi::sqlite3_column_bytes,
+            enable_load_extension: ffi::sqlite3_enable_load_extension,
+            load_extension: ffi::sqlite3_load_extension,
+            free: ffi::sqlite3_free,
+            libversion: ffi::sqlite3_libversion,
+            sourceid: ffi::sqlite3_sourceid,
+            _library: None,
+        }
+    }
+
+    /// The SQLite of a shared library, `file` as dlopen(3) takes it.
+    /// # Errors
+    /// What dlopen said, or which function is missing.
+    pub fn from_file(file: &str) -> Result<Api, String> {
+        // SAFETY: loading runs the file's initialisers; the user named it as a SQLite, and SQLite's do nothing.
+        let library = unsafe { Library::new(file) }.map_err(|error| reason(&error))?;
+        let like = Api::bundled();
+        Ok(Api {
+            open_v2: find(&library, "sqlite3_open_v2", like.open_v2)?,
+            close: find(&library, "sqlite3_close", like.close)?,
+            errmsg: find(&library, "sqlite3_errmsg", like.errmsg)?,
+            prepare_v2: find(&library, "sqlite3_prepare_v2", like.prepare_v2)?,
+            step: find(&library, "sqlite3_step", like.step)?,
+            reset: find(&library, "sqlite3_reset", like.reset)?,
+            finalize: find(&library, "sqlite3_finalize", like.finalize)?,
+            bind_int64: find(&library, "sqlite3_bind_int64", like.bind_int64)?,
+            bind_text: find(&library, "sqlite3_bind_text", like.bind_text)?,
+            column_text: find(&library, "sqlite3_column_text", like.column_text)?,
+            column_bytes: find(&library, "sqlite3_column_bytes", like.column_bytes)?,
+            enable_load_extension: find(
+                &library,
+                "sqlite3_enable_load_extension",
+                like.enable_load_extension,
+            )?,
+            load_extension: find(&library, "sqlite3_load_extension", like.load_extension)?,
+            free: find(&library, "sqlite3_free", like.free)?,
+            libversion: find(&library, "sqlite3_libversion", like.libversion)?,
+            sourceid: find(&library, "sqlite3_sourceid", like.sourceid)?,
+            _library: Some(library),
+        })
+    }
+}
+
+/// What dlopen said; libloading keeps it one level down.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The function `name`, of the type of `_same`: the bundled SQLite's function of that name. SQLite has promised
+/// since 3.0.0 not to change a signature, which makes that type the right one for every version.
+fn find<Function: Copy>(library: &Library, name: &str, _same: Function) -> Result<Function, String> {
+    // SAFETY: see above; every caller passes the function that bears this very name.
+    let symbol = unsafe { library.get::<Function>(name) };
+    symbol.map(|found| *found).map_err(|_| format!("it has no function {name}: it is no SQLite 3.5 or newer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_sqlite_is_refused_with_the_reason() {
+        assert!(Api::from_file("/nonexistent/libsqlite3.so").unwrap_err().contains("/nonexistent"));
+        let message = Api::from_file("libc.so.6").unwrap_err();
+        assert!(message.contains("sqlite3_open_v2"), "{message}");
+    }
+}
