@@ -60,8 +60,8 @@ impl Connection {
             return false;
         }
         match self.database.open_log(create) {
-            Ok(log) => {
-                state.log = Some(log);
+            Ok((session, file)) => {
+                state.log = Some(LogFile::new(Arc::clone(&self.database), session, file));
                 true
             }
             Err(error) => {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
 use crate::failure::Failure;
-use crate::log_file::LogFile;
 use crate::options::Options;
 use crate::session::LogSession;
 use crate::spare;
@@ -70,10 +69,10 @@ impl Database {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the log for one connection.
+    /// Opens the log for one connection: what it shares with the others, and a file of its own.
     /// # Errors
     /// Nothing is open; the caller lets the base VFS try.
-    pub fn open_log(self: &Arc<Self>, create: bool) -> io::Result<LogFile> {
+    pub fn open_log(&self, create: bool) -> io::Result<(Arc<LogSession>, Box<dyn DiskFile>)> {
         let mut open = self.open();
         let (file, origin) = self.open_file(create, &open.options)?;
         let session = match &open.session {
@@ -95,7 +94,7 @@ impl Database {
         open.handles += 1;
         open.spare_bytes_max = None;
         open.passed_through = None;
-        Ok(LogFile::new(Arc::clone(self), session, file))
+        Ok((session, file))
     }
 
     fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {

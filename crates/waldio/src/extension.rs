@@ -9,10 +9,11 @@ use blockio::real_disk::RealDisk;
 use crate::ffi::api::{Api, VERSION_MIN};
 use crate::ffi::base_vfs::BaseVfs;
 use crate::ffi::codes::{SQLITE_ERROR, SQLITE_OK};
+use crate::ffi::guard;
 use crate::ffi::types::{sqlite3, sqlite3_api_routines};
-use crate::ffi::vfs_methods::{self, Registered};
-use crate::ffi::{guard, register_table, status_table};
 use crate::options::Options;
+use crate::vfs::registered::Registered;
+use crate::vfs::{register_table, status_table, vfs_methods};
 
 /// VFSes of SQLite whose files are plain files of the operating system.
 const PLAIN: [&str; 5] = ["unix", "unix-dotfile", "unix-excl", "unix-none", "unix-posix"];

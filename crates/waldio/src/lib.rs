@@ -3,11 +3,10 @@
 //! Load it before opening a database (`.load ./libwaldio`, `load_extension`, or linked in), then use
 //! `PRAGMA journal_mode=WAL` as ever. See ARCHITECTURE.md for what it promises and why.
 //!
-//! Top to bottom; a file uses only what stands below it here (`ffi` alone calls up, into `connection`, `process`
-//! and `status`: it is the border).
+//! Top to bottom; a file uses only what stands below it here. `unsafe` is in `extension`, `vfs` and `ffi` alone.
 
-pub mod ffi;
 mod extension;
+mod vfs;
 mod status;
 mod process;
 mod connection;
@@ -22,12 +21,13 @@ mod tail;
 mod pending;
 mod stats;
 mod failure;
+pub mod planted;
+pub mod histogram;
+pub mod ffi;
 pub mod options;
 pub mod recovery;
 pub mod layout;
 pub mod frame;
 pub mod reserve;
-pub mod histogram;
-pub mod planted;
 
 pub use extension::{Registration, register, sqlite3_waldio_init, sqlite3_waldio_register_init};

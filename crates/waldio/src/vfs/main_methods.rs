@@ -6,14 +6,14 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use super::base_vfs::methods_of;
-use super::codes::*;
-use super::guard;
 use super::log_methods::code_of;
-use super::types::{sqlite3_file, sqlite3_io_methods};
-use super::vfs_methods::Registered;
-use super::wal_index::WalIndex;
+use super::registered::Registered;
 use crate::connection::{Connection, Granted};
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::guard;
+use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
+use crate::ffi::wal_index::WalIndex;
 use crate::process::Process;
 
 /// What `xOpen` puts into SQLite's memory in front of the base VFS's file.

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::api::{Api, Value};
-use super::codes::*;
-use super::guard;
-use super::types::*;
-use super::vfs_methods::Registered;
+use super::registered::Registered;
+use crate::ffi::api::{Api, Value};
+use crate::ffi::codes::*;
+use crate::ffi::guard;
+use crate::ffi::types::*;
 use crate::process::Process;
 use crate::status::{self, Row};
 

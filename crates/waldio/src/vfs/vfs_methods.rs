@@ -5,35 +5,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blockio::disk::Disk;
-
-use super::api::Api;
-use super::base_vfs::{BaseVfs, methods_of};
-use super::codes::*;
+use super::log_methods;
 use super::main_methods::{self, base_of};
-use super::types::{SystemCall, sqlite3_file, sqlite3_vfs};
-use super::{guard, log_methods};
+use super::registered::Registered;
 use crate::connection::Connection;
-use crate::options::{NAMES, Options};
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::guard;
+use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
+use crate::options::NAMES;
 use crate::process::{Opening, Process};
-
-/// What belongs to one registration with one SQLite library. Lives as long as the process.
-pub(crate) struct Registered {
-    pub(crate) api: Api,
-    pub(crate) base: BaseVfs,
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) inline_worker: bool,
-    pub(crate) options: Options,
-    /// Whether the log may be opened beside the base VFS: its files are plain files.
-    pub(crate) base_is_plain: bool,
-    pub(crate) name: &'static CStr,
-}
-
-impl Registered {
-    pub(crate) fn name(&self) -> &'static str {
-        self.name.to_str().unwrap_or("waldio")
-    }
-}
 
 /// Fills a VFS structure whose methods are ours.
 pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::codes::*;
-use super::types::{sqlite3_file, sqlite3_io_methods};
-use super::{guard, sync_observer};
+use super::sync_observer;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::ffi::codes::*;
+use crate::ffi::guard;
+use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 
 /// What `xOpen` puts into SQLite's memory for a log.
 #[repr(C)]

@@ -2,8 +2,9 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-use super::api::Api;
-use super::vfs_methods::{self, Registered};
+use super::registered::Registered;
+use super::vfs_methods;
+use crate::ffi::api::Api;
 
 /// Registers a VFS whose methods are ours.
 /// # Safety

@@ -1,0 +1,28 @@
+//! What belongs to one registration of our VFS.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use blockio::disk::Disk;
+
+use crate::ffi::api::Api;
+use crate::ffi::base_vfs::BaseVfs;
+use crate::options::Options;
+
+/// What belongs to one registration with one SQLite library. Lives as long as the process.
+pub(crate) struct Registered {
+    pub(crate) api: Api,
+    pub(crate) base: BaseVfs,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) inline_worker: bool,
+    pub(crate) options: Options,
+    /// Whether the log may be opened beside the base VFS: its files are plain files.
+    pub(crate) base_is_plain: bool,
+    pub(crate) name: &'static CStr,
+}
+
+impl Registered {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name.to_str().unwrap_or("waldio")
+    }
+}
