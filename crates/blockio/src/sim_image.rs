@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Size of a stored block, and the coarse unit in which writes may be torn, in bytes.
 pub const BLOCK_BYTES: usize = 4096;
@@ -20,7 +20,30 @@ const SECTOR: u64 = SECTOR_BYTES as u64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
     size_bytes: u64,
-    blocks: BTreeMap<u64, Arc<[u8; BLOCK_BYTES]>>,
+    blocks: BTreeMap<u64, Arc<Block>>,
+}
+
+/// A block and, once someone asked, its fingerprint: most blocks of a crash state are those of the one before it.
+#[derive(Debug)]
+struct Block {
+    bytes: [u8; BLOCK_BYTES],
+    fingerprint: OnceLock<u64>,
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Block) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Block {}
+
+impl Block {
+    fn fingerprint(&self) -> u64 {
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        let all = || self.bytes.chunks_exact(8).fold(0, |state, bytes| mix(state, word(bytes)));
+        *self.fingerprint.get_or_init(all)
+    }
 }
 
 /// A simulated file is held in memory, so its offsets fit.
@@ -81,7 +104,7 @@ impl Content {
             let at = offset + done as u64;
             let inside = in_memory(at % BLOCK);
             let count = (BLOCK_BYTES - inside).min(data.len() - done);
-            let mut block = self.blocks.get(&(at / BLOCK)).map_or([0; BLOCK_BYTES], |shared| **shared);
+            let mut block = self.blocks.get(&(at / BLOCK)).map_or([0; BLOCK_BYTES], |shared| shared.bytes);
             block[inside..inside + count].copy_from_slice(&data[done..done + count]);
             self.put_block(at / BLOCK, block);
             done += count;
@@ -95,7 +118,7 @@ impl Content {
         self.blocks.split_off(&first_whole);
         let partial = if inside == 0 { None } else { self.blocks.get(&(offset / BLOCK)) };
         if let Some(shared) = partial {
-            let mut block = **shared;
+            let mut block = shared.bytes;
             block[inside..].fill(0);
             self.put_block(offset / BLOCK, block);
         }
@@ -110,7 +133,7 @@ impl Content {
         if block.iter().all(|byte| *byte == 0) {
             self.blocks.remove(&index);
         } else {
-            self.blocks.insert(index, Arc::new(block));
+            self.blocks.insert(index, Arc::new(Block { bytes: block, fingerprint: OnceLock::new() }));
         }
     }
 
@@ -121,7 +144,7 @@ impl Content {
             let inside = in_memory(at % BLOCK);
             let count = (BLOCK_BYTES - inside).min(into.len() - done);
             match self.blocks.get(&(at / BLOCK)) {
-                Some(block) => into[done..done + count].copy_from_slice(&block[inside..inside + count]),
+                Some(block) => into[done..done + count].copy_from_slice(&block.bytes[inside..inside + count]),
                 None => into[done..done + count].fill(0),
             }
             done += count;
@@ -131,10 +154,7 @@ impl Content {
     fn fingerprint(&self, mut state: u64) -> u64 {
         state = mix(state, self.size_bytes);
         for (index, block) in &self.blocks {
-            state = mix(state, *index);
-            for word in block.chunks_exact(8) {
-                state = mix(state, u64::from_le_bytes(word.try_into().expect("8 bytes")));
-            }
+            state = mix(mix(state, *index), block.fingerprint());
         }
         state
     }

@@ -65,8 +65,8 @@ pub fn read_rows(connection: &Connection, page_bytes: u32) -> Result<Rows, Strin
 /// Checks one payload.
 pub fn check_payload(id: i64, txn: i64, payload: &str, page_bytes: u32) -> Result<(), String> {
     let letter = letter_of(id, txn);
-    let rest = payload.trim_start_matches(letter);
-    let filled = payload.len() - rest.len();
+    let filled = payload.bytes().position(|byte| char::from(byte) != letter).unwrap_or(payload.len());
+    let rest = payload.get(filled..).unwrap_or_default();
     let expected = (id * 1_000_000 + txn).to_string();
     if filled != payload_bytes(page_bytes) as usize || rest != expected {
         return Err(format!("row {id} of transaction {txn} has {filled} x {letter:?} and then {rest:?}"));
