@@ -16,7 +16,8 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-type EntryPoint = unsafe extern "C" fn();
+type EntryPoint =
+    unsafe extern "C" fn(*mut ffi::sqlite3, *mut *mut c_char, *const ffi::sqlite3_api_routines) -> c_int;
 
 /// Declares the functions that tests call, and the two places they come from.
 macro_rules! functions {
@@ -202,21 +203,22 @@ impl Library {
 
     /// The function table that this library hands to extensions.
     pub fn routines(&'static self) -> *const waldio::ffi::types::sqlite3_api_routines {
-        static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+        static FOUND: AtomicPtr<ffi::sqlite3_api_routines> = AtomicPtr::new(ptr::null_mut());
         static ALONE: Mutex<()> = Mutex::new(());
-        unsafe extern "C" fn take(_: *mut c_void, _: *mut c_void, routines: *mut c_void) -> c_int {
-            FOUND.store(routines, SeqCst);
+        unsafe extern "C" fn take(
+            _: *mut ffi::sqlite3,
+            _: *mut *mut c_char,
+            routines: *const ffi::sqlite3_api_routines,
+        ) -> c_int {
+            FOUND.store(routines.cast_mut(), SeqCst);
             ffi::SQLITE_OK
         }
-        type Take = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> c_int;
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: SQLite declares entry points without their arguments, and calls them with these three.
-        let entry = unsafe { transmute::<Take, EntryPoint>(take) };
         // SAFETY: a function of this test, which stays.
-        unsafe { (self.functions.sqlite3_auto_extension)(Some(entry)) };
+        unsafe { (self.functions.sqlite3_auto_extension)(Some(take)) };
         drop(self.open_with(":memory:", None));
         // SAFETY: as above.
-        unsafe { (self.functions.sqlite3_cancel_auto_extension)(Some(entry)) };
+        unsafe { (self.functions.sqlite3_cancel_auto_extension)(Some(take)) };
         FOUND.load(SeqCst).cast_const().cast()
     }
 
@@ -287,12 +289,9 @@ impl Connection {
             if statement.is_null() {
                 return (rows, None);
             }
-            loop {
-                // SAFETY: a prepared statement.
-                match unsafe { (functions.sqlite3_step)(statement) } {
-                    ffi::SQLITE_ROW => rows.push(self.row(statement)),
-                    _ => break,
-                }
+            // SAFETY: a prepared statement.
+            while unsafe { (functions.sqlite3_step)(statement) } == ffi::SQLITE_ROW {
+                rows.push(self.row(statement));
             }
             // SAFETY: prepared above, and not used again. Its result repeats that of the last step.
             if unsafe { (functions.sqlite3_finalize)(statement) } != ffi::SQLITE_OK {

@@ -1,0 +1,124 @@
+//! Processes that a test starts: it waits for them no longer than it said, and they are gone when it ends.
+
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use super::sqlite::extension_path;
+
+/// Debian's Python, whose sqlite3 module uses Debian's SQLite and can load extensions. (The first `python3` of the PATH
+/// may be another, and many are built without that.)
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A script of this folder.
+pub fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real").join(name)
+}
+
+/// `python3 SCRIPT ARGUMENTS`, with WALDIO_LIBRARY naming the library under test.
+pub fn python(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PYTHON);
+    command.arg(script(name)).args(arguments).env("WALDIO_LIBRARY", extension_path());
+    command
+}
+
+/// Why Debian's Python cannot be used here, if it cannot.
+pub fn no_python() -> Option<String> {
+    (!Path::new(PYTHON).exists()).then(|| format!("{PYTHON} is not installed"))
+}
+
+/// A child whose lines are read as they come; killed when dropped.
+pub struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    /// Starts it. What it says on stderr is the test's.
+    pub fn start(command: &mut Command) -> Running {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Running { child, lines }
+    }
+
+    /// Its next line; `None` when it closed its output. Blocks: a child must bound its own time.
+    pub fn line(&mut self) -> Option<String> {
+        self.lines.next().map(Result::unwrap)
+    }
+
+    /// SIGKILL, without waiting.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+    }
+
+    /// Every line that is left, and whether it ended well.
+    pub fn finish(mut self) -> (Vec<String>, bool) {
+        let lines = self.lines.by_ref().map_while(Result::ok).collect();
+        (lines, self.child.wait().unwrap().success())
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end and gives its output; kills it and panics when that takes longer than `limit`.
+pub fn output_within(limit: Duration, command: &mut Command) -> Output {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let (out, err) = std::thread::scope(|scope| {
+        let read = |from: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            let _ = from.read_to_end(&mut bytes);
+            bytes
+        };
+        let out = scope.spawn(move || read(&mut out));
+        let err = scope.spawn(move || read(&mut err));
+        let began = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if began.elapsed() > limit {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("{command:?} did not end within {limit:?}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (out.join().unwrap(), err.join().unwrap())
+    });
+    Output { status: child.wait().unwrap(), stdout: out, stderr: err }
+}
+
+/// Runs a command that must succeed; its output, trimmed.
+#[track_caller]
+pub fn must(command: &mut Command) -> String {
+    let output = output_within(Duration::from_secs(60), command);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    out.trim().to_owned()
+}
+
+/// Runs `body` in a process of its own, for tests that change what a process has once only (its default VFS, its umask,
+/// its memory). `name` is the calling test's.
+#[track_caller]
+pub fn in_own_process(name: &str, body: impl FnOnce()) {
+    const MARK: &str = "JOJ_TEST_OWN_PROCESS";
+    if std::env::var(MARK).is_ok_and(|inside| inside == name) {
+        return body();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(MARK, name);
+    let output = output_within(Duration::from_secs(120), &mut command);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("1 passed"), "{name}: {}\n{out}{err}", output.status);
+    eprint!("{err}");
+}
