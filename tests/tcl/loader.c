@@ -8,7 +8,9 @@
 **   EXTENSION_UNDER_TEST   path of the extension; nothing is loaded when it is unset (the stock run)
 **   EXTENSION_ENTRY        its entry point, when not the one derived from the file name
 **
-** A load that fails ends the process: a suite that silently tests stock SQLite proves nothing.
+** A load that fails ends the process: a suite that silently tests stock SQLite proves nothing. But the fault tests
+** let allocations fail while SQLite initialises again; then the VFS that an earlier load made the default is made so
+** once more, which allocates nothing.
 */
 #include "sqlite3.h"
 #include <dlfcn.h>
@@ -28,22 +30,36 @@ static void count_sync(int flags){
 static int fail(const char *what, const char *why){
   fprintf(stderr, "loader.c: cannot %s: %s\n", what, why ? why : "unknown error");
   exit(97);
+  return SQLITE_ERROR;
+}
+
+/* Loads it in a connection of its own; the message is 0 or needs sqlite3_free(). */
+static int load(const char *path, char **message){
+  sqlite3 *db = 0;
+  int rc = sqlite3_open(":memory:", &db);
+  if( rc==SQLITE_OK ) rc = sqlite3_enable_load_extension(db, 1);
+  if( rc==SQLITE_OK ) rc = sqlite3_load_extension(db, path, getenv("EXTENSION_ENTRY"), message);
+  sqlite3_close(db);
+  return rc;
 }
 
 int load_extension_under_test(const char *unused){
+  static sqlite3_vfs *made_default = 0;
   const char *path = getenv("EXTENSION_UNDER_TEST");
-  const char *entry = getenv("EXTENSION_ENTRY");
+  sqlite3_vfs *stock = sqlite3_vfs_find(0);
   char *message = 0;
-  sqlite3 *db = 0;
   void *image;
   void (*on_sync)(void(*)(int)) = 0;
 
   (void)unused;
   if( path==0 || path[0]==0 ) return SQLITE_OK;
-  if( sqlite3_open(":memory:", &db)!=SQLITE_OK ) return fail("open a database", sqlite3_errmsg(db));
-  sqlite3_enable_load_extension(db, 1);
-  if( sqlite3_load_extension(db, path, entry, &message)!=SQLITE_OK ) return fail(path, message);
-  sqlite3_close(db);
+  if( load(path, &message)!=SQLITE_OK ){
+    if( made_default==0 ) return fail(path, message);
+    sqlite3_free(message);
+    return sqlite3_vfs_register(made_default, 1);
+  }
+  if( sqlite3_vfs_find(0)==stock && stock!=made_default ) return fail(path, "it did not become the default VFS");
+  made_default = sqlite3_vfs_find(0);
 
   image = dlopen(path, RTLD_NOW|RTLD_NOLOAD);
   if( image==0 ) return fail("find the loaded image (did it stay loaded?)", dlerror());

@@ -1,0 +1,30 @@
+-- One transaction over several files: two logs; a log and two rollback journals, which need a super-journal.
+PRAGMA journal_mode=WAL;
+ATTACH 'second.db' AS second;
+ATTACH 'third.db' AS third;
+ATTACH 'fourth.db' AS fourth;
+PRAGMA second.journal_mode=WAL;
+PRAGMA third.journal_mode=DELETE;
+PRAGMA fourth.journal_mode=DELETE;
+CREATE TABLE main.t(n); CREATE TABLE second.t(n); CREATE TABLE third.t(n); CREATE TABLE fourth.t(n);
+BEGIN;
+INSERT INTO main.t VALUES (1);
+INSERT INTO second.t VALUES (1);
+COMMIT;
+BEGIN;
+INSERT INTO main.t VALUES (2);
+INSERT INTO second.t VALUES (2);
+INSERT INTO third.t VALUES (2);
+INSERT INTO fourth.t VALUES (2);
+COMMIT;
+BEGIN;
+INSERT INTO main.t VALUES (3);
+INSERT INTO third.t VALUES (3);
+ROLLBACK;
+DETACH second; DETACH third; DETACH fourth;
+.open test.db
+ATTACH 'second.db' AS second;
+ATTACH 'third.db' AS third;
+ATTACH 'fourth.db' AS fourth;
+SELECT (SELECT sum(n) FROM main.t), (SELECT sum(n) FROM second.t), (SELECT sum(n) FROM third.t), (SELECT sum(n) FROM fourth.t);
+PRAGMA integrity_check;
