@@ -18,7 +18,7 @@ pub enum FillChoice {
 /// How a commit reaches the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistChoice {
-    /// `fua` on ext4 and XFS with direct I/O, else `flush` (ARCHITECTURE.md says what was measured).
+    /// `flush`: ARCHITECTURE.md says what was measured, and when `fua` may be worth asking for.
     Auto,
     /// A buffered write, then fdatasync.
     Flush,
