@@ -47,9 +47,12 @@ impl Running {
         self.lines.next().map(Result::unwrap)
     }
 
-    /// SIGKILL, without waiting.
+    /// SIGKILL, without waiting. It must have been running: who ended by itself failed.
+    #[track_caller]
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "the child ended by itself: {}", ended.unwrap());
+        self.child.kill().unwrap();
     }
 
     /// Every line that is left, and whether it ended well.
