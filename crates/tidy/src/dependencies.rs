@@ -6,7 +6,21 @@ use crate::{code, paths};
 /// A crate, what it may depend on, and what its tests may besides. A crate that is missing here is a violation too.
 const TABLE: [(&str, &[&str], &[&str]); 5] = [
     ("blockio", &["rustix", "libc"], &[]),
-    ("joj", &["blockio", "joj-analysis", "libsqlite3-sys", "rustix", "serde", "serde_json"], &[]),
+    (
+        "joj",
+        &[
+            "blockio",
+            "clap",
+            "joj-analysis",
+            "libc",
+            "libloading",
+            "libsqlite3-sys",
+            "rustix",
+            "serde",
+            "serde_json",
+        ],
+        &[],
+    ),
     ("joj-analysis", &["serde", "serde_json"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.

@@ -48,7 +48,7 @@ impl<'tree> Module<'tree> {
 }
 
 fn uses_above(module: &Module, modules: &[Module]) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let mut found: Vec<Violation> = Vec::new();
     if !is_declared(&module.path, modules) {
         return found; // for tests only, or a program of its own
     }
@@ -67,7 +67,10 @@ fn uses_above(module: &Module, modules: &[Module]) -> Vec<Violation> {
             let message = format!(
                 "`{own}` uses `{other}`, which stands above it in {list}: turn the use round, or move it"
             );
-            found.push(Violation::new(module.file, named.line, message));
+            // One report for each pair of modules: the first use says it all.
+            if found.iter().all(|violation| violation.message != message) {
+                found.push(Violation::new(module.file, named.line, message));
+            }
         }
     }
     found
