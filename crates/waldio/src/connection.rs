@@ -3,7 +3,10 @@
 //! SQLite uses a connection from one thread at a time; the mutex costs some ten nanoseconds and turns a panic that
 //! happened inside into I/O errors instead of half-changed state.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
+
+use blockio::disk::DiskFile;
 
 use crate::database::Database;
 use crate::failure::Failure;
@@ -21,6 +24,11 @@ pub struct Connection {
     /// The database it is connected to.
     pub database: Arc<Database>,
     state: Mutex<State>,
+    /// Bytes of the log wait in memory. Written under the mutex by the thread that uses the connection, and read by
+    /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
+    pending: AtomicBool,
+    /// The newest frames may be in memory alone of all fast places (`fua`).
+    fua: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +51,12 @@ pub enum Granted {
 impl Connection {
     /// A connection whose log is not open yet.
     pub fn new(database: Arc<Database>) -> Connection {
-        Connection { database, state: Mutex::default() }
+        Connection {
+            database,
+            state: Mutex::default(),
+            pending: AtomicBool::new(false),
+            fua: AtomicBool::new(false),
+        }
     }
 
     /// Fails after a panic in an earlier call on this connection.
@@ -52,23 +65,29 @@ impl Connection {
         self.state.lock().map_err(|_| broken())
     }
 
-    /// Opens the log; false where the base VFS should, and says why in `waldio_status`.
-    pub fn log_open(&self, create: bool) -> bool {
-        let Ok(mut state) = self.state() else { return false };
+    /// Opens the log and returns its file; `None` where the base VFS should, and says why in `waldio_status`.
+    pub fn log_open(&self, create: bool) -> Option<Arc<dyn DiskFile>> {
+        let mut state = self.state().ok()?;
         if state.log.is_some() {
             self.database.pass_through("this connection has a log open already");
-            return false;
+            return None;
         }
         match self.database.open_log(create) {
             Ok((session, file)) => {
-                state.log = Some(LogFile::new(Arc::clone(&self.database), session, file));
-                true
+                self.fua.store(session.is_fua(), Relaxed);
+                state.log = Some(LogFile::new(Arc::clone(&self.database), session, Arc::clone(&file)));
+                Some(file)
             }
             Err(error) => {
                 self.database.pass_through(&format!("cannot open the log for writing: {error}"));
-                false
+                None
             }
         }
+    }
+
+    /// True where the log's file holds all that SQLite wrote, in the page cache: reads need nothing of ours.
+    pub fn file_is_whole(&self) -> bool {
+        !self.pending.load(Relaxed) && !self.fua.load(Relaxed)
     }
 
     /// Closes the log.
@@ -88,7 +107,9 @@ impl Connection {
         let mut state = self.state()?;
         let wal_index = state.wal_index;
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        act(log, wal_index)
+        let result = act(log, wal_index);
+        self.note_pending(log);
+        result
     }
 
     /// `xRead` of the log.
@@ -105,6 +126,11 @@ impl Connection {
         self.with_log(|log, wal_index| log.write(data, offset, wal_index.and_then(WalIndex::page_bytes)))
     }
 
+    /// Notes whether bytes wait, after each call that may change it.
+    fn note_pending(&self, log: &LogFile) {
+        self.pending.store(log.is_pending(), Relaxed);
+    }
+
     /// `xSync` of the log.
     /// # Errors
     /// As `LogFile::sync`.
@@ -112,7 +138,9 @@ impl Connection {
         let mut state = self.state()?;
         let checkpointing = state.guard.is_checkpointing();
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        log.sync(checkpointing)
+        let result = log.sync(checkpointing);
+        self.note_pending(log);
+        result
     }
 
     /// `xTruncate` of the log.
@@ -171,18 +199,22 @@ impl Connection {
             let published_end = state.wal_index.and_then(WalIndex::published_end);
             if let Some(log) = state.log.as_mut() {
                 log.end_write(published_end);
+                self.note_pending(log);
             }
         }
     }
 
     /// `xShmBarrier`: frames may be published next.
     pub fn shm_barrier(&self) {
+        if !self.pending.load(Relaxed) {
+            return;
+        }
         let Ok(mut state) = self.state() else { return };
-        if let Some(log) = state.log.as_mut()
-            && log.before_publish().is_err()
-        {
+        let State { log, publish_failed, .. } = &mut *state;
+        if let Some(log) = log.as_mut() {
             // The barrier returns nothing; COMMIT will, in its second phase.
-            state.publish_failed = true;
+            *publish_failed |= log.before_publish().is_err();
+            self.note_pending(log);
         }
     }
 
@@ -195,6 +227,7 @@ impl Connection {
         if let Some(log) = state.log.as_mut() {
             log.before_publish()?;
             log.end_commit();
+            self.note_pending(log);
         }
         if std::mem::take(&mut state.publish_failed) {
             self.database.check_poison()?;

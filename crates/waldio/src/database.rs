@@ -72,7 +72,7 @@ impl Database {
     /// Opens the log for one connection: what it shares with the others, and a file of its own.
     /// # Errors
     /// Nothing is open; the caller lets the base VFS try.
-    pub fn open_log(&self, create: bool) -> io::Result<(Arc<LogSession>, Box<dyn DiskFile>)> {
+    pub fn open_log(&self, create: bool) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
         let mut open = self.open();
         let (file, origin) = self.open_file(create, &open.options)?;
         let session = match &open.session {
@@ -94,7 +94,7 @@ impl Database {
         open.handles += 1;
         open.spare_bytes_max = None;
         open.passed_through = None;
-        Ok((session, file))
+        Ok((session, Arc::from(file)))
     }
 
     fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {

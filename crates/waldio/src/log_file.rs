@@ -29,7 +29,7 @@ use crate::stats::Stats;
 pub struct LogFile {
     database: Arc<Database>,
     session: Arc<LogSession>,
-    file: Box<dyn DiskFile>,
+    file: Arc<dyn DiskFile>,
     pending: Pending,
     /// Generation of the frames this connection writes.
     salts: Salts,
@@ -50,7 +50,7 @@ pub struct LogFile {
 
 impl LogFile {
     /// Wraps a log that `database` just opened.
-    pub fn new(database: Arc<Database>, session: Arc<LogSession>, file: Box<dyn DiskFile>) -> LogFile {
+    pub fn new(database: Arc<Database>, session: Arc<LogSession>, file: Arc<dyn DiskFile>) -> LogFile {
         LogFile {
             database,
             session,
@@ -318,7 +318,9 @@ impl LogFile {
         self.commit_end = None;
         self.straight = false;
         let used_bytes = std::mem::take(&mut self.written_end);
-        if used_bytes > 0 && self.session.wants_growth(used_bytes) {
+        // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
+        // `synchronous=NORMAL` leaves to the next checkpoint.
+        if used_bytes > 0 && self.sync_follows && self.session.wants_growth(used_bytes) {
             self.database.grow_soon(&self.session, used_bytes);
         }
     }
@@ -326,6 +328,11 @@ impl LogFile {
     /// `PRAGMA synchronous` is about to change what follows a commit.
     pub fn forget_sync_follows(&mut self) {
         self.sync_follows = false;
+    }
+
+    /// True where what SQLite wrote last still waits in memory.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// True where a sync followed the last write: false at the close of a `synchronous=OFF` connection.

@@ -9,7 +9,7 @@ use blockio::aligned::AlignedBuffer;
 use crate::layout::{ZERO_BLOCK, block_ceil, block_floor};
 
 /// A run longer than this is written out in parts, in bytes.
-pub const RUN_BYTES_MAX: usize = 1 << 20;
+pub const RUN_BYTES_MAX: usize = 256 << 10;
 /// The memory a connection starts with, in bytes: eight one-page transactions.
 const FIRST_CAPACITY_BYTES: usize = 32 << 10;
 
@@ -101,12 +101,9 @@ impl Pending {
         !self.is_empty() && offset < self.end && offset + len_bytes as u64 > self.start
     }
 
-    /// Forgets the run; its memory stays for the next, unless it grew past what a usual transaction needs.
+    /// Forgets the run; its memory stays for the next.
     pub fn clear(&mut self) {
         (self.base, self.start, self.end) = (0, 0, 0);
-        if self.buffer.len() > RUN_BYTES_MAX / 4 {
-            self.buffer = AlignedBuffer::zeroed(0);
-        }
     }
 
     fn index_of(&self, offset: u64) -> usize {

@@ -3,6 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use blockio::disk::DiskFile;
+
 use super::sync_observer;
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -14,7 +16,8 @@ use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 #[repr(C)]
 pub(crate) struct LogHandle {
     methods: *const sqlite3_io_methods,
-    connection: *const Connection,
+    connection: Arc<Connection>,
+    file: Arc<dyn DiskFile>,
 }
 
 /// `SQLITE_IOCAP_POWERSAFE_OVERWRITE`, as the unix VFS has it.
@@ -44,22 +47,34 @@ static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     xUnfetch: None,
 };
 
+/// Bytes of SQLite's memory that an open log takes.
+pub(crate) const HANDLE_BYTES: usize = size_of::<LogHandle>();
+
 /// Fills SQLite's memory for an open log.
 /// # Safety
-/// `file` has at least `size_of::<LogHandle>()` bytes.
-pub(crate) unsafe fn fill(file: *mut sqlite3_file, connection: Arc<Connection>) {
-    let handle = LogHandle { methods: &raw const METHODS, connection: Arc::into_raw(connection) };
+/// `file` has at least `HANDLE_BYTES`.
+pub(crate) unsafe fn fill(
+    file: *mut sqlite3_file,
+    connection: Arc<Connection>,
+    disk_file: Arc<dyn DiskFile>,
+) {
+    let handle = LogHandle { methods: &raw const METHODS, connection, file: disk_file };
     // SAFETY: the caller's promise; SQLite aligns file structures to 8 bytes.
     unsafe { file.cast::<LogHandle>().write(handle) };
 }
 
 /// # Safety
 /// `file` was filled by `fill` and not closed; the reference is used within the call alone.
+unsafe fn handle<'a>(file: *mut sqlite3_file) -> &'a LogHandle {
+    // SAFETY: the caller's promise.
+    unsafe { &*file.cast::<LogHandle>() }
+}
+
+/// # Safety
+/// As `handle`.
 unsafe fn connection<'a>(file: *mut sqlite3_file) -> &'a Connection {
     // SAFETY: the caller's promise.
-    let pointer = unsafe { (*file.cast::<LogHandle>()).connection };
-    // SAFETY: `fill` keeps one reference count until `close`.
-    unsafe { &*pointer }
+    &unsafe { handle(file) }.connection
 }
 
 /// A failure as SQLite's code: FULL for a full disk, else the given code of the I/O error family.
@@ -76,12 +91,11 @@ fn answer(result: Result<(), Failure>, otherwise: c_int) -> c_int {
 
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
-        let handle = file.cast::<LogHandle>();
-        // SAFETY: SQLite closes a file that `fill` filled, once.
-        let handle = unsafe { &mut *handle };
-        handle.methods = std::ptr::null();
-        // SAFETY: the count that `fill` kept.
-        let connection = unsafe { Arc::from_raw(handle.connection) };
+        // SAFETY: SQLite closes a file that `fill` filled, once; what is read out here is dropped here.
+        let LogHandle { connection, file: disk_file, .. } = unsafe { file.cast::<LogHandle>().read() };
+        // SAFETY: SQLite's memory of an open file; null tells it that the file is closed.
+        unsafe { (*file).pMethods = std::ptr::null() };
+        drop(disk_file);
         connection.log_close();
         SQLITE_OK
     })
@@ -100,8 +114,13 @@ unsafe extern "C" fn read(
         // SAFETY: SQLite passes `into` with `len_bytes` writable bytes (xRead contract); u8 has no alignment rule.
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
-        let connection = unsafe { connection(file) };
-        match connection.log_read(into, offset) {
+        let handle = unsafe { handle(file) };
+        let read = if handle.connection.file_is_whole() {
+            handle.file.read_at(into, offset).map_err(Failure::from)
+        } else {
+            handle.connection.log_read(into, offset)
+        };
+        match read {
             Ok(read) if read == into.len() => SQLITE_OK,
             Ok(read) => {
                 into[read..].fill(0);

@@ -214,10 +214,10 @@ unsafe extern "C" fn shm_map(
 }
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
+    if flags & SQLITE_SHM_EXCLUSIVE == 0 {
+        return forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
+    }
     guard::code_or(SQLITE_IOERR, || {
-        if flags & SQLITE_SHM_EXCLUSIVE == 0 {
-            return forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-        }
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         if flags & SQLITE_SHM_UNLOCK != 0 {

@@ -19,7 +19,8 @@ use crate::process::{Opening, Process};
 /// Fills a VFS structure whose methods are ours.
 pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {
     let base = registered.base.fields();
-    let handle_bytes = c_int::try_from(main_methods::HANDLE_BYTES).unwrap_or(64);
+    let handle_bytes =
+        c_int::try_from(main_methods::HANDLE_BYTES.max(log_methods::HANDLE_BYTES)).unwrap_or(64);
     sqlite3_vfs {
         iVersion: base.iVersion.min(3),
         szOsFile: handle_bytes + base.szOsFile.max(handle_bytes),
@@ -184,11 +185,12 @@ unsafe fn open_log(
         connection.database.pass_through("the log has an unusual name");
         return false;
     }
-    if flags & SQLITE_OPEN_READWRITE == 0 || !connection.log_open(flags & SQLITE_OPEN_CREATE != 0) {
+    if flags & SQLITE_OPEN_READWRITE == 0 {
         return false;
     }
+    let Some(disk_file) = connection.log_open(flags & SQLITE_OPEN_CREATE != 0) else { return false };
     // SAFETY: our `szOsFile` holds a log handle.
-    unsafe { log_methods::fill(file, connection) };
+    unsafe { log_methods::fill(file, connection, disk_file) };
     true
 }
 
