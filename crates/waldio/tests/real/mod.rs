@@ -6,3 +6,4 @@ pub mod child;
 pub mod place;
 pub mod sqlite;
 pub mod sqlite_shim;
+pub mod statements;

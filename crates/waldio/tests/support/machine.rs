@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use blockio::disk::Fill;
+use blockio::disk::{Disk, Fill};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 
@@ -22,7 +22,7 @@ pub const DATABASE: &str = "/sim/app.db";
 pub enum Side {
     /// SQLite alone.
     Stock,
-    /// waldio with its defaults: one direct durable write, the log reserved at once where the disk zeroes.
+    /// waldio with one direct durable write; the log is reserved at once where the disk zeroes.
     Fua,
     /// waldio with a buffered write and a flush; zeros are written ahead in steps.
     Flush,
@@ -35,7 +35,7 @@ impl Side {
         let default = Options::default();
         match self {
             Side::Stock => None,
-            Side::Fua => Some(default),
+            Side::Fua => Some(Options { persist: PersistChoice::Fua, ..default }),
             Side::Flush => {
                 let fill = FillChoice::Only(Fill::Zeroes);
                 Some(Options { persist: PersistChoice::Flush, fill, ..default })
@@ -60,18 +60,25 @@ pub struct Machine {
 impl Machine {
     /// A computer with an empty disk.
     pub fn new(side: Side) -> Machine {
+        Machine::with_log_disk(side, |disk| Arc::new(disk.clone()), true)
+    }
+
+    /// A computer on which waldio sees the disk through what `wrap` makes of it.
+    pub fn with_log_disk(
+        side: Side,
+        wrap: impl FnOnce(&SimDisk) -> Arc<dyn Disk>,
+        inline_worker: bool,
+    ) -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::SeqCst);
+        let base = format!("sim-{}", COUNT.fetch_add(1, Ordering::SeqCst));
         let disk = SimDisk::new();
         let host = Host::new(disk.clone());
-        let vfs = format!("sim-{number}");
-        sim_vfs::register(&vfs, Arc::clone(&host));
-        let base = vfs.clone();
+        sim_vfs::register(&base, Arc::clone(&host));
         let vfs = match side.options() {
-            None => vfs,
+            None => base.clone(),
             Some(options) => {
-                let name = format!("waldio-{vfs}");
-                sqlite_waldio::register(&name, &vfs, &disk, options);
+                let name = format!("waldio-{base}");
+                sqlite_waldio::register(&name, &base, wrap(&disk), options, inline_worker);
                 name
             }
         };

@@ -3,25 +3,25 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use blockio::sim_disk::SimDisk;
+use blockio::disk::Disk;
 use libsqlite3_sys::SQLITE_OK;
 use waldio::Registration;
 use waldio::options::Options;
 
 use super::sqlite::api_routines;
 
-/// Registers waldio as `name` over the VFS `base`, with its logs on `disk`. Growth happens in the caller, so that
-/// the same calls give the same operations.
-pub fn register(name: &str, base: &str, disk: &SimDisk, options: Options) {
+/// Registers waldio as `name` over the VFS `base`, with its logs on `disk`. With an inline worker growth happens in
+/// the caller, so that the same calls give the same operations.
+pub fn register(name: &str, base: &str, disk: Arc<dyn Disk>, options: Options, inline_worker: bool) {
     let keep = |text: &str| &*Box::leak(CString::new(text).expect("no NUL").into_boxed_c_str());
     let registration = Registration {
         name: keep(name),
         base: Some(keep(base)),
-        disk: Arc::new(disk.clone()),
+        disk,
         make_default: false,
         treat_base_as_unix: true,
         options,
-        inline_worker: true,
+        inline_worker,
     };
     // SAFETY: the bundled SQLite's own table, a later version than 3.32.
     let code = unsafe { waldio::register(api_routines().cast(), registration) };

@@ -40,10 +40,19 @@ pub enum Step {
     Second,
     /// The same by a connection that does not know waldio.
     Foreign,
+    /// A transaction of one page with synchronous=NORMAL, which nobody syncs.
+    Loose,
+    /// The same by the second connection.
+    LooseSecond,
+    /// The same by the connection that does not know waldio.
+    LooseForeign,
 }
 
 /// All of them.
-pub const STEPS: [Step; 13] = [
+pub const STEPS: [Step; 16] = [
+    Step::LooseSecond,
+    Step::Loose,
+    Step::LooseForeign,
     Step::Foreign,
     Step::Commit1,
     Step::Commit3,
@@ -229,8 +238,19 @@ impl Run<'_> {
             }
             Step::Reopen => self.reopen(),
             Step::Switch => self.switch(),
-            Step::Second => self.second(false),
-            Step::Foreign => self.second(true),
+            Step::Second => self.second(false, self.workload.synchronous),
+            Step::Foreign => self.second(true, self.workload.synchronous),
+            Step::LooseSecond => self.second(false, Synchronous::Normal),
+            Step::LooseForeign => self.second(true, Synchronous::Normal),
+            Step::Loose => {
+                let ids = self.next_rows(1);
+                let sql = self.transaction_sql(&ids, "COMMIT");
+                self.first()?.exec(Synchronous::Normal.pragma())?;
+                let outcome = self.first()?.exec(&sql);
+                let pragma = self.workload.synchronous.pragma();
+                let back = self.first()?.exec(pragma);
+                self.settle(ids, outcome, false).and(back)
+            }
         }
     }
 
@@ -343,7 +363,7 @@ impl Run<'_> {
         self.first()?.exec(pragma)
     }
 
-    fn second(&mut self, foreign: bool) -> Result<(), SqlError> {
+    fn second(&mut self, foreign: bool, synchronous: Synchronous) -> Result<(), SqlError> {
         let place = if foreign { &self.foreign } else { &self.second };
         if place.is_none() {
             let opened =
@@ -353,7 +373,9 @@ impl Run<'_> {
         let ids = self.next_rows(1);
         let sql = self.transaction_sql(&ids, "COMMIT");
         let connection = if foreign { &self.foreign } else { &self.second };
-        let outcome = connection.as_ref().expect("just opened").exec(&sql);
-        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+        let connection = connection.as_ref().expect("just opened");
+        connection.exec(synchronous.pragma())?;
+        let outcome = connection.exec(&sql);
+        self.settle(ids, outcome, synchronous == Synchronous::Full)
     }
 }

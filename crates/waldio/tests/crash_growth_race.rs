@@ -1,0 +1,173 @@
+//! Goal: space reserved in the background never touches a frame that another process writes meanwhile.
+//! Method: waldio's growth runs on its own thread and is held just before its bytes change; a connection that does
+//! not know waldio commits past the end of the file that waldio knew; growth goes on; the log is read from scratch.
+
+mod support;
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+use support::history::{put_sql, read_rows};
+use support::machine::{Machine, Side};
+use support::sqlite::Connection;
+use support::workload::base_image;
+
+/// Zeros from here on up are reserve, not frames, in bytes.
+const RESERVE_BYTES_MIN: usize = 32 << 10;
+/// A bug is planted in the whole process.
+static ONE_BUG: Mutex<()> = Mutex::new(());
+/// Longer than any scheduler's whim.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A gate in front of everything that reserves space, open unless `armed`.
+#[derive(Debug)]
+struct Gate {
+    armed: Mutex<bool>,
+    arrived: Mutex<Sender<()>>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Gate {
+    fn pass(&self) {
+        if std::mem::take(&mut *lock(&self.armed)) {
+            lock(&self.arrived).send(()).expect("the test waits");
+            lock(&self.go_on).recv_timeout(PATIENCE).expect("the test goes on");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug)]
+struct GatedDisk {
+    disk: Box<dyn Disk>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Box<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl Disk for GatedDisk {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.disk.open(path, options)?;
+        Ok(Box::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
+    }
+    fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
+        self.disk.mode_and_owner(path)
+    }
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename_no_replace(from, to)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir_of(path)
+    }
+}
+
+impl DiskFile for GatedFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        if data.len() >= RESERVE_BYTES_MIN && data.iter().all(|byte| *byte == 0) {
+            self.gate.pass();
+        }
+        self.file.write_at(data, offset)
+    }
+    fn write_direct(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_direct(data, offset)
+    }
+    fn write_durable(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_durable(data, offset)
+    }
+    fn extend(&self, end: u64, fill: Fill) -> io::Result<u64> {
+        self.gate.pass();
+        self.file.extend(end, fill)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+    fn truncate(&self, size_bytes: u64) -> io::Result<()> {
+        self.file.truncate(size_bytes)
+    }
+    fn read_ahead(&self, offset: u64, len_bytes: u64) {
+        self.file.read_ahead(offset, len_bytes);
+    }
+    fn facts(&self) -> Facts {
+        self.file.facts()
+    }
+}
+
+fn commit(connection: &Connection, ids: std::ops::RangeInclusive<i64>, txn: i64) {
+    let puts: String = ids.map(|id| put_sql(id, txn, 4096)).collect();
+    connection.exec(&format!("BEGIN IMMEDIATE; {puts} COMMIT;")).expect("nothing fails here");
+}
+
+/// The rows of the second transaction, which another process committed while waldio's growth was under way.
+fn rows_after_race() -> Result<(), String> {
+    let (arrived, arrivals) = channel();
+    let (go, go_on) = channel();
+    let gate =
+        Arc::new(Gate { armed: Mutex::new(false), arrived: Mutex::new(arrived), go_on: Mutex::new(go_on) });
+    let wrap = |disk: &blockio::sim_disk::SimDisk| {
+        let gated = GatedDisk { disk: Box::new(disk.clone()), gate: Arc::clone(&gate) };
+        Arc::new(gated) as Arc<dyn Disk>
+    };
+    let machine = Machine::with_log_disk(Side::Flush, wrap, false);
+    let plain = Machine::new(Side::Stock);
+    machine.boot(&base_image(&plain, 4096));
+    let ours = machine.open().map_err(|error| error.to_string())?;
+    ours.exec("PRAGMA wal_autocheckpoint=0").map_err(|error| error.to_string())?;
+    commit(&ours, 1..=1, 1);
+    let foreign = machine.open_foreign().map_err(|error| error.to_string())?;
+    foreign.exec("PRAGMA wal_autocheckpoint=0").map_err(|error| error.to_string())?;
+    *lock(&gate.armed) = true;
+    // Past half of the first 64 KiB: growth is asked for.
+    commit(&ours, 1..=12, 2);
+    arrivals.recv_timeout(PATIENCE).map_err(|_| "growth was never asked for".to_owned())?;
+    // Past the end of the file that growth knows.
+    commit(&foreign, 1..=40, 3);
+    go.send(()).expect("growth waits");
+    // The image after a kill of every process: the log is read from scratch.
+    drop(ours);
+    let image = machine.disk.image();
+    drop(foreign);
+    plain.boot(&image);
+    let recovered = plain.open().map_err(|error| error.to_string())?;
+    let rows = read_rows(&recovered, 4096)?;
+    let wanted = (1..=40).map(|id| (id, 3)).collect();
+    if rows == wanted { Ok(()) } else { Err(format!("the other process's commit is gone: {rows:?}")) }
+}
+
+#[test]
+fn growth_leaves_frames_of_other_processes_alone() {
+    let _alone = lock(&ONE_BUG);
+    rows_after_race().expect("the other process's commit is there");
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn planted_bug_is_caught_fill_overwrites() {
+    let _alone = lock(&ONE_BUG);
+    waldio::planted::set(Some(waldio::planted::Bug::FillOverwrites));
+    let caught = rows_after_race();
+    waldio::planted::set(None);
+    println!("{}", caught.expect_err("the planted bug is caught"));
+}

@@ -1,0 +1,108 @@
+//! Goal: the harness would see a broken waldio; each bug below is planted in it and must be caught.
+//! Method: the workload that the bug hurts, explored as in crash_waldio.rs, with and without the bug.
+//! Needs `--features planted-bugs`. One bug at a time: planting is for the whole process.
+#![cfg(feature = "planted-bugs")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use support::explore::Explorer;
+use support::history::{History, read_rows};
+use support::machine::{DATABASE, Machine, Side};
+use support::plan::effort;
+use support::workload::{Step, Synchronous, Workload, base_image, record};
+use waldio::planted::{self, Bug};
+
+static ONE_BUG: Mutex<()> = Mutex::new(());
+
+/// Runs `action` with `bug` planted.
+fn with_bug<T>(bug: Option<Bug>, action: impl FnOnce() -> T) -> T {
+    planted::set(bug);
+    let result = action();
+    planted::set(None);
+    result
+}
+
+/// The failure that the harness reports, or none.
+fn failure(bug: Option<Bug>, side: Side, steps: &[Step], synchronous: Synchronous) -> Option<String> {
+    let (machine, judge, stock) = (Machine::new(side), Machine::new(side), Machine::new(Side::Stock));
+    let base = base_image(&machine, 4096);
+    let workload = Workload { steps: steps.to_vec(), page_bytes: 4096, synchronous };
+    let recording = with_bug(bug, || record(&machine, &base, &workload, None));
+    let mut explorer = Explorer::new(vec![&judge, &stock], effort());
+    explorer.explore(&workload, &recording).err().map(|failure| failure.to_string())
+}
+
+fn is_caught(bug: Bug, side: Side, steps: &[Step], synchronous: Synchronous) {
+    let _alone = ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(failure(None, side, steps, synchronous), None, "without the bug nothing is wrong");
+    let caught = failure(Some(bug), side, steps, synchronous);
+    println!("{bug:?} in {side:?}: {}", caught.expect("the planted bug is caught"));
+}
+
+#[test]
+fn planted_bug_is_caught_skip_header_sync() {
+    for side in [Side::Fua, Side::Flush, Side::Strict] {
+        is_caught(Bug::SkipHeaderSync, side, &[Step::Commit1, Step::Commit1, Step::Reset], Synchronous::Full);
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_ack_before_sync() {
+    for side in [Side::Fua, Side::Flush, Side::Strict] {
+        is_caught(Bug::AckBeforeSync, side, &[Step::Commit1], Synchronous::Full);
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_skip_checkpoint_sync() {
+    for side in [Side::Fua, Side::Flush] {
+        is_caught(Bug::SkipCheckpointSync, side, &[Step::Commit3, Step::Passive], Synchronous::Normal);
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_skip_close_sync() {
+    for side in [Side::Fua, Side::Flush] {
+        is_caught(Bug::SkipCloseSync, side, &[Step::Commit3], Synchronous::Normal);
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_spare_not_cleared() {
+    is_caught(Bug::SpareNotCleared, Side::Fua, &[Step::Commit1, Step::Switch], Synchronous::Full);
+}
+
+#[test]
+fn planted_bug_is_caught_durable_without_prefix() {
+    for loose in [Step::LooseSecond, Step::LooseForeign] {
+        // A connection's first commit is buffered: it has yet to learn that a sync follows.
+        let steps = [Step::Commit1, loose, Step::Commit1];
+        is_caught(Bug::DurableWithoutPrefix, Side::Fua, &steps, Synchronous::Full);
+    }
+}
+
+/// Commits, closes, puts the base image's database back in place and opens it.
+fn restored_rows(bug: Option<Bug>) -> Result<(), String> {
+    let (machine, judge) = (Machine::new(Side::Fua), Machine::new(Side::Fua));
+    let base = base_image(&machine, 4096);
+    let steps = vec![Step::Commit1, Step::Commit3];
+    let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
+    with_bug(bug, || {
+        let mut image = record(&machine, &base, &workload, None).end;
+        image.files.insert(DATABASE.into(), base.files[Path::new(DATABASE)].clone());
+        judge.boot(&image);
+        let connection = judge.open().map_err(|error| error.to_string())?;
+        let rows = read_rows(&connection, 4096)?;
+        if rows == *History::new().rows() { Ok(()) } else { Err(format!("old frames came back: {rows:?}")) }
+    })
+}
+
+#[test]
+fn planted_bug_is_caught_restored_database_beside_an_old_spare() {
+    let _alone = ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner);
+    restored_rows(None).expect("a restored database is what was restored");
+    println!("{}", restored_rows(Some(Bug::SpareNotCleared)).expect_err("the planted bug is caught"));
+}
