@@ -52,7 +52,8 @@ impl Disk for RealDisk {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        fs::File::open(parent)?.sync_all()
+        // fdatasync: a directory's entries are its data.
+        fs::File::open(parent)?.sync_data()
     }
 }
 
@@ -61,16 +62,10 @@ fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 }
 
 fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<OwnedFd> {
-    if !options.exclusive {
-        match open_existing(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
-    }
     let mode = Mode::from_raw_mode(options.mode);
     let created = match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => file,
-        // Another process was faster: its file is as good as ours.
+        // There before, or another process was faster: its file is as good as ours.
         Err(rustix::io::Errno::EXIST) if !options.exclusive => return open_existing(path, flags),
         Err(error) => return Err(error.into()),
     };

@@ -122,7 +122,7 @@ impl Database {
             && let Some(session) = open.session.take()
         {
             session.close();
-            open.spare_bytes_max = synced.then(|| session.spare_bytes_max());
+            open.spare_bytes_max = (synced && session.is_worth_keeping()).then(|| session.spare_bytes_max());
         }
     }
 

@@ -1,14 +1,15 @@
 //! How far ahead of the frames the log file must exist. Arithmetic only.
 //!
-//!   first write   64 KiB with the header, in the sync that creating a log costs anyway
-//!   then          eight times what is used, each time half of the file is used, up to the working size
+//!   first write   32 KiB with the header, in the sync that creating a log costs anyway
+//!   then          sixteen times what is used, each time half of the file is used; from half the working size on,
+//!                 all of it
 //!   past it       1 MiB steps when 64 KiB are left: a default checkpoint cycle (1,000 frames of 4,120 bytes) ends
 //!                 74,272 bytes before 4 MiB, so the usual log never grows past its working size
 //!
 //! A database that is opened, written once and closed thus never pays for a large log.
 
 /// What a log is given with its first header, in bytes.
-pub const FIRST_BYTES: u64 = 64 << 10;
+pub const FIRST_BYTES: u64 = 32 << 10;
 /// The default working size of a log, in bytes.
 pub const LOG_BYTES_DEFAULT: u64 = 4 << 20;
 /// Growth past the working size, in bytes.
@@ -28,7 +29,8 @@ pub fn next_size(used_bytes: u64, file_bytes: u64, log_bytes: u64, limit_bytes: 
         if free_bytes > file_bytes / 2 {
             return None;
         }
-        used_bytes.saturating_mul(8).clamp(FIRST_BYTES.min(log_bytes), log_bytes).max(used_bytes)
+        let grown_bytes = used_bytes.saturating_mul(16).max(FIRST_BYTES);
+        if grown_bytes >= log_bytes / 2 { log_bytes.max(used_bytes) } else { grown_bytes }
     } else {
         if free_bytes > MARGIN_BYTES {
             return None;
@@ -58,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn a_default_cycle_grows_in_a_few_steps_to_its_working_size() {
+    fn a_default_cycle_grows_in_two_steps_to_its_working_size() {
         assert_eq!(sizes(1000, LOG_BYTES_DEFAULT, None).last(), Some(&LOG_BYTES_DEFAULT));
-        assert!(sizes(1000, LOG_BYTES_DEFAULT, None).len() <= 4);
+        assert!(sizes(1000, LOG_BYTES_DEFAULT, None).len() == 3);
     }
 
     #[test]

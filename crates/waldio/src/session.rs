@@ -14,14 +14,16 @@ use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
 use crate::choice::{self, Persist};
 use crate::options::Options;
 use crate::planted::{self, Bug};
-use crate::reserve::{self, FIRST_BYTES};
+use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN};
 use crate::stats::Stats;
 use crate::tail::Tail;
 
 /// Space is reserved in pieces that should take about this long, so that a commit beside it waits no longer.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(4);
 /// The first and the largest piece, in bytes.
-const PIECE_BYTES: (u64, u64) = (64 << 10, 1 << 20);
+const PIECE_BYTES: (u64, u64) = (256 << 10, 4 << 20);
+/// The smallest piece, on a slow card, in bytes.
+const PIECE_BYTES_MIN: u64 = 64 << 10;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub struct LogSession {
     dir_unsynced: AtomicBool,
     grow_wanted: AtomicBool,
     growing: Mutex<()>,
+    /// How much this place takes in about `PIECE_TIME_MAX`, as far as it was tried.
+    piece_bytes: AtomicU64,
     closed: AtomicBool,
     fill_used: OnceLock<&'static str>,
     stats: Arc<Stats>,
@@ -70,6 +74,7 @@ impl LogSession {
             dir_unsynced: AtomicBool::new(new_name),
             grow_wanted: AtomicBool::new(false),
             growing: Mutex::default(),
+            piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
             fill_used: OnceLock::new(),
             stats,
@@ -121,6 +126,11 @@ impl LogSession {
     /// Most bytes the log may keep when nobody has it open: its working size, or the user's limit.
     pub fn spare_bytes_max(&self) -> u64 {
         self.options.log_bytes.min(self.limit_bytes.load(SeqCst))
+    }
+
+    /// True where the log is large enough to be kept as a spare.
+    pub fn is_worth_keeping(&self) -> bool {
+        self.file_bytes() >= SPARE_BYTES_MIN
     }
 
     /// The size that the file really has, whoever changed it.
@@ -231,7 +241,7 @@ impl LogSession {
             Some(Fill::Unwritten) => Fill::Unwritten,
             _ => Fill::Zeroes,
         };
-        let mut piece_bytes = PIECE_BYTES.0;
+        let mut piece_bytes = self.piece_bytes.load(SeqCst);
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
         while size < target && !self.closed.load(SeqCst) {
             let began = Instant::now();
@@ -248,7 +258,8 @@ impl LogSession {
             size = self.file_bytes().max(end);
             let faster = began.elapsed() * 2 < PIECE_TIME_MAX;
             piece_bytes = if faster { piece_bytes * 2 } else { piece_bytes / 2 };
-            piece_bytes = piece_bytes.clamp(PIECE_BYTES.0, PIECE_BYTES.1);
+            piece_bytes = piece_bytes.clamp(PIECE_BYTES_MIN, PIECE_BYTES.1);
+            self.piece_bytes.store(piece_bytes, SeqCst);
         }
         Ok(())
     }
