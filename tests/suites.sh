@@ -46,7 +46,7 @@ case $level in
 smoke)
     suite lint tests/lint.sh
     suite rust tests/cargo_tests.sh --workspace --lib --bins
-    suite tidy tests/cargo_tests.sh -p tidy
+    suite tidy tests/cargo_tests.sh -p tidy --test tidy
     suite sql sql/run.sh
     ;;
 test)
