@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod compare;
 mod machine;
+mod page;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,7 @@ use crate::machine::place::Place;
 use crate::machine::signal;
 use crate::machine::work_dir::WorkDir;
 use crate::machine::worker_process::Workers;
+use crate::page::page;
 
 /// Exit code of a program that SIGINT ended, by the shell's convention.
 const STOPPED_EXIT_CODE: u8 = 130;
@@ -221,7 +222,7 @@ fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, Strin
         None => print(&table::render(document)),
     }
     if let Some(file) = &options.html {
-        write(file, &crate::bench::html::page(document))?;
+        write(file, &page(document))?;
     }
     Ok(if document.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

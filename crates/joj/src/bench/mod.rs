@@ -1,7 +1,7 @@
 //! `joj bench`: SQLite's journal modes, waldio, and the disk's own limit, measured side by side.
 //!
 //! The worker's half: task, workload, worker, database_run. The other half, which asks: plan, forecast, ask, builds,
-//! session. What it shows: text, table, html.
+//! session. What it shows: text, table.
 
 pub mod task;
 
@@ -26,7 +26,5 @@ pub mod builds;
 pub mod session;
 
 pub mod table;
-
-pub mod html;
 
 pub mod command;

@@ -1,0 +1,166 @@
+//! Horizontal bars, one or more for each row, under a heading for each SQLite build.
+
+use joj_analysis::document::Document;
+use joj_analysis::row::{Row, Summary};
+
+use crate::bench::text::{kib, number};
+use crate::page::svg::{Anchor, Fill, Svg, fill_of, round_steps};
+
+const WIDTH: f64 = 920.0;
+const LEFT: f64 = 150.0;
+const RIGHT: f64 = 190.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 28.0;
+const HEADING_HEIGHT: f64 = 24.0;
+
+/// One bar.
+struct Bar {
+    value: f64,
+    interval: Option<(f64, f64)>,
+    fill: Fill,
+    note: String,
+}
+
+/// The bars of a row, and what stands beside them.
+struct Entry<'row> {
+    row: &'row Row,
+    bars: Vec<Bar>,
+}
+
+/// A vertical line across all bars.
+struct Mark {
+    value: f64,
+    label: String,
+}
+
+/// Throughput of the rows of a group, with intervals and the disk's limit.
+pub fn throughput(document: &Document, rows: &[&Row]) -> String {
+    let entries: Vec<Entry<'_>> = rows
+        .iter()
+        .filter_map(|row| {
+            let summary = row.summary.as_ref()?;
+            let speed = summary.transactions_per_s;
+            let bar = Bar {
+                value: speed.median,
+                interval: Some((speed.low, speed.high)),
+                fill: fill_of(&row.key),
+                note: throughput_note(summary),
+            };
+            Some(Entry { row, bars: vec![bar] })
+        })
+        .collect();
+    let is_bound = rows.iter().any(|row| row.key.workload.is_bound_by_flushes());
+    let limit = document.best_limit().filter(|_| is_bound).and_then(|limit| limit.operations_per_s);
+    let mark = limit.map(|speed| Mark {
+        value: speed.median,
+        label: format!("the disk's limit, {}/s", number(speed.median)),
+    });
+    draw("Transactions per second", &entries, mark.as_ref(), number, 16.0)
+}
+
+fn throughput_note(summary: &Summary) -> String {
+    let speed = number(summary.transactions_per_s.median);
+    match summary.versus_stock_wal {
+        Some(ratio) => format!("{speed}  ({:.2} x WAL)", ratio.median),
+        None => speed,
+    }
+}
+
+/// Bytes per transaction: what the process passed to write calls, and what the device wrote.
+pub fn bytes(rows: &[&Row]) -> String {
+    let entries: Vec<Entry<'_>> = rows
+        .iter()
+        .filter_map(|row| {
+            let summary = row.summary.as_ref()?;
+            let fill = fill_of(&row.key);
+            let bar = |value: Option<f64>, opacity: f64, whose: &str| {
+                let value = value?;
+                let note = format!("{} KiB {whose}", kib(value));
+                Some(Bar { value, interval: None, fill: Fill { opacity, ..fill }, note })
+            };
+            let bars = [bar(summary.wchar_bytes, 0.4, "calls"), bar(summary.device_bytes, 1.0, "device")];
+            let bars: Vec<Bar> = bars.into_iter().flatten().collect();
+            (!bars.is_empty()).then_some(Entry { row, bars })
+        })
+        .collect();
+    draw("KiB per transaction", &entries, None, kib, 12.0)
+}
+
+fn draw(
+    title: &str,
+    entries: &[Entry<'_>],
+    mark: Option<&Mark>,
+    show: impl Fn(f64) -> String,
+    bar_height: f64,
+) -> String {
+    let ends = entries.iter().flat_map(|entry| &entry.bars);
+    let largest = ends.map(|bar| bar.interval.map_or(bar.value, |(_, high)| high.max(bar.value)));
+    let largest = largest.chain(mark.map(|mark| mark.value)).fold(0.0, f64::max);
+    if entries.is_empty() || largest <= 0.0 {
+        return String::new();
+    }
+    let steps = round_steps(largest);
+    let span = steps.last().copied().unwrap_or(1.0);
+    let x_of = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * value / span;
+    let libraries: std::collections::BTreeSet<&str> =
+        entries.iter().map(|entry| entry.row.key.library.as_str()).collect();
+    let bars: f64 = entries.iter().map(|entry| entry.bars.len() as f64 * bar_height + 7.0).sum();
+    let bottom = TOP + bars + HEADING_HEIGHT * libraries.len() as f64;
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM, title);
+    svg.text((0.0, 14.0), Anchor::Start, "title", title);
+    for step in &steps {
+        svg.line((x_of(*step), TOP - 4.0), (x_of(*step), bottom), "grid");
+        svg.text((x_of(*step), bottom + 16.0), Anchor::Middle, "tick", &show(*step));
+    }
+    let mut y = TOP;
+    let mut library = None;
+    for entry in entries {
+        if library != Some(&entry.row.key.library) {
+            library = Some(&entry.row.key.library);
+            svg.text((0.0, y + 15.0), Anchor::Start, "library", &short_name(&entry.row.key.library));
+            y += HEADING_HEIGHT;
+        }
+        y = draw_entry(&mut svg, entry, y, bar_height, &x_of);
+    }
+    if let Some(mark) = mark {
+        svg.line((x_of(mark.value), TOP - 8.0), (x_of(mark.value), bottom), "limit");
+        let anchor = if mark.value > span / 2.0 { Anchor::End } else { Anchor::Start };
+        svg.text((x_of(mark.value), TOP - 13.0), anchor, "limit-label", &mark.label);
+    }
+    svg.finish()
+}
+
+/// Draws one entry at `y`; where the next one goes.
+fn draw_entry(
+    svg: &mut Svg,
+    entry: &Entry<'_>,
+    mut y: f64,
+    bar_height: f64,
+    x_of: &impl Fn(f64) -> f64,
+) -> f64 {
+    let middle = y + entry.bars.len() as f64 * bar_height / 2.0 + 4.0;
+    svg.text((LEFT - 8.0, middle), Anchor::End, "label", &entry.row.key.side_title());
+    for bar in &entry.bars {
+        svg.bar((LEFT, y), x_of(bar.value) - LEFT, bar_height - 1.0, bar.fill);
+        let mut end = x_of(bar.value);
+        if let Some((low, high)) = bar.interval {
+            let centre = y + bar_height / 2.0 - 0.5;
+            svg.line((x_of(low), centre), (x_of(high), centre), "interval");
+            for edge in [low, high] {
+                svg.line((x_of(edge), centre - 3.5), (x_of(edge), centre + 3.5), "interval");
+            }
+            end = end.max(x_of(high));
+        }
+        svg.text((end + 6.0, y + bar_height / 2.0 + 3.5), Anchor::Start, "value", &bar.note);
+        y += bar_height;
+    }
+    y + 7.0
+}
+
+/// The last 60 letters of a library's path.
+pub fn short_name(library: &str) -> String {
+    let letters: Vec<char> = library.chars().collect();
+    let from = letters.len().saturating_sub(60);
+    let cut: String = letters[from..].iter().collect();
+    format!("SQLite {}{cut}", if from > 0 { "..." } else { "" })
+}

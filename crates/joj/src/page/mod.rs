@@ -1,0 +1,160 @@
+//! A result as one HTML page that needs nothing else: no script, no link, no font.
+
+pub mod svg;
+
+pub mod bars;
+
+pub mod latency;
+
+use joj_analysis::document::Document;
+use joj_analysis::key::{Side, Word};
+use joj_analysis::row::Row;
+
+use crate::bench::table;
+use crate::bench::text::{duration, number};
+use svg::escape;
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
+       padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0; }
+h2 { font-size: 1.15em; margin: 2.2em 0 .6em; padding-top: .8em; border-top: 1px solid #ddd; }
+svg { display: block; max-width: 100%; height: auto; margin: .6em 0; }
+svg text { font: 12px system-ui, sans-serif; fill: #333; }
+svg .title { font-weight: 600; font-size: 13px; }
+svg .library { font-weight: 600; fill: #555; }
+svg .tick { font-size: 11px; fill: #666; }
+svg .value { font-size: 11.5px; }
+svg .grid { stroke: #e4e4e4; stroke-width: 1; }
+svg .interval { stroke: #111; stroke-width: 1.2; }
+svg .limit { stroke: #111; stroke-width: 1.4; stroke-dasharray: 6 3; }
+svg .limit-label { font-size: 11.5px; fill: #111; font-weight: 600; }
+.pair { display: flex; flex-wrap: wrap; gap: 20px; }
+.warning { background: #fff4d6; border-left: 4px solid #e69f00; padding: .5em .9em; margin: .6em 0; }
+.failed { background: #fde3e0; border-left: 4px solid #c0392b; padding: .5em .9em; margin: .6em 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .2em .8em; border-bottom: 1px solid #e4e4e4; text-align: right; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td.good { color: #00694c; font-weight: 600; }
+td.bad { color: #b3261e; font-weight: 600; }
+.facts { color: #555; }
+pre { overflow-x: auto; font-size: 11px; line-height: 1.4; background: #f6f6f6; padding: 1em; }
+";
+
+/// The page.
+pub fn page(document: &Document) -> String {
+    let environment = &document.environment;
+    let mut body = String::from("<h1>What a durable SQLite commit costs here</h1>\n");
+    body.push_str(&facts(document));
+    for warning in &document.warnings {
+        let (what, remedy) = (escape(&warning.what), escape(&warning.remedy));
+        body.push_str(&format!("<p class=\"warning\"><b>Careful:</b> {what}. {remedy}.</p>\n"));
+    }
+    for row in &document.rows {
+        if let Some(reason) = &row.failure {
+            let (key, reason) = (escape(&row.key.to_string()), escape(reason));
+            body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
+        }
+    }
+    body.push_str(&glance(document));
+    for (index, row) in document.rows.iter().enumerate() {
+        if document.rows[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
+            body.push_str(&section(document, row));
+        }
+    }
+    let text = escape(&table::render(document));
+    body.push_str(&format!(
+        "<h2>All figures</h2>\n<details><summary>as text</summary><pre>{text}</pre></details>\n"
+    ));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>joj bench: {}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escape(&environment.directory)
+    )
+}
+
+fn facts(document: &Document) -> String {
+    let environment = &document.environment;
+    let builds: Vec<String> = document
+        .builds
+        .iter()
+        .map(|build| format!("{} {} ({})", build.name, build.version, build.sync_call))
+        .collect();
+    let mut lines = vec![
+        table::place_line(environment),
+        format!("SQLite: {}", builds.join(", ")),
+        format!("mounted {} with {}", environment.filesystem.source, environment.filesystem.mount_options),
+        format!(
+            "{} transactions, {} runs, {}; joj {} ({}); {} cores",
+            number(document.plan.transactions as f64),
+            document.plan.runs,
+            environment.started_at,
+            environment.joj_version,
+            environment.joj_commit,
+            environment.cores
+        ),
+        format!("command: {}", environment.command_line.join(" ")),
+    ];
+    if let Some(limit) = document.best_limit()
+        && let Some(speed) = limit.operations_per_s
+    {
+        let median = duration(limit.latency.p50_ns);
+        let title = limit.kind.title();
+        lines.push(format!(
+            "the disk's limit: {} per second, median {median} ({title})",
+            number(speed.median)
+        ));
+    }
+    let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+    format!("<p class=\"facts\">{}</p>\n", lines.join("<br>\n"))
+}
+
+/// A line for each row of waldio: its multiple of stock WAL, its share of the limit.
+fn glance(document: &Document) -> String {
+    let mut lines = String::new();
+    for row in document.rows.iter().filter(|row| row.key.side == Side::Waldio) {
+        let Some(summary) = &row.summary else { continue };
+        let Some(ratio) = summary.versus_stock_wal else { continue };
+        // Below 0.97 waldio costs something; what overlaps with 1 may be chance.
+        let class = match ratio.median {
+            slower if slower < 0.97 => " class=\"bad\"",
+            faster if faster > 1.03 && ratio.low > 1.0 => " class=\"good\"",
+            _ => "",
+        };
+        let share =
+            summary.share_of_limit.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", share.median));
+        lines.push_str(&format!(
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{class}>{:.2}</td><td>{:.2} to {:.2}</td><td>{share}</td></tr>\n",
+            escape(&row.key.group_title()),
+            row.key.log.word(),
+            escape(&row.key.library),
+            number(summary.transactions_per_s.median),
+            ratio.median,
+            ratio.low,
+            ratio.high,
+        ));
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(
+        "<h2>waldio beside stock WAL</h2>\n<table>\n<tr><th>workload</th><th>log</th><th>SQLite</th><th>tx/s</th>\
+         <th>x stock WAL</th><th>interval</th><th>share of limit</th></tr>\n{lines}</table>\n"
+    )
+}
+
+fn section(document: &Document, first: &Row) -> String {
+    let rows: Vec<&Row> = document
+        .rows
+        .iter()
+        .filter(|row| row.key.same_group(&first.key) && row.failure.is_none() && row.summary.is_some())
+        .collect();
+    format!(
+        "<h2>{}</h2>\n{}<div class=\"pair\">\n{}</div>\n{}",
+        escape(&first.key.group_title()),
+        bars::throughput(document, &rows),
+        latency::plots(document, &rows),
+        bars::bytes(&rows)
+    )
+}

@@ -1,0 +1,237 @@
+//! Goal: `joj bench` and `joj compare` do for a user what their help says, and leave nothing behind.
+//! Method: the built program, few transactions, a directory of the build tree; no figure is judged, only its presence.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use joj_analysis::document::Document;
+use joj_analysis::key::{Side, Workload};
+
+/// The sides that need no extension.
+const STOCK: &str = "delete,truncate,persist,memory,off,wal";
+
+/// A fresh directory on the disk that the build uses.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn joj(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    joj(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Runs the bench in `place`; the parsed JSON.
+fn bench(place: &Path, more: &[&str]) -> Document {
+    let mut arguments =
+        vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "1", "--json", "-"];
+    arguments.extend(more);
+    let output = run(&arguments);
+    assert!(output.status.success(), "{more:?}: {}", text(&output.stderr));
+    assert_eq!(entries(place), Vec::<PathBuf>::new(), "files left behind");
+    Document::parse(&text(&output.stdout)).unwrap()
+}
+
+#[test]
+fn every_workload_on_every_stock_side_is_sound() {
+    let place = directory("every");
+    let document = bench(&place, &["--sides", STOCK, "--builds", "bundled"]);
+    for workload in [Workload::Insert, Workload::Update, Workload::Delete, Workload::Read, Workload::Open] {
+        for side in [Side::Delete, Side::Truncate, Side::Persist, Side::Memory, Side::Off, Side::Wal] {
+            let found = document.rows.iter().find(|row| row.key.workload == workload && row.key.side == side);
+            let row = found.unwrap_or_else(|| panic!("no row for {workload:?} on {side:?}"));
+            assert_eq!(row.failure, None, "{}", row.key);
+            let summary = row.summary.as_ref().unwrap();
+            assert!(
+                summary.transactions_per_s.median > 0.0 && summary.latency.max_ns >= summary.latency.p50_ns
+            );
+            assert_eq!(row.latency_quantiles_ns.len(), document.quantile_parts.len());
+            assert_eq!(row.runs.len(), 1);
+        }
+    }
+    assert_eq!(document.limits.len(), 3);
+    assert!(document.best_limit().is_some(), "{:?}", document.limits);
+    assert!(document.environment.started_at.ends_with('Z') && document.environment.cores > 0);
+    assert!(document.builds[0].version.starts_with("3."), "{:?}", document.builds);
+}
+
+/// One insert is one flush in WAL mode and several in DELETE mode; without seccomp there is nothing to check.
+#[test]
+fn calls_for_durability_are_counted_for_each_side() {
+    let place = directory("syncs");
+    let document = bench(
+        &place,
+        &["--sides", "delete,wal", "--workloads", "insert", "--schemas", "waldio", "--sync", "full"],
+    );
+    for row in &document.rows {
+        let Some(syncs) = &row.syncs else { continue };
+        let expected = if row.key.side == Side::Wal { 1.0..1.2 } else { 3.0..6.0 };
+        assert!(expected.contains(&syncs.per_transaction()), "{}: {syncs:?}", row.key);
+    }
+}
+
+#[test]
+fn waldio_rows_are_sound_where_the_extension_is_built() {
+    let extension = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    let place = directory("waldio");
+    let usable = run(&[
+        "bench",
+        place.to_str().unwrap(),
+        "--transactions",
+        "1",
+        "--runs",
+        "1",
+        "--sides",
+        "waldio",
+        "--workloads",
+        "insert",
+        "--schemas",
+        "waldio",
+        "--log",
+        "fresh",
+    ]);
+    if !usable.status.success() {
+        eprintln!("skipped: {} is not usable: {}", extension.display(), text(&usable.stderr));
+        return;
+    }
+    let document = bench(&place, &["--sides", "wal,waldio", "--waldio-option", "persist=flush"]);
+    assert!(document.is_sound());
+    assert_eq!(document.environment.waldio.as_ref().unwrap().options, ["persist=flush"]);
+    let compared = document.rows.iter().filter(|row| row.key.side == Side::Waldio);
+    assert!(compared.map(|row| row.summary.as_ref().unwrap()).all(|row| row.versus_stock_wal.is_some()));
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let place = directory("page");
+    let page = directory("page-result").join("result.html");
+    let json = page.with_extension("json");
+    let files = ["--html", page.to_str().unwrap(), "--json", json.to_str().unwrap()];
+    let mut arguments = vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "2"];
+    arguments.extend(["--sides", "wal,off", "--workloads", "insert,read"].iter().chain(&files));
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("insert, schema waldio, synchronous=FULL"),
+        "{}",
+        text(&output.stdout)
+    );
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<svg") && html.contains("</html>"));
+    for foreign in ["http:", "https:", "<script", "<link", "url(", "@import", " src="] {
+        assert!(!html.contains(foreign), "the page contains {foreign}");
+    }
+    let name = json.to_str().unwrap();
+    let compared = run(&["compare", name, name]);
+    let shown = text(&compared.stdout);
+    assert!(
+        compared.status.success() && shown.contains("conditions are the same") && shown.contains("1.00"),
+        "{shown}"
+    );
+}
+
+/// What a user may get wrong: the exit code, and a message that says what, where and how to mend.
+#[test]
+fn mistakes_are_explained() {
+    let place = directory("mistakes");
+    let here = place.to_str().unwrap();
+    let file = directory("mistakes-files").join("file");
+    fs::write(&file, "garbage").unwrap();
+    let newer = file.with_file_name("newer.json");
+    fs::write(&newer, "{\"format\":\"joj-bench\",\"version\":99}").unwrap();
+    let (file, newer) = (file.to_str().unwrap(), newer.to_str().unwrap());
+    let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["bench", "/nonexistent/place"], 1, &["/nonexistent/place", "mkdir"]),
+        (&["bench", file], 1, &[file, "not a directory"]),
+        (&["bench", "/proc", "--sides", "wal"], 1, &["cannot write in /proc", "another directory"]),
+        (&["bench", here, "--sides", "walrus"], 2, &["walrus", "truncate"]),
+        (&["bench", here, "--runs", "0"], 2, &["--runs"]),
+        (&["bench", here, "--transactions", "many"], 2, &["many"]),
+        (&["bench", here, "--waldio-option", "persist"], 2, &["NAME=VALUE"]),
+        (&["bench", here, "--builds", "mine"], 1, &["mine", "--sqlite"]),
+        (
+            &["bench", here, "--sides", "wal", "--sqlite", "/nonexistent.so"],
+            1,
+            &["/nonexistent.so", "--sqlite FILE.so"],
+        ),
+        (&["bench", here, "--sides", "wal", "--sqlite", "libc.so.6"], 1, &["sqlite3_open_v2", "no SQLite"]),
+        (&["bench", here, "--waldio", "/nonexistent.so"], 1, &["/nonexistent.so", "right path"]),
+        (&["bench", here, "--waldio", "libc.so.6"], 1, &["waldio"]),
+        (
+            &["bench", here, "--sides", "wal", "--workloads", "open", "--log", "steady"],
+            1,
+            &["no row to measure"],
+        ),
+        (&["bench", here, "--sides", "wal", "--json", "/nonexistent/x.json"], 1, &["/nonexistent/x.json"]),
+        (&["compare", file, file], 1, &[file, "not a whole result file"]),
+        (&["compare", newer, newer], 1, &["version 99", "newer joj"]),
+        (&["compare", "/nonexistent.json", file], 1, &["/nonexistent.json", "joj bench --json"]),
+        (&["frobnicate"], 2, &["frobnicate"]),
+        (&["bench-worker"], 1, &["joj's own use"]),
+    ];
+    for (arguments, code, parts) in cases {
+        let output = run(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(*code), "{arguments:?}: {message}");
+        for part in *parts {
+            assert!(message.contains(part), "{arguments:?} should say `{part}`: {message}");
+        }
+        assert!(!message.contains("panicked"), "{arguments:?}: {message}");
+    }
+    assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
+}
+
+#[test]
+fn ctrl_c_leaves_no_file_and_no_process() {
+    for signal in ["INT", "TERM"] {
+        let place = directory(&format!("signal-{signal}"));
+        let here = place.to_str().unwrap();
+        let mut child =
+            joj(&["bench", here, "--sides", "delete", "--transactions", "1000000", "--builds", "bundled"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+        let began = Instant::now();
+        let is_running = |place: &Path| {
+            entries(place).iter().any(|work| fs::read_dir(work).is_ok_and(|files| files.count() > 1))
+        };
+        while !is_running(&place) && began.elapsed() < Duration::from_secs(20) {
+            sleep(Duration::from_millis(20));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "after SIG{signal}");
+        assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind after SIG{signal}");
+        assert_eq!(fs::read_dir(format!("/proc/{id}")).map(|_| ()).is_err(), true);
+    }
+}
+
+#[test]
+fn help_shows_examples() {
+    for (arguments, part) in [
+        (vec!["bench", "--help"], "joj bench /mnt/card --quick"),
+        (vec!["compare", "--help"], "joj compare before.json"),
+    ] {
+        let output = run(&arguments);
+        assert!(output.status.success() && text(&output.stdout).contains(part), "{}", text(&output.stdout));
+    }
+}
