@@ -51,6 +51,7 @@ smoke)
     ;;
 test)
     suite lint tests/lint.sh
+    suite self tests/self_tests.py
     suite rust tests/cargo_tests.sh --workspace
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test

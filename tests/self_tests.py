@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Shows that the runners of SQLite's suite and of the clients fail when they must; ends with a count line."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def load(name, path):
+    """The script at `path` as a module."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+run = load("run", "tcl/run.py")
+driver = load("driver", "clients/driver.py")
+
+PRINTED = """
+! wal2-1.1 expected: [ok]
+! wal2-1.1 got:      [wrong]
+2 errors out of 10 tests on host Linux 64-bit little-endian
+!Failures on these tests: wal2-1.1 wal2-1.2
+"""
+
+
+class FakeSuite:
+    """Stands for the suite: stock fails what it is told to."""
+
+    def __init__(self, failures, tests=100):
+        self.outcome = run.Outcome(tests, failures, 0.0)
+
+    def run(self, _side, _file):
+        return self.outcome
+
+
+def judged(failures, stock=None, known="", tests=100):
+    """(passed, failed) for one file that failed `failures` beside a stock that failed `stock`."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("reason r because\n" + known)
+        file.flush()
+        comparison = run.Comparison(FakeSuite(stock or {}), run.read_known(file.name))
+    with contextlib.redirect_stdout(io.StringIO()):
+        comparison.stock_outcome(1024, "wal2")
+        comparison.judge(run.Side("strict", 1024), "wal2", run.Outcome(tests, failures, 0.0))
+        comparison.judge_known()
+    return comparison.passed, comparison.failed
+
+
+class RunnerOfTheSuite(unittest.TestCase):
+    def test_failures_are_read_with_what_came(self):
+        tests, failures = run.parse("wal2", PRINTED, 1)
+        self.assertEqual(tests, 10)
+        self.assertEqual(failures["wal2-1.1"], "expected [ok] got [wrong] ")
+        self.assertIn("wal2-1.2", failures)
+
+    def test_a_file_that_dies_or_counts_without_naming_has_failed(self):
+        self.assertIn("wal2:died", run.parse("wal2", "wal2-1.1... Ok\n", -11)[1])
+        self.assertIn("wal2:unnamed", run.parse("wal2", "1 errors out of 10 tests\n", 0)[1])
+        self.assertEqual(run.parse("wal2", "0 errors out of 10 tests\n", 0)[1], {})
+
+    def test_a_difference_fails_and_what_stock_fails_does_not(self):
+        self.assertEqual(judged({}), (1, 0))
+        self.assertEqual(judged({"wal2-1.1": ""}), (0, 1))
+        self.assertEqual(judged({"wal2-1.1": ""}, stock={"wal2-1.1": ""}), (1, 0))
+        self.assertEqual(judged({"wal2-1.1": ""}, stock={"wal2-1.2": ""}), (0, 1))
+
+    def test_fault_rounds_are_compared_without_their_number(self):
+        stock = {"wal2-1-oom-transient.3": ""}
+        self.assertEqual(judged({"wal2-1-oom-transient.7": ""}, stock=stock), (1, 0))
+        self.assertEqual(judged({"wal2-1-oom-persistent.3": ""}, stock=stock), (0, 1))
+
+    def test_a_known_difference_is_accepted_on_its_side_only(self):
+        self.assertEqual(judged({"wal2-1.1": ""}, known="always r strict 1024 wal2 wal2-1.*\n"), (1, 0))
+        self.assertEqual(judged({"wal2-1.1": ""}, known="sometimes r * * wal2 wal2-1.1\n"), (1, 0))
+        self.assertEqual(judged({"wal2-1.1": ""}, known="always r ahead 1024 wal2 wal2-1.*\n"), (0, 1))
+
+    def test_a_known_difference_that_is_gone_fails(self):
+        self.assertEqual(judged({}, known="always r * * wal2 wal2-1.1\n"), (1, 1))
+        self.assertEqual(judged({}, known="sometimes r * * wal2 wal2-1.1\n"), (1, 0))
+        self.assertEqual(judged({}, known="always r * * wal3 wal3-1.1\n"), (1, 0))
+
+    def test_a_file_that_gives_up_early_fails(self):
+        self.assertEqual(judged({}, tests=49), (0, 1))
+        self.assertEqual(judged({}, tests=50), (1, 0))
+
+    def test_a_known_difference_needs_a_reason(self):
+        with self.assertRaises(SystemExit):
+            judged({}, known="always unnamed * * wal2 wal2-1.1\n")
+
+
+class DriverOfTheClients(unittest.TestCase):
+    FACTS = {"count": "10", "max": "10", "integrity": "ok", "waldio": "5"}
+
+    def test_all_rows_there_is_right(self):
+        driver.judge(self.FACTS, 10, True)
+        driver.judge(self.FACTS, 9, True)
+
+    def test_each_loss_is_a_failure(self):
+        for wrong, acknowledged, with_waldio in [
+            ({}, 11, True),
+            ({"max": "11"}, 10, True),
+            ({"integrity": "row 3 missing from index"}, 10, True),
+            ({"waldio": "0"}, 10, True),
+            ({}, 10, False),
+        ]:
+            with self.assertRaises(driver.Failure, msg=f"{wrong} {acknowledged}"):
+                driver.judge({**self.FACTS, **wrong}, acknowledged, with_waldio)
+
+    def test_a_worker_that_ends_by_itself_is_a_failure(self):
+        with self.assertRaises(driver.Failure):
+            driver.insert_until_killed(["sh", "-c", "echo ack 1"], "unused", "", 2)
+
+    def test_the_last_acknowledgement_counts_even_when_read_after_the_kill(self):
+        worker = ["sh", "-c", "for n in 1 2 3 4 5; do echo ack $n; done; sleep 60"]
+        self.assertEqual(driver.insert_until_killed(worker, "unused", "", 2), 5)
+
+
+if __name__ == "__main__":
+    result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
+    failed = len(result.failures) + len(result.errors)
+    for case, _ in result.failures + result.errors:
+        print(f"FAILED self tests: {case}")
+    print(f"{result.testsRun - failed} passed, {failed} failed, {len(result.skipped)} skipped")
+    sys.exit(1 if failed else 0)
