@@ -52,7 +52,7 @@ impl Side {
 }
 
 /// Schema and rows as stock SQLite reads them, and whether they are sound.
-fn content(path: &Path) -> Vec<Vec<Row>> {
+fn content(path: &Path, seed: u64) -> Vec<Vec<Row>> {
     let reader = system().open_stock(path);
     let mut all =
         vec![reader.rows("PRAGMA integrity_check"), reader.rows("PRAGMA user_version; PRAGMA journal_mode")];
@@ -60,7 +60,7 @@ fn content(path: &Path) -> Vec<Vec<Row>> {
     for table in reader.rows("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name") {
         all.push(reader.rows(&format!("SELECT a, b, length(c), hex(c) FROM {} ORDER BY a", table[0])));
     }
-    assert_eq!(all[0], [["ok"]], "{}", path.display());
+    assert_eq!(all[0], [["ok"]], "{} of seed {seed}", path.display());
     all
 }
 
@@ -105,7 +105,7 @@ fn compare(seed: u64) {
         );
     }
     drop((stock, waldio));
-    let [expected, found] = paths.map(|path| content(&path));
+    let [expected, found] = paths.map(|path| content(&path, seed));
     assert!(expected == found, "seed {seed}: what is left differs\nstock:  {expected:?}\nwaldio: {found:?}");
 }
 

@@ -1,5 +1,5 @@
 //! Goal: kill -9 at any moment loses no acknowledged transaction and leaves a database that all others go on with.
-//! Method: three writers of one database (waldio FULL and NORMAL, some stock) that also checkpoint; kill one, or all, at
+//! Method: three writers of one database (waldio FULL and NORMAL, buffered and direct, some stock) that also checkpoint; kill one, or all, at
 //! random moments; start others. What a killed writer had printed is compared with the rows that are there.
 //! JOJ_SOAK_SECONDS makes it longer.
 
@@ -29,7 +29,7 @@ struct Gone {
 
 impl Writer {
     fn start(database: &Path, number: u32, chance: &mut Chance) -> Writer {
-        let sides = [("waldio", "FULL"), ("waldio", "NORMAL"), ("waldio", "FULL"), ("stock", "FULL")];
+        let sides = [("waldio", "FULL"), ("waldio", "NORMAL"), ("waldio-fua", "FULL"), ("stock", "FULL")];
         let (side, synchronous) = chance.pick(&sides);
         let name = format!("{number}-{side}-{synchronous}");
         let path = database.to_str().unwrap();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use super::place::{Scratch, needs_root, skipped};
 use super::sqlite::extension_path;
 
 /// Debian's Python, whose sqlite3 module uses Debian's SQLite and can load extensions. (The first `python3` of the PATH
@@ -111,17 +112,27 @@ pub fn must(command: &mut Command) -> String {
 }
 
 /// Runs `body` in a process of its own, for tests that change what a process has once only (its default VFS, its umask,
-/// its memory). `name` is the calling test's.
+/// its memory) or may kill it. Root's gets its own mounts besides: they are gone with it, whatever ended it. `name` is
+/// the calling test's.
 #[track_caller]
 pub fn in_own_process(name: &str, body: impl FnOnce()) {
     const MARK: &str = "JOJ_TEST_OWN_PROCESS";
     if std::env::var(MARK).is_ok_and(|inside| inside == name) {
         return body();
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(MARK, name);
+    let scratch = Scratch::new(name);
+    let executable = std::env::current_exe().unwrap();
+    let mut command = if needs_root().is_ok() {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--"]).arg(executable);
+        command
+    } else {
+        Command::new(executable)
+    };
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(MARK, name).env("JOJ_TEST_DIR", scratch.path());
     let output = output_within(Duration::from_secs(120), &mut command);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "{name}: {}\n{out}{err}", output.status);
-    eprint!("{err}");
+    err.lines().filter_map(|line| line.strip_prefix("skipped: ")).for_each(skipped);
 }

@@ -343,10 +343,20 @@ impl Connection {
         self.rows(sql).into_iter().flatten().next().unwrap_or_default()
     }
 
-    /// A value of `waldio_status` of the only open database.
+    /// A value of `waldio_status` of this connection's database; NULL is "NULL".
     #[track_caller]
     pub fn status(&self, name: &str) -> String {
-        self.one(&format!("SELECT value FROM waldio_status WHERE name = '{name}'"))
+        self.status_row(name)[0].clone()
+    }
+
+    /// Value and source of a row of `waldio_status`.
+    #[track_caller]
+    pub fn status_row(&self, name: &str) -> Row {
+        let rows = self.rows(&format!(
+            "SELECT value, source FROM waldio_status WHERE name = '{name}'
+             AND database = (SELECT file FROM pragma_database_list WHERE name = 'main')"
+        ));
+        rows.into_iter().next().unwrap_or_else(|| panic!("waldio_status has no {name} of this database"))
     }
 
     /// What a checkpoint answers: its result, frames in the log, frames copied.

@@ -1,7 +1,9 @@
 """A process that writes or reads a database beside others, as a child of the real_* tests.
 
-    worker.py write DATABASE waldio|stock NAME COMMITS SYNCHRONOUS   one row each, "ack SEQ" after each COMMIT
-    worker.py read DATABASE waldio|stock NAME                        verifies snapshots until a row of `finish` appears
+    worker.py write DATABASE SIDE NAME COMMITS SYNCHRONOUS   one row each, "ack SEQ" after each COMMIT
+    worker.py read DATABASE SIDE NAME                        verifies snapshots until a row of `finish` appears
+
+SIDE is stock, waldio, or waldio-fua: with waldio_persist=fua.
 
 Row SEQ of writer NAME holds bytes that follow from both, and the same transaction moves head(NAME) to SEQ. So in any
 snapshot, for each writer, count = newest = head; and from one snapshot to the next none of it goes back.
@@ -30,7 +32,9 @@ def content(writer, seq):
 
 
 def connect(database, side):
-    if side == "waldio":
+    if side == "waldio-fua":
+        os.environ["WALDIO_PERSIST"] = "fua"
+    if side != "stock":
         loader = sqlite3.connect(":memory:")
         loader.enable_load_extension(True)
         loader.load_extension(os.environ["WALDIO_LIBRARY"])
@@ -62,7 +66,7 @@ def write(database, side, name, commits, synchronous):
         os.write(1, f"ack {seq}\n".encode())
         checkpoint_now_and_then(connection, chance)
     status = {}
-    if side == "waldio":
+    if side != "stock":
         status = dict(connection.execute("SELECT name, value FROM waldio_status"))
     print("status", json.dumps(status), flush=True)
     connection.close()

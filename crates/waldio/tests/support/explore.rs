@@ -9,7 +9,7 @@ use blockio::sim_image::Image;
 use blockio::sim_log::Op;
 use blockio::sim_states::{Bounds, Recipe};
 
-use super::history::{History, Rows, check_payload, read_rows};
+use super::history::{Failed, History, Rows, check_payload, read_rows};
 use super::machine::Machine;
 use super::sqlite::with_any_random;
 use super::workload::{Recording, Step, Synchronous, Workload, record_from};
@@ -75,6 +75,7 @@ pub struct Explorer<'machines> {
 struct Cut<'run> {
     workload: &'run Workload,
     history: &'run History,
+    failed: &'run [Failed],
     acked: u64,
     position: usize,
     at: String,
@@ -82,18 +83,18 @@ struct Cut<'run> {
 
 impl Cut<'_> {
     fn failure(&self, recipe: Recipe, judge: &str, what: String) -> Box<Failure> {
-        let workload = self.workload.to_string();
+        let failed = self.failed.first().map(|failed| format!("; failed {failed:?}")).unwrap_or_default();
+        let workload = format!("{}{failed}", self.workload);
         let (position, at) = (self.position, self.at.clone());
         Box::new(Failure { workload, position, at, recipe, judge: judge.to_owned(), what })
     }
 
     /// The number of the state that `rows` are, when it is allowed after this cut.
     fn judge(&self, rows: &Rows) -> Result<u64, String> {
-        let number = self.history.find(rows).ok_or_else(|| {
-            format!(
-                "the recovered rows {rows:?} are no state that was ever published; newest {:?}",
-                self.history.rows()
-            )
+        let with_failed = || self.failed.iter().find_map(|failed| self.history.find_with(rows, failed));
+        let number = self.history.find(rows).or_else(with_failed).ok_or_else(|| {
+            let newest = self.history.rows();
+            format!("the recovered rows {rows:?} are no state that was ever published; newest {newest:?}")
         })?;
         if number < self.acked {
             return Err(format!("state {number} was recovered although {} was acknowledged", self.acked));
@@ -131,7 +132,14 @@ impl<'machines> Explorer<'machines> {
             if record.is_flush() || position == last {
                 self.stats.cuts += 1;
                 let at = format!("{} in step {note}", name_of(&record.op));
-                let cut = Cut { workload, history: &recording.history, acked, position, at };
+                let cut = Cut {
+                    workload,
+                    history: &recording.history,
+                    failed: &recording.failed,
+                    acked,
+                    position,
+                    at,
+                };
                 for (recipe, image) in replay.states(&self.effort.bounds) {
                     self.state(&cut, recipe, &image, first)?;
                 }

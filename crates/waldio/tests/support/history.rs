@@ -74,6 +74,19 @@ pub fn check_payload(id: i64, txn: i64, payload: &str, page_bytes: u32) -> Resul
     Ok(())
 }
 
+/// A transaction whose COMMIT returned an error: it may be there or not, but nothing was built on it.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Its number.
+    pub txn: i64,
+    /// Its rows.
+    pub ids: Vec<i64>,
+    /// The newest state when it was tried.
+    pub after: u64,
+    /// What COMMIT said.
+    pub error: SqlError,
+}
+
 /// All states published so far; state 0 is the base.
 #[derive(Debug, Clone)]
 pub struct History {
@@ -106,6 +119,14 @@ impl History {
     /// The number of the state that has these rows.
     pub fn find(&self, rows: &Rows) -> Option<u64> {
         self.states.iter().position(|state| state == rows).map(|index| index as u64)
+    }
+
+    /// The number of the state that has these rows once transaction `failed`, whose COMMIT returned an error when
+    /// that state was the newest, is added to it.
+    pub fn find_with(&self, rows: &Rows, failed: &Failed) -> Option<u64> {
+        let mut with = self.until(failed.after);
+        with.publish(failed.txn, &failed.ids);
+        (with.rows() == rows).then_some(failed.after)
     }
 
     /// The history that ends with state `number`.

@@ -20,7 +20,7 @@ fn number(name: &str, default: u64) -> u64 {
 pub fn effort() -> Effort {
     let samples = number("CRASH_SAMPLES", 8);
     let bounds = Bounds { exhaustive_units_max: 12, combinations_max: samples * 8, samples, seed: seed() };
-    Effort { bounds, second_crash_every: 200, system_every: 400 }
+    Effort { bounds, second_crash_every: 400, system_every: 500 }
 }
 
 fn seed() -> u64 {

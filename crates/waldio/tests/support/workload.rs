@@ -7,7 +7,7 @@ use blockio::sim_image::Image;
 use blockio::sim_log::Record;
 use blockio::sim_replay::Replay;
 
-use super::history::{BASE_ROWS, History, create_sql, put_sql};
+use super::history::{BASE_ROWS, Failed, History, create_sql, put_sql, read_rows};
 use super::machine::Machine;
 use super::sqlite::{Connection, SqlError, with_seed};
 
@@ -116,23 +116,12 @@ pub struct Recording {
     pub history: History,
     /// For each step what it returned.
     pub outcomes: Vec<Result<(), SqlError>>,
-    /// Transactions whose COMMIT returned an error, with the rows that they wrote and how many had been published.
+    /// Transactions whose COMMIT returned an error.
     pub failed: Vec<Failed>,
+    /// What a connection saw that it may not see.
+    pub wrong: Vec<String>,
     /// Every file as an application would read it at the end.
     pub end: Image,
-}
-
-/// A transaction whose COMMIT returned an error: it may be there or not.
-#[derive(Debug, Clone)]
-pub struct Failed {
-    /// Its number.
-    pub txn: i64,
-    /// Its rows.
-    pub ids: Vec<i64>,
-    /// The newest state when it was tried.
-    pub after: u64,
-    /// What COMMIT said.
-    pub error: SqlError,
 }
 
 /// An empty database in WAL mode, closed, all of it durable.
@@ -154,6 +143,7 @@ struct Run<'machine> {
     history: History,
     txn: i64,
     failed: Vec<Failed>,
+    wrong: Vec<String>,
     faulty: bool,
 }
 
@@ -187,12 +177,14 @@ pub fn record_from(
         history,
         txn,
         failed: Vec::new(),
+        wrong: Vec::new(),
         faulty: fault.is_some(),
     };
     let mut outcomes = Vec::new();
     for step in &workload.steps {
         machine.disk.mark(&format!("{step:?}"));
         outcomes.push(run.step(*step));
+        run.look();
     }
     machine.disk.mark("close");
     run.second = None;
@@ -200,7 +192,7 @@ pub fn record_from(
     run.first = None;
     let end = machine.disk.image();
     let records = machine.disk.records();
-    Recording { records, start, history: run.history, outcomes, failed: run.failed, end }
+    Recording { records, start, history: run.history, outcomes, failed: run.failed, wrong: run.wrong, end }
 }
 
 impl Run<'_> {
@@ -251,6 +243,27 @@ impl Run<'_> {
                 let back = self.first()?.exec(pragma);
                 self.settle(ids, outcome, false).and(back)
             }
+        }
+    }
+
+    /// After a fault, finds out whether a transaction whose COMMIT failed is there all the same: then it is part of
+    /// history, though nobody was promised it.
+    fn look(&mut self) {
+        let Some(connection) = self.first.as_ref().filter(|_| self.faulty) else { return };
+        // Reading may fail as well.
+        let Ok(rows) = read_rows(connection, self.workload.page_bytes) else { return };
+        if rows == *self.history.rows() {
+            return;
+        }
+        let newest = self.history.newest();
+        let there =
+            |failed: &Failed| failed.after == newest && self.history.find_with(&rows, failed).is_some();
+        match self.failed.iter().position(there) {
+            Some(index) => {
+                let failed = self.failed.remove(index);
+                self.history.publish(failed.txn, &failed.ids);
+            }
+            None => self.wrong.push(format!("{rows:?} instead of {:?}", self.history.rows())),
         }
     }
 

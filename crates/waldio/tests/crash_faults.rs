@@ -1,0 +1,243 @@
+//! Goal: when a write or a sync fails, no COMMIT that returned OK is lost, now or by a later power cut, and the
+//! COMMIT that was hurt says so.
+//! Method: run a workload once for each operation on the disk and let that one fail, with EIO and with ENOSPC, once
+//! and for good; judge each return code, what connections see afterwards, and every crash state. After a failed sync
+//! the simulated page cache is clean and may be lost, as Linux has it.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use blockio::sim_disk::SimDisk;
+use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::sim_image::Image;
+use blockio::sim_log::{Op, Record, WriteFlags};
+use blockio::sim_state::SimOptions;
+use blockio::sim_states::Bounds;
+use support::explore::{Effort, Explorer};
+use support::machine::{Machine, Side};
+use support::sqlite::SqlError;
+use support::workload::{Recording, Step, Synchronous, Workload, base_image, record};
+
+/// SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN: what a fault may look like. BUSY is not among them: an application
+/// would run the transaction again.
+const HONEST_CODES: [i32; 3] = [13, 10, 14];
+
+fn workload(synchronous: Synchronous) -> Workload {
+    let steps = vec![
+        Step::Commit1,
+        Step::Second,
+        Step::Commit3,
+        Step::Passive,
+        Step::Commit1,
+        Step::Reset,
+        Step::Commit1,
+        Step::Reopen,
+        Step::Commit1,
+        Step::Commit3,
+    ];
+    Workload { steps, page_bytes: 4096, synchronous }
+}
+
+/// Inodes that were ever called a log.
+fn logs(records: &[Record]) -> BTreeSet<u64> {
+    let is_log = |path: &std::path::Path| path.to_string_lossy().ends_with("-wal");
+    let log = |record: &Record| match &record.op {
+        Op::Create { path, inode } if is_log(path) => Some(*inode),
+        Op::Rename { to, inode, .. } if is_log(to) => Some(*inode),
+        _ => None,
+    };
+    records.iter().filter_map(log).collect()
+}
+
+/// Whether a flush of a log failed here. A durable write for which the disk has no room is a failed write: nothing
+/// was to be durable yet, and the next commit writes the same place.
+fn is_failed_flush(record: &Record, logs: &BTreeSet<u64>, kind: FaultKind) -> bool {
+    record.failed
+        && match &record.op {
+            Op::SyncData { inode } => logs.contains(inode),
+            Op::Write { inode, flags: WriteFlags::Durable, .. } => {
+                logs.contains(inode) && kind != FaultKind::Full
+            }
+            _ => false,
+        }
+}
+
+/// The first step during which a flush of the log failed.
+fn step_of_failed_flush(workload: &Workload, records: &[Record], kind: FaultKind) -> Option<usize> {
+    let logs = logs(records);
+    let hurt = records.iter().position(|record| is_failed_flush(record, &logs, kind))?;
+    let marks = records[..hurt].iter().filter(|record| matches!(record.op, Op::Mark(_))).count();
+    // The last mark is that of the close after all steps.
+    marks.checked_sub(1).filter(|step| *step < workload.steps.len())
+}
+
+/// What is wrong with the return codes of a run.
+fn judge_codes(side: Side, workload: &Workload, recording: &Recording, kind: FaultKind) -> Vec<String> {
+    let mut wrong = recording.wrong.clone();
+    for (step, outcome) in workload.steps.iter().zip(&recording.outcomes) {
+        if let Err(error) = outcome
+            && !HONEST_CODES.contains(&error.primary())
+        {
+            wrong.push(format!("{step:?} says {error}"));
+        }
+    }
+    let Some(hurt) = step_of_failed_flush(workload, &recording.records, kind) else { return wrong };
+    if workload.steps[hurt] == Step::Reopen {
+        return wrong;
+    }
+    let later = workload.steps.iter().zip(&recording.outcomes).skip(hurt + 1);
+    let until_close = later.take_while(|(step, _)| **step != Step::Reopen);
+    let succeeded: Vec<&Step> =
+        until_close.filter(|(_, outcome)| outcome.is_ok()).map(|(step, _)| step).collect();
+    if side == Side::Stock {
+        if recording.outcomes[hurt].is_ok() {
+            wrong.push(format!("a flush failed in step {hurt}, which says OK"));
+        }
+    } else if !succeeded.is_empty() {
+        wrong.push(format!("a flush failed in step {hurt}, and later {succeeded:?} succeeded on that log"));
+    }
+    wrong
+}
+
+fn effort() -> Effort {
+    let bounds = Bounds { exhaustive_units_max: 6, combinations_max: 24, samples: 3, seed: 3 };
+    Effort { bounds, second_crash_every: 0, system_every: 0 }
+}
+
+/// Runs the workload with `fault` and on a disk of `capacity_bytes`, and returns what was wrong.
+fn run(rig: &Rig, explorer: &mut Explorer<'_>, fault: Fault, capacity_bytes: u64) -> Vec<String> {
+    let workload = workload(rig.synchronous);
+    rig.machine.disk.set_capacity(capacity_bytes);
+    let recording = record(&rig.machine, &rig.base, &workload, Some(fault));
+    rig.machine.disk.set_capacity(u64::MAX);
+    let side = rig.machine.side;
+    let mut wrong = judge_codes(side, &workload, &recording, fault.kind);
+    let ignored = |record: &Record| record.failed && matches!(record.op, Op::SyncDir { .. });
+    if side == Side::Stock && recording.records.iter().any(ignored) {
+        // unixSync does not look at what the sync of the directory says: the log may lose its name.
+        return wrong;
+    }
+    if let Err(failure) = explorer.explore(&workload, &recording) {
+        wrong.push(failure.to_string());
+    }
+    let code = |outcome: &Result<(), SqlError>| outcome.as_ref().err().map_or(0, |error| error.code);
+    let codes: Vec<i32> = recording.outcomes.iter().map(code).collect();
+    wrong.iter().map(|wrong| format!("{side:?}, {fault:?}, codes {codes:?}: {wrong}")).collect()
+}
+
+/// A computer to hurt and two that recover what it left.
+struct Rig {
+    machine: Machine,
+    judge: Machine,
+    stock: Machine,
+    base: Image,
+    synchronous: Synchronous,
+}
+
+impl Rig {
+    fn new(side: Side, synchronous: Synchronous) -> Rig {
+        let machine = Machine::new(side);
+        let base = base_image(&machine, 4096);
+        Rig { machine, judge: Machine::new(side), stock: Machine::new(Side::Stock), base, synchronous }
+    }
+
+    /// How many operations of a kind the workload has when nothing fails.
+    fn count(&self, counted: Counted) -> u64 {
+        let whole = record(&self.machine, &self.base, &workload(self.synchronous), None);
+        assert!(whole.outcomes.iter().all(Result::is_ok), "{:?}", whole.outcomes);
+        self.machine.disk.count(counted)
+    }
+}
+
+fn none_wrong(wrong: &[String]) {
+    for one in wrong {
+        println!("{one}");
+    }
+    assert!(wrong.is_empty(), "{} promises broken, all of them above", wrong.len());
+}
+
+/// Lets every operation of the workload fail in turn.
+fn nothing_acknowledged_is_lost(side: Side, synchronous: Synchronous) {
+    let rig = Rig::new(side, synchronous);
+    let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
+    let count = rig.count(Counted::Changes);
+    assert!(count > 30, "{count} operations");
+    let mut wrong = Vec::new();
+    for (kind, kept, lasting) in [
+        (FaultKind::Io, Kept::Half, false),
+        (FaultKind::Io, Kept::All, false),
+        (FaultKind::Full, Kept::Half, false),
+        (FaultKind::Full, Kept::Half, true),
+        (FaultKind::Io, Kept::Nothing, true),
+    ] {
+        for number in 0..count {
+            let fault = Fault { counted: Counted::Changes, number, kind, kept, lasting };
+            wrong.extend(run(&rig, &mut explorer, fault, u64::MAX));
+        }
+    }
+    println!("{side:?}: {count} operations, {:?}", explorer.stats);
+    none_wrong(&wrong);
+}
+
+#[test]
+fn faults_under_stock_show_that_the_judgement_is_fair() {
+    nothing_acknowledged_is_lost(Side::Stock, Synchronous::Full);
+}
+
+#[test]
+fn faults_under_durable_writes_lose_nothing_acknowledged() {
+    nothing_acknowledged_is_lost(Side::Fua, Synchronous::Full);
+}
+
+#[test]
+fn faults_under_flushes_lose_nothing_acknowledged() {
+    nothing_acknowledged_is_lost(Side::Flush, Synchronous::Full);
+}
+
+#[test]
+fn faults_in_strict_mode_lose_nothing_acknowledged() {
+    nothing_acknowledged_is_lost(Side::Strict, Synchronous::Full);
+}
+
+#[test]
+fn faults_in_normal_never_corrupt() {
+    // Stock would fail here: its next checkpoint trusts a log whose sync failed before.
+    nothing_acknowledged_is_lost(Side::Fua, Synchronous::Normal);
+    nothing_acknowledged_is_lost(Side::Flush, Synchronous::Normal);
+}
+
+#[test]
+fn failed_reads_lose_nothing_acknowledged() {
+    for side in [Side::Fua, Side::Flush] {
+        let rig = Rig::new(side, Synchronous::Full);
+        let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
+        let count = rig.count(Counted::Reads);
+        let fault = |number| Fault {
+            counted: Counted::Reads,
+            number,
+            kind: FaultKind::Io,
+            kept: Kept::Nothing,
+            lasting: false,
+        };
+        let wrong: Vec<String> =
+            (0..count).flat_map(|number| run(&rig, &mut explorer, fault(number), u64::MAX)).collect();
+        println!("{side:?}: {count} reads, {:?}", explorer.stats);
+        none_wrong(&wrong);
+    }
+}
+
+#[test]
+fn disk_that_fills_up_loses_nothing_acknowledged() {
+    for side in [Side::Stock, Side::Fua, Side::Flush] {
+        let rig = Rig::new(side, Synchronous::Full);
+        let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
+        let used_bytes = SimDisk::from_image(&rig.base, SimOptions::default()).used_bytes();
+        let never = Fault::at_change(u64::MAX, FaultKind::Full);
+        let capacities = (0..40).map(|blocks| used_bytes + blocks * 4096);
+        let wrong: Vec<String> =
+            capacities.flat_map(|capacity| run(&rig, &mut explorer, never, capacity)).collect();
+        println!("{side:?}: {:?}", explorer.stats);
+        none_wrong(&wrong);
+    }
+}
