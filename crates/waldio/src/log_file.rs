@@ -188,14 +188,16 @@ impl LogFile {
         result.map_err(|error| self.database.poison("sync", error))
     }
 
-    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere.
+    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere. Never
+    /// for a log header: the rest of its block holds frames of the generation that it ends, and a block that
+    /// persists in part must not turn them into a shorter valid log.
     fn write_durable(&mut self) -> Result<bool, Failure> {
         let prefix_durable = || {
-            self.pending.start() == 0
-                || planted::is(Bug::DurableWithoutPrefix)
+            planted::is(Bug::DurableWithoutPrefix)
                 || self.session.tail().is_durable_up_to(self.salts, self.pending.start())
         };
         if !self.session.is_fua()
+            || self.pending.start() == 0
             || self.pending.is_empty()
             || self.unsynced
             || self.pending.end() < self.written_end

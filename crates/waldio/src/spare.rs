@@ -4,7 +4,7 @@
 //! name would be a trap: valid frames in `-wal` silently override a database file that was restored meanwhile, and
 //! bring WAL mode back after `journal_mode=DELETE`. So the log is cleared and renamed.
 //!
-//! Invariants: 1. what bears the spare's name has a first block of zeros *on the medium*, because it is cleared and
+//! Invariants: 1. what bears the spare's name has a header of zeros *on the medium*, because it is cleared and
 //! synced before it is renamed; 2. a spare found otherwise (copied there, made by other hands) is cleared and
 //! synced before it becomes a log; 3. it has the database's permissions and owner, or is removed.
 
@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
-use crate::layout::ZERO_BLOCK;
 use crate::planted::{self, Bug};
 use crate::reserve::SPARE_BYTES_MIN;
 
@@ -72,17 +71,21 @@ pub fn take(disk: &dyn Disk, log_path: &Path, mode_and_owner: (u32, (u32, u32)))
     }
 }
 
-/// Zeros the first block, durably; does nothing where it is zeros, because nobody but this function makes it so.
+/// Zeros the log's header, durably; does nothing where it is zeros, because nobody but this function makes it so.
+///
+/// The header's 32 bytes and no more: they lie in one sector, so a power cut leaves the old log or none. Zeroing
+/// whole blocks can persist in part and leave a *shorter* valid log, whose older pages would override newer ones in
+/// the database (found by `crash_waldio`, page size 1024).
 fn clear(log: &dyn DiskFile, no_sync: bool) -> io::Result<()> {
     if planted::is(Bug::SpareNotCleared) {
         return Ok(());
     }
-    let mut first = ZERO_BLOCK;
-    log.read_at(&mut first, 0)?;
-    if first.iter().all(|byte| *byte == 0) {
+    let mut header = [0; 32];
+    log.read_at(&mut header, 0)?;
+    if header == [0; 32] {
         return Ok(());
     }
-    log.write_at(&ZERO_BLOCK, 0)?;
+    log.write_at(&[0; 32], 0)?;
     if !no_sync {
         log.sync_data()?;
     }
