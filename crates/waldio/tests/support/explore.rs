@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockio::sim_image::Image;
 use blockio::sim_log::Op;
@@ -106,7 +107,10 @@ impl Cut<'_> {
 impl<'machines> Explorer<'machines> {
     /// Recovers each state on each of `judges`.
     pub fn new(judges: Vec<&'machines Machine>, effort: Effort) -> Self {
-        let scratch = std::env::temp_dir().join(format!("crash-states-{}", std::process::id()));
+        // One for each explorer: tests of one process run at the same time, and each removes its own.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let scratch = std::env::temp_dir().join(format!("crash-states-{}-{count}", std::process::id()));
         let scratch = (effort.system_every > 0 && system_sqlite_works()).then_some(scratch);
         Explorer { judges, effort, seen: HashSet::new(), stats: Stats::default(), scratch }
     }
