@@ -67,6 +67,7 @@ functions! {
     sqlite3_auto_extension: fn(Option<EntryPoint>) -> c_int;
     sqlite3_cancel_auto_extension: fn(Option<EntryPoint>) -> c_int;
     sqlite3_free: fn(*mut c_void) -> ();
+    sqlite3_memory_used: fn() -> i64;
 }
 
 fn symbol(handle: *mut c_void, name: &'static str) -> *mut c_void {
@@ -220,6 +221,28 @@ impl Library {
         // SAFETY: as above.
         unsafe { (self.functions.sqlite3_cancel_auto_extension)(Some(take)) };
         FOUND.load(SeqCst).cast_const().cast()
+    }
+
+    /// What waldio's entry point answers to this library's table when that calls itself SQLite 3.31.1.
+    pub fn load_as_3_31(&'static self) -> (c_int, String) {
+        unsafe extern "C" fn version() -> c_int {
+            3_031_001
+        }
+        const LIBVERSION_NUMBER: usize = 67;
+        // SAFETY: SQLite's own table, which is longer than this truncated type.
+        let mut table = unsafe { self.routines().read() };
+        table.slots[LIBVERSION_NUMBER] = (version as *const ()).cast();
+        let table = Box::leak(Box::new(table));
+        let mut message = ptr::null_mut();
+        // SAFETY: a whole table that stays, no connection, a place for the message.
+        let code = unsafe { waldio::sqlite3_waldio_init(ptr::null_mut(), &raw mut message, table) };
+        (code, self.take_message(message))
+    }
+
+    /// Bytes that this library has allocated.
+    pub fn memory_used(&self) -> i64 {
+        // SAFETY: takes nothing, changes nothing.
+        unsafe { (self.functions.sqlite3_memory_used)() }
     }
 
     /// For example 3040001.

@@ -7,13 +7,14 @@ SIDE is stock, waldio, or waldio-fua: with waldio_persist=fua.
 
 Row SEQ of writer NAME holds bytes that follow from both, and the same transaction moves head(NAME) to SEQ. So in any
 snapshot, for each writer, count = newest = head; and from one snapshot to the next none of it goes back.
-The last line of a writer is "status {...}" with what waldio_status says; of a reader, "snapshots N". Standard library only.
+The last line of a writer is "status {...}" with what waldio_status says and its memory; of a reader, "snapshots N". Standard library only.
 """
 
 import hashlib
 import json
 import os
 import random
+import resource
 import sqlite3
 import sys
 
@@ -68,6 +69,7 @@ def write(database, side, name, commits, synchronous):
     status = {}
     if side != "stock":
         status = dict(connection.execute("SELECT name, value FROM waldio_status"))
+    status["peak_rss_kib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print("status", json.dumps(status), flush=True)
     connection.close()
 

@@ -1,0 +1,99 @@
+"""A server that loads waldio, opens a database, then forks: parent and children commit, and all end.
+
+    forks.py DATABASE WORKDIR
+
+A child opens connections of its own: to the parent's database while the parent waits (SQLite's own rule forbids using an
+inherited connection, and both copies of its lock table would be wrong at once), and to one of its own beside the parent.
+Prints "ROWS OF-CHILDREN" at the end. Standard library only.
+"""
+
+import multiprocessing
+import os
+import sqlite3
+import sys
+
+CHILDREN = 4
+ROWS = 60
+
+
+def load():
+    loader = sqlite3.connect(":memory:")
+    loader.enable_load_extension(True)
+    loader.load_extension(os.environ["WALDIO_LIBRARY"])
+
+
+def connect(database):
+    connection = sqlite3.connect(database, timeout=20, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)")
+    return connection
+
+
+def fill(connection, name):
+    # Large enough that the log grows ahead: in the background thread, which a child of fork does not have.
+    for row in range(ROWS):
+        connection.execute("INSERT INTO t(b) VALUES (? || hex(zeroblob(5000)))", (f"{name} {row} ",))
+    status = dict(connection.execute("SELECT name, value FROM waldio_status"))
+    assert status["log"] == "open" and status["errors"] == 0, status
+
+
+def count(database):
+    connection = sqlite3.connect(database)
+    assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    return connection.execute("SELECT count(*) FROM t").fetchone()[0]
+
+
+def child(database):
+    connection = connect(database)
+    fill(connection, f"child {os.getpid()}")
+    connection.close()
+
+
+def forked(work):
+    """Runs `work` in a forked child that ends at once after it."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
+def ended_well(pid):
+    assert os.waitpid(pid, 0)[1] == 0, "a child failed"
+
+
+def main(database, folder):
+    load()
+    parent = connect(database)
+    fill(parent, "parent")
+    # The parent's database, while the parent waits.
+    ended_well(forked(lambda: child(database)))
+    fill(parent, "parent")
+    # Databases of their own, beside the parent.
+    own = [os.path.join(folder, f"child{number}.db") for number in range(CHILDREN)]
+    context = multiprocessing.get_context("fork")
+    pool = [context.Process(target=child, args=(path,)) for path in own]
+    for process in pool:
+        process.start()
+    fill(parent, "parent")
+    for process in pool:
+        process.join()
+        assert process.exitcode == 0, "a child failed"
+    # A grandchild, whose parent has connections and a thread of its own.
+    grand = os.path.join(folder, "grandchild.db")
+
+    def with_a_child_of_its_own():
+        child(grand)
+        ended_well(forked(lambda: child(grand)))
+
+    ended_well(forked(with_a_child_of_its_own))
+    parent.close()
+    print(count(database), sum(count(path) for path in [*own, grand]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,262 @@
+//! Goal: waldio comes into a program as documented: by default or on demand, beside other shims and other copies of
+//! SQLite, before a fork, and not at all into a SQLite that is too old.
+//! Method: the built library, loaded by path into Debian's SQLite in processes of their own.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use real::child::{in_own_process, no_python, output_within, python};
+use real::place::{Scratch, skipped};
+use real::sqlite::{Connection, Library, SqlError, bundled, error_log, system};
+use real::sqlite_shim::{self, Event};
+
+const WAL: &str = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)";
+
+fn open_uri(path: &Path, parameters: &str) -> Result<Connection, SqlError> {
+    system().open_with(&format!("file:{}?{parameters}", path.display()), None)
+}
+
+#[test]
+fn loading_makes_it_the_default_and_leaves_unix() {
+    in_own_process("loading_makes_it_the_default_and_leaves_unix", || {
+        let (library, scratch) = (system(), Scratch::new("load"));
+        assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
+        library.load(None).unwrap();
+        assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+        assert_eq!(library.vfs_name(Some("unix")).as_deref(), Some("unix"));
+        // Each connection of a Python program loads it anew.
+        library.load(None).unwrap();
+        assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+
+        let path = scratch.join("app.db");
+        let connection = library.open(&path);
+        connection.rows(WAL);
+        assert_eq!(connection.status("log"), "open");
+        let beside = open_uri(&path, "vfs=unix").unwrap();
+        beside.rows("INSERT INTO t(b) VALUES (1)");
+        assert_eq!(connection.one("SELECT count(*) FROM t"), "1");
+    });
+}
+
+#[test]
+fn the_second_entry_point_leaves_the_default() {
+    in_own_process("the_second_entry_point_leaves_the_default", || {
+        let (library, scratch) = (system(), Scratch::new("register"));
+        library.load(Some("sqlite3_waldio_register_init")).unwrap();
+        assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
+        let by_default = library.open(&scratch.join("a.db"));
+        by_default.rows(WAL);
+        assert_eq!(by_default.one("SELECT count(*) FROM waldio_status"), "0");
+        let asked = open_uri(&scratch.join("b.db"), "vfs=waldio").unwrap();
+        asked.rows(WAL);
+        assert_eq!(asked.status("log"), "open");
+        library.load(None).unwrap();
+        assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+    });
+}
+
+#[test]
+fn a_database_can_be_left_out() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("off");
+    let path = scratch.join("app.db");
+    for value in ["off", "0", "no", "false"] {
+        let connection = open_uri(&path, &format!("waldio={value}")).unwrap();
+        connection.rows(WAL);
+        connection.rows("INSERT INTO t(b) VALUES (1)");
+        let rows = format!("SELECT count(*) FROM waldio_status WHERE database = '{}'", path.display());
+        assert_eq!(connection.one(&rows), "0", "waldio={value}");
+    }
+    assert!(!scratch.join("app.db-wal-spare").exists());
+}
+
+const GOOD: [(&str, &str); 9] = [
+    ("waldio_fill", "auto"),
+    ("waldio_fill", "zeroes"),
+    ("waldio_fill", "write-zeroes"),
+    ("waldio_fill", "unwritten"),
+    ("waldio_persist", "auto"),
+    ("waldio_persist", "flush"),
+    ("waldio_persist", "fua"),
+    ("waldio_log_bytes", "1048576"),
+    ("waldio_strict", "1"),
+];
+
+#[test]
+fn options_are_taken_from_the_uri_and_from_pragmas() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("options");
+    for (number, (name, value)) in GOOD.into_iter().enumerate() {
+        let path = scratch.join(&format!("{number}.db"));
+        let by_uri = open_uri(&path, &format!("{name}={value}")).unwrap();
+        assert_eq!(by_uri.one(&format!("PRAGMA {name}")), value, "URI {name}");
+        drop(by_uri);
+        let by_pragma = system().open(&path);
+        assert_eq!(by_pragma.one(&format!("PRAGMA {name} = '{value}'")), value, "PRAGMA {name}");
+        by_pragma.rows(WAL);
+        by_pragma.rows("INSERT INTO t(b) VALUES (1)");
+        assert_eq!(by_pragma.one(&format!("PRAGMA {name}")), value);
+        assert_eq!(by_pragma.status("errors"), "0", "{name}={value}");
+        // Too late: the log is open.
+        let error = by_pragma.run(&format!("PRAGMA {name} = '{value}'")).1.unwrap();
+        assert!(error.message.contains("while the log is open"), "{error}");
+        drop(by_pragma);
+        assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "1");
+    }
+}
+
+#[test]
+fn wrong_options_are_refused_with_what_is_right() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("wrong");
+    let path = scratch.join("app.db");
+    let wrong = [
+        ("waldio_fill", "yes", "auto, write-zeroes, zeroes or unwritten"),
+        ("waldio_persist", "", "auto, flush or fua"),
+        ("waldio_log_bytes", "1", "65536 to 1073741824"),
+        ("waldio_log_bytes", "4M", "65536 to 1073741824"),
+        ("waldio_strict", "maybe", "on or off"),
+    ];
+    for (name, value, right) in wrong {
+        let refused = open_uri(&path, &format!("{name}={value}")).err().expect("a wrong value opens nothing");
+        assert_eq!(refused.primary(), 14, "SQLITE_CANTOPEN: {refused}");
+        let said = error_log().into_iter().rev().find(|line| line.contains(name) && line.contains(right));
+        assert!(said.is_some(), "{name}={value} is not explained in {:?}", error_log());
+        assert!(!path.exists(), "a refused open leaves no file");
+        let connection = system().open_with(":memory:", None).unwrap();
+        connection.rows(&format!("ATTACH '{}' AS other", path.display()));
+        let complaint = connection.run(&format!("PRAGMA other.{name} = '{value}'")).1.unwrap();
+        assert!(complaint.message.contains(right), "{complaint}");
+        drop(connection);
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
+#[test]
+fn a_sqlite_that_is_too_old_is_refused_with_the_reason() {
+    in_own_process("a_sqlite_that_is_too_old_is_refused_with_the_reason", || {
+        let (code, message) = system().load_as_3_31();
+        assert_eq!(code, 1, "SQLITE_ERROR");
+        assert!(message.contains("needs SQLite 3.32.0 or newer, and this is 3.31.1"), "{message}");
+        assert_eq!(system().vfs_name(None).as_deref(), Some("unix"));
+        assert_eq!(system().vfs_name(Some("waldio")), None);
+    });
+}
+
+/// What one copy does in a round, and what comes out of it.
+fn round(library: &'static Library, path: &Path) -> String {
+    let connection = library.open(path);
+    connection.rows(WAL);
+    // Strings that waldio allocates with the library's allocator, and SQLite frees.
+    for name in ["waldio_fill", "waldio_persist", "waldio_log_bytes"] {
+        connection.rows(&format!("PRAGMA {name}"));
+    }
+    connection.run("PRAGMA waldio_fill = 'wrong'");
+    connection.rows("INSERT INTO t(b) VALUES (hex(zeroblob(500)))");
+    connection.rows("SELECT * FROM waldio_status");
+    connection.status("log")
+}
+
+#[test]
+fn two_copies_of_sqlite_keep_their_memory_apart() {
+    in_own_process("two_copies_of_sqlite_keep_their_memory_apart", || {
+        let scratch = Scratch::new("copies");
+        let copies = [(system(), scratch.join("system.db")), (bundled(), scratch.join("bundled.db"))];
+        for (library, _) in &copies {
+            library.load(None).unwrap();
+            assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+        }
+        assert_ne!(system().version_number(), bundled().version_number(), "one copy proves nothing");
+        let mut before = [0, 0];
+        for number in 0..120 {
+            for ((library, path), before) in copies.iter().zip(&mut before) {
+                assert_eq!(round(library, path), "open");
+                if number < 20 {
+                    *before = library.memory_used();
+                }
+                // Memory freed by the other copy is missed in the first one's count for ever.
+                let more = library.memory_used() - *before;
+                assert!(more.abs() < 2000, "{more} bytes more in use after round {number}");
+            }
+        }
+        for (_, path) in &copies {
+            assert_eq!(system().open_stock(path).one("SELECT count(*) FROM t"), "120");
+        }
+    });
+}
+
+#[test]
+fn a_shim_above_changes_nothing() {
+    in_own_process("a_shim_above_changes_nothing", || {
+        let (library, scratch) = (system(), Scratch::new("above"));
+        library.load(None).unwrap();
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        sqlite_shim::register(library, c"above", None, true, move |event| {
+            count.fetch_add(usize::from(matches!(event, Event::Open(_))), SeqCst);
+        });
+        // Loading again must not take the shim's place.
+        library.load(None).unwrap();
+        assert_eq!(library.vfs_name(None).as_deref(), Some("above"));
+        let path = scratch.join("app.db");
+        let connection = library.open(&path);
+        connection.rows(WAL);
+        for row in 0..100 {
+            connection.rows(&format!("INSERT INTO t(b) VALUES ({row})"));
+        }
+        assert!(opened.load(SeqCst) >= 2, "the shim sees the database and the log");
+        assert_eq!(connection.status("log"), "open");
+        assert_eq!(connection.status("commits"), "101", "100 rows and the table");
+        drop(connection);
+        assert_eq!(library.open_stock(&path).one("SELECT count(*) FROM t"), "100");
+    });
+}
+
+#[test]
+fn over_a_shim_the_log_is_passed_through() {
+    in_own_process("over_a_shim_the_log_is_passed_through", || {
+        let (library, scratch) = (system(), Scratch::new("below"));
+        let logs = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&logs);
+        sqlite_shim::register(library, c"below", Some(c"unix"), true, move |event| {
+            const SQLITE_OPEN_WAL: i32 = 0x80000;
+            count.fetch_add(
+                usize::from(matches!(event, Event::Open(flags) if flags & SQLITE_OPEN_WAL != 0)),
+                SeqCst,
+            );
+        });
+        library.load(None).unwrap();
+        let path = scratch.join("app.db");
+        let connection = library.open(&path);
+        connection.rows(WAL);
+        connection.rows("INSERT INTO t(b) VALUES (1)");
+        assert_eq!(connection.status("base_vfs"), "below");
+        let log = connection.status_row("log");
+        assert_eq!(log[0], "passed through");
+        assert!(log[1].contains("below"), "the reason is {:?}", log[1]);
+        assert_eq!(logs.load(SeqCst), 1, "the shim below gets the log");
+        drop(connection);
+        assert_eq!(library.open_stock(&path).one("SELECT count(*) FROM t"), "1");
+    });
+}
+
+#[test]
+fn parent_and_children_of_a_fork_all_commit() {
+    if let Some(why) = no_python() {
+        return skipped(&why);
+    }
+    let scratch = Scratch::new("fork");
+    let database = scratch.join("app.db");
+    let arguments = [database.to_str().unwrap(), scratch.path().to_str().unwrap()];
+    let output = output_within(Duration::from_secs(60), &mut python("forks.py", &arguments));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    // Parent: 3 times 60 and the first child's 60. Children: 4 times 60, the grandchild's database twice.
+    assert_eq!(out.trim(), "240 360");
+}
