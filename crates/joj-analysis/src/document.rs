@@ -8,7 +8,6 @@ use crate::environment::{Environment, SqliteBuild};
 use crate::row::Row;
 use crate::run::{DeviceDelta, Latency};
 use crate::statistics::Estimate;
-use crate::warnings::Warning;
 
 /// The value of `format` in every file of this kind.
 pub const FORMAT: &str = "joj-bench";
@@ -37,6 +36,17 @@ pub struct Document {
     pub rows: Vec<Row>,
     /// What to hold against the figures.
     pub warnings: Vec<Warning>,
+}
+
+/// Something that makes a figure doubtful.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Which of the checks: a stable word for programs.
+    pub kind: String,
+    /// What was seen.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
 }
 
 /// How much was measured.

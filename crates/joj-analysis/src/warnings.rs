@@ -3,22 +3,9 @@
 //! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
 //! the rows: found by running the same plan on an idle machine and beside a compiler.
 
-use serde::{Deserialize, Serialize};
-
-use crate::document::Document;
+use crate::document::{Document, Limit, LimitRun, Warning};
 use crate::row::Row;
 use crate::statistics::Estimate;
-
-/// Something that makes a figure doubtful.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Which of the checks: a stable word for programs.
-    pub kind: String,
-    /// What was seen.
-    pub what: String,
-    /// What to do about it.
-    pub remedy: String,
-}
 
 /// Share of all cores that others may use before flushes have to wait for a core.
 const OTHERS_SHARE_MAX: f64 = 0.25;
@@ -32,8 +19,11 @@ const HALF_WIDTH_MAX: f64 = 0.15;
 /// How far the limit may move between its fastest and slowest measurement.
 const LIMIT_SPREAD_MAX: f64 = 2.0;
 
-/// Device bytes per own byte, while only 4 KiB overwrites run, past which somebody else must be writing.
-const FOREIGN_BYTES_MAX: f64 = 1.5;
+/// Others' bytes per second as a share of what joj's overwrites cause, past which device columns mislead.
+const FOREIGN_SHARE_MAX: f64 = 0.25;
+
+/// Time that must have been watched before others' writes are judged, in nanoseconds.
+const IDLE_NS_MIN: f64 = 10e6;
 
 /// Everything doubtful about `document`, worst first.
 pub fn warnings(document: &Document) -> Vec<Warning> {
@@ -95,28 +85,36 @@ fn ticks(document: &Document) -> Option<Warning> {
     )
 }
 
+/// (bytes the device wrote, nanoseconds it had) over all runs of the limits that `wanted` picks.
+fn device_traffic(document: &Document, wanted: impl Fn(&Limit) -> bool) -> (f64, f64) {
+    let runs = document.limits.iter().filter(|limit| wanted(limit)).flat_map(|limit| &limit.runs);
+    let traffic = runs.filter_map(|run| Some((run.device?.written_bytes as f64, run.elapsed_ns as f64)));
+    traffic.fold((0.0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1))
+}
+
+/// While the file is clean joj writes nothing, so what the device writes then is somebody else's. While joj does
+/// write, some file systems add as much again and more, so that time tells nothing about others.
 fn foreign_writes(document: &Document) -> Option<Warning> {
-    let ratios: Vec<f64> = document
-        .limits
-        .iter()
-        .filter(|limit| limit.kind.stores_data())
-        .flat_map(|limit| &limit.runs)
-        .filter_map(|run| Some(run.device?.written_bytes as f64 / run.own_bytes.max(1) as f64))
-        .collect();
-    let ratio = median(ratios)?;
-    if ratio <= FOREIGN_BYTES_MAX {
+    let (foreign_bytes, idle_ns) = device_traffic(document, |limit| !limit.kind.stores_data());
+    let (all_bytes, busy_ns) = device_traffic(document, |limit| limit.kind.stores_data());
+    let share = (foreign_bytes / idle_ns) / (all_bytes / busy_ns);
+    if idle_ns < IDLE_NS_MIN || !share.is_finite() || share <= FOREIGN_SHARE_MAX {
         return None;
     }
     warning(
         "foreign_writes",
-        format!("while joj overwrote blocks in place the device wrote {ratio:.1} times as many bytes"),
-        "stop whatever else writes to this device (`iotop` names it); device columns include its bytes",
+        format!(
+            "others wrote {:.1} MB a second to this device, {:.0} % of what joj's own overwrites make it write",
+            foreign_bytes * 1e3 / idle_ns,
+            share * 100.0
+        ),
+        "stop whatever else writes to this device (`iotop` names it); the disk KB column includes its bytes",
     )
 }
 
 fn moving_limit(document: &Document) -> Option<Warning> {
     let limit = document.best_limit()?;
-    let speeds: Vec<f64> = limit.runs.iter().map(super::document::LimitRun::operations_per_s).collect();
+    let speeds: Vec<f64> = limit.runs.iter().map(LimitRun::operations_per_s).collect();
     let fastest = speeds.iter().copied().fold(0.0, f64::max);
     let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
     if speeds.len() < 2 || fastest <= slowest * LIMIT_SPREAD_MAX {
@@ -165,7 +163,6 @@ fn few_runs(document: &Document) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::LimitRun;
     use crate::document::tests::document;
     use crate::run::{DeviceDelta, Latency};
 
@@ -203,6 +200,10 @@ mod tests {
 
         let mut shared = document();
         shared.limits[0].runs = vec![limit_run(100_000_000, 4_096_000); 3];
+        assert_eq!(kinds(&shared), Vec::<String>::new(), "a file system may write ten times as much");
+        shared.limits[2].runs = vec![limit_run(20_000_000, 0)];
+        assert_eq!(kinds(&shared), Vec::<String>::new());
+        shared.limits[2].runs = vec![limit_run(20_000_000, 819_200)];
         assert_eq!(kinds(&shared), ["foreign_writes"]);
 
         let mut moving = document();

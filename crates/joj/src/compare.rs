@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use joj_analysis::compare::{Comparison, compare};
 use joj_analysis::document::Document;
 
-use crate::bench::text::{columns, number};
 use crate::cli::CompareOptions;
+use crate::show::text::{columns, number};
 
 /// Runs `joj compare`.
 /// # Errors

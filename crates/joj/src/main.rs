@@ -1,10 +1,11 @@
-//! The `joj` command.
+//! The `joj` command. A file uses only files below it in this list.
 
+mod bench_command;
+mod compare;
 mod bench;
 mod cli;
-mod compare;
+mod show;
 mod machine;
-mod page;
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Bench(options) => bench::command::run(&options),
+        Command::Bench(options) => bench_command::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };

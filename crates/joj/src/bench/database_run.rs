@@ -5,8 +5,8 @@
 use joj_analysis::key::{LogState, RowKey, Side, Workload};
 use joj_analysis::run::StatusLine;
 
+use crate::bench::stopwatch::Stopwatch;
 use crate::bench::task::{Answer, Reply, RowTask};
-use crate::bench::worker::Start;
 use crate::bench::workload::{self, LARGE_ROWS};
 use crate::machine::clock::now_ns;
 use crate::machine::connection::{Connection, SqliteError, Statement};
@@ -233,7 +233,7 @@ pub fn run(api: &Api, task: &RowTask) -> Reply {
     if let Some(Ok(counter)) = &counter {
         counter.reset();
     }
-    let start = Start::now(&task.sources);
+    let start = Stopwatch::now(&task.sources);
     let latencies_ns = measure(&connection, task, api, &ids)?;
     let mut measured = start.finish(&task.sources, latencies_ns);
     match &counter {

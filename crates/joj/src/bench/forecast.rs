@@ -18,8 +18,10 @@ const CPU_NS: f64 = 20e3;
 /// Transactions of the extra run that counts calls for durability.
 pub const SYNC_COUNT_TRANSACTIONS: u64 = 50;
 
-/// Operations of each limit that one measurement makes.
-pub const LIMIT_OPERATIONS: u64 = 250;
+/// Operations of each limit that one measurement makes beside runs of `transactions`.
+pub fn limit_operations(transactions: u64) -> u64 {
+    transactions.clamp(20, 250)
+}
 
 fn transaction_ns(key: &RowKey, calibration: Calibration) -> f64 {
     let (overwrite_ns, append_ns) = (calibration.overwrite_ns as f64, calibration.append_ns as f64);
@@ -57,7 +59,8 @@ pub fn expected_s(groups: &[Group], transactions: u64, runs: u32, calibration: C
     for group in groups {
         let libraries: std::collections::HashSet<&str> =
             group.keys.iter().map(|key| key.library.as_str()).collect();
-        let per_limit_ns = SETUP_NS + 3.0 * LIMIT_OPERATIONS as f64 * calibration.overwrite_ns as f64;
+        let per_limit_ns =
+            SETUP_NS + 3.0 * limit_operations(transactions) as f64 * calibration.overwrite_ns as f64;
         if group.keys.iter().any(|key| key.workload.is_bound_by_flushes()) {
             round_ns += libraries.len() as f64 * per_limit_ns;
         }

@@ -1,30 +1,16 @@
 //! `joj bench`: SQLite's journal modes, waldio, and the disk's own limit, measured side by side.
 //!
-//! The worker's half: task, workload, worker, database_run. The other half, which asks: plan, forecast, ask, builds,
-//! session. What it shows: text, table.
-
-pub mod task;
-
-pub mod workload;
-
-pub mod worker;
-
-pub mod database_run;
-
-pub mod plan;
-
-pub mod forecast;
-
-pub mod text;
-
-pub mod progress;
-
-pub mod ask;
-
-pub mod builds;
+//! The upper half asks, the lower half, from `worker` on, answers in a process of its own. A file uses only files
+//! below it.
 
 pub mod session;
-
-pub mod table;
-
-pub mod command;
+pub mod builds;
+pub mod progress;
+pub mod forecast;
+pub mod plan;
+pub mod ask;
+pub mod worker;
+pub mod database_run;
+pub mod stopwatch;
+pub mod workload;
+pub mod task;

@@ -44,6 +44,8 @@ impl Selection {
             || (key.workload == Workload::Insert && is_full && key.side.has_log());
         let synchronous_is_usual = is_full || (is_core_insert && key.side.has_log());
         let side_is_usual = key.side.has_log() || (is_core_insert && is_full);
+        // What the other schemas are for, the papers' numbers, was measured with fresh logs.
+        let log_is_usual = key.schema == Schema::Waldio || key.log != LogState::Steady;
         let log_is_allowed =
             !matches!(key.log, LogState::Fresh | LogState::Steady) || allows(&self.logs, &key.log);
         allows(&self.workloads, &key.workload)
@@ -51,7 +53,7 @@ impl Selection {
             && allows(&self.sides, &key.side)
             && allows(&self.synchronous, &key.synchronous)
             && log_is_allowed
-            && (schema_is_usual || !self.schemas.is_empty())
+            && ((schema_is_usual && log_is_usual) || !self.schemas.is_empty())
             && (synchronous_is_usual || !self.synchronous.is_empty())
             && (side_is_usual || !self.sides.is_empty())
     }

@@ -9,7 +9,7 @@ use joj_analysis::run::{Latency, Run, SyncCount, quantiles};
 use joj_analysis::statistics::Estimate;
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::forecast::{LIMIT_OPERATIONS, SYNC_COUNT_TRANSACTIONS};
+use crate::bench::forecast::{SYNC_COUNT_TRANSACTIONS, limit_operations};
 use crate::bench::plan::Group;
 use crate::bench::progress::Progress;
 use crate::bench::task::{Answer, Libraries, Measured, RowTask, Task};
@@ -152,7 +152,7 @@ impl Session<'_> {
         let task = Task::Limit {
             directory: self.directory(),
             kinds: LIMIT_KINDS.to_vec(),
-            operations: LIMIT_OPERATIONS,
+            operations: limit_operations(self.transactions),
             sources: self.sources.clone(),
         };
         let answer = self.asker.ask(&task);

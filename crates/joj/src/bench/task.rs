@@ -3,8 +3,10 @@
 use joj_analysis::document::LimitKind;
 use joj_analysis::key::RowKey;
 use joj_analysis::run::{Run, StatusLine, SyncCount};
+use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::connection::SqliteError;
 use crate::machine::counters::Sources;
 
 /// What a worker shall do.
@@ -111,3 +113,10 @@ pub struct Refusal {
 
 /// What a worker writes to its standard output.
 pub type Reply = Result<Answer, Refusal>;
+
+impl From<SqliteError> for Refusal {
+    fn from(error: SqliteError) -> Refusal {
+        let disk_full = error.code == SQLITE_FULL;
+        Refusal { message: error.to_string(), disk_full }
+    }
+}

@@ -5,18 +5,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use joj_analysis::document::LimitKind;
-use joj_analysis::run::{Latency, Run, tick_share};
 use joj_analysis::statistics::percentile;
-use libsqlite3_sys::SQLITE_FULL;
 
 use crate::bench::database_run;
-use crate::bench::task::{Answer, Calibration, Libraries, Measured, Refusal, Reply, Task};
-use crate::machine::clock::{now_ns, pause};
-use crate::machine::connection::{self, Connection, SqliteError};
-use crate::machine::counters::{Counters, Sources};
+use crate::bench::stopwatch::Stopwatch;
+use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task};
+use crate::machine::clock::pause;
+use crate::machine::connection::{self, Connection};
+use crate::machine::counters::Sources;
 use crate::machine::limit_file::LimitFile;
 use crate::machine::sqlite_api::Api;
-use crate::machine::usage::Usage;
 use crate::machine::work_dir::cannot_write;
 use crate::machine::worker_process::end_with_parent;
 
@@ -39,13 +37,6 @@ pub fn serve() -> Result<(), String> {
     };
     println!("{}", serde_json::to_string(&reply).map_err(|error| error.to_string())?);
     Ok(())
-}
-
-impl From<SqliteError> for Refusal {
-    fn from(error: SqliteError) -> Refusal {
-        let disk_full = error.code == SQLITE_FULL;
-        Refusal { message: error.to_string(), disk_full }
-    }
 }
 
 fn load(libraries: &Libraries) -> Result<Api, Refusal> {
@@ -126,54 +117,9 @@ fn limits(directory: &str, kinds: &[LimitKind], operations: u64, sources: &Sourc
             answers.push((*kind, Err(format!("the file system refuses it: {error}"))));
             continue;
         }
-        let start = Start::now(sources);
+        let start = Stopwatch::now(sources);
         let latencies_ns = file.measure(*kind, operations).map_err(refuse)?;
         answers.push((*kind, Ok(start.finish(sources, latencies_ns))));
     }
     Ok(Answer::Limits(answers))
-}
-
-/// Readings at the moment the clock starts.
-pub struct Start {
-    usage: Usage,
-    counters: Counters,
-    at_ns: u64,
-}
-
-impl Start {
-    /// Reads everything, the clock last.
-    pub fn now(sources: &Sources) -> Start {
-        let counters = sources.read();
-        let usage = Usage::now();
-        Start { usage, counters, at_ns: now_ns() }
-    }
-
-    /// Reads everything again, the clock first, and makes a run of the differences.
-    pub fn finish(self, sources: &Sources, latencies_ns: Vec<u64>) -> Measured {
-        let elapsed_ns = now_ns() - self.at_ns;
-        let usage = Usage::now().since(&self.usage);
-        let counters = sources.read();
-        let mut sorted = latencies_ns.clone();
-        sorted.sort_unstable();
-        let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
-        let run = Run {
-            round: 0,
-            transactions: latencies_ns.len() as u64,
-            elapsed_ns,
-            latency: Latency::of(&sorted),
-            cpu_user_us: usage.cpu_user_us,
-            cpu_system_us: usage.cpu_system_us,
-            switches_voluntary: usage.switches_voluntary,
-            switches_involuntary: usage.switches_involuntary,
-            wchar_bytes: usage.wchar_bytes,
-            storage_bytes: usage.storage_bytes,
-            device: counters.device_since(&self.counters),
-            journal_commits: counters.journal_commits_since(&self.counters),
-            others_cores: counters.others_cores_since(&self.counters, elapsed_ns, own_cpu_us),
-            tick_share: tick_share(&sorted),
-            limit_per_s: None,
-            failure: None,
-        };
-        Measured { run, latencies_ns, syncs: None, syncs_refused: None, waldio_status: Vec::new() }
-    }
 }

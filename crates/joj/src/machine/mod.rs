@@ -1,23 +1,14 @@
 //! Everything that touches the machine: system calls, clocks, privilege, `unsafe`. The rest of joj is arithmetic.
-
-pub mod clock;
-
-pub mod signal;
-
-pub mod work_dir;
-
-pub mod usage;
-
-pub mod place;
-
-pub mod counters;
-
-pub mod limit_file;
-
-pub mod sync_count;
-
-pub mod sqlite_api;
-
-pub mod connection;
+//! A file uses only files below it.
 
 pub mod worker_process;
+pub mod connection;
+pub mod sqlite_api;
+pub mod sync_count;
+pub mod limit_file;
+pub mod counters;
+pub mod place;
+pub mod usage;
+pub mod work_dir;
+pub mod signal;
+pub mod clock;

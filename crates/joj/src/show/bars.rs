@@ -3,8 +3,8 @@
 use joj_analysis::document::Document;
 use joj_analysis::row::{Row, Summary};
 
-use crate::bench::text::{kib, number};
-use crate::page::svg::{Anchor, Fill, Svg, fill_of, round_steps};
+use crate::show::svg::{Anchor, Fill, Svg, fill_of, round_steps};
+use crate::show::text::{kib, number};
 
 const WIDTH: f64 = 920.0;
 const LEFT: f64 = 150.0;

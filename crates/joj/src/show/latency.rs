@@ -5,13 +5,13 @@ use joj_analysis::document::Document;
 use joj_analysis::row::Row;
 use joj_analysis::statistics::WHOLE;
 
-use crate::bench::text::duration;
-use crate::page::bars::short_name;
-use crate::page::svg::{Anchor, Fill, Svg, fill_of};
+use crate::show::bars::short_name;
+use crate::show::svg::{Anchor, Fill, Svg, fill_of};
+use crate::show::text::duration;
 
 const WIDTH: f64 = 450.0;
 const PLOT_HEIGHT: f64 = 230.0;
-const LEFT: f64 = 48.0;
+const LEFT: f64 = 56.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 44.0;
 const AXIS_HEIGHT: f64 = 24.0;

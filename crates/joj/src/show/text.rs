@@ -15,6 +15,11 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A count with its thousands set apart.
+pub fn count(value: u64) -> String {
+    thousands(value as f64)
+}
+
 fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();

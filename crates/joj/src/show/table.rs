@@ -5,7 +5,7 @@ use joj_analysis::environment::{Environment, SqliteBuild};
 use joj_analysis::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
-use crate::bench::text::{columns, duration, kib, number, or_dash};
+use crate::show::text::{columns, count, duration, kib, number, or_dash};
 
 /// The whole result.
 pub fn render(document: &Document) -> String {
@@ -129,8 +129,19 @@ fn limit_line(limit: &Limit, is_best: bool) -> Vec<String> {
         duration(limit.latency.p999_ns),
         duration(limit.latency.max_ns),
         or_dash(device_bytes, kib),
-        if is_best { "<- the limit" } else { "" }.to_owned(),
+        limit_note(limit, is_best).to_owned(),
     ]
+}
+
+/// Btrfs, for one, has nothing to do for a clean file and tells the device nothing.
+fn limit_note(limit: &Limit, is_best: bool) -> &'static str {
+    let flushes = limit.runs.iter().map(|run| run.device.and_then(|device| device.flushes));
+    let no_flush = flushes.map(|count| count.unwrap_or(1)).sum::<u64>() == 0;
+    match (is_best, limit.kind.stores_data()) {
+        (true, _) => "<- the limit",
+        (false, false) if no_flush => "no flush reaches the device",
+        (false, _) => "",
+    }
 }
 
 fn group(document: &Document, first: &Row) -> String {
@@ -143,7 +154,7 @@ fn group(document: &Document, first: &Row) -> String {
         "calls KB", "disk KB", "syncs", "journal",
     ];
     let mut lines = vec![
-        vec![format!("{}, {} transactions a run", first.key.group_title(), number(transactions as f64))],
+        vec![format!("{}, {} transactions a run", first.key.group_title(), count(transactions))],
         head.map(str::to_owned).to_vec(),
     ];
     let mut library = None;

@@ -16,7 +16,6 @@ use crate::bench::forecast::{expected_s, rough};
 use crate::bench::plan::{Group, Selection};
 use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
-use crate::bench::table;
 use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
@@ -25,7 +24,8 @@ use crate::machine::place::Place;
 use crate::machine::signal;
 use crate::machine::work_dir::WorkDir;
 use crate::machine::worker_process::Workers;
-use crate::page::page;
+use crate::show::page::page;
+use crate::show::table;
 
 /// Exit code of a program that SIGINT ended, by the shell's convention.
 const STOPPED_EXIT_CODE: u8 = 130;

@@ -1,0 +1,8 @@
+//! A result as people see it: a table for a terminal, a page with plots. A file uses only files below it.
+
+pub mod page;
+pub mod latency;
+pub mod bars;
+pub mod svg;
+pub mod table;
+pub mod text;
