@@ -1,0 +1,262 @@
+//! Goal: the files beside a database are what SQLite documents: which there are, how large, whose, in every journal mode.
+//! Method: the same on stock SQLite where its behaviour is the measure; sizes and owners read from the disk.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use real::child::in_own_process;
+use real::place::{Scratch, needs_root, skipped};
+use real::sqlite::{Connection, ffi, system};
+
+fn open(path: &Path) -> Connection {
+    system().load(None).unwrap();
+    system().open(path)
+}
+
+fn create(path: &Path) -> Connection {
+    let connection = open(path);
+    connection.rows("PRAGMA journal_mode = WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+    connection
+}
+
+/// So many rows of about a page, each its own transaction.
+fn insert(connection: &Connection, rows: usize) {
+    for _ in 0..rows {
+        connection.rows("INSERT INTO t(b) VALUES (hex(zeroblob(1500)))");
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+fn bytes_of(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|metadata| metadata.len())
+}
+
+/// A file that is closed, with a spare beside it.
+fn with_spare(path: &Path) {
+    insert(&create(path), 300);
+    assert!(beside(path, "-wal-spare").exists(), "300 pages leave a spare");
+    assert!(!beside(path, "-wal").exists(), "a closed database has no log");
+}
+
+#[test]
+fn every_journal_mode_is_as_on_stock() {
+    let scratch = Scratch::new("modes");
+    let (ours, stock) = (scratch.join("ours.db"), scratch.join("stock.db"));
+    for mode in
+        ["DELETE", "WAL", "TRUNCATE", "WAL", "PERSIST", "WAL", "MEMORY", "WAL", "OFF", "WAL", "DELETE", "WAL"]
+    {
+        let pair = [open(&ours), system().open_stock(&stock)];
+        let answers =
+            pair.each_ref().map(|connection| {
+                let mut answers = connection.rows(&format!("PRAGMA journal_mode = {mode}"));
+                answers.extend(connection.rows("CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)"));
+                insert(connection, 100);
+                connection.rows("BEGIN; DELETE FROM t WHERE a % 3 = 0");
+                if mode != "OFF" {
+                    connection.rows("ROLLBACK; BEGIN; DELETE FROM t WHERE a % 5 = 0");
+                }
+                answers.extend(connection.rows(
+                    "COMMIT; SELECT count(*), sum(a) FROM t; PRAGMA journal_mode; PRAGMA integrity_check",
+                ));
+                answers
+            });
+        assert_eq!(answers[0], answers[1], "{mode}");
+        let journals = |path: &Path| ["-journal", "-wal", "-shm"].map(|suffix| beside(path, suffix).exists());
+        assert_eq!(journals(&ours), journals(&stock), "open, {mode}");
+        drop(pair);
+        assert_eq!(journals(&ours), journals(&stock), "closed, {mode}");
+        // The spare must not make a rollback database a WAL one, for either side.
+        let lasting = if mode == "WAL" { "wal" } else { "delete" };
+        assert_eq!(system().open_stock(&ours).one("PRAGMA journal_mode"), lasting, "after {mode}");
+        assert_eq!(open(&ours).one("PRAGMA journal_mode"), lasting, "after {mode}");
+    }
+}
+
+#[test]
+fn a_restored_database_is_not_overridden() {
+    let scratch = Scratch::new("restore");
+    let (path, backup) = (scratch.join("app.db"), scratch.join("backup.db"));
+    with_spare(&path);
+    fs::copy(&path, &backup).unwrap();
+    for by_waldio in [true, false] {
+        let connection = open(&path);
+        connection.rows("UPDATE t SET b = 'newer than the backup'");
+        insert(&connection, 300);
+        drop(connection);
+        assert!(beside(&path, "-wal-spare").exists());
+        fs::copy(&backup, &path).unwrap();
+        let restored = if by_waldio { open(&path) } else { system().open_stock(&path) };
+        assert_eq!(
+            restored.one("SELECT count(*) FROM t WHERE b LIKE 'newer%'"),
+            "0",
+            "by waldio: {by_waldio}"
+        );
+        assert_eq!(restored.one("SELECT count(*) FROM t"), "300");
+        assert_eq!(restored.one("PRAGMA integrity_check"), "ok");
+    }
+}
+
+#[test]
+fn a_spare_of_foreign_bytes_is_cleared() {
+    let scratch = Scratch::new("foreign");
+    let (path, other) = (scratch.join("app.db"), scratch.join("other.db"));
+    with_spare(&path);
+    let live = create(&other);
+    insert(&live, 100);
+    // Valid frames of another database under the spare's name, as careless copying leaves them.
+    fs::copy(beside(&other, "-wal"), beside(&path, "-wal-spare")).unwrap();
+    let connection = open(&path);
+    assert_eq!(connection.one("SELECT count(*) FROM t"), "300");
+    insert(&connection, 5);
+    drop(connection);
+    let stock = system().open_stock(&path);
+    assert_eq!(stock.one("SELECT count(*) FROM t"), "305");
+    assert_eq!(stock.one("PRAGMA integrity_check"), "ok");
+}
+
+#[test]
+fn a_truncate_checkpoint_leaves_an_empty_log() {
+    let scratch = Scratch::new("truncate");
+    let path = scratch.join("app.db");
+    let connection = create(&path);
+    for round in 1..=3 {
+        insert(&connection, 200);
+        assert!(bytes_of(&beside(&path, "-wal")).unwrap() > 200 * 4096);
+        let (code, ..) = connection.checkpoint(ffi::SQLITE_CHECKPOINT_TRUNCATE);
+        assert_eq!(code, ffi::SQLITE_OK);
+        assert_eq!(bytes_of(&beside(&path, "-wal")), Some(0), "round {round}");
+    }
+    insert(&connection, 1);
+    assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "601");
+}
+
+#[test]
+fn a_journal_size_limit_holds_for_log_and_spare() {
+    let scratch = Scratch::new("limit");
+    for (number, limit_bytes) in [0, 50_000, 400_000].into_iter().enumerate() {
+        let sizes = ["waldio", "unix"].map(|vfs| {
+            let path = scratch.join(&format!("{number}-{vfs}.db"));
+            system().load(None).unwrap();
+            let connection = system().open_with(path.to_str().unwrap(), Some(vfs)).unwrap();
+            connection.rows("PRAGMA journal_mode = WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+            connection
+                .rows(&format!("PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = {limit_bytes}"));
+            let mut sizes = Vec::new();
+            for _ in 0..3 {
+                insert(&connection, 300);
+                connection.checkpoint(ffi::SQLITE_CHECKPOINT_PASSIVE);
+                // The first commit after a reset cuts the log.
+                insert(&connection, 2);
+                sizes.push(bytes_of(&beside(&path, "-wal")).unwrap());
+            }
+            drop(connection);
+            let spare = bytes_of(&beside(&path, "-wal-spare")).unwrap_or(0);
+            assert!(spare <= limit_bytes, "the spare has {spare} bytes of {limit_bytes}");
+            assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "906");
+            sizes
+        });
+        for (ours, stock) in sizes[0].iter().zip(&sizes[1]) {
+            let allowed = limit_bytes.max(*stock);
+            assert!(*ours <= allowed, "limit {limit_bytes}: the log has {ours} bytes, stock's {stock}");
+        }
+    }
+}
+
+#[test]
+fn the_log_has_the_databases_permissions_and_owner() {
+    in_own_process("the_log_has_the_databases_permissions_and_owner", || {
+        let scratch = Scratch::new("owner");
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        let root = needs_root();
+        for mode in [0o664, 0o600, 0o640] {
+            let path = scratch.join(&format!("{mode:o}.db"));
+            drop(create(&path));
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            if root.is_ok() {
+                std::os::unix::fs::chown(&path, Some(1234), Some(2345)).unwrap();
+            }
+            let facts = |path: &Path| {
+                let metadata = fs::metadata(path).unwrap();
+                (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
+            };
+            let expected = facts(&path);
+            for _ in 0..2 {
+                let connection = open(&path);
+                insert(&connection, 150);
+                assert_eq!(facts(&beside(&path, "-wal")), expected, "{mode:o}");
+                drop(connection);
+                assert_eq!(facts(&beside(&path, "-wal-spare")), expected, "{mode:o}");
+            }
+            // Who may no more open the database must not read its old log.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
+            let connection = open(&path);
+            insert(&connection, 1);
+            assert_eq!(facts(&beside(&path, "-wal")).0, 0o620, "a spare of other permissions was used");
+        }
+        if let Err(why) = root {
+            skipped(&format!("owner of the log: {why}"));
+        }
+    });
+}
+
+#[test]
+fn every_page_size_works_in_both_ways() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("pages");
+    for shift in 9..=16 {
+        for persist in ["flush", "fua"] {
+            let page_bytes = 1 << shift;
+            let path = scratch.join(&format!("{page_bytes}-{persist}.db"));
+            let name = format!("file:{}?waldio_persist={persist}", path.display());
+            for _ in 0..2 {
+                let connection = system().open_with(&name, None).unwrap();
+                connection.rows(&format!("PRAGMA page_size = {page_bytes}; PRAGMA journal_mode = WAL"));
+                connection.rows("CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)");
+                insert(&connection, 30);
+                connection.rows("BEGIN; INSERT INTO t(b) SELECT hex(zeroblob(40000)) FROM t; ROLLBACK; UPDATE t SET b = b || 'x'");
+                assert_eq!(connection.one("PRAGMA page_size"), page_bytes.to_string());
+                assert_eq!(
+                    system().open_stock(&path).one("PRAGMA integrity_check"),
+                    "ok",
+                    "beside, {page_bytes}"
+                );
+            }
+            let stock = system().open_stock(&path);
+            assert_eq!(stock.one("PRAGMA integrity_check"), "ok", "{page_bytes} {persist}");
+            assert_eq!(stock.one("SELECT count(*) || ' ' || sum(b LIKE '%x') FROM t"), "60 60");
+        }
+    }
+}
+
+#[test]
+fn exclusive_locking_mode_is_as_on_stock() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("exclusive");
+    for persist in ["flush", "fua"] {
+        let path = scratch.join(&format!("{persist}.db"));
+        let name = format!("file:{}?waldio_persist={persist}", path.display());
+        drop(create(&path));
+        let connection = system().open_with(&name, None).unwrap();
+        connection.rows("PRAGMA locking_mode = EXCLUSIVE");
+        insert(&connection, 300);
+        assert!(!beside(&path, "-shm").exists(), "no wal-index in exclusive mode");
+        assert_eq!(connection.status("log"), "open");
+        let other = system().open_stock(&path);
+        other.busy_timeout(0);
+        assert_eq!(other.run("SELECT count(*) FROM t").1.unwrap().primary(), 5, "SQLITE_BUSY");
+        connection.checkpoint(ffi::SQLITE_CHECKPOINT_FULL);
+        insert(&connection, 20);
+        drop(connection);
+        assert_eq!(other.one("SELECT count(*) FROM t"), "320");
+        assert_eq!(other.one("PRAGMA integrity_check"), "ok");
+    }
+}
