@@ -260,6 +260,11 @@ impl RowKey {
         RowKey { side: Side::Wal, log, ..self.clone() }
     }
 
+    /// True where the disk's limit belongs into the row's plots: a transaction costs about one flush.
+    pub fn is_bound_by_flushes(&self) -> bool {
+        self.workload.is_bound_by_flushes() && self.synchronous == Synchronous::Full
+    }
+
     /// True where both belong into one table: same workload, schema and synchronous setting.
     pub fn same_group(&self, other: &RowKey) -> bool {
         (self.workload, self.schema, self.synchronous) == (other.workload, other.schema, other.synchronous)

@@ -38,7 +38,7 @@ impl<'workers> Asker<'workers> {
         let reply: Reply = serde_json::from_str(&answer)
             .map_err(|error| Stop::Failed(format!("a worker's answer is no answer: {error}")))?;
         reply.map_err(|refusal| match refusal.disk_full {
-            true => Stop::Full(format!("{}; free 64 MiB there, or give another directory", refusal.message)),
+            true => Stop::Full(refusal.message),
             false => Stop::Failed(refusal.message),
         })
     }

@@ -117,6 +117,8 @@ pub type Reply = Result<Answer, Refusal>;
 impl From<SqliteError> for Refusal {
     fn from(error: SqliteError) -> Refusal {
         let disk_full = error.code == SQLITE_FULL;
-        Refusal { message: error.to_string(), disk_full }
+        let remedy =
+            if disk_full { "; free 64 MiB in the measured directory, or give another one" } else { "" };
+        Refusal { message: format!("{error}{remedy}"), disk_full }
     }
 }

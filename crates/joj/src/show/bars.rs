@@ -4,7 +4,7 @@ use joj_analysis::document::Document;
 use joj_analysis::row::{Row, Summary};
 
 use crate::show::svg::{Anchor, Fill, Svg, fill_of, round_steps};
-use crate::show::text::{kib, number};
+use crate::show::text::number;
 
 const WIDTH: f64 = 920.0;
 const LEFT: f64 = 150.0;
@@ -49,13 +49,13 @@ pub fn throughput(document: &Document, rows: &[&Row]) -> String {
             Some(Entry { row, bars: vec![bar] })
         })
         .collect();
-    let is_bound = rows.iter().any(|row| row.key.workload.is_bound_by_flushes());
+    let is_bound = rows.iter().any(|row| row.key.is_bound_by_flushes());
     let limit = document.best_limit().filter(|_| is_bound).and_then(|limit| limit.operations_per_s);
     let mark = limit.map(|speed| Mark {
         value: speed.median,
         label: format!("the disk's limit, {}/s", number(speed.median)),
     });
-    draw("Transactions per second", &entries, mark.as_ref(), number, 16.0)
+    draw("Transactions per second", &entries, mark.as_ref(), 16.0)
 }
 
 fn throughput_note(summary: &Summary) -> String {
@@ -74,8 +74,8 @@ pub fn bytes(rows: &[&Row]) -> String {
             let summary = row.summary.as_ref()?;
             let fill = fill_of(&row.key);
             let bar = |value: Option<f64>, opacity: f64, whose: &str| {
-                let value = value?;
-                let note = format!("{} KiB {whose}", kib(value));
+                let value = value? / 1024.0;
+                let note = format!("{} KiB {whose}", number(value));
                 Some(Bar { value, interval: None, fill: Fill { opacity, ..fill }, note })
             };
             let bars = [bar(summary.wchar_bytes, 0.4, "calls"), bar(summary.device_bytes, 1.0, "device")];
@@ -83,16 +83,10 @@ pub fn bytes(rows: &[&Row]) -> String {
             (!bars.is_empty()).then_some(Entry { row, bars })
         })
         .collect();
-    draw("KiB per transaction", &entries, None, kib, 12.0)
+    draw("KiB per transaction", &entries, None, 12.0)
 }
 
-fn draw(
-    title: &str,
-    entries: &[Entry<'_>],
-    mark: Option<&Mark>,
-    show: impl Fn(f64) -> String,
-    bar_height: f64,
-) -> String {
+fn draw(title: &str, entries: &[Entry<'_>], mark: Option<&Mark>, bar_height: f64) -> String {
     let ends = entries.iter().flat_map(|entry| &entry.bars);
     let largest = ends.map(|bar| bar.interval.map_or(bar.value, |(_, high)| high.max(bar.value)));
     let largest = largest.chain(mark.map(|mark| mark.value)).fold(0.0, f64::max);
@@ -110,7 +104,7 @@ fn draw(
     svg.text((0.0, 14.0), Anchor::Start, "title", title);
     for step in &steps {
         svg.line((x_of(*step), TOP - 4.0), (x_of(*step), bottom), "grid");
-        svg.text((x_of(*step), bottom + 16.0), Anchor::Middle, "tick", &show(*step));
+        svg.text((x_of(*step), bottom + 16.0), Anchor::Middle, "tick", &number(*step));
     }
     let mut y = TOP;
     let mut library = None;
@@ -142,16 +136,17 @@ fn draw_entry(
     svg.text((LEFT - 8.0, middle), Anchor::End, "label", &entry.row.key.side_title());
     for bar in &entry.bars {
         svg.bar((LEFT, y), x_of(bar.value) - LEFT, bar_height - 1.0, bar.fill);
-        let mut end = x_of(bar.value);
+        let end = x_of(bar.value);
         if let Some((low, high)) = bar.interval {
             let centre = y + bar_height / 2.0 - 0.5;
             svg.line((x_of(low), centre), (x_of(high), centre), "interval");
             for edge in [low, high] {
                 svg.line((x_of(edge), centre - 3.5), (x_of(edge), centre + 3.5), "interval");
             }
-            end = end.max(x_of(high));
         }
-        svg.text((end + 6.0, y + bar_height / 2.0 + 3.5), Anchor::Start, "value", &bar.note);
+        // Beside a whisker and the limit's line there is no room: such notes stand in a column of their own.
+        let note_x = if bar.interval.is_some() { WIDTH - RIGHT + 14.0 } else { end + 6.0 };
+        svg.text((note_x, y + bar_height / 2.0 + 3.5), Anchor::Start, "value", &bar.note);
         y += bar_height;
     }
     y + 7.0

@@ -47,8 +47,7 @@ struct Curve {
 pub fn plots(document: &Document, rows: &[&Row]) -> String {
     let mut libraries: Vec<&str> = rows.iter().map(|row| row.key.library.as_str()).collect();
     libraries.dedup();
-    let limit =
-        document.best_limit().filter(|_| rows.iter().any(|row| row.key.workload.is_bound_by_flushes()));
+    let limit = document.best_limit().filter(|_| rows.iter().any(|row| row.key.is_bound_by_flushes()));
     let mut text = String::new();
     for library in libraries {
         let members = rows.iter().filter(|row| row.key.library == library);

@@ -1,7 +1,7 @@
 //! A result as one HTML page that needs nothing else: no script, no link, no font.
 
 use joj_analysis::document::Document;
-use joj_analysis::key::{Side, Word};
+use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::row::Row;
 
 use crate::show::svg::escape;
@@ -152,6 +152,6 @@ fn section(document: &Document, first: &Row) -> String {
         escape(&first.key.group_title()),
         bars::throughput(document, &rows),
         latency::plots(document, &rows),
-        bars::bytes(&rows)
+        if first.key.workload == Workload::Read { String::new() } else { bars::bytes(&rows) }
     )
 }
