@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import sqlite3
 import sys
+import time
 
 CHILDREN = 4
 ROWS = 60
@@ -24,17 +25,30 @@ def load():
 
 def connect(database):
     connection = sqlite3.connect(database, timeout=20, isolation_level=None)
+    connection.execute("PRAGMA waldio_fill = zeroes").fetchall()
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)")
     return connection
 
 
 def fill(connection, name):
-    # Large enough that the log grows ahead: in the background thread, which a child of fork does not have.
     for row in range(ROWS):
         connection.execute("INSERT INTO t(b) VALUES (? || hex(zeroblob(5000)))", (f"{name} {row} ",))
-    status = dict(connection.execute("SELECT name, value FROM waldio_status"))
-    assert status["log"] == "open" and status["errors"] == 0, status
+    facts = status(connection)
+    assert facts["log"] == "open" and facts["errors"] == 0, facts
+
+
+def status(connection):
+    database = connection.execute("SELECT file FROM pragma_database_list").fetchone()
+    return dict(connection.execute("SELECT name, value FROM waldio_status WHERE database = ?", database))
+
+
+def grows(connection):
+    """A new log grows past its first reservation in a background thread, which fork does not copy: each has its own."""
+    deadline = time.monotonic() + 10
+    while status(connection)["growths"] < 2:
+        assert time.monotonic() < deadline, "the log of a child never grew"
+        time.sleep(0.01)
 
 
 def count(database):
@@ -44,8 +58,11 @@ def count(database):
 
 
 def child(database):
+    new = not os.path.exists(database)
     connection = connect(database)
     fill(connection, f"child {os.getpid()}")
+    if new:
+        grows(connection)
     connection.close()
 
 
