@@ -108,7 +108,8 @@ impl Mount {
         Mount::over("fuse", |scratch, point| {
             let below = scratch.join("below");
             fs::create_dir(&below).map_err(|error| error.to_string())?;
-            run(Command::new("bindfs").arg(below).arg(point))
+            // Anyone but root may mount for himself alone.
+            run(Command::new("bindfs").arg("--no-allow-other").arg(below).arg(point))
         })
     }
 
