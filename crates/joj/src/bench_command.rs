@@ -99,7 +99,8 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
     }
     let environment = environment(options, &place, &builds);
     let (transactions, runs) = counts(options);
-    let expected = announce(&work_dir, &asker, &groups, (transactions, runs), &environment, &builds.notes)?;
+    let expected =
+        announce(&work_dir, &asker, (selection, &groups), (transactions, runs), &environment, &builds.notes)?;
     let device = place.device.as_ref();
     let session = Session {
         work_dir: &work_dir,
@@ -113,6 +114,7 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
         },
         transactions,
         runs,
+        selection,
     };
     let mut progress = Progress::new(steps(&groups, runs), expected);
     let collected = session.measure(&groups, &mut progress);
@@ -156,7 +158,7 @@ fn environment(options: &BenchOptions, place: &Place, builds: &Builds) -> Enviro
 fn announce(
     work_dir: &WorkDir,
     asker: &Asker<'_>,
-    groups: &[Group],
+    (selection, groups): (&Selection, &[Group]),
     (transactions, runs): (u64, u32),
     environment: &Environment,
     notes: &[String],
@@ -165,7 +167,7 @@ fn announce(
     let Answer::Calibrated(calibration) = asker.ask(&Task::Calibrate { directory })? else {
         return Err(Stop::Failed("a worker that should time some writes answered something else".to_owned()));
     };
-    let expected = expected_s(groups, transactions, runs, calibration);
+    let expected = expected_s(selection, groups, (transactions, runs), calibration);
     let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
     eprintln!("measuring {}", table::place_line(environment));
     for note in notes {
@@ -177,7 +179,7 @@ fn announce(
         calibration.overwrite_ns as f64 / 1e6,
         rough(expected)
     );
-    let quick = expected_s(groups, QUICK_COUNTS.0, QUICK_COUNTS.1, calibration);
+    let quick = expected_s(selection, groups, QUICK_COUNTS, calibration);
     advise_quick(expected, quick, calibration);
     Ok(expected)
 }

@@ -38,7 +38,8 @@ Examples:
   joj bench --sides delete,wal                   without the waldio extension
 
 Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
-schema or synchronous setting measures it with all workloads.
+schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
+slow rollback sides in every other round only; naming them measures them in each.
 The exit code is 0 when every row is sound, 1 when one FAILED or nothing could be measured, 2 for a wrong command
 line, 130 after Ctrl-C; the files made in DIR are removed in every case.";
 

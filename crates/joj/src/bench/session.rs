@@ -10,7 +10,7 @@ use joj_analysis::statistics::Estimate;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::forecast::{SYNC_COUNT_TRANSACTIONS, limit_operations};
-use crate::bench::plan::Group;
+use crate::bench::plan::{Group, Selection};
 use crate::bench::progress::Progress;
 use crate::bench::task::{Answer, Libraries, Measured, RowTask, Task};
 use crate::bench::workload::transaction_count;
@@ -38,6 +38,8 @@ pub struct Session<'a> {
     pub transactions: u64,
     /// Rounds.
     pub runs: u32,
+    /// Which sides take part in which round.
+    pub selection: &'a Selection,
 }
 
 /// Rows and limits with all latencies, until they are summed up.
@@ -96,8 +98,8 @@ impl Session<'_> {
         for index in order {
             let limit = collected.current_limit;
             let (row, latencies_ns) = &mut collected.rows[index];
-            if row.failure.is_some() {
-                progress.step("a row that failed before");
+            if row.failure.is_some() || !self.selection.takes_part(row.key.side, round, self.runs) {
+                progress.step("a row that sits out");
                 continue;
             }
             progress.step(&row.key.to_string());
