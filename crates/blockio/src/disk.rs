@@ -153,6 +153,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Tells the kernel that `[offset, offset + len_bytes)` will be read soon. A hint: it cannot fail.
     fn read_ahead(&self, offset: u64, len_bytes: u64);
 
+    /// Bytes that its file system still has for this process, as far as it tells.
+    fn free_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
     /// What is known of where this file stands; costs two system calls at most.
     fn facts(&self) -> Facts;
 

@@ -173,6 +173,11 @@ impl DiskFile for RealFile {
         }
     }
 
+    fn free_bytes(&self) -> u64 {
+        rustix::fs::fstatvfs(&self.buffered)
+            .map_or(u64::MAX, |status| status.f_bavail.saturating_mul(status.f_frsize))
+    }
+
     fn facts(&self) -> Facts {
         self.facts
     }

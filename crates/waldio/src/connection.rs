@@ -10,7 +10,7 @@ use blockio::disk::DiskFile;
 
 use crate::database::Database;
 use crate::failure::Failure;
-use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_WRITE_LOCK};
+use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::wal_index::WalIndex;
 use crate::log_file::LogFile;
 use crate::options;
@@ -116,7 +116,13 @@ impl Connection {
     /// # Errors
     /// As `LogFile::read`.
     pub fn log_read(&self, into: &mut [u8], offset: u64) -> Result<usize, Failure> {
-        self.with_log(|log, wal_index| log.read(into, offset, wal_index.map(WalIndex::salts)))
+        self.with_log(|log, wal_index| {
+            // Without a wal-index (exclusive locking mode) recovery shows only by its reading the header.
+            if offset == 0 && wal_index.is_none() {
+                log.make_certain()?;
+            }
+            log.read(into, offset, wal_index.map(WalIndex::salts))
+        })
     }
 
     /// `xWrite` of the log.
@@ -172,6 +178,17 @@ impl Connection {
             return Ok(());
         }
         self.database.check_poison()
+    }
+
+    /// The base VFS granted an exclusive lock on `count` slots from `slot`: where the recovery lock is among them,
+    /// SQLite recovers the log next, and what it finds must be certain.
+    /// # Errors
+    /// The log is poisoned.
+    pub fn before_recovery(&self, slot: i32, count: i32) -> Result<(), Failure> {
+        if !(slot..slot + count).contains(&WAL_RECOVER_LOCK) {
+            return Ok(());
+        }
+        self.state()?.log.as_mut().map_or(Ok(()), LogFile::make_certain)
     }
 
     /// The base VFS granted an exclusive wal-index lock.

@@ -18,9 +18,10 @@ use blockio::disk::DiskFile;
 use crate::database::Database;
 use crate::failure::Failure;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
-use crate::layout::{block_floor, frame_at};
+use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
+use crate::recovery;
 use crate::session::LogSession;
 use crate::stats::Stats;
 
@@ -325,6 +326,32 @@ impl LogFile {
         if used_bytes > 0 && self.sync_follows && self.session.wants_growth(used_bytes) {
             self.database.grow_soon(&self.session, used_bytes);
         }
+    }
+
+    /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
+    /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
+    /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
+    /// with them. So the valid frames are written over themselves.
+    /// # Errors
+    /// The log is poisoned.
+    pub fn make_certain(&mut self) -> Result<(), Failure> {
+        let log = recovery::scan(|into, offset| self.file.read_at(into, offset))?;
+        if log.frames_valid == 0 {
+            return Ok(());
+        }
+        let end = frame_offset(FrameIndex(log.frames_valid), log.page_bytes);
+        let mut piece = vec![0; RUN_BYTES_MAX];
+        let mut offset = 0;
+        while offset < end {
+            let len_bytes = usize::try_from(end - offset).unwrap_or(usize::MAX).min(piece.len());
+            let read = self.file.read_at(&mut piece[..len_bytes], offset)?;
+            assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
+            self.file
+                .write_at(&piece[..len_bytes], offset)
+                .map_err(|error| self.database.poison("write of recovered frames", error))?;
+            offset += len_bytes as u64;
+        }
+        self.flush(|log| log.file.sync_data())
     }
 
     /// `PRAGMA synchronous` is about to change what follows a commit.

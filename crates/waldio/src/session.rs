@@ -25,6 +25,10 @@ const PIECE_BYTES: (u64, u64) = (256 << 10, 4 << 20);
 /// The smallest piece, on a slow card, in bytes.
 const PIECE_BYTES_MIN: u64 = 64 << 10;
 
+/// Nothing is reserved where the file system has less than this left, or than 16 times what is wanted: the last
+/// blocks are for frames and for the wal-index, whose mapped pages kill the process when Btrfs has none for them.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct LogSession {
@@ -185,6 +189,9 @@ impl LogSession {
 
     fn extend(&self, file: &dyn DiskFile, end: u64, fill: Fill) -> io::Result<()> {
         let before = self.file_bytes();
+        if file.free_bytes() < FREE_BYTES_MIN.max(end.saturating_sub(before).saturating_mul(16)) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let size = file.extend(end, fill)?;
         self.note_end(size);
         let name = match fill {

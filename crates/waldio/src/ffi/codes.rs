@@ -36,4 +36,5 @@ pub const SQLITE_SHM_EXCLUSIVE: c_int = 8;
 /// Lock slots of the wal-index. Source: wal.c, `WAL_WRITE_LOCK` and its neighbours.
 pub const WAL_WRITE_LOCK: c_int = 0;
 pub const WAL_CKPT_LOCK: c_int = 1;
+pub const WAL_RECOVER_LOCK: c_int = 2;
 pub const WAL_READ_LOCK_0: c_int = 3;

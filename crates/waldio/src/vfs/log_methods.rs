@@ -115,7 +115,7 @@ unsafe extern "C" fn read(
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let handle = unsafe { handle(file) };
-        let read = if handle.connection.file_is_whole() {
+        let read = if offset > 0 && handle.connection.file_is_whole() {
             handle.file.read_at(into, offset).map_err(Failure::from)
         } else {
             handle.connection.log_read(into, offset)

@@ -228,12 +228,17 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
             return code_of(&failure, SQLITE_IOERR_FSYNC);
         }
         let code = forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-        if code == SQLITE_OK && connection.exclusive_lock_granted(slot) == Granted::TakeBack {
-            let unlock = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
-            let _ = forward!(file, xShmLock(slot, count, unlock), SQLITE_IOERR);
-            return SQLITE_BUSY;
+        if code != SQLITE_OK {
+            return code;
         }
-        code
+        let refused = match connection.before_recovery(slot, count) {
+            Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
+            Ok(()) if connection.exclusive_lock_granted(slot) == Granted::TakeBack => SQLITE_BUSY,
+            Ok(()) => return SQLITE_OK,
+        };
+        let unlock = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
+        let _ = forward!(file, xShmLock(slot, count, unlock), SQLITE_IOERR);
+        refused
     })
 }
 
