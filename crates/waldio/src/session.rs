@@ -27,7 +27,7 @@ const PIECE_BYTES_MIN: u64 = 64 << 10;
 
 /// Nothing is reserved where the file system has less than this left, or than 16 times what is wanted: the last
 /// blocks are for frames and for the wal-index, whose mapped pages kill the process when Btrfs has none for them.
-const FREE_BYTES_MIN: u64 = 64 << 20;
+const FREE_BYTES_MIN: u64 = 16 << 20;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -175,6 +175,10 @@ impl LogSession {
             return;
         };
         let limit_bytes = self.limit_bytes.load(SeqCst);
+        if !self.has_room(file, self.options.log_bytes.min(limit_bytes)) {
+            let _ = self.fill_used.set("none: the file system is nearly full");
+            return;
+        }
         // The device zeroes whole ranges at once: the working size costs no more than the first piece.
         if fill == Fill::WriteZeroes
             && self.extend(file, self.options.log_bytes.min(limit_bytes), fill).is_ok()
@@ -187,11 +191,14 @@ impl LogSession {
         }
     }
 
+    /// Whether the file system has room to spare for a file that ends at `end`.
+    fn has_room(&self, file: &dyn DiskFile, end: u64) -> bool {
+        let wanted_bytes = end.saturating_sub(self.file_bytes());
+        file.free_bytes() >= FREE_BYTES_MIN.max(wanted_bytes.saturating_mul(16))
+    }
+
     fn extend(&self, file: &dyn DiskFile, end: u64, fill: Fill) -> io::Result<()> {
         let before = self.file_bytes();
-        if file.free_bytes() < FREE_BYTES_MIN.max(end.saturating_sub(before).saturating_mul(16)) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
         let size = file.extend(end, fill)?;
         self.note_end(size);
         let name = match fill {
@@ -249,6 +256,9 @@ impl LogSession {
             _ => Fill::Zeroes,
         };
         let mut piece_bytes = self.piece_bytes.load(SeqCst);
+        if !self.has_room(&*file, target) {
+            return Ok(());
+        }
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
         while size < target && !self.closed.load(SeqCst) {
             let began = Instant::now();
