@@ -21,12 +21,19 @@ impl Disk for RealDisk {
         // O_NOFOLLOW: SQLite resolved the links of the database's name; a link in the log's place is an attack.
         let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file =
-            if options.create { open_or_create(path, flags, options)? } else { open_existing(path, flags)? };
-        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+        let (file, created) = if options.create {
+            open_or_create(path, flags, options)?
+        } else {
+            (open_existing(path, flags)?, false)
+        };
+        let status = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let facts = device_facts::facts(&file)?;
+        if created {
+            make_ready(&file, status.st_mode, options, facts.filesystem)?;
+        }
         Ok(Box::new(RealFile::new(file, path, facts)))
     }
 
@@ -61,25 +68,32 @@ fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<OwnedFd> {
+/// The file, and whether it was created.
+fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<(OwnedFd, bool)> {
     let mode = Mode::from_raw_mode(options.mode);
-    let created = match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
-        Ok(file) => file,
+    match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+        Ok(file) => Ok((file, true)),
         // There before, or another process was faster: its file is as good as ours.
-        Err(rustix::io::Errno::EXIST) if !options.exclusive => return open_existing(path, flags),
-        Err(error) => return Err(error.into()),
-    };
-    // Past the umask, as SQLite's unix VFS does: who may use the database may use its log.
-    rustix::fs::fchmod(&created, mode)?;
-    if let (Some((uid, gid)), true) = (options.owner, rustix::process::geteuid().is_root()) {
-        rustix::fs::fchown(&created, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+        Err(rustix::io::Errno::EXIST) if !options.exclusive => Ok((open_existing(path, flags)?, false)),
+        Err(error) => Err(error.into()),
     }
-    if device_facts::facts(&created)?.filesystem == Filesystem::Btrfs {
+}
+
+/// What a created file needs while it is empty.
+fn make_ready(file: &OwnedFd, mode_now: u32, options: OpenOptions, filesystem: Filesystem) -> io::Result<()> {
+    // Past the umask, as SQLite's unix VFS does: who may use the database may use its log.
+    if mode_now & 0o777 != options.mode & 0o777 {
+        rustix::fs::fchmod(file, Mode::from_raw_mode(options.mode))?;
+    }
+    if let (Some((uid, gid)), true) = (options.owner, rustix::process::geteuid().is_root()) {
+        rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+    }
+    if filesystem == Filesystem::Btrfs {
         // Without NOCOW every overwrite of the log allocates. It can only be set while the file is empty, and a
         // mount that refuses it (compression forced) still works, slower.
-        let _ = set_no_copy_on_write(&created);
+        let _ = set_no_copy_on_write(file);
     }
-    Ok(created)
+    Ok(())
 }
 
 fn set_no_copy_on_write(file: &OwnedFd) -> io::Result<()> {

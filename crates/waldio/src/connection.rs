@@ -11,11 +11,13 @@ use blockio::disk::DiskFile;
 use crate::database::Database;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
+use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::wal_index::WalIndex;
 use crate::log_file::LogFile;
 use crate::options;
 use crate::planted::{self, Bug};
 use crate::reset_guard::ResetGuard;
+use crate::session::LogSession;
 use crate::stats::Stats;
 
 /// See the file's head.
@@ -27,8 +29,7 @@ pub struct Connection {
     /// Bytes of the log wait in memory. Written under the mutex by the thread that uses the connection, and read by
     /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
     pending: AtomicBool,
-    /// The newest frames may be in memory alone of all fast places (`fua`).
-    fua: AtomicBool,
+    probe: Option<LockProbe>,
 }
 
 #[derive(Debug, Default)]
@@ -50,13 +51,8 @@ pub enum Granted {
 
 impl Connection {
     /// A connection whose log is not open yet.
-    pub fn new(database: Arc<Database>) -> Connection {
-        Connection {
-            database,
-            state: Mutex::default(),
-            pending: AtomicBool::new(false),
-            fua: AtomicBool::new(false),
-        }
+    pub fn new(database: Arc<Database>, probe: Option<LockProbe>) -> Connection {
+        Connection { database, state: Mutex::default(), pending: AtomicBool::new(false), probe }
     }
 
     /// Fails after a panic in an earlier call on this connection.
@@ -65,8 +61,8 @@ impl Connection {
         self.state.lock().map_err(|_| broken())
     }
 
-    /// Opens the log and returns its file; `None` where the base VFS should, and says why in `waldio_status`.
-    pub fn log_open(&self, create: bool) -> Option<Arc<dyn DiskFile>> {
+    /// Opens the log and returns its file and session; `None` where the base VFS should, and says why in `waldio_status`.
+    pub fn log_open(&self, create: bool) -> Option<(Arc<dyn DiskFile>, Arc<LogSession>)> {
         let mut state = self.state().ok()?;
         if state.log.is_some() {
             self.database.pass_through("this connection has a log open already");
@@ -74,9 +70,9 @@ impl Connection {
         }
         match self.database.open_log(create) {
             Ok((session, file)) => {
-                self.fua.store(session.is_fua(), Relaxed);
-                state.log = Some(LogFile::new(Arc::clone(&self.database), session, Arc::clone(&file)));
-                Some(file)
+                let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
+                state.log = Some(LogFile::new(database, shared, Arc::clone(&file), self.probe));
+                Some((file, session))
             }
             Err(error) => {
                 self.database.pass_through(&format!("cannot open the log for writing: {error}"));
@@ -85,9 +81,9 @@ impl Connection {
         }
     }
 
-    /// True where the log's file holds all that SQLite wrote, in the page cache: reads need nothing of ours.
-    pub fn file_is_whole(&self) -> bool {
-        !self.pending.load(Relaxed) && !self.fua.load(Relaxed)
+    /// True where bytes of the log wait in memory.
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Relaxed)
     }
 
     /// Closes the log.

@@ -17,6 +17,7 @@ use blockio::disk::DiskFile;
 
 use crate::database::Database;
 use crate::failure::Failure;
+use crate::ffi::lock_probe::LockProbe;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
 use crate::pending::{Pending, RUN_BYTES_MAX};
@@ -47,11 +48,18 @@ pub struct LogFile {
     unsynced: bool,
     /// Highest end of what this transaction already wrote to the file.
     written_end: u64,
+    /// Tells whether another process has the database open; `None`: nobody knows.
+    probe: Option<LockProbe>,
 }
 
 impl LogFile {
     /// Wraps a log that `database` just opened.
-    pub fn new(database: Arc<Database>, session: Arc<LogSession>, file: Arc<dyn DiskFile>) -> LogFile {
+    pub fn new(
+        database: Arc<Database>,
+        session: Arc<LogSession>,
+        file: Arc<dyn DiskFile>,
+        probe: Option<LockProbe>,
+    ) -> LogFile {
         LogFile {
             database,
             session,
@@ -65,6 +73,7 @@ impl LogFile {
             straight: false,
             unsynced: false,
             written_end: 0,
+            probe,
         }
     }
 
@@ -205,9 +214,12 @@ impl LogFile {
         {
             return Ok(false);
         }
-        if !prefix_durable() {
+        if !prefix_durable()
+            || self.session.persist.only_alone && !self.probe.is_some_and(LockProbe::is_alone)
+        {
             return Ok(false);
         }
+        self.session.note_direct();
         self.fill_head()?;
         let (base, start, end) = (self.pending.base(), self.pending.start(), self.pending.end());
         let began = Instant::now();

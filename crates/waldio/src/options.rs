@@ -18,7 +18,7 @@ pub enum FillChoice {
 /// How a commit reaches the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistChoice {
-    /// `flush`: ARCHITECTURE.md says what was measured, and when `fua` may be worth asking for.
+    /// `fua` on ext4 and XFS while no other process has the database open, else `flush` (ARCHITECTURE.md).
     Auto,
     /// A buffered write, then fdatasync.
     Flush,

@@ -5,7 +5,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,6 +44,8 @@ pub struct LogSession {
     /// How commits become durable. `fua` may fall to false when a direct write is refused.
     pub persist: Persist,
     fua: AtomicBool,
+    /// A direct write happened: the newest frames may be missing in the page cache.
+    wrote_direct: AtomicBool,
     tail: Mutex<Tail>,
     file_bytes: AtomicU64,
     limit_bytes: AtomicU64,
@@ -71,6 +76,7 @@ impl LogSession {
             options,
             facts,
             fua: AtomicBool::new(persist.fua),
+            wrote_direct: AtomicBool::new(false),
             persist,
             tail: Mutex::default(),
             file_bytes: AtomicU64::new(file_bytes),
@@ -104,6 +110,16 @@ impl LogSession {
     /// True while commits go out as one direct durable write.
     pub fn is_fua(&self) -> bool {
         self.fua.load(SeqCst)
+    }
+
+    /// True once a frame went past the page cache.
+    pub fn wrote_direct(&self) -> bool {
+        self.wrote_direct.load(Relaxed)
+    }
+
+    /// A frame is about to go past the page cache.
+    pub fn note_direct(&self) {
+        self.wrote_direct.store(true, Relaxed);
     }
 
     /// A direct write was refused: buffered from now on.

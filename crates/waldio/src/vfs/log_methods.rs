@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
+use crate::session::LogSession;
 
 /// What `xOpen` puts into SQLite's memory for a log.
 #[repr(C)]
@@ -18,6 +19,7 @@ pub(crate) struct LogHandle {
     methods: *const sqlite3_io_methods,
     connection: Arc<Connection>,
     file: Arc<dyn DiskFile>,
+    session: Arc<LogSession>,
 }
 
 /// `SQLITE_IOCAP_POWERSAFE_OVERWRITE`, as the unix VFS has it.
@@ -56,9 +58,9 @@ pub(crate) const HANDLE_BYTES: usize = size_of::<LogHandle>();
 pub(crate) unsafe fn fill(
     file: *mut sqlite3_file,
     connection: Arc<Connection>,
-    disk_file: Arc<dyn DiskFile>,
+    (disk_file, session): (Arc<dyn DiskFile>, Arc<LogSession>),
 ) {
-    let handle = LogHandle { methods: &raw const METHODS, connection, file: disk_file };
+    let handle = LogHandle { methods: &raw const METHODS, connection, file: disk_file, session };
     // SAFETY: the caller's promise; SQLite aligns file structures to 8 bytes.
     unsafe { file.cast::<LogHandle>().write(handle) };
 }
@@ -92,10 +94,11 @@ fn answer(result: Result<(), Failure>, otherwise: c_int) -> c_int {
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite closes a file that `fill` filled, once; what is read out here is dropped here.
-        let LogHandle { connection, file: disk_file, .. } = unsafe { file.cast::<LogHandle>().read() };
+        let LogHandle { connection, file: disk_file, session, .. } =
+            unsafe { file.cast::<LogHandle>().read() };
         // SAFETY: SQLite's memory of an open file; null tells it that the file is closed.
         unsafe { (*file).pMethods = std::ptr::null() };
-        drop(disk_file);
+        drop((disk_file, session));
         connection.log_close();
         SQLITE_OK
     })
@@ -115,7 +118,9 @@ unsafe extern "C" fn read(
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let handle = unsafe { handle(file) };
-        let read = if offset > 0 && handle.connection.file_is_whole() {
+        // Nothing waits and nothing went past the page cache: the file has it all, and reads cost what stock's do.
+        let plain = offset > 0 && !handle.connection.is_pending() && !handle.session.wrote_direct();
+        let read = if plain {
             handle.file.read_at(into, offset).map_err(Failure::from)
         } else {
             handle.connection.log_read(into, offset)

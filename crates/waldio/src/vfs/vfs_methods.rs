@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::lock_probe::{self, LockProbe};
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::options::NAMES;
 use crate::process::{Opening, Process};
@@ -137,6 +138,9 @@ unsafe fn open_main(
         }
     }
     let base_file = base_of(file);
+    // POSIX locks are what "unix" uses; other variants lock in other ways.
+    let uses_posix_locks = registered.base.name() == "unix";
+    let descriptor = uses_posix_locks.then(lock_probe::next_descriptor).flatten();
     // SAFETY: behind our handle there is room for the base VFS's file (`szOsFile`).
     let code = unsafe { registered.base.open(name, base_file, flags, flags_out) };
     if code != SQLITE_OK {
@@ -147,16 +151,18 @@ unsafe fn open_main(
         }
         return code;
     }
+    // SAFETY: terminated, as the caller promises.
+    let path = unsafe { path_of(name) };
+    let probe = descriptor.and_then(|descriptor| LockProbe::new(descriptor, &path));
     let opening = Opening {
-        // SAFETY: terminated, as the caller promises.
-        path: unsafe { path_of(name) },
+        path,
         base_name: registered.base.name(),
         disk: Arc::clone(&registered.disk),
         inline_worker: registered.inline_worker,
         options,
     };
     let process = Process::current();
-    let connection = Arc::new(Connection::new(process.database(opening)));
+    let connection = Arc::new(Connection::new(process.database(opening), probe));
     process.add_connection(name.addr(), &connection);
     // SAFETY: room as above, and the base file is open.
     unsafe { main_methods::fill(file, connection, registered, name.addr()) };
@@ -188,9 +194,9 @@ unsafe fn open_log(
     if flags & SQLITE_OPEN_READWRITE == 0 {
         return false;
     }
-    let Some(disk_file) = connection.log_open(flags & SQLITE_OPEN_CREATE != 0) else { return false };
+    let Some(opened) = connection.log_open(flags & SQLITE_OPEN_CREATE != 0) else { return false };
     // SAFETY: our `szOsFile` holds a log handle.
-    unsafe { log_methods::fill(file, connection, disk_file) };
+    unsafe { log_methods::fill(file, connection, opened) };
     true
 }
 
