@@ -24,7 +24,7 @@ else
     skip fmt "rustfmt is missing (rustup component add rustfmt)"
 fi
 if cargo clippy --version >/dev/null 2>&1; then
-    check clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
+    check clippy cargo clippy --quiet --workspace --all-targets --features waldio/planted-bugs,waldio/static-link -- -D warnings
 else
     skip clippy "clippy is missing (rustup component add clippy)"
 fi

@@ -40,25 +40,30 @@ suite() {
 
 tests/install_packages.sh test
 cargo build --release -p waldio -p joj
-cargo test --no-run --workspace --quiet
+# Every test there is: bugs are planted, and SQLite is linked in, behind features that users do not have.
+features=(--features waldio/planted-bugs,waldio/static-link)
+cargo test --no-run --workspace "${features[@]}" --quiet
 
 case $level in
 smoke)
     suite lint tests/lint.sh
-    suite rust tests/cargo_tests.sh --workspace --lib --bins
+    suite rust tests/cargo_tests.sh --workspace "${features[@]}" --lib --bins
     suite tidy tests/cargo_tests.sh -p tidy --test tidy
     suite sql sql/run.sh
     ;;
 test)
     suite lint tests/lint.sh
     suite self tests/self_tests.py
-    suite rust tests/cargo_tests.sh --workspace
+    suite rust tests/cargo_tests.sh --workspace "${features[@]}"
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
     suite tcl tests/tcl/run.py test
     ;;
 soak)
-    suite rust-ignored tests/cargo_tests.sh --workspace --release -- --ignored
+    export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
+    export CRASH_LENGTH=${CRASH_LENGTH:-2} CRASH_EXTRA=${CRASH_EXTRA:-300} CRASH_SAMPLES=${CRASH_SAMPLES:-24}
+    suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
+    suite asan tests/asan.sh
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
     suite tcl tests/tcl/run.py soak

@@ -92,7 +92,9 @@ fn calls_for_durability_are_counted_for_each_side() {
 
 #[test]
 fn waldio_rows_are_sound_where_the_extension_is_built() {
-    let extension = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    // `make test` names the one it built.
+    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, std::path::PathBuf::from);
     let place = directory("waldio");
     let usable = run(&[
         "bench",
@@ -109,12 +111,24 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
         "waldio",
         "--log",
         "fresh",
+        "--waldio",
+        extension.to_str().unwrap(),
     ]);
     if !usable.status.success() {
         eprintln!("skipped: {} is not usable: {}", extension.display(), text(&usable.stderr));
         return;
     }
-    let document = bench(&place, &["--sides", "wal,waldio", "--waldio-option", "persist=flush"]);
+    let document = bench(
+        &place,
+        &[
+            "--sides",
+            "wal,waldio",
+            "--waldio-option",
+            "persist=flush",
+            "--waldio",
+            extension.to_str().unwrap(),
+        ],
+    );
     assert!(document.is_sound());
     assert_eq!(document.environment.waldio.as_ref().unwrap().options, ["persist=flush"]);
     let compared = document.rows.iter().filter(|row| row.key.side == Side::Waldio);
