@@ -155,7 +155,7 @@ impl Shared {
     }
 }
 
-/// What [`DiskFile::facts`] says of a simulated disk.
+/// What `DiskFile::facts` says of a simulated disk.
 pub(crate) fn facts_of(options: &SimOptions) -> Facts {
     Facts { filesystem: options.filesystem, direct_align_bytes: options.direct_align_bytes }
 }

@@ -75,7 +75,9 @@ fn check_status(connection: &Connection, expected: &Expected, direct_asked: bool
         (true, None) => {}
         (true, Some(true)) => facts.push(("persist", "fua")),
         // By default where it was measured to be faster, and this process is alone.
-        (false, Some(true)) if matches!(expected.filesystem, "ext4" | "xfs") => facts.push(("persist", "fua")),
+        (false, Some(true)) if matches!(expected.filesystem, "ext4" | "xfs") => {
+            facts.push(("persist", "fua"))
+        }
         _ => facts.push(("persist", "flush")),
     }
     // The second round may find its log filled by the first.
