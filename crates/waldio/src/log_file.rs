@@ -387,9 +387,7 @@ impl LogFile {
     pub fn truncate(&mut self, size_bytes: u64) -> Result<(), Failure> {
         self.database.check_poison()?;
         self.write_out()?;
-        self.file.truncate(size_bytes)?;
-        self.session.note_truncated(size_bytes);
-        Ok(())
+        Ok(self.session.truncate(size_bytes, || self.file.truncate(size_bytes))?)
     }
 
     /// `xFileSize`: the file's size, reserved space included.

@@ -55,6 +55,8 @@ pub struct LogSession {
     /// How much this place takes in about `PIECE_TIME_MAX`, as far as it was tried.
     piece_bytes: AtomicU64,
     closed: AtomicBool,
+    /// Somebody waits to cut the file: growing stops after its present piece.
+    cutting: AtomicBool,
     fill_used: OnceLock<&'static str>,
     stats: Arc<Stats>,
     poison: Arc<OnceLock<String>>,
@@ -86,6 +88,7 @@ impl LogSession {
             growing: Mutex::default(),
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
+            cutting: AtomicBool::new(false),
             fill_used: OnceLock::new(),
             stats,
             poison,
@@ -159,7 +162,7 @@ impl LogSession {
     }
 
     /// The file was cut to `size_bytes`; a size other than 0 is the user's limit.
-    pub fn note_truncated(&self, size_bytes: u64) {
+    fn note_truncated(&self, size_bytes: u64) {
         self.file_bytes.store(size_bytes, SeqCst);
         if size_bytes > 0 {
             self.limit_bytes.store(size_bytes, SeqCst);
@@ -247,18 +250,29 @@ impl LogSession {
     /// Reserves space ahead of `used_bytes`, off the commit path.
     pub fn grow(&self, disk: &dyn Disk, used_bytes: u64) {
         let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = self.grow_in_pieces(disk, used_bytes) {
-            // Out of space is no one's loss: commits write on without reserve. A failed sync may be someone's: its
-            // error is reported to this open file, and maybe to no other.
+        // The order may come after the close, when the log may be gone or another's.
+        if !self.closed.load(SeqCst)
+            && let Err(error) = self.grow_in_pieces(disk, used_bytes)
+        {
+            // No one's loss: commits write on without reserve. `grow_wanted` stays set: it would fail again.
             self.stats.error(&format!("cannot grow {}: {error}", self.log_path.display()));
-            if error.kind() != io::ErrorKind::StorageFull {
-                let _ = self.poison.set(format!("growing the log failed: {error}"));
-            }
-            drop(growing);
-            return; // `grow_wanted` stays set: it would fail again.
+            return;
         }
         drop(growing);
         self.grow_wanted.store(false, SeqCst);
+    }
+
+    /// Cuts the file by `cut`, while nobody grows it.
+    /// # Errors
+    /// Those of `cut`; the size is as before.
+    pub fn truncate(&self, size_bytes: u64, cut: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.cutting.store(true, SeqCst);
+        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.cutting.store(false, SeqCst);
+        cut()?;
+        self.note_truncated(size_bytes);
+        drop(growing);
+        Ok(())
     }
 
     fn grow_in_pieces(&self, disk: &dyn Disk, used_bytes: u64) -> io::Result<()> {
@@ -276,7 +290,7 @@ impl LogSession {
             return Ok(());
         }
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
-        while size < target && !self.closed.load(SeqCst) {
+        while size < target && !self.closed.load(SeqCst) && !self.cutting.load(SeqCst) {
             let began = Instant::now();
             let end = target.min(size + piece_bytes);
             if planted::is(Bug::FillOverwrites) {
@@ -285,8 +299,12 @@ impl LogSession {
             } else {
                 self.extend(&*file, end, fill)?;
             }
-            if !self.options.no_sync {
-                file.sync_data()?;
+            if !self.options.no_sync
+                && let Err(error) = file.sync_data()
+            {
+                // It may be another's loss: the error is reported to this open file, and maybe to no other.
+                let _ = self.poison.set(format!("the sync of a growth of the log failed: {error}"));
+                return Err(error);
             }
             size = self.file_bytes().max(end);
             let faster = began.elapsed() * 2 < PIECE_TIME_MAX;
