@@ -40,8 +40,9 @@ suite() {
 
 tests/install_packages.sh test
 cargo build --release -p waldio -p joj
-# Every test there is: bugs are planted, and SQLite is linked in, behind features that users do not have.
-features=(--features waldio/planted-bugs,waldio/static-link)
+# Bugs are planted behind a feature that users do not have. `static-link` is apart: a library built with it leaves
+# SQLite's names undefined, which a shell that loads it does not provide.
+features=(--features waldio/planted-bugs)
 cargo test --no-run --workspace "${features[@]}" --quiet
 
 case $level in
@@ -55,6 +56,7 @@ test)
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     suite rust tests/cargo_tests.sh --workspace "${features[@]}"
+    suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
     suite tcl tests/tcl/run.py test

@@ -164,6 +164,7 @@ impl LogSession {
     /// The file was cut to `size_bytes`; a size other than 0 is the user's limit.
     fn note_truncated(&self, size_bytes: u64) {
         self.file_bytes.store(size_bytes, SeqCst);
+        self.grow_wanted.store(false, SeqCst);
         if size_bytes > 0 {
             self.limit_bytes.store(size_bytes, SeqCst);
         }
@@ -250,8 +251,9 @@ impl LogSession {
     /// Reserves space ahead of `used_bytes`, off the commit path.
     pub fn grow(&self, disk: &dyn Disk, used_bytes: u64) {
         let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
-        // The order may come after the close, when the log may be gone or another's.
+        // The order may come after the close, when the log may be gone or another's, or after the file was cut.
         if !self.closed.load(SeqCst)
+            && self.grow_wanted.load(SeqCst)
             && let Err(error) = self.grow_in_pieces(disk, used_bytes)
         {
             // No one's loss: commits write on without reserve. `grow_wanted` stays set: it would fail again.
