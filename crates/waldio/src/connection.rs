@@ -38,6 +38,7 @@ struct State {
     guard: ResetGuard,
     log: Option<LogFile>,
     publish_failed: bool,
+    holds_write: bool,
 }
 
 /// What became of an exclusive wal-index lock that the base VFS granted.
@@ -191,11 +192,13 @@ impl Connection {
     pub fn exclusive_lock_granted(&self, slot: i32) -> Granted {
         let Ok(mut state) = self.state() else { return Granted::Keep };
         let salts = state.wal_index.map(WalIndex::salts);
-        let checkpoint_goes_on = slot == WAL_WRITE_LOCK && state.guard.is_checkpointing();
-        if slot == WAL_CKPT_LOCK || checkpoint_goes_on {
+        if slot == WAL_CKPT_LOCK {
             state.guard.remember(salts);
         }
-        if slot == WAL_READ_LOCK_0 && !state.guard.allows(salts) && !planted::is(Bug::ResetGuardOff) {
+        state.holds_write |= slot == WAL_WRITE_LOCK;
+        // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
+        let unguarded = state.holds_write || planted::is(Bug::ResetGuardOff);
+        if slot == WAL_READ_LOCK_0 && !unguarded && !state.guard.allows(salts) {
             Stats::add(&self.database.stats.resets_caught, 1);
             return Granted::TakeBack;
         }
@@ -209,6 +212,13 @@ impl Connection {
             state.guard.forget();
         }
         if slot == WAL_WRITE_LOCK {
+            state.holds_write = false;
+            if state.guard.is_checkpointing() {
+                // A checkpoint that found the wal-index broken recovered it under this lock: the header that it
+                // works from is the one of now.
+                let salts = state.wal_index.map(WalIndex::salts);
+                state.guard.remember(salts);
+            }
             let published_end = state.wal_index.and_then(WalIndex::published_end);
             if let Some(log) = state.log.as_mut() {
                 log.end_write(published_end);

@@ -15,8 +15,8 @@ pub struct ResetGuard {
 }
 
 impl ResetGuard {
-    /// The connection took the checkpoint lock, or holds it and took the write lock: from here on SQLite reads the
-    /// header that the checkpoint will work from.
+    /// The connection took the checkpoint lock, or holds it and gives back the write lock, under which it recovered
+    /// the wal-index: from here on SQLite reads the header that the checkpoint will work from.
     pub fn remember(&mut self, salts: Option<Salts>) {
         self.remembered = salts;
     }
