@@ -73,6 +73,12 @@ pub enum Fill {
     Unwritten,
 }
 
+impl OpenOptions {
+    /// A file that is there, for reading and writing.
+    pub const EXISTING: OpenOptions =
+        OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
+}
+
 /// A place where files are.
 pub trait Disk: Send + Sync + Debug {
     /// Opens `path`.

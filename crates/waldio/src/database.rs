@@ -98,8 +98,7 @@ impl Database {
     }
 
     fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {
-        let existing =
-            OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
+        let existing = OpenOptions::EXISTING;
         match self.disk.open(&self.log_path, existing) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => {}
             other => return Ok((other?, Origin::Existing)),

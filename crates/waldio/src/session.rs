@@ -279,9 +279,7 @@ impl LogSession {
 
     fn grow_in_pieces(&self, disk: &dyn Disk, used_bytes: u64) -> io::Result<()> {
         let Some(target) = self.next_size(used_bytes) else { return Ok(()) };
-        let existing =
-            OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
-        let file = disk.open(&self.log_path, existing)?;
+        let file = disk.open(&self.log_path, OpenOptions::EXISTING)?;
         // Only a fill that never touches what another process writes may run without the write lock.
         let fill = match choice::fill(&self.options, self.facts.filesystem) {
             Some(Fill::Unwritten) => Fill::Unwritten,

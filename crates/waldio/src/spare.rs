@@ -16,9 +16,6 @@ use blockio::disk::{Disk, DiskFile, OpenOptions};
 use crate::planted::{self, Bug};
 use crate::reserve::SPARE_BYTES_MIN;
 
-const EXISTING: OpenOptions =
-    OpenOptions { create: false, exclusive: false, read_only: false, mode: 0, owner: None };
-
 /// Name of the spare of a log.
 pub fn path_of(log_path: &Path) -> PathBuf {
     let mut name = log_path.as_os_str().to_owned();
@@ -33,7 +30,7 @@ pub fn keep(disk: &dyn Disk, log_path: &Path, bytes_max: u64, no_sync: bool) -> 
 }
 
 fn try_keep(disk: &dyn Disk, log_path: &Path, bytes_max: u64, no_sync: bool) -> io::Result<bool> {
-    let log = disk.open(log_path, EXISTING)?;
+    let log = disk.open(log_path, OpenOptions::EXISTING)?;
     let bytes = log.size()?;
     if bytes < SPARE_BYTES_MIN {
         return Ok(false);
@@ -52,7 +49,7 @@ fn try_keep(disk: &dyn Disk, log_path: &Path, bytes_max: u64, no_sync: bool) -> 
 /// Names are as before, or another process's log stands there.
 pub fn take(disk: &dyn Disk, log_path: &Path, mode_and_owner: (u32, (u32, u32))) -> io::Result<bool> {
     let spare_path = path_of(log_path);
-    let spare = match disk.open(&spare_path, EXISTING) {
+    let spare = match disk.open(&spare_path, OpenOptions::EXISTING) {
         Ok(spare) => spare,
         // Absent, or not ours to open: a log of its own will do.
         Err(_) => return Ok(false),

@@ -87,7 +87,7 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
 
 /// What the log holds and where it stands, read now.
 fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
-    let existing = OpenOptions { create: false, exclusive: false, read_only: true, mode: 0, owner: None };
+    let existing = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
     let Ok(file) = database.disk.open(&session.log_path, existing) else { return };
     if let Ok(bytes) = file.size() {
         rows.number("log_file_bytes", bytes, "bytes", "fstat");
