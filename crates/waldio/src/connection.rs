@@ -3,8 +3,9 @@
 //! SQLite uses a connection from one thread at a time; the mutex costs some ten nanoseconds and turns a panic that
 //! happened inside into I/O errors instead of half-changed state.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
@@ -13,12 +14,16 @@ use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::wal_index::WalIndex;
+use crate::frame::Salts;
 use crate::log_file::LogFile;
 use crate::options;
+use crate::patience::Patience;
 use crate::planted::{self, Bug};
+use crate::queue::{Seat, Turn};
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
 use crate::stats::Stats;
+use crate::super_journal;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -30,6 +35,12 @@ pub struct Connection {
     /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
     pending: AtomicBool,
     probe: Option<LockProbe>,
+    /// Its number in this process.
+    id: usize,
+    seat: Arc<Seat>,
+    patience: Mutex<Patience>,
+    /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
+    blocks_in_base: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +50,10 @@ struct State {
     log: Option<LogFile>,
     publish_failed: bool,
     holds_write: bool,
+    /// The newest commit when SQLite took its snapshot.
+    snapshot: Option<(Salts, u32)>,
+    /// Others wanted the write lock when this connection got it, or had it a moment before.
+    contended: bool,
 }
 
 /// What became of an exclusive wal-index lock that the base VFS granted.
@@ -48,12 +63,27 @@ pub enum Granted {
     Keep,
     /// Give it back and answer BUSY: the log was reset under a checkpoint.
     TakeBack,
+    /// SQLite may have it: the write lock.
+    KeepToWrite,
+    /// SQLite may have it, and will give it back at once (`SQLITE_BUSY_SNAPSHOT`): somebody committed after its
+    /// snapshot. If its transaction only begins, the busy handler naps next.
+    KeepInVain,
 }
 
 impl Connection {
     /// A connection whose log is not open yet.
     pub fn new(database: Arc<Database>, probe: Option<LockProbe>) -> Connection {
-        Connection { database, state: Mutex::default(), pending: AtomicBool::new(false), probe }
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        Connection {
+            database,
+            state: Mutex::default(),
+            pending: AtomicBool::new(false),
+            probe,
+            id: NEXT.fetch_add(1, Relaxed),
+            seat: Arc::default(),
+            patience: Mutex::default(),
+            blocks_in_base: AtomicBool::new(false),
+        }
     }
 
     /// Fails after a panic in an earlier call on this connection.
@@ -140,8 +170,11 @@ impl Connection {
     pub fn log_sync(&self) -> Result<(), Failure> {
         let mut state = self.state()?;
         let checkpointing = state.guard.is_checkpointing();
+        let holds_contended = state.holds_write && self.database.shares_commits();
+        let contended = state.contended || self.database.queue.is_awaited();
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        let result = log.sync(checkpointing);
+        let may_share = holds_contended && (contended || log.is_flush_awaited()) && !super_journal::is_open();
+        let result = log.sync(checkpointing, may_share);
         self.note_pending(log);
         result
     }
@@ -195,7 +228,17 @@ impl Connection {
         if slot == WAL_CKPT_LOCK {
             state.guard.remember(salts);
         }
-        state.holds_write |= slot == WAL_WRITE_LOCK;
+        if slot == WAL_WRITE_LOCK {
+            state.holds_write = true;
+            state.contended = self.database.queue.granted(self.id, Instant::now());
+            let newest = state.wal_index.map(WalIndex::newest);
+            if self.queues() && state.snapshot.is_some() && state.snapshot != newest {
+                self.patience().refused();
+                return Granted::KeepInVain;
+            }
+            self.patience().granted();
+            return Granted::KeepToWrite;
+        }
         // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
         let unguarded = state.holds_write || planted::is(Bug::ResetGuardOff);
         if slot == WAL_READ_LOCK_0 && !unguarded && !state.guard.allows(salts) {
@@ -203,6 +246,132 @@ impl Connection {
             return Granted::TakeBack;
         }
         Granted::Keep
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The write lock is wanted: whether to ask the base VFS for it.
+    pub fn ask_to_write(&self) -> Turn {
+        if !self.queues() {
+            return Turn::Try;
+        }
+        let turn = self.database.queue.ask(self.id, &self.seat, Instant::now());
+        if turn == Turn::Wait {
+            self.patience().refused();
+        }
+        turn
+    }
+
+    /// The base VFS refused the write lock. True where the connection stands in line now.
+    pub fn write_refused(&self) -> bool {
+        let queues = self.queues();
+        if queues {
+            self.database.queue.refused(self.id, &self.seat, Instant::now());
+            self.patience().refused();
+        }
+        queues
+    }
+
+    fn queues(&self) -> bool {
+        self.database.shares_commits() && !self.blocks_in_base.load(Relaxed)
+    }
+
+    /// The write lock was given back to the base VFS.
+    pub fn write_released(&self) {
+        self.database.queue.released(self.id);
+    }
+
+    /// The busy handler of a connection that was refused the write lock naps: until it may write, or as long as it
+    /// asked for.
+    pub fn nap(&self, nominal: Duration) {
+        let deadline = self.patience().nap(Instant::now(), nominal);
+        let probe = *self.database.write_probe.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = || probe.and_then(LockProbe::is_write_lock_free);
+        self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
+    }
+
+    /// `SQLITE_FCNTL_LOCK_TIMEOUT`: SQLite waits inside the base VFS, where our line would only stand in the way.
+    pub fn set_lock_timeout(&self, milliseconds: i32) {
+        if milliseconds != 0 {
+            self.blocks_in_base.store(true, Relaxed);
+        }
+    }
+
+    /// `SQLITE_FCNTL_CKPT_START`: frames are about to be copied into the database.
+    /// # Errors
+    /// They may not be on the medium; the log is poisoned.
+    pub fn before_checkpoint(&self) -> Result<(), Failure> {
+        self.state()?.log.as_mut().map_or(Ok(()), LogFile::before_checkpoint)
+    }
+
+    /// A checkpoint begins: true where it should run with the gate closed, which is closed then.
+    pub fn close_gate(&self) -> bool {
+        if !self.database.shares_commits() {
+            return false;
+        }
+        let Ok(state) = self.state() else { return false };
+        let (Some(wal_index), Some(session)) = (state.wal_index, self.database.session()) else {
+            return false;
+        };
+        let (frames, copied) = wal_index.frames_and_copied();
+        let end = wal_index.published_end().unwrap_or(0);
+        // The bulk is copied beside the writers; a log that is short costs nothing.
+        let bulk_copied = copied > 0 && frames - copied.min(frames) <= frames / 2;
+        if state.holds_write || !bulk_copied || end < session.options.log_bytes / 4 * 3 {
+            return false;
+        }
+        if !self.database.gate.close(Instant::now()) {
+            return false;
+        }
+        self.database.queue.shut();
+        true
+    }
+
+    /// The gate is closed and the write lock held: lets those who wait for a flush go on.
+    pub fn flush_shared(&self) {
+        if let Ok(mut state) = self.state() {
+            state.holds_write = true;
+            if let Some(log) = state.log.as_mut() {
+                // A failure poisons: the checkpoint's own sync will say so.
+                let _ = log.flush_shared();
+            }
+        }
+    }
+
+    /// The checkpoint that ran with the gate closed is over, or could not have it.
+    pub fn open_gate(&self, succeeded: bool) {
+        if let Ok(mut state) = self.state() {
+            state.holds_write = false;
+        }
+        let closed_for = self.database.gate.open(Instant::now(), succeeded);
+        let stats = &self.database.stats;
+        if succeeded {
+            stats.gate_times.record(closed_for);
+        } else {
+            Stats::add(&stats.gates_failed, 1);
+        }
+        self.database.queue.reopen();
+    }
+
+    /// A read lock is wanted: waits while the gate is closed. True if it was: SQLite should look at the log again.
+    pub fn pass_gate(&self) -> bool {
+        // A writer that starts the log anew reads it in the middle of its transaction: the gate waits for it.
+        let closed = self.database.gate.is_closed();
+        closed && !self.state().is_ok_and(|state| state.holds_write) && self.database.gate.pass()
+    }
+
+    /// A shared read lock was granted, or given back: SQLite has a snapshot, or none.
+    pub fn note_read_lock(&self, granted: bool) {
+        if let Ok(mut state) = self.state() {
+            state.snapshot = if granted { state.wal_index.map(WalIndex::newest) } else { None };
+        }
+    }
+
+    /// The connection is about to close.
+    pub fn leave(&self) {
+        self.database.queue.forget(self.id);
     }
 
     /// A wal-index lock is about to be given back.
@@ -251,6 +420,7 @@ impl Connection {
             log.before_publish()?;
             log.end_commit();
             self.note_pending(log);
+            log.await_flush()?;
         }
         if std::mem::take(&mut state.publish_failed) {
             self.database.check_poison()?;

@@ -1,13 +1,18 @@
 //! One database in this process: what its connections share beyond any one opening of the log.
 
 use std::io;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
 use crate::failure::Failure;
+use crate::ffi::lock_probe::LockProbe;
+use crate::gate::Gate;
 use crate::options::Options;
+use crate::queue::WriteQueue;
 use crate::session::LogSession;
 use crate::spare;
 use crate::stats::Stats;
@@ -26,8 +31,15 @@ pub struct Database {
     pub disk: Arc<dyn Disk>,
     /// What happened so far.
     pub stats: Arc<Stats>,
+    /// Who may write next.
+    pub queue: WriteQueue,
+    /// Closed for short checkpoints.
+    pub gate: Gate,
+    group_commit: AtomicBool,
     poison: Arc<OnceLock<String>>,
     worker: Worker,
+    /// Tells whether another process writes, once the wal-index's file is known.
+    pub write_probe: Mutex<Option<LockProbe>>,
     open: Mutex<OpenLog>,
 }
 
@@ -53,14 +65,19 @@ impl Database {
     ) -> Database {
         let open =
             OpenLog { options, session: None, handles: 0, spare_bytes_max: None, passed_through: None };
+        let stats = Arc::<Stats>::default();
         Database {
+            group_commit: AtomicBool::new(options.group_commit),
+            gate: Gate::default(),
+            queue: WriteQueue::new(Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
             path,
             base_name,
             disk,
-            stats: Arc::default(),
+            stats,
             poison: Arc::default(),
             worker,
+            write_probe: Mutex::default(),
             open: Mutex::new(open),
         }
     }
@@ -171,7 +188,14 @@ impl Database {
                 name.to_uppercase()
             ));
         }
-        open.options.set(name, value)
+        open.options.set(name, value)?;
+        self.group_commit.store(open.options.group_commit, Relaxed);
+        Ok(())
+    }
+
+    /// Whether commits share flushes and writers stand in line.
+    pub fn shares_commits(&self) -> bool {
+        self.group_commit.load(Relaxed)
     }
 
     /// Fails once the log is poisoned.
@@ -193,6 +217,15 @@ impl Database {
         self.stats.error(&text);
         let _ = self.poison.set(text);
         Failure::Io(error)
+    }
+
+    /// The wal-index was mapped, maybe through `descriptor`: whether another process writes can be asked from here on.
+    pub fn find_write_probe(&self, descriptor: Option<RawFd>) {
+        let probe =
+            descriptor.and_then(|descriptor| LockProbe::new(descriptor, &with_suffix(&self.path, "-shm")));
+        if probe.is_some() {
+            *self.write_probe.lock().unwrap_or_else(PoisonError::into_inner) = probe;
+        }
     }
 
     /// Has space reserved ahead, in the background.

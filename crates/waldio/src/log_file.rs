@@ -11,6 +11,7 @@
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use blockio::disk::DiskFile;
@@ -25,6 +26,7 @@ use crate::planted::{self, Bug};
 use crate::recovery;
 use crate::session::LogSession;
 use crate::stats::Stats;
+use crate::tickets::{Covered, Failed, Mark, Ticket};
 
 /// See the file's head.
 #[derive(Debug)]
@@ -48,6 +50,10 @@ pub struct LogFile {
     unsynced: bool,
     /// Highest end of what this transaction already wrote to the file.
     written_end: u64,
+    /// This connection's commit is published and waits for a shared flush.
+    ticket: Option<Ticket>,
+    /// Nothing was written since the last sync that covered everything in the file.
+    just_synced: bool,
     /// Tells whether another process has the database open; `None`: nobody knows.
     probe: Option<LockProbe>,
 }
@@ -73,6 +79,8 @@ impl LogFile {
             straight: false,
             unsynced: false,
             written_end: 0,
+            ticket: None,
+            just_synced: false,
             probe,
         }
     }
@@ -99,6 +107,7 @@ impl LogFile {
     pub fn write(&mut self, data: &[u8], offset: u64, page_bytes: Option<u32>) -> Result<(), Failure> {
         self.database.check_poison()?;
         self.note(data, offset, page_bytes);
+        self.just_synced = false;
         Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
         if !self.pending.put(data, offset) {
             self.write_out()?;
@@ -141,10 +150,11 @@ impl LogFile {
         }
     }
 
-    /// `xSync`: everything in the log, of every process, is durable when this returns.
+    /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit, where
+    /// `may_share`: then its frames are in the file, and `await_flush` makes them durable.
     /// # Errors
     /// The log is poisoned: what reached the medium is unknown.
-    pub fn sync(&mut self, checkpointing: bool) -> Result<(), Failure> {
+    pub fn sync(&mut self, checkpointing: bool, may_share: bool) -> Result<(), Failure> {
         self.database.check_poison()?;
         let commit = std::mem::take(&mut self.commit_unsynced);
         let header = !self.pending.is_empty() && self.pending.start() == 0;
@@ -153,6 +163,10 @@ impl LogFile {
         if self.planted_skip(commit, header, checkpointing) {
             return self.write_out();
         }
+        if commit && !header && may_share && self.session.is_name_synced() {
+            return self.share();
+        }
+        let covered = self.session.tickets.issued();
         if header {
             // Once a cycle: another process may have cut or extended the file.
             self.session.set_file_bytes(self.file.size()?);
@@ -172,11 +186,83 @@ impl LogFile {
         let database = Arc::clone(&self.database);
         self.session
             .sync_name(&*database.disk)
-            .map_err(|error| database.poison("sync of the log's directory", error))?;
+            .map_err(|error| self.poison("sync of the log's directory", error))?;
+        self.session.tickets.covered(covered);
+        self.just_synced = true;
         if commit {
             self.end_transaction();
         }
         Ok(())
+    }
+
+    /// True while a commit of this process waits for a shared flush.
+    pub fn is_flush_awaited(&self) -> bool {
+        self.session.tickets.is_outstanding()
+    }
+
+    /// Puts a commit's frames into the file and leaves the flush to `await_flush`.
+    fn share(&mut self) -> Result<(), Failure> {
+        self.write_out()?;
+        let mark = Mark { salts: self.salts, end: self.written_end };
+        self.ticket = Some(self.session.tickets.issue(mark));
+        Stats::add(&self.database.stats.shared_commits, 1);
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// Returns when the commit that `sync` let share is durable; at once where there is none.
+    /// # Errors
+    /// It is published and may not be on the medium; the log is poisoned.
+    pub fn await_flush(&mut self) -> Result<(), Failure> {
+        let Some(ticket) = self.ticket.take() else { return Ok(()) };
+        let session = Arc::clone(&self.session);
+        let flush = |mark: Mark| {
+            let cuts = session.tail().cuts();
+            self.flush(|log| log.file.sync_data()).map_err(|_| Failed)?;
+            let mut tail = session.tail();
+            if tail.cuts() == cuts {
+                tail.set_durable(mark.salts, mark.end);
+            }
+            Ok(())
+        };
+        match session.tickets.wait(ticket, flush) {
+            Ok(covered) => {
+                self.unsynced = false;
+                if let Covered::Led(group) = covered {
+                    let stats = &self.database.stats;
+                    Stats::add(&stats.shared_flushes, 1);
+                    stats.largest_group.fetch_max(group, Relaxed);
+                }
+                Ok(())
+            }
+            Err(Failed) => {
+                self.database.check_poison()?;
+                Err(Failure::Poisoned("a shared flush failed".to_owned()))
+            }
+        }
+    }
+
+    /// Makes every shared commit durable now, so that those who wait for it go on.
+    /// # Errors
+    /// As `await_flush`.
+    pub fn flush_shared(&mut self) -> Result<(), Failure> {
+        if self.session.tickets.is_outstanding() {
+            self.ticket = Some(self.session.tickets.issued());
+        }
+        self.await_flush()
+    }
+
+    /// A checkpoint begins to copy frames: they are durable when this returns, as after `sync`. SQLite asked for
+    /// that already, but with `synchronous=OFF`, when the frames may be those of others who did ask.
+    /// # Errors
+    /// As `sync`.
+    pub fn before_checkpoint(&mut self) -> Result<(), Failure> {
+        // The second of two barriers must not hide that the first is missing.
+        let planted = [Bug::CheckpointWithoutBarrier, Bug::SkipCheckpointSync, Bug::SkipCloseSync];
+        if self.just_synced || planted.into_iter().any(planted::is) {
+            return Ok(());
+        }
+        self.sync(true, false)
     }
 
     fn planted_skip(&self, commit: bool, header: bool, checkpointing: bool) -> bool {
@@ -184,6 +270,7 @@ impl LogFile {
         header && planted::is(Bug::SkipHeaderSync)
             || commit && planted::is(Bug::AckBeforeSync)
             || checkpoint && planted::is(Bug::SkipCheckpointSync)
+            || checkpoint && planted::is(Bug::CheckpointWithoutBarrier)
             || checkpoint && !checkpointing && planted::is(Bug::SkipCloseSync)
     }
 
@@ -195,7 +282,7 @@ impl LogFile {
         let result = call(self);
         self.database.stats.flush_times.record(began.elapsed());
         Stats::add(&self.database.stats.flushes, 1);
-        result.map_err(|error| self.database.poison("sync", error))
+        result.map_err(|error| self.poison("sync", error))
     }
 
     /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere. Never
@@ -292,12 +379,18 @@ impl LogFile {
         self.commit_unsynced = false;
         self.commit_end = None;
         match Failure::from(error) {
-            Failure::Io(error) => self.database.poison("write", error),
+            Failure::Io(error) => self.poison("write", error),
             full => {
                 self.database.stats.error(&full.to_string());
                 full
             }
         }
+    }
+
+    fn poison(&self, what: &str, error: std::io::Error) -> Failure {
+        let failure = self.database.poison(what, error);
+        self.session.tickets.fail();
+        failure
     }
 
     /// Before frames are published: nothing may wait.
@@ -307,7 +400,7 @@ impl LogFile {
         match self.write_out() {
             Err(Failure::Full) => {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-                Err(self.database.poison("write of published frames", full))
+                Err(self.poison("write of published frames", full))
             }
             other => other,
         }
@@ -360,7 +453,7 @@ impl LogFile {
             assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
             self.file
                 .write_at(&piece[..len_bytes], offset)
-                .map_err(|error| self.database.poison("write of recovered frames", error))?;
+                .map_err(|error| self.poison("write of recovered frames", error))?;
             offset += len_bytes as u64;
         }
         self.flush(|log| log.file.sync_data())

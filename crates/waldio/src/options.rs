@@ -37,6 +37,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// `waldio_strict`: nothing is reserved, no spare is kept; file sizes and deletions are exactly stock's.
     pub strict: bool,
+    /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in line.
+    pub group_commit: bool,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
     pub no_sync: bool,
 }
@@ -48,13 +50,15 @@ impl Default for Options {
             persist: PersistChoice::Auto,
             log_bytes: LOG_BYTES_DEFAULT,
             strict: false,
+            group_commit: true,
             no_sync: false,
         }
     }
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 4] = ["waldio_fill", "waldio_persist", "waldio_log_bytes", "waldio_strict"];
+pub const NAMES: [&str; 5] =
+    ["waldio_fill", "waldio_persist", "waldio_log_bytes", "waldio_strict", "waldio_group_commit"];
 
 impl Options {
     /// Takes one setting.
@@ -66,6 +70,7 @@ impl Options {
             "waldio_persist" => self.persist = parse_persist(value)?,
             "waldio_log_bytes" => self.log_bytes = parse_log_bytes(value)?,
             "waldio_strict" => self.strict = parse_switch(name, value)?,
+            "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
             _ => return Err(format!("waldio has no option {name:?}; it has {}", NAMES.join(", "))),
         }
         Ok(())
@@ -78,6 +83,7 @@ impl Options {
             "waldio_persist" => persist_name(self.persist).to_owned(),
             "waldio_log_bytes" => self.log_bytes.to_string(),
             "waldio_strict" => u8::from(self.strict).to_string(),
+            "waldio_group_commit" => u8::from(self.group_commit).to_string(),
             _ => return None,
         })
     }

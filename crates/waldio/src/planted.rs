@@ -21,6 +21,14 @@ pub enum Bug {
     DurableWithoutPrefix,
     /// The WAL-reset guard is off.
     ResetGuardOff,
+    /// A commit is acknowledged while the flush that should cover it is still under way, or the one before.
+    AckBeforePrefix,
+    /// A checkpoint copies frames whose commits still wait for their flush.
+    CheckpointWithoutBarrier,
+    /// Whoever should lead the next flush, or write next, is not woken.
+    LostWakeUp,
+    /// A reservation of the write lock holds for ever.
+    ReservationNeverLapses,
 }
 
 #[cfg(feature = "planted-bugs")]

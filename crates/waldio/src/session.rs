@@ -20,6 +20,7 @@ use crate::planted::{self, Bug};
 use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN};
 use crate::stats::Stats;
 use crate::tail::Tail;
+use crate::tickets::Tickets;
 
 /// Space is reserved in pieces that should take about this long, so that a commit beside it waits no longer.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(4);
@@ -46,6 +47,8 @@ pub struct LogSession {
     fua: AtomicBool,
     /// A direct write happened: the newest frames may be missing in the page cache.
     wrote_direct: AtomicBool,
+    /// Commits that wait for a shared flush.
+    pub tickets: Tickets,
     tail: Mutex<Tail>,
     file_bytes: AtomicU64,
     limit_bytes: AtomicU64,
@@ -80,6 +83,7 @@ impl LogSession {
             fua: AtomicBool::new(persist.fua),
             wrote_direct: AtomicBool::new(false),
             persist,
+            tickets: Tickets::default(),
             tail: Mutex::default(),
             file_bytes: AtomicU64::new(file_bytes),
             limit_bytes: AtomicU64::new(u64::MAX),
@@ -185,6 +189,11 @@ impl LogSession {
             self.dir_unsynced.store(false, SeqCst);
         }
         Ok(())
+    }
+
+    /// True once the log's name is durable.
+    pub fn is_name_synced(&self) -> bool {
+        !self.dir_unsynced.load(SeqCst)
     }
 
     /// Gives an empty log its first space, under the write lock, in front of its header's sync. A log that cannot
@@ -304,6 +313,7 @@ impl LogSession {
             {
                 // It may be another's loss: the error is reported to this open file, and maybe to no other.
                 let _ = self.poison.set(format!("the sync of a growth of the log failed: {error}"));
+                self.tickets.fail();
                 return Err(error);
             }
             size = self.file_bytes().max(end);

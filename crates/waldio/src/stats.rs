@@ -28,6 +28,20 @@ pub struct Stats {
     pub spares_taken: AtomicU64,
     /// How often the log was kept as a spare.
     pub spares_kept: AtomicU64,
+    /// Commits that were published before their flush, to share it with others.
+    pub shared_commits: AtomicU64,
+    /// Flushes for those.
+    pub shared_flushes: AtomicU64,
+    /// The most commits that one flush made durable.
+    pub largest_group: AtomicU64,
+    /// How long connections stood in line for the write lock, from the first BUSY to the lock.
+    pub queue_waits: Histogram,
+    /// How often the write lock was kept for the first in line.
+    pub hand_overs: AtomicU64,
+    /// How long new transactions were held back for a checkpoint.
+    pub gate_times: Histogram,
+    /// How often that was in vain: a reader stayed.
+    pub gates_failed: AtomicU64,
     /// How often a checkpoint was stopped because the log had been reset under it.
     pub resets_caught: AtomicU64,
     /// Errors of the log's writes and syncs.

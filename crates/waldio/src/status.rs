@@ -6,6 +6,7 @@ use blockio::disk::OpenOptions;
 
 use crate::database::Database;
 use crate::ffi::api::Value;
+use crate::histogram::Histogram;
 use crate::options::{fill_name, persist_name};
 use crate::recovery;
 use crate::session::LogSession;
@@ -61,6 +62,15 @@ impl Rows {
         self.push(name, Value::Text(value.to_owned()), "", source);
     }
 
+    /// Microseconds with a fraction: exact to the histogram's bucket, 6 % at most too high.
+    fn times(&mut self, [median, high]: [&'static str; 2], times: &Histogram, source: &str) {
+        for (name, per_mille) in [(median, 500), (high, 990)] {
+            let nanoseconds = times.percentile_nanoseconds(per_mille);
+            let value = nanoseconds.map_or(Value::Null, |nanoseconds| Value::Real(microseconds(nanoseconds)));
+            self.push(name, value, "us", source);
+        }
+    }
+
     fn number(&mut self, name: &'static str, value: u64, unit: &'static str, source: &str) {
         self.push(name, Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)), unit, source);
     }
@@ -105,7 +115,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 10] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 15] = [
         ("commits", &stats.commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
@@ -115,17 +125,31 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("growths", &stats.growths, "growths"),
         ("spares_taken", &stats.spares_taken, "spares"),
         ("spares_kept", &stats.spares_kept, "spares"),
+        ("shared_commits", &stats.shared_commits, "transactions"),
+        ("shared_flushes", &stats.shared_flushes, "flushes"),
+        ("largest_group", &stats.largest_group, "transactions"),
+        ("hand_overs", &stats.hand_overs, "hand-overs"),
+        ("gates_failed", &stats.gates_failed, "gates"),
         ("resets_caught", &stats.resets_caught, "checkpoints"),
     ];
     for (name, count, unit) in counts {
         rows.number(name, count.load(Relaxed), unit, SINCE);
     }
-    for (name, per_mille) in [("flush_p50", 500), ("flush_p99", 990)] {
-        let nanoseconds = stats.flush_times.percentile_nanoseconds(per_mille);
-        // Microseconds with a fraction: exact to the histogram's bucket, 6 % at most too high.
-        let value = nanoseconds.map_or(Value::Null, |nanoseconds| Value::Real(microseconds(nanoseconds)));
-        rows.push(name, value, "us", "each flush of this process, with its write where that is one call");
-    }
+    rows.times(
+        ["flush_p50", "flush_p99"],
+        &stats.flush_times,
+        "each flush of this process, with its write where that is one call",
+    );
+    rows.times(
+        ["queue_wait_p50", "queue_wait_p99"],
+        &stats.queue_waits,
+        "from the first BUSY to the write lock, of connections that got it",
+    );
+    rows.times(
+        ["gate_p50", "gate_p99"],
+        &stats.gate_times,
+        "how long a checkpoint held new transactions back",
+    );
     rows.number("errors", stats.errors.load(Relaxed), "errors", SINCE);
     let last_error = stats.last_error.lock().ok().and_then(|last| last.clone());
     rows.push("last_error", last_error.map_or(Value::Null, Value::Text), "", SINCE);

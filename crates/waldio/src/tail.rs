@@ -18,6 +18,7 @@ pub struct Tail {
     start: u64,
     bytes: Vec<u8>,
     durable_end: Option<u64>,
+    cuts: u64,
 }
 
 impl Tail {
@@ -26,7 +27,12 @@ impl Tail {
     pub fn written(&mut self, salts: Salts, offset: u64, data: &[u8], start_run: bool, bytes_max: usize) {
         if self.salts != Some(salts) || offset == 0 {
             // A new generation, or another process's: what we knew is of no use.
-            *self = Tail { bytes: std::mem::take(&mut self.bytes), salts: Some(salts), ..Tail::default() };
+            *self = Tail {
+                bytes: std::mem::take(&mut self.bytes),
+                salts: Some(salts),
+                cuts: self.cuts,
+                ..Tail::default()
+            };
             self.bytes.clear();
             self.start = offset;
         }
@@ -70,6 +76,7 @@ impl Tail {
     /// Forgets everything from `end` on: it was never published, and another writer may put other bytes there.
     pub fn cut(&mut self, end: u64) {
         let keep = usize::try_from(end.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        self.cuts += u64::from(keep < self.bytes.len());
         self.bytes.truncate(keep);
         if self.durable_end.is_some_and(|durable_end| durable_end > end) {
             self.durable_end = None;
@@ -81,6 +88,11 @@ impl Tail {
         self.cut(0);
         self.salts = None;
         self.durable_end = None;
+    }
+
+    /// How often bytes were cut off: what a flush covered beyond a cut that came while it ran is not there any more.
+    pub fn cuts(&self) -> u64 {
+        self.cuts
     }
 
     /// Everything of generation `salts` in front of `end` is on the medium.

@@ -187,7 +187,7 @@ fn faults_under_stock_show_that_the_judgement_is_fair() {
 
 #[test]
 fn faults_under_durable_writes_lose_nothing_acknowledged() {
-    nothing_acknowledged_is_lost(Side::Fua, Synchronous::Full);
+    nothing_acknowledged_is_lost(Side::FuaAlone, Synchronous::Full);
 }
 
 #[test]

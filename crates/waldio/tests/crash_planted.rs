@@ -80,7 +80,7 @@ fn planted_bug_is_caught_durable_without_prefix() {
     for loose in [Step::LooseSecond, Step::LooseForeign] {
         // A connection's first commit is buffered: it has yet to learn that a sync follows.
         let steps = [Step::Commit1, loose, Step::Commit1];
-        is_caught(Bug::DurableWithoutPrefix, Side::Fua, &steps, Synchronous::Full);
+        is_caught(Bug::DurableWithoutPrefix, Side::FuaAlone, &steps, Synchronous::Full);
     }
 }
 

@@ -17,7 +17,7 @@ fn waldio_holds(side: Side, page_bytes: u32, synchronous: Synchronous, length: u
 
 #[test]
 fn durable_writes_lose_nothing_in_full() {
-    waldio_holds(Side::Fua, 4096, Synchronous::Full, 2, 20);
+    waldio_holds(Side::FuaAlone, 4096, Synchronous::Full, 2, 20);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn flushes_recover_a_prefix_in_normal() {
 
 #[test]
 fn pages_smaller_than_a_block_are_as_safe() {
-    waldio_holds(Side::Fua, 1024, Synchronous::Full, 1, 20);
+    waldio_holds(Side::FuaAlone, 1024, Synchronous::Full, 1, 20);
     waldio_holds(Side::Flush, 1024, Synchronous::Normal, 1, 10);
 }
 

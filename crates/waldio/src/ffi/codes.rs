@@ -23,11 +23,14 @@ pub const SQLITE_OPEN_READONLY: c_int = 0x1;
 pub const SQLITE_OPEN_READWRITE: c_int = 0x2;
 pub const SQLITE_OPEN_CREATE: c_int = 0x4;
 pub const SQLITE_OPEN_MAIN_DB: c_int = 0x100;
+pub const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
 pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
 
 pub const SQLITE_FCNTL_VFSNAME: c_int = 12;
 pub const SQLITE_FCNTL_PRAGMA: c_int = 14;
 pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
+pub const SQLITE_FCNTL_LOCK_TIMEOUT: c_int = 34;
+pub const SQLITE_FCNTL_CKPT_START: c_int = 39;
 
 pub const SQLITE_SHM_UNLOCK: c_int = 1;
 pub const SQLITE_SHM_LOCK: c_int = 2;

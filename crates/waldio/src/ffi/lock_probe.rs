@@ -15,6 +15,8 @@ use std::path::Path;
 /// `PENDING_BYTE` + 2 and 510 bytes: SQLite's shared locks (os.h, `SHARED_FIRST` and `SHARED_SIZE`).
 const SHARED_FIRST: i64 = 0x4000_0000 + 2;
 const SHARED_SIZE: i64 = 510;
+/// The wal-index's write lock (os_unix.c, `UNIX_SHM_BASE`).
+const WRITE_LOCK: i64 = 120;
 const F_GETLK: c_int = 5;
 const F_WRLCK: c_short = 1;
 const F_UNLCK: c_short = 2;
@@ -63,13 +65,21 @@ impl LockProbe {
 
     /// True when no other process holds a lock of a connection; false when one does, or nobody knows.
     pub fn is_alone(self) -> bool {
+        self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
+    }
+
+    /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
+    pub fn is_write_lock_free(self) -> Option<bool> {
+        self.is_free(WRITE_LOCK, 1)
+    }
+
+    fn is_free(self, start: i64, len_bytes: i64) -> Option<bool> {
         if !self.is_valid() {
-            return false;
+            return None;
         }
-        let mut lock =
-            Flock { kind: F_WRLCK, whence: 0, start: SHARED_FIRST, len_bytes: SHARED_SIZE, process: 0 };
+        let mut lock = Flock { kind: F_WRLCK, whence: 0, start, len_bytes, process: 0 };
         // SAFETY: F_GETLK reads and fills a `struct flock`, which lives through the call, and changes nothing else.
         let code = unsafe { fcntl(self.descriptor, F_GETLK, &raw mut lock) };
-        code == 0 && lock.kind == F_UNLCK
+        (code == 0).then_some(lock.kind == F_UNLCK)
     }
 }

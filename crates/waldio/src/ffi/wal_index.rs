@@ -1,8 +1,9 @@
 //! SQLite's wal-index in shared memory: the few fields that waldio reads, never writes.
 //!
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      32 | salts, 8
+//!          96 | frames that checkpoints copied, 4
 //!
-//! Source: wal.c, `WalIndexHdr`; the first of its two copies. In the host's byte order, but for the salts, which
+//! Source: wal.c, `WalIndexHdr` and `WalCkptInfo`; the first of its two copies. In the host's byte order, but for the salts, which
 //! are copied as the log header has them.
 
 use std::ptr;
@@ -45,6 +46,16 @@ impl WalIndex {
             1 => Some(65536),
             size => Some(u32::from(size)),
         }
+    }
+
+    /// The newest commit: its generation and its last frame.
+    pub fn newest(self) -> (Salts, u32) {
+        (self.salts(), self.read::<u32>(16))
+    }
+
+    /// How many frames the log has, and how many of them checkpoints have copied into the database.
+    pub fn frames_and_copied(self) -> (u32, u32) {
+        (self.read::<u32>(16), self.read::<u32>(96))
     }
 
     /// Where the last published frame ends in the log.

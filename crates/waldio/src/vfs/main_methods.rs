@@ -1,26 +1,32 @@
 //! The methods of an open database file: all go to the base VFS; locks of the wal-index, barriers and file
 //! controls are seen on the way.
 //!
-//! Memory:  | methods | connection | registered | name |  the base VFS's own file structure ...
+//! Memory:  | methods | connection | gated | registered | name |  the base VFS's own file structure ...
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
+use super::gated;
 use super::log_methods::code_of;
 use super::registered::Registered;
+use super::waiter;
 use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::lock_probe;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::process::Process;
+use crate::queue::Turn;
 
 /// What `xOpen` puts into SQLite's memory in front of the base VFS's file.
 #[repr(C)]
 pub(crate) struct MainHandle {
     methods: *const sqlite3_io_methods,
     connection: *const Connection,
+    gated: Cell<bool>,
     registered: &'static Registered,
     name: usize,
 }
@@ -74,7 +80,13 @@ pub(crate) unsafe fn fill(
     let base_version = unsafe { methods_of(base_of(file)) }.map_or(1, |methods| methods.iVersion);
     let table = usize::try_from(base_version - 1).unwrap_or(0).min(METHODS.len() - 1);
     let methods = &raw const METHODS[table];
-    let handle = MainHandle { methods, connection: Arc::into_raw(connection), registered, name };
+    let handle = MainHandle {
+        methods,
+        connection: Arc::into_raw(connection),
+        gated: Cell::new(false),
+        registered,
+        name,
+    };
     // SAFETY: the caller's promise; SQLite aligns file structures to 8 bytes.
     unsafe { file.cast::<MainHandle>().write(handle) };
 }
@@ -93,6 +105,17 @@ unsafe fn connection<'a>(file: *mut sqlite3_file) -> &'a Connection {
     let handle = unsafe { handle(file) };
     // SAFETY: `fill` keeps one reference count until `close`.
     unsafe { &*handle.connection }
+}
+
+/// # Safety
+/// As `handle`.
+unsafe fn shared_connection(file: *mut sqlite3_file) -> Arc<Connection> {
+    // SAFETY: the caller's promise.
+    let pointer = unsafe { handle(file) }.connection;
+    // SAFETY: `fill` keeps one reference count until `close`; this adds another.
+    unsafe { Arc::increment_strong_count(pointer) };
+    // SAFETY: the count just added.
+    unsafe { Arc::from_raw(pointer) }
 }
 
 /// Calls the same method of the base file; `$absent` where it has none.
@@ -115,6 +138,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
         // SAFETY: the count that `fill` kept.
         let connection = unsafe { Arc::from_raw(pointer) };
         connection.set_wal_index(None);
+        connection.leave();
         Process::current().remove_connection(name);
         drop(connection);
         forward!(file, xClose(), SQLITE_OK)
@@ -197,6 +221,7 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
+    let descriptor = if region == 0 { lock_probe::next_descriptor() } else { None };
     let code = forward!(file, xShmMap(region, region_bytes, extend, out), SQLITE_IOERR);
     if code == SQLITE_OK && region == 0 {
         // SAFETY: SQLite passes a valid place, which the base VFS just filled.
@@ -207,6 +232,7 @@ unsafe extern "C" fn shm_map(
         let connection = unsafe { connection(file) };
         return guard::code_or(SQLITE_IOERR, || {
             connection.set_wal_index(wal_index);
+            connection.database.find_write_probe(descriptor);
             code
         });
     }
@@ -214,32 +240,110 @@ unsafe extern "C" fn shm_map(
 }
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
-    if flags & SQLITE_SHM_EXCLUSIVE == 0 {
-        return forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-    }
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        if flags & SQLITE_SHM_UNLOCK != 0 {
-            connection.before_unlock(slot);
-            return forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-        }
-        if let Err(failure) = connection.before_exclusive_lock(slot) {
-            return code_of(&failure, SQLITE_IOERR_FSYNC);
-        }
-        let code = forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-        if code != SQLITE_OK {
+        let locks = flags & SQLITE_SHM_UNLOCK == 0;
+        if flags & SQLITE_SHM_EXCLUSIVE == 0 {
+            if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
+                // To SQLite: the log changed meanwhile, look again.
+                return SQLITE_BUSY;
+            }
+            let code = forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
+            if code == SQLITE_OK && slot >= WAL_READ_LOCK_0 {
+                connection.note_read_lock(locks);
+            }
             return code;
         }
-        let refused = match connection.before_recovery(slot, count) {
-            Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
-            Ok(()) if connection.exclusive_lock_granted(slot) == Granted::TakeBack => SQLITE_BUSY,
-            Ok(()) => return SQLITE_OK,
-        };
-        let unlock = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
-        let _ = forward!(file, xShmLock(slot, count, unlock), SQLITE_IOERR);
-        refused
+        if locks {
+            // SAFETY: as above.
+            return unsafe { lock_exclusively(file, connection, slot, count) };
+        }
+        if slot == WAL_CKPT_LOCK {
+            // SAFETY: as above.
+            let gated = unsafe { gated_of(file) };
+            // SAFETY: `fill` put our handle in front of an open base file.
+            unsafe { gated::end(base_of(file), connection, gated) };
+        }
+        connection.before_unlock(slot);
+        let code = forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
+        if slot == WAL_WRITE_LOCK {
+            connection.write_released();
+        }
+        code
     })
+}
+
+/// # Safety
+/// `file` is open, and `connection` its connection.
+unsafe fn lock_exclusively(
+    file: *mut sqlite3_file,
+    connection: &Connection,
+    slot: c_int,
+    count: c_int,
+) -> c_int {
+    const LOCK: c_int = SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE;
+    const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
+    let writes = slot == WAL_WRITE_LOCK;
+    // SAFETY: the caller's promise.
+    let note_refusal = || waiter::refused(&unsafe { shared_connection(file) });
+    if writes && connection.ask_to_write() == Turn::Wait {
+        note_refusal();
+        return SQLITE_BUSY;
+    }
+    if let Err(failure) = connection.before_exclusive_lock(slot) {
+        if writes {
+            connection.write_released();
+        }
+        return code_of(&failure, SQLITE_IOERR_FSYNC);
+    }
+    let code = forward!(file, xShmLock(slot, count, LOCK), SQLITE_IOERR);
+    if code != SQLITE_OK {
+        if writes && code == SQLITE_BUSY {
+            if connection.write_refused() {
+                note_refusal();
+            }
+        } else if writes {
+            connection.write_released();
+        }
+        return code;
+    }
+    let refused = match connection.before_recovery(slot, count) {
+        Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
+        Ok(()) => match connection.exclusive_lock_granted(slot) {
+            Granted::TakeBack => SQLITE_BUSY,
+            Granted::Keep => {
+                if slot == WAL_CKPT_LOCK {
+                    // SAFETY: the caller's promise.
+                    let gated = unsafe { gated_of(file) };
+                    // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
+                    unsafe { gated::begin(base_of(file), connection, gated) };
+                }
+                return SQLITE_OK;
+            }
+            Granted::KeepToWrite => {
+                waiter::settled();
+                return SQLITE_OK;
+            }
+            Granted::KeepInVain => {
+                note_refusal();
+                return SQLITE_OK;
+            }
+        },
+    };
+    let _ = forward!(file, xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
+    if writes {
+        connection.write_released();
+    }
+    refused
+}
+
+/// # Safety
+/// As `handle`.
+unsafe fn gated_of<'a>(file: *mut sqlite3_file) -> &'a Cell<bool> {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { handle(file) };
+    &handle.gated
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
@@ -272,6 +376,17 @@ unsafe extern "C" fn file_control(file: *mut sqlite3_file, operation: c_int, arg
                     let _ = failure;
                     return SQLITE_IOERR_FSYNC;
                 }
+                forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
+            }
+            SQLITE_FCNTL_CKPT_START => {
+                // SQLite does not look at the answer: what the failure poisoned stops the checkpoint's next step.
+                let _ = connection.before_checkpoint();
+                forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
+            }
+            SQLITE_FCNTL_LOCK_TIMEOUT => {
+                // SAFETY: SQLite passes an int, in milliseconds (SQLITE_FCNTL_LOCK_TIMEOUT).
+                let milliseconds = unsafe { argument.cast::<c_int>().read() };
+                connection.set_lock_timeout(milliseconds);
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_PRAGMA => {

@@ -4,6 +4,8 @@ pub(crate) mod register_table;
 pub(crate) mod status_table;
 pub(crate) mod vfs_methods;
 mod main_methods;
+mod gated;
 mod log_methods;
 pub(crate) mod sync_observer;
+mod waiter;
 pub(crate) mod registered;

@@ -4,10 +4,12 @@ use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::log_methods;
 use super::main_methods::{self, base_of};
 use super::registered::Registered;
+use super::waiter;
 use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -16,6 +18,7 @@ use crate::ffi::lock_probe::{self, LockProbe};
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::options::NAMES;
 use crate::process::{Opening, Process};
+use crate::super_journal;
 
 /// Fills a VFS structure whose methods are ours.
 pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {
@@ -103,6 +106,10 @@ unsafe extern "C" fn open(
             if opened {
                 return SQLITE_OK;
             }
+        }
+        if !name.is_null() && flags & SQLITE_OPEN_SUPER_JOURNAL != 0 && flags & SQLITE_OPEN_CREATE != 0 {
+            // SAFETY: a terminated name.
+            super_journal::created(&unsafe { path_of(name) });
         }
         // Journals, temporary files: the base VFS fills SQLite's memory itself, and we are out of the way.
         // SAFETY: SQLite's own arguments.
@@ -213,6 +220,7 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
                 return if synced { SQLITE_OK } else { SQLITE_IOERR_FSYNC };
             }
         }
+        super_journal::deleted(&path);
         // SAFETY: SQLite's own arguments.
         unsafe { registered.base.delete(name, sync_dir) }
     })
@@ -270,6 +278,12 @@ unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *m
 }
 
 unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
+    if let Some(connection) = waiter::take() {
+        return guard::code_or(0, || {
+            connection.nap(Duration::from_micros(u64::try_from(microseconds).unwrap_or(0)));
+            microseconds
+        });
+    }
     forward!(vfs, xSleep(microseconds), 0)
 }
 

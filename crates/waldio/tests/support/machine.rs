@@ -24,6 +24,8 @@ pub enum Side {
     Stock,
     /// waldio with one direct durable write; the log is reserved at once where the disk zeroes.
     Fua,
+    /// As `Fua`, and no commit shares a flush, however recently another connection wrote: the same each time.
+    FuaAlone,
     /// waldio with a buffered write and a flush; zeros are written ahead in steps.
     Flush,
     /// waldio without reserve.
@@ -36,6 +38,7 @@ impl Side {
         match self {
             Side::Stock => None,
             Side::Fua => Some(Options { persist: PersistChoice::Fua, ..default }),
+            Side::FuaAlone => Some(Options { persist: PersistChoice::Fua, group_commit: false, ..default }),
             Side::Flush => {
                 let fill = FillChoice::Only(Fill::Zeroes);
                 Some(Options { persist: PersistChoice::Flush, fill, ..default })

@@ -1,0 +1,441 @@
+//! Who may write next: connections of this process that found SQLite's write lock taken, first come first served.
+//!
+//! SQLite never blocks in a lock: it is told BUSY, gives up its snapshot, and calls the busy handler, which sleeps
+//! through our `xSleep` and tries again. So a waiter stands in line from its first BUSY; in `xSleep` it can be
+//! reached. Whoever gives the lock back reserves it for the first who can be reached and wakes that one alone: a
+//! wake-up without reservation would lose the race to a running thread and use up `busy_timeout` in milliseconds.
+//! A reservation lapses, so that nothing waits for a connection that never comes back.
+//!
+//! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
+//! The line knows this process alone; where another process holds the lock, the first in line looks again and again.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::planted::{self, Bug};
+use crate::primitives::{Condvar, Mutex, MutexGuard};
+use crate::stats::Stats;
+
+/// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
+pub const RESERVATION: Duration = Duration::from_millis(10);
+/// How often the first in line looks whether another process still holds the lock.
+/// After each refusal twice as rarely, up to the second figure.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
+/// A place in line of a connection that neither sleeps nor asks is kept this long.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
+/// The lock changed hands between connections this recently: it is contended.
+const CONTENDED: Duration = Duration::from_millis(5);
+
+/// One connection's place to be woken at.
+#[derive(Debug, Default)]
+pub struct Seat {
+    woken: Condvar,
+}
+
+/// What `xShmLock` of the write lock should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Ask the base VFS for the lock.
+    Try,
+    /// Answer BUSY.
+    Wait,
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct WriteQueue {
+    state: Mutex<State>,
+    /// How many stand in line, for a look without the lock.
+    waiting: AtomicUsize,
+    stats: Arc<Stats>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    holder: Option<usize>,
+    line: VecDeque<Place>,
+    reserved: Option<Reserved>,
+    /// A checkpoint has the lock, or will have it next.
+    shut: bool,
+    /// The base VFS refused the lock when no connection of this process held it.
+    foreign: bool,
+    /// When the first in line looks next whether it is free, and how long after a refusal.
+    look_at: Option<Instant>,
+    look_every: Duration,
+    /// Who had the lock last, and since when the lock counts as contended.
+    last: Option<usize>,
+    contended_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Place {
+    connection: usize,
+    seat: Arc<Seat>,
+    asleep: bool,
+    came: Instant,
+    seen: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reserved {
+    connection: usize,
+    until: Instant,
+}
+
+impl WriteQueue {
+    /// An empty line.
+    pub fn new(stats: Arc<Stats>) -> WriteQueue {
+        WriteQueue { state: Mutex::default(), waiting: AtomicUsize::new(0), stats }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_waiting(&self, state: &State) {
+        self.waiting.store(state.line.len(), Relaxed);
+    }
+
+    /// A connection wants the write lock.
+    pub fn ask(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+        let mut state = self.state();
+        let taken = state.shut || state.holder.is_some_and(|holder| holder != connection);
+        if !taken && !state.is_reserved_for_other(connection, now) {
+            // From here on, not from the grant on: a thread may lose the processor between the two.
+            state.holder = Some(connection);
+            return Turn::Try;
+        }
+        state.stand_in_line(connection, seat, now);
+        self.note_waiting(&state);
+        Turn::Wait
+    }
+
+    /// The base VFS refused the lock.
+    pub fn refused(&self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        let mut state = self.state();
+        if state.holder == Some(connection) {
+            state.holder = None;
+        }
+        if state.holder.is_none() {
+            // Another process has it, or somebody of this one whom the line does not know.
+            state.foreign = true;
+            state.look_every = (state.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+            state.look_at = Some(now + state.look_every);
+        }
+        state.stand_in_line(connection, seat, now);
+        self.note_waiting(&state);
+    }
+
+    /// The base VFS granted the lock. True where others want it too, or had it a moment ago.
+    pub fn granted(&self, connection: usize, now: Instant) -> bool {
+        let mut state = self.state();
+        state.foreign = false;
+        state.look_every = Duration::ZERO;
+        state.holder = Some(connection);
+        if state.reserved.is_some_and(|reserved| reserved.connection == connection) {
+            state.reserved = None;
+        }
+        if let Some(place) = state.leave(connection) {
+            self.stats.queue_waits.record(now.saturating_duration_since(place.came));
+            self.note_waiting(&state);
+        }
+        if !state.line.is_empty() || state.last.is_some_and(|last| last != connection) {
+            state.contended_until = Some(now + CONTENDED);
+        }
+        state.last = Some(connection);
+        state.contended_until.is_some_and(|until| now < until)
+    }
+
+    /// True while a connection stands in line.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
+    /// The lock was given back to the base VFS: it is kept for the first in line who sleeps.
+    pub fn released(&self, connection: usize) {
+        let mut state = self.state();
+        if state.holder != Some(connection) {
+            return;
+        }
+        state.holder = None;
+        if !state.line.is_empty() && !state.shut {
+            self.hand_over(&mut state, Instant::now());
+        }
+    }
+
+    /// Nobody begins to write until `reopen`.
+    pub fn shut(&self) {
+        let mut state = self.state();
+        state.shut = true;
+        state.reserved = None;
+    }
+
+    /// Ends `shut`: the first in line is next.
+    pub fn reopen(&self) {
+        let mut state = self.state();
+        state.shut = false;
+        if state.holder.is_none() && !state.line.is_empty() {
+            self.hand_over(&mut state, Instant::now());
+        }
+    }
+
+    fn hand_over(&self, state: &mut State, now: Instant) {
+        state.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
+        self.note_waiting(state);
+        let Some(next) = state.line.iter().find(|place| place.asleep) else { return };
+        let until = if planted::is(Bug::ReservationNeverLapses) {
+            now + Duration::from_secs(3600)
+        } else {
+            now + RESERVATION
+        };
+        state.reserved = Some(Reserved { connection: next.connection, until });
+        if !planted::is(Bug::LostWakeUp) {
+            next.seat.woken.notify_one();
+        }
+        Stats::add(&self.stats.hand_overs, 1);
+    }
+
+    /// The busy handler sleeps: returns when the lock is reserved for this connection, or free, or at `deadline`.
+    /// `is_free` tells whether no other process holds the lock; `None`: nobody knows.
+    pub fn sleep(
+        &self,
+        connection: usize,
+        seat: &Arc<Seat>,
+        deadline: Instant,
+        is_free: impl Fn() -> Option<bool>,
+    ) {
+        let mut state = self.state();
+        state.stand_in_line(connection, seat, Instant::now());
+        self.note_waiting(&state);
+        state.set_asleep(connection, true);
+        loop {
+            let now = Instant::now();
+            // Whoever asked before the reservation was made may still get the lock first.
+            if state.holder.is_none() && state.is_reserved_for(connection, now) {
+                break;
+            }
+            let reserved = state.is_reserved_for_other(connection, now);
+            let first = state
+                .line
+                .iter()
+                .find(|place| place.asleep)
+                .is_some_and(|place| place.connection == connection);
+            let mut until = deadline;
+            if state.holder.is_none() && !state.shut && !reserved && first {
+                // Nobody of this process has it. Unless another process does, it is this one's turn.
+                let look_at = state.look_at.filter(|look_at| state.foreign && now < *look_at);
+                let free = if look_at.is_some() { Some(false) } else { is_free() };
+                if !state.foreign || free == Some(true) {
+                    state.reserved = Some(Reserved { connection, until: now + RESERVATION });
+                    break;
+                }
+                if free.is_some() {
+                    until = deadline.min(look_at.unwrap_or(now + LOOK_EVERY.0));
+                }
+            } else if let (true, Some(other)) = (reserved, state.reserved) {
+                until = deadline.min(other.until);
+            }
+            if now >= deadline {
+                break;
+            }
+            let left = until.saturating_duration_since(now);
+            state = seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.set_asleep(connection, false);
+    }
+
+    /// A connection closes: it holds nothing and waits for nothing.
+    pub fn forget(&self, connection: usize) {
+        let mut state = self.state();
+        state.leave(connection);
+        self.note_waiting(&state);
+        let reserved = state.reserved.is_some_and(|reserved| reserved.connection == connection);
+        if reserved {
+            state.reserved = None;
+        }
+        if state.holder == Some(connection) {
+            state.holder = None;
+        }
+        if state.holder.is_none() && state.reserved.is_none() && !state.shut && !state.line.is_empty() {
+            self.hand_over(&mut state, Instant::now());
+        }
+    }
+}
+
+impl State {
+    fn is_reserved_for(&self, connection: usize, now: Instant) -> bool {
+        self.reserved.is_some_and(|reserved| reserved.connection == connection && now < reserved.until)
+    }
+
+    fn is_reserved_for_other(&self, connection: usize, now: Instant) -> bool {
+        self.reserved.is_some_and(|reserved| reserved.connection != connection && now < reserved.until)
+    }
+
+    fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        match self.line.iter_mut().find(|place| place.connection == connection) {
+            Some(place) => place.seen = now,
+            None => {
+                let seat = Arc::clone(seat);
+                self.line.push_back(Place { connection, seat, asleep: false, came: now, seen: now });
+            }
+        }
+        self.contended_until = Some(now + CONTENDED);
+    }
+
+    fn leave(&mut self, connection: usize) -> Option<Place> {
+        let at = self.line.iter().position(|place| place.connection == connection)?;
+        self.line.remove(at)
+    }
+
+    fn set_asleep(&mut self, connection: usize, asleep: bool) {
+        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+            place.asleep = asleep;
+            place.seen = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn queue() -> WriteQueue {
+        WriteQueue::new(Arc::default())
+    }
+
+    fn unknown() -> Option<bool> {
+        None
+    }
+
+    /// Waits until `count` connections can be reached.
+    fn until_asleep(queue: &WriteQueue, count: usize) {
+        while queue.state().line.iter().filter(|place| place.asleep).count() < count {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_lock_is_handed_over_first_come_first_served() {
+        let (queue, now) = (queue(), Instant::now());
+        let seats: Vec<Arc<Seat>> = (0..4).map(|_| Arc::default()).collect();
+        assert_eq!(queue.ask(0, &seats[0], now), Turn::Try);
+        queue.granted(0, now);
+        let order = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for (waiter, seat) in seats.iter().enumerate().skip(1) {
+                assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Wait);
+                let (queue, order) = (&queue, &order);
+                scope.spawn(move || {
+                    queue.sleep(waiter, seat, Instant::now() + 60 * SECOND, unknown);
+                    assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Try);
+                    queue.granted(waiter, Instant::now());
+                    order.lock().unwrap().push(waiter);
+                    queue.released(waiter);
+                });
+                until_asleep(queue, waiter);
+            }
+            queue.released(0);
+        });
+        assert_eq!(*order.lock().unwrap(), [1, 2, 3]);
+        assert!(!queue.is_awaited());
+    }
+
+    #[test]
+    fn a_reservation_keeps_others_out_until_it_lapses() {
+        let (queue, now) = (queue(), Instant::now());
+        let (holder, waiter, other) = (Arc::default(), Arc::default(), Arc::default());
+        queue.ask(0, &holder, now);
+        queue.granted(0, now);
+        queue.ask(1, &waiter, now);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
+            until_asleep(&queue, 1);
+            queue.released(0);
+        });
+        // Connection 1 was woken with a reservation, and never comes.
+        let now = Instant::now();
+        assert_eq!(queue.ask(2, &other, now), Turn::Wait);
+        assert_eq!(queue.ask(2, &other, now + RESERVATION), Turn::Try);
+    }
+
+    #[test]
+    fn whoever_cannot_be_reached_is_passed_over() {
+        let (queue, now) = (queue(), Instant::now());
+        let (holder, handler, waiter) = (Arc::default(), Arc::default(), Arc::default());
+        queue.ask(0, &holder, now);
+        queue.granted(0, now);
+        queue.ask(1, &handler, now); // its application polls by itself
+        queue.ask(2, &waiter, now);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(2, &waiter, Instant::now() + 60 * SECOND, unknown));
+            until_asleep(&queue, 1);
+            queue.released(0);
+        });
+        assert_eq!(queue.ask(2, &waiter, Instant::now()), Turn::Try);
+    }
+
+    #[test]
+    fn a_nap_ends_at_its_deadline() {
+        let (queue, now) = (queue(), Instant::now());
+        let (holder, waiter) = (Arc::default(), Arc::default());
+        queue.ask(0, &holder, now);
+        queue.granted(0, now);
+        queue.ask(1, &waiter, now);
+        let deadline = Instant::now() + Duration::from_millis(5);
+        queue.sleep(1, &waiter, deadline, unknown);
+        assert!(Instant::now() >= deadline);
+        assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Wait, "still taken");
+    }
+
+    #[test]
+    fn the_first_in_line_looks_whether_another_process_is_done() {
+        let (queue, now) = (queue(), Instant::now());
+        let waiter = Arc::default();
+        assert_eq!(queue.ask(1, &waiter, now), Turn::Try);
+        queue.refused(1, &waiter, now);
+        let free = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, || Some(free.load(SeqCst))));
+            until_asleep(&queue, 1);
+            free.store(true, SeqCst);
+        });
+        assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
+        queue.granted(1, Instant::now());
+    }
+
+    #[test]
+    fn a_connection_that_closes_passes_the_lock_on() {
+        let (queue, now) = (queue(), Instant::now());
+        let (holder, waiter) = (Arc::default(), Arc::default());
+        queue.ask(0, &holder, now);
+        queue.granted(0, now);
+        queue.ask(1, &waiter, now);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
+            until_asleep(&queue, 1);
+            queue.forget(0);
+        });
+        assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
+    }
+
+    #[test]
+    fn nobody_begins_while_a_checkpoint_has_it_shut() {
+        let (queue, now) = (queue(), Instant::now());
+        let waiter = Arc::default();
+        queue.shut();
+        assert_eq!(queue.ask(1, &waiter, now), Turn::Wait);
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
+            until_asleep(&queue, 1);
+            queue.reopen();
+        });
+        assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
+    }
+}

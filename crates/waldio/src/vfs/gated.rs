@@ -1,0 +1,81 @@
+//! A checkpoint behind a closed gate: the locks that it needs from the base VFS beyond those that SQLite asks for.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::connection::Connection;
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::types::sqlite3_file;
+use crate::gate::{READER_WAIT_MAX, WRITER_WAIT_MAX};
+
+/// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
+const TRY_EVERY: Duration = Duration::from_micros(20);
+/// Read locks 1 to 4, in one call.
+const READERS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
+
+/// The connection got the checkpoint lock. Where its checkpoint should run with the gate closed, this closes it,
+/// takes the write lock, and returns when the readers of the log are out, or will not leave. `gated` is set then.
+/// # Safety
+/// `base` is the open file below `connection`'s, in a call of SQLite on it.
+pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>) {
+    if !connection.close_gate() {
+        return;
+    }
+    // SAFETY: the caller's promise, here and below.
+    if !unsafe { take(base, (WAL_WRITE_LOCK, 1), WRITER_WAIT_MAX) } {
+        connection.open_gate(false);
+        return;
+    }
+    gated.set(true);
+    connection.flush_shared();
+    // SAFETY: as above.
+    if unsafe { take(base, READERS, READER_WAIT_MAX) } {
+        // SAFETY: as above.
+        unsafe { lock(base, READERS, SQLITE_SHM_UNLOCK) };
+    } else {
+        // SAFETY: as above.
+        unsafe { leave(base, connection, gated, false) };
+    }
+}
+
+/// The checkpoint lock is about to be given back: so is what `begin` took.
+/// # Safety
+/// As `begin`.
+pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>) {
+    if gated.get() {
+        // SAFETY: the caller's promise.
+        unsafe { leave(base, connection, gated, true) };
+    }
+}
+
+unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>, succeeded: bool) {
+    gated.set(false);
+    // SAFETY: the caller's promise.
+    unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
+    connection.open_gate(succeeded);
+}
+
+/// Tries for a lock until it is there or `wait_max` is over.
+unsafe fn take(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+    let until = Instant::now() + wait_max;
+    loop {
+        // SAFETY: the caller's promise.
+        match unsafe { lock(base, slots, SQLITE_SHM_LOCK) } {
+            SQLITE_OK => return true,
+            SQLITE_BUSY if Instant::now() < until => thread::sleep(TRY_EVERY),
+            _ => return false,
+        }
+    }
+}
+
+unsafe fn lock(base: *mut sqlite3_file, (slot, count): (c_int, c_int), way: c_int) -> c_int {
+    // SAFETY: the caller's promise: an open file.
+    let Some(call) = (unsafe { methods_of(base) }).and_then(|methods| methods.xShmLock) else {
+        return SQLITE_BUSY;
+    };
+    // SAFETY: as above, with slots and flags as SQLite uses them.
+    unsafe { call(base, slot, count, way | SQLITE_SHM_EXCLUSIVE) }
+}
