@@ -6,16 +6,19 @@
 //! wake-up without reservation would lose the race to a running thread and use up `busy_timeout` in milliseconds.
 //! A reservation lapses, so that nothing waits for a connection that never comes back.
 //!
+//! Waking a thread takes longer than writing a row. So a running thread may pass a reservation whose thread is still
+//! on its way, a few times, and the first naps of a wait are spent looking for a moment without falling asleep.
+//!
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
 //! The line knows this process alone; where another process holds the lock, the first in line looks again and again.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::planted::{self, Bug};
-use crate::primitives::{Condvar, Mutex, MutexGuard};
+use crate::primitives::{Condvar, Mutex, MutexGuard, thread};
 use crate::stats::Stats;
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
@@ -25,6 +28,10 @@ pub const RESERVATION: Duration = Duration::from_millis(10);
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
 /// A place in line of a connection that neither sleeps nor asks is kept this long.
 const PLACE_KEPT: Duration = Duration::from_secs(1);
+/// A reservation is passed at most so often while its thread wakes up.
+const PASSES_MAX: u32 = 8;
+/// How long a thread looks for the lock before it falls asleep: twice what a one-row transaction holds it.
+const SPIN: Duration = Duration::from_micros(30);
 /// The lock changed hands between connections this recently: it is contended.
 const CONTENDED: Duration = Duration::from_millis(5);
 
@@ -49,6 +56,11 @@ pub struct WriteQueue {
     state: Mutex<State>,
     /// How many stand in line, for a look without the lock.
     waiting: AtomicUsize,
+    /// Nobody has the lock, or a claim on it, for a look without the lock.
+    free: AtomicBool,
+    /// Threads that look instead of sleeping, and how many may.
+    spinning: AtomicUsize,
+    spinning_max: usize,
     stats: Arc<Stats>,
 }
 
@@ -57,6 +69,8 @@ struct State {
     holder: Option<usize>,
     line: VecDeque<Place>,
     reserved: Option<Reserved>,
+    /// How often the present reservation was passed.
+    passes: u32,
     /// A checkpoint has the lock, or will have it next.
     shut: bool,
     /// The base VFS refused the lock when no connection of this process held it.
@@ -74,6 +88,8 @@ struct Place {
     connection: usize,
     seat: Arc<Seat>,
     asleep: bool,
+    /// It was woken, and has not looked yet.
+    woken: bool,
     came: Instant,
     seen: Instant,
 }
@@ -82,70 +98,87 @@ struct Place {
 struct Reserved {
     connection: usize,
     until: Instant,
+    /// Its thread is awake: nobody passes it any more.
+    awake: bool,
 }
 
 impl WriteQueue {
     /// An empty line.
     pub fn new(stats: Arc<Stats>) -> WriteQueue {
-        WriteQueue { state: Mutex::default(), waiting: AtomicUsize::new(0), stats }
+        // One processor is left to whoever has the lock.
+        let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        WriteQueue {
+            state: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            free: AtomicBool::new(true),
+            spinning: AtomicUsize::new(0),
+            spinning_max: (processors - 1).min(4),
+            stats,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_waiting(&self, state: &State) {
+    /// Changes the state, and what is seen of it without the lock.
+    fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let result = act(&mut state);
+        self.note(&state);
+        result
+    }
+
+    fn note(&self, state: &State) {
         self.waiting.store(state.line.len(), Relaxed);
+        let claimed = state.reserved.is_some_and(|reserved| reserved.awake);
+        self.free.store(state.holder.is_none() && !state.shut && !claimed, SeqCst);
     }
 
     /// A connection wants the write lock.
     pub fn ask(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
-        let mut state = self.state();
-        let taken = state.shut || state.holder.is_some_and(|holder| holder != connection);
-        if !taken && !state.is_reserved_for_other(connection, now) {
-            // From here on, not from the grant on: a thread may lose the processor between the two.
-            state.holder = Some(connection);
-            return Turn::Try;
-        }
-        state.stand_in_line(connection, seat, now);
-        self.note_waiting(&state);
-        Turn::Wait
+        self.change(|state| {
+            if state.holder == Some(connection) || state.may_take(connection, now) {
+                // From here on, not from the grant on: a thread may lose the processor between the two.
+                state.take(connection);
+                return Turn::Try;
+            }
+            state.stand_in_line(connection, seat, now);
+            Turn::Wait
+        })
     }
 
     /// The base VFS refused the lock.
     pub fn refused(&self, connection: usize, seat: &Arc<Seat>, now: Instant) {
-        let mut state = self.state();
-        if state.holder == Some(connection) {
-            state.holder = None;
-        }
-        if state.holder.is_none() {
-            // Another process has it, or somebody of this one whom the line does not know.
-            state.foreign = true;
-            state.look_every = (state.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
-            state.look_at = Some(now + state.look_every);
-        }
-        state.stand_in_line(connection, seat, now);
-        self.note_waiting(&state);
+        self.change(|state| {
+            if state.holder == Some(connection) {
+                state.holder = None;
+            }
+            if state.holder.is_none() {
+                // Another process has it, or somebody of this one whom the line does not know.
+                state.foreign = true;
+                state.look_every = (state.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+                state.look_at = Some(now + state.look_every);
+            }
+            state.stand_in_line(connection, seat, now);
+        });
     }
 
     /// The base VFS granted the lock. True where others want it too, or had it a moment ago.
     pub fn granted(&self, connection: usize, now: Instant) -> bool {
-        let mut state = self.state();
-        state.foreign = false;
-        state.look_every = Duration::ZERO;
-        state.holder = Some(connection);
-        if state.reserved.is_some_and(|reserved| reserved.connection == connection) {
-            state.reserved = None;
-        }
-        if let Some(place) = state.leave(connection) {
-            self.stats.queue_waits.record(now.saturating_duration_since(place.came));
-            self.note_waiting(&state);
-        }
-        if !state.line.is_empty() || state.last.is_some_and(|last| last != connection) {
-            state.contended_until = Some(now + CONTENDED);
-        }
-        state.last = Some(connection);
-        state.contended_until.is_some_and(|until| now < until)
+        self.change(|state| {
+            state.foreign = false;
+            state.look_every = Duration::ZERO;
+            state.holder = Some(connection);
+            if let Some(place) = state.leave(connection) {
+                self.stats.queue_waits.record(now.saturating_duration_since(place.came));
+            }
+            if !state.line.is_empty() || state.last.is_some_and(|last| last != connection) {
+                state.contended_until = Some(now + CONTENDED);
+            }
+            state.last = Some(connection);
+            state.contended_until.is_some_and(|until| now < until)
+        })
     }
 
     /// True while a connection stands in line.
@@ -155,43 +188,61 @@ impl WriteQueue {
 
     /// The lock was given back to the base VFS: it is kept for the first in line who sleeps.
     pub fn released(&self, connection: usize) {
-        let mut state = self.state();
-        if state.holder != Some(connection) {
-            return;
-        }
-        state.holder = None;
-        if !state.line.is_empty() && !state.shut {
-            self.hand_over(&mut state, Instant::now());
-        }
+        self.change(|state| {
+            if state.holder == Some(connection) {
+                state.holder = None;
+                self.hand_over(state);
+            }
+        });
     }
 
     /// Nobody begins to write until `reopen`.
     pub fn shut(&self) {
-        let mut state = self.state();
-        state.shut = true;
-        state.reserved = None;
+        self.change(|state| {
+            state.shut = true;
+            state.reserved = None;
+        });
     }
 
     /// Ends `shut`: the first in line is next.
     pub fn reopen(&self) {
-        let mut state = self.state();
-        state.shut = false;
-        if state.holder.is_none() && !state.line.is_empty() {
-            self.hand_over(&mut state, Instant::now());
-        }
+        self.change(|state| {
+            state.shut = false;
+            self.hand_over(state);
+        });
     }
 
-    fn hand_over(&self, state: &mut State, now: Instant) {
+    /// A connection closes: it holds nothing and waits for nothing.
+    pub fn forget(&self, connection: usize) {
+        self.change(|state| {
+            state.leave(connection);
+            if state.reserved.is_some_and(|reserved| reserved.connection == connection) {
+                state.reserved = None;
+            }
+            if state.holder == Some(connection) {
+                state.holder = None;
+            }
+            self.hand_over(state);
+        });
+    }
+
+    /// Where the lock is free: reserves it for the first who sleeps, and wakes that one. Not while somebody looks for
+    /// it awake, who will see it at once.
+    fn hand_over(&self, state: &mut State) {
+        if state.line.is_empty() || state.shut || state.holder.is_some() {
+            return;
+        }
+        let now = Instant::now();
         state.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
-        self.note_waiting(state);
-        let Some(next) = state.line.iter().find(|place| place.asleep) else { return };
-        let until = if planted::is(Bug::ReservationNeverLapses) {
-            now + Duration::from_secs(3600)
-        } else {
-            now + RESERVATION
-        };
-        state.reserved = Some(Reserved { connection: next.connection, until });
-        if !planted::is(Bug::LostWakeUp) {
+        if self.spinning.load(SeqCst) > 0 && state.passes < PASSES_MAX {
+            return;
+        }
+        let Some(next) = state.line.iter_mut().find(|place| place.asleep) else { return };
+        let lasts =
+            if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
+        state.reserved = Some(Reserved { connection: next.connection, until: now + lasts, awake: false });
+        if !next.woken && !planted::is(Bug::LostWakeUp) {
+            next.woken = true;
             next.seat.woken.notify_one();
         }
         Stats::add(&self.stats.hand_overs, 1);
@@ -206,71 +257,144 @@ impl WriteQueue {
         deadline: Instant,
         is_free: impl Fn() -> Option<bool>,
     ) {
+        if self.spin(connection, deadline) {
+            return;
+        }
         let mut state = self.state();
         state.stand_in_line(connection, seat, Instant::now());
-        self.note_waiting(&state);
         state.set_asleep(connection, true);
+        self.note(&state);
         loop {
             let now = Instant::now();
-            // Whoever asked before the reservation was made may still get the lock first.
-            if state.holder.is_none() && state.is_reserved_for(connection, now) {
-                break;
-            }
-            let reserved = state.is_reserved_for_other(connection, now);
-            let first = state
-                .line
-                .iter()
-                .find(|place| place.asleep)
-                .is_some_and(|place| place.connection == connection);
-            let mut until = deadline;
-            if state.holder.is_none() && !state.shut && !reserved && first {
-                // Nobody of this process has it. Unless another process does, it is this one's turn.
-                let look_at = state.look_at.filter(|look_at| state.foreign && now < *look_at);
-                let free = if look_at.is_some() { Some(false) } else { is_free() };
-                if !state.foreign || free == Some(true) {
-                    state.reserved = Some(Reserved { connection, until: now + RESERVATION });
+            let until = match state.next_look(connection, now, &is_free) {
+                Look::Mine => {
+                    state.claim(connection, now);
                     break;
                 }
-                if free.is_some() {
-                    until = deadline.min(look_at.unwrap_or(now + LOOK_EVERY.0));
-                }
-            } else if let (true, Some(other)) = (reserved, state.reserved) {
-                until = deadline.min(other.until);
-            }
-            if now >= deadline {
-                break;
-            }
+                Look::At(_) if now >= deadline => break,
+                Look::At(look_at) => deadline.min(look_at),
+                Look::Woken if now >= deadline => break,
+                Look::Woken => deadline,
+            };
             let left = until.saturating_duration_since(now);
             state = seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.set_asleep(connection, true);
         }
         state.set_asleep(connection, false);
+        let claimed = state.reserved.is_some_and(|reserved| reserved.connection == connection);
+        if !claimed {
+            // Whoever is next in line sleeps until it is woken, and that was this one's task.
+            self.hand_over(&mut state);
+        }
+        self.note(&state);
     }
 
-    /// A connection closes: it holds nothing and waits for nothing.
-    pub fn forget(&self, connection: usize) {
-        let mut state = self.state();
-        state.leave(connection);
-        self.note_waiting(&state);
-        let reserved = state.reserved.is_some_and(|reserved| reserved.connection == connection);
-        if reserved {
-            state.reserved = None;
+    /// Looks for the lock without sleeping; true when it is claimed.
+    fn spin(&self, connection: usize, deadline: Instant) -> bool {
+        if self.spinning.fetch_add(1, SeqCst) >= self.spinning_max {
+            self.spinning.fetch_sub(1, SeqCst);
+            return false;
         }
-        if state.holder == Some(connection) {
-            state.holder = None;
+        let until = deadline.min(Instant::now() + SPIN);
+        let mut claimed = None;
+        while claimed.is_none() && Instant::now() < until {
+            if self.free.load(SeqCst) {
+                claimed = self.change(|state| state.claim_in_passing(connection, Instant::now()));
+            }
+            std::hint::spin_loop();
         }
-        if state.holder.is_none() && state.reserved.is_none() && !state.shut && !state.line.is_empty() {
-            self.hand_over(&mut state, Instant::now());
-        }
+        self.spinning.fetch_sub(1, SeqCst);
+        claimed == Some(true)
     }
 }
 
-impl State {
-    fn is_reserved_for(&self, connection: usize, now: Instant) -> bool {
-        self.reserved.is_some_and(|reserved| reserved.connection == connection && now < reserved.until)
-    }
+/// What a thread in line does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// It takes the lock.
+    Mine,
+    /// It looks again at this time, if nobody wakes it before.
+    At(Instant),
+    /// It sleeps until it is woken.
+    Woken,
+}
 
+impl State {
     fn is_reserved_for_other(&self, connection: usize, now: Instant) -> bool {
         self.reserved.is_some_and(|reserved| reserved.connection != connection && now < reserved.until)
+    }
+
+    /// Whether the lock is free for this connection, a reservation that it may pass included.
+    fn may_take(&self, connection: usize, now: Instant) -> bool {
+        if self.shut || self.holder.is_some() {
+            return false;
+        }
+        let awake = self.reserved.is_some_and(|reserved| reserved.awake);
+        let passes_over = self.line.iter().any(|place| place.asleep && place.connection != connection);
+        !self.is_reserved_for_other(connection, now) && (!passes_over || self.passes < PASSES_MAX)
+            || !awake && self.passes < PASSES_MAX
+    }
+
+    /// Keeps the lock for a thread that is awake and asks for it next.
+    fn claim(&mut self, connection: usize, now: Instant) {
+        self.count_pass(connection);
+        self.reserved = Some(Reserved { connection, until: now + RESERVATION, awake: true });
+    }
+
+    /// For a thread that looks without sleeping: whether it claimed the lock; `None`: it may look on.
+    fn claim_in_passing(&mut self, connection: usize, now: Instant) -> Option<bool> {
+        if !self.foreign && self.may_take(connection, now) {
+            self.claim(connection, now);
+            return Some(true);
+        }
+        (self.foreign || self.passes >= PASSES_MAX).then_some(false)
+    }
+
+    fn take(&mut self, connection: usize) {
+        let claimed = self.reserved.is_some_and(|reserved| reserved.connection == connection);
+        if !claimed {
+            self.count_pass(connection);
+        }
+        self.reserved = None;
+        self.holder = Some(connection);
+    }
+
+    /// The lock goes to `connection`: past those who sleep in line before it, or it was their turn.
+    fn count_pass(&mut self, connection: usize) {
+        let first = self.line.iter().find(|place| place.asleep || place.connection == connection);
+        match first {
+            Some(place) if place.connection != connection => self.passes += 1,
+            _ => self.passes = 0,
+        }
+    }
+
+    /// A thread in line looks: whether the lock is free for it.
+    fn next_look(&self, connection: usize, now: Instant, is_free: impl Fn() -> Option<bool>) -> Look {
+        if self.shut || self.holder.is_some() {
+            return Look::Woken;
+        }
+        match self.reserved {
+            // Whoever asked before the reservation was made may still have got the lock first; then it waits on.
+            Some(reserved) if reserved.connection == connection && now < reserved.until => return Look::Mine,
+            Some(reserved) if now < reserved.until => return Look::At(reserved.until),
+            _ => {}
+        }
+        let first = self.line.iter().find(|place| place.asleep);
+        if first.is_none_or(|place| place.connection != connection) {
+            return Look::Woken;
+        }
+        // Nobody of this process has it. Unless another process does, it is this one's turn.
+        if !self.foreign {
+            return Look::Mine;
+        }
+        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at) {
+            return Look::At(look_at);
+        }
+        match is_free() {
+            Some(true) => Look::Mine,
+            Some(false) => Look::At(now + LOOK_EVERY.0),
+            None => Look::Woken,
+        }
     }
 
     fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
@@ -278,7 +402,8 @@ impl State {
             Some(place) => place.seen = now,
             None => {
                 let seat = Arc::clone(seat);
-                self.line.push_back(Place { connection, seat, asleep: false, came: now, seen: now });
+                let place = Place { connection, seat, asleep: false, woken: false, came: now, seen: now };
+                self.line.push_back(place);
             }
         }
         self.contended_until = Some(now + CONTENDED);
@@ -292,6 +417,7 @@ impl State {
     fn set_asleep(&mut self, connection: usize, asleep: bool) {
         if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
+            place.woken = false;
             place.seen = Instant::now();
         }
     }
