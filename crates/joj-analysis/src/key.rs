@@ -27,7 +27,10 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-fn parse_word<W: Word>(text: &str) -> Result<W, UnknownWord> {
+/// The choice that `text` names, in any case of letters.
+/// # Errors
+/// Where it names none: which words there are.
+pub fn parse_word<W: Word>(text: &str) -> Result<W, UnknownWord> {
     let found = W::ALL.iter().copied().find(|choice| choice.word().eq_ignore_ascii_case(text));
     found.ok_or_else(|| {
         let words: Vec<&str> = W::ALL.iter().map(|choice| choice.word()).collect();

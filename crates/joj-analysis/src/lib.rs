@@ -7,6 +7,7 @@
 pub mod compare;
 pub mod warnings;
 pub mod document;
+pub mod contended;
 pub mod row;
 pub mod environment;
 pub mod run;

@@ -128,6 +128,15 @@ impl SyncCount {
         calls as f64 / self.transactions.max(1) as f64
     }
 
+    /// Adds what another process or run counted.
+    pub fn add(&mut self, other: &SyncCount) {
+        self.transactions += other.transactions;
+        self.fsync += other.fsync;
+        self.fdatasync += other.fdatasync;
+        self.durable_writes += other.durable_writes;
+        self.other += other.other;
+    }
+
     /// Which of fsync and fdatasync the library called, as a word for tables.
     pub fn call_name(&self) -> &'static str {
         match (self.fsync > 0, self.fdatasync > 0) {
