@@ -5,6 +5,8 @@ pub mod worker_process;
 pub mod connection;
 pub mod sqlite_api;
 pub mod sync_count;
+pub mod slow_device;
+pub mod log_size;
 pub mod limit_file;
 pub mod counters;
 pub mod place;

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 /// Sums since the process began; subtract two of them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time in user mode, in microseconds.
     pub cpu_user_us: u64,
@@ -39,6 +41,19 @@ impl Usage {
             switches_involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
             wchar_bytes: field(&io, "wchar:"),
             storage_bytes: field(&io, "write_bytes:"),
+        }
+    }
+
+    /// What two processes used together.
+    pub fn plus(&self, other: &Usage) -> Usage {
+        let plus = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        Usage {
+            cpu_user_us: self.cpu_user_us + other.cpu_user_us,
+            cpu_system_us: self.cpu_system_us + other.cpu_system_us,
+            switches_voluntary: self.switches_voluntary + other.switches_voluntary,
+            switches_involuntary: self.switches_involuntary + other.switches_involuntary,
+            wchar_bytes: plus(self.wchar_bytes, other.wchar_bytes),
+            storage_bytes: plus(self.storage_bytes, other.storage_bytes),
         }
     }
 

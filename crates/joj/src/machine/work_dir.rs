@@ -3,6 +3,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::clock::pause;
 
 /// A directory below the measured one; dropping it removes it with all that is in it.
 #[derive(Debug)]
@@ -55,6 +58,18 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
+        // Writing processes that a signal ended may be in the middle of making a file.
+        for _ in 0..50 {
+            match fs::remove_dir_all(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    pause(Duration::from_millis(20))
+                }
+                _ => break,
+            }
+        }
+        if !self.path.exists() {
+            return;
+        }
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("joj: cannot remove {}: {error}; remove it by hand", self.path.display());
         }

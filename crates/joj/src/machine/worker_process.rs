@@ -2,10 +2,10 @@
 //! crash of what is measured does not take joj with it.
 
 use std::env;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::Signal;
 
@@ -40,6 +40,26 @@ impl Workers {
         Ok(Workers { program, environment })
     }
 
+    fn spawn(&self) -> Result<Child, WorkerError> {
+        let started = Command::new(&self.program)
+            .arg(SUBCOMMAND)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        started.map_err(|error| broken(&format!("it did not start: {error}")))
+    }
+
+    /// Starts a process to talk with, line by line.
+    /// # Errors
+    /// Where it does not start.
+    pub fn converse(&self) -> Result<Conversation, WorkerError> {
+        let mut child = self.spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new);
+        Ok(Conversation { child, input, output })
+    }
+
     /// Sends `task` to a new process and waits for the answer.
     /// # Errors
     /// [`WorkerError`]; the process has ended in any case.
@@ -47,13 +67,7 @@ impl Workers {
         if signal::is_stopped() {
             return Err(WorkerError::Stopped);
         }
-        let started = Command::new(&self.program)
-            .arg(SUBCOMMAND)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = started.map_err(|error| broken(&format!("it did not start: {error}")))?;
+        let mut child = self.spawn()?;
         signal::watch_worker(child.id());
         let talked = talk(&mut child, task);
         signal::forget_worker();
@@ -66,6 +80,57 @@ impl Workers {
             Ok(_) => Err(broken(&ending(status))),
             Err(error) => Err(broken(&format!("{error}, {}", ending(status)))),
         }
+    }
+}
+
+/// A process that is told and that answers in lines; dropping it ends it.
+#[derive(Debug)]
+pub struct Conversation {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<ChildStdout>>,
+}
+
+impl Conversation {
+    /// Sends a line.
+    /// # Errors
+    /// Where the process has ended.
+    pub fn tell(&mut self, line: &str) -> Result<(), WorkerError> {
+        let Some(input) = &mut self.input else { return Err(broken("it was told to end")) };
+        writeln!(input, "{line}").map_err(|error| broken(&error.to_string()))
+    }
+
+    /// Waits for a line.
+    /// # Errors
+    /// Where the process ends without one.
+    pub fn hear(&mut self) -> Result<String, WorkerError> {
+        let mut line = String::new();
+        if let Some(output) = &mut self.output {
+            output.read_line(&mut line).map_err(|error| broken(&error.to_string()))?;
+        }
+        if line.is_empty() { Err(broken(&self.ending())) } else { Ok(line) }
+    }
+
+    fn ending(&mut self) -> String {
+        let _ = self.child.kill();
+        self.child.wait().map_or_else(|error| error.to_string(), ending)
+    }
+
+    /// Waits for the process to end by itself, once it has answered everything.
+    /// # Errors
+    /// How it ended, where not well.
+    pub fn finish(mut self) -> Result<(), WorkerError> {
+        self.input = None;
+        let status = self.child.wait().map_err(|error| broken(&error.to_string()))?;
+        if status.success() { Ok(()) } else { Err(broken(&ending(status))) }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        // Both fail where it has ended already, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
