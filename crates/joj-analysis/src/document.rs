@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::contended::ContendedRow;
 use crate::environment::{Environment, SqliteBuild};
 use crate::row::Row;
 use crate::run::{DeviceDelta, Latency};
@@ -34,6 +35,9 @@ pub struct Document {
     pub quantile_parts: Vec<u64>,
     /// The rows.
     pub rows: Vec<Row>,
+    /// Rows of contended commits; empty where none were asked for, and in files of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contended: Vec<ContendedRow>,
     /// What to hold against the figures.
     pub warnings: Vec<Warning>,
 }
@@ -52,8 +56,11 @@ pub struct Warning {
 /// How much was measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// Transactions per run that were asked for.
+    /// Transactions per run that were asked for; 0 where runs end by time.
     pub transactions: u64,
+    /// Seconds that the clock of a contended run covers; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// Runs per row.
     pub runs: u32,
     /// Seconds it was expected to take.
@@ -200,15 +207,23 @@ impl Document {
             .max_by(|left, right| speed(left).total_cmp(&speed(right)))
     }
 
+    /// Rows that are not to be used, contended ones too: (what was measured, what was wrong).
+    pub fn failures(&self) -> Vec<(String, &str)> {
+        let of_rows = self.rows.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
+        let of_contended = self.contended.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
+        of_rows.chain(of_contended).filter_map(|(key, failure)| Some((key, failure?))).collect()
+    }
+
     /// True where every row is sound.
     pub fn is_sound(&self) -> bool {
-        self.rows.iter().all(|row| row.failure.is_none())
+        self.failures().is_empty()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::contended::tests::{key as contended_key, row as contended_row};
     use crate::key::{LogState, Side};
     use crate::row::tests::{key, row};
 
@@ -239,15 +254,33 @@ pub(crate) mod tests {
             ],
             quantile_parts: crate::statistics::quantile_grid(),
             rows,
+            contended: Vec::new(),
             warnings: Vec::new(),
         }
     }
 
+    /// A result of contended commits alone.
+    pub(crate) fn contended() -> Document {
+        let mut contended = vec![
+            contended_row(contended_key(Side::Wal, 2), &[(500, 90_000), (510, 80_000), (490, 70_000)]),
+            contended_row(contended_key(Side::Waldio, 2), &[(900, 9_000), (910, 8_000), (890, 7_000)]),
+        ];
+        contended.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| {
+            run.errors.clear();
+            run.longest_failed_ns = None;
+        });
+        crate::contended::summarise(&mut contended, &[Latency::default(); 2]);
+        let plan = Plan { seconds: Some(2.0), ..Plan::default() };
+        Document { plan, rows: Vec::new(), contended, ..document() }
+    }
+
     #[test]
     fn a_document_survives_its_own_text() {
-        let written = document();
-        let text = serde_json::to_string(&written).unwrap();
-        assert!(Document::parse(&text).unwrap() == written, "reading back changed {text:.200}");
+        for written in [document(), contended()] {
+            let text = serde_json::to_string(&written).unwrap();
+            assert!(Document::parse(&text).unwrap() == written, "reading back changed {text:.200}");
+            assert_eq!(text.contains("\"contended\""), written.rows.is_empty());
+        }
     }
 
     #[test]

@@ -4,15 +4,19 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use joj_analysis::document::{Document, FORMAT, Plan, VERSION};
+use joj_analysis::document::{Document, FORMAT, Limit, Plan, VERSION};
 use joj_analysis::environment::{Environment, iso_8601};
+use joj_analysis::key::Side;
 use joj_analysis::statistics::quantile_grid;
 use joj_analysis::warnings::warnings;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::Builds;
-use crate::bench::forecast::{expected_s, rough};
+use crate::bench::contended_plan::Contention;
+use crate::bench::contention::ContendedSession;
+use crate::bench::forecast::{LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough};
 use crate::bench::plan::{Group, Selection};
 use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
@@ -34,6 +38,10 @@ const STOPPED_EXIT_CODE: u8 = 130;
 const COUNTS: (u64, u32) = (1_000, 5);
 const QUICK_COUNTS: (u64, u32) = (200, 3);
 
+/// Seconds of a run with many writers by default, and with `--quick`.
+const SECONDS: f64 = 2.0;
+const QUICK_SECONDS: f64 = 1.0;
+
 /// Runs `joj bench`.
 /// # Errors
 /// What could not be done, where, and how to mend it. No file is left in the measured directory.
@@ -45,6 +53,11 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
         synchronous: options.sync.clone(),
         logs: options.log.clone(),
     };
+    if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
+        let text =
+            "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4`";
+        return Err(text.to_owned());
+    }
     for file in [&options.json, &options.html].into_iter().flatten() {
         check_writable(file)?;
     }
@@ -79,8 +92,22 @@ fn counts(options: &BenchOptions) -> (u64, u32) {
     (options.transactions.unwrap_or(transactions), options.runs.unwrap_or(runs))
 }
 
+/// What a measurement of either kind begins with.
+struct Start<'a> {
+    options: &'a BenchOptions,
+    work_dir: &'a WorkDir,
+    place: Place,
+    builds: Builds,
+    environment: Environment,
+    began_ns: u64,
+}
+
 fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, Stop> {
     let began_ns = now_ns();
+    let contention = contention(options);
+    if options.is_contended() {
+        contention.check().map_err(Stop::Failed)?;
+    }
     let environment_of_workers = options
         .waldio_option
         .iter()
@@ -88,53 +115,148 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
     let workers = Workers::new(environment_of_workers.collect()).map_err(Stop::Failed)?;
     let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
     let place = Place::of(work_dir.path());
+    let builds = Builds::find(options, selection.needs_waldio(), &Asker::new(&workers))?;
+    let environment = environment(options, &place, &builds);
+    let start = Start { options, work_dir: &work_dir, place, builds, environment, began_ns };
     let asker = Asker::new(&workers);
-    let mut builds = Builds::find(options, selection.needs_waldio(), &asker)?;
-    let names: Vec<String> = builds.list.iter().map(|build| build.name.clone()).collect();
-    let groups = selection.groups(&names);
+    let mut document = if options.is_contended() {
+        many_writers(start, asker, &contention)?
+    } else {
+        one_writer(start, asker, selection)?
+    };
+    document.warnings = warnings(&document);
+    Ok(document)
+}
+
+fn one_writer(start: Start<'_>, asker: Asker<'_>, selection: &Selection) -> Result<Document, Stop> {
+    let groups = selection.groups(&start.build_names());
     if groups.is_empty() {
         let text = "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh \
                     one; leave one option out";
         return Err(Stop::Failed(text.to_owned()));
     }
-    let environment = environment(options, &place, &builds);
-    let (transactions, runs) = counts(options);
-    let expected =
-        announce(&work_dir, &asker, (selection, &groups), (transactions, runs), &environment, &builds.notes)?;
-    let device = place.device.as_ref();
-    let session = Session {
-        work_dir: &work_dir,
-        asker,
-        builds: &builds.list,
-        waldio: builds.waldio.as_ref(),
-        sources: Sources {
-            device: device.map(|device| device.number.clone()),
-            disk: device.map(|device| device.disk.clone()),
-            journal: place.filesystem.journal.clone(),
-        },
-        transactions,
-        runs,
-        selection,
-    };
+    let (transactions, runs) = counts(start.options);
+    let calibration = start.announce(&asker)?;
+    let expected = expected_s(selection, &groups, (transactions, runs), calibration);
+    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
+    eprintln!(
+        "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here: \
+         expect about {}",
+        calibration.overwrite_ns as f64 / 1e6,
+        rough(expected)
+    );
+    advise_quick(expected, expected_s(selection, &groups, QUICK_COUNTS, calibration), calibration);
+    let session = start.session(asker, (transactions, runs), selection);
     let mut progress = Progress::new(steps(&groups, runs), expected);
     let collected = session.measure(&groups, &mut progress);
     progress.clear();
     let (rows, limits) = collected?.finish();
-    name_sync_calls(&mut builds.list, &rows);
-    let elapsed_s = (now_ns() - began_ns) as f64 / 1e9;
-    let mut document = Document {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        environment,
-        builds: builds.list,
-        plan: Plan { transactions, runs, expected_s: expected, elapsed_s },
-        limits,
-        quantile_parts: quantile_grid(),
-        rows,
-        warnings: Vec::new(),
-    };
-    document.warnings = warnings(&document);
+    let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };
+    let mut document = start.finish(plan, limits);
+    let stock = rows.iter().filter(|row| row.key.side != Side::Waldio);
+    let counts: Vec<_> =
+        stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
+    name_sync_calls(&mut document.builds, &counts);
+    document.rows = rows;
     Ok(document)
+}
+
+fn many_writers(start: Start<'_>, asker: Asker<'_>, contention: &Contention) -> Result<Document, Stop> {
+    let groups = contention.groups(&start.build_names());
+    let runs = counts(start.options).1;
+    let calibration = start.announce(&asker)?;
+    let expected = contended_expected_s(contention, &groups, runs, calibration);
+    let rows: usize = groups.iter().map(Vec::len).sum();
+    let seconds = contention.run_ns as f64 / 1e9;
+    eprintln!("{rows} rows, {runs} runs of {seconds} s and a warm-up: expect about {}", rough(expected));
+    let selection = Selection::default();
+    let session = start.session(asker, (LIMIT_TRANSACTIONS, runs), &selection);
+    let mut progress = Progress::new(ContendedSession::steps(contention, &groups, runs), expected);
+    let collected = ContendedSession::new(&session, contention).measure(&groups, &mut progress);
+    progress.clear();
+    let (rows, limits) = collected?;
+    let plan = Plan { seconds: Some(seconds), runs, expected_s: expected, ..Plan::default() };
+    let mut document = start.finish(plan, limits);
+    let stock = rows.iter().filter(|row| row.key.side != Side::Waldio);
+    let counts: Vec<_> =
+        stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
+    name_sync_calls(&mut document.builds, &counts);
+    document.contended = rows;
+    Ok(document)
+}
+
+impl Start<'_> {
+    fn build_names(&self) -> Vec<String> {
+        self.builds.list.iter().map(|build| build.name.clone()).collect()
+    }
+
+    /// Says where, and times a few writes.
+    fn announce(&self, asker: &Asker<'_>) -> Result<Calibration, Stop> {
+        let directory = self.work_dir.path().to_string_lossy().into_owned();
+        let Answer::Calibrated(calibration) = asker.ask(&Task::Calibrate { directory })? else {
+            let text = "a worker that should time some writes answered something else";
+            return Err(Stop::Failed(text.to_owned()));
+        };
+        eprintln!("measuring {}", table::place_line(&self.environment));
+        for note in &self.builds.notes {
+            eprintln!("note: {note}");
+        }
+        Ok(calibration)
+    }
+
+    fn session<'a>(
+        &'a self,
+        asker: Asker<'a>,
+        (transactions, runs): (u64, u32),
+        selection: &'a Selection,
+    ) -> Session<'a> {
+        let device = self.place.device.as_ref();
+        Session {
+            work_dir: self.work_dir,
+            asker,
+            builds: &self.builds.list,
+            waldio: self.builds.waldio.as_ref(),
+            sources: Sources {
+                device: device.map(|device| device.number.clone()),
+                disk: device.map(|device| device.disk.clone()),
+                journal: self.place.filesystem.journal.clone(),
+            },
+            transactions,
+            runs,
+            selection,
+        }
+    }
+
+    /// The document, without rows.
+    fn finish(self, plan: Plan, limits: Vec<Limit>) -> Document {
+        let elapsed_s = (now_ns() - self.began_ns) as f64 / 1e9;
+        Document {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            environment: self.environment,
+            builds: self.builds.list,
+            plan: Plan { elapsed_s, ..plan },
+            limits,
+            quantile_parts: quantile_grid(),
+            rows: Vec::new(),
+            contended: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What the options say about many writers.
+fn contention(options: &BenchOptions) -> Contention {
+    let seconds = options.seconds.unwrap_or(if options.quick { QUICK_SECONDS } else { SECONDS });
+    let run_ns = u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX);
+    Contention {
+        threads: options.threads.clone(),
+        processes: options.processes.clone(),
+        schemas: options.schemas.clone(),
+        sides: options.sides.clone(),
+        run_ns,
+        flush_delay_ns: options.flush_delay.unwrap_or(0),
+    }
 }
 
 fn environment(options: &BenchOptions, place: &Place, builds: &Builds) -> Environment {
@@ -152,36 +274,6 @@ fn environment(options: &BenchOptions, place: &Place, builds: &Builds) -> Enviro
         device: place.device.clone(),
         waldio: builds.waldio.clone(),
     }
-}
-
-/// Times a few writes and says how long it will take; the expected seconds.
-fn announce(
-    work_dir: &WorkDir,
-    asker: &Asker<'_>,
-    (selection, groups): (&Selection, &[Group]),
-    (transactions, runs): (u64, u32),
-    environment: &Environment,
-    notes: &[String],
-) -> Result<f64, Stop> {
-    let directory = work_dir.path().to_string_lossy().into_owned();
-    let Answer::Calibrated(calibration) = asker.ask(&Task::Calibrate { directory })? else {
-        return Err(Stop::Failed("a worker that should time some writes answered something else".to_owned()));
-    };
-    let expected = expected_s(selection, groups, (transactions, runs), calibration);
-    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
-    eprintln!("measuring {}", table::place_line(environment));
-    for note in notes {
-        eprintln!("note: {note}");
-    }
-    eprintln!(
-        "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here: \
-         expect about {}",
-        calibration.overwrite_ns as f64 / 1e6,
-        rough(expected)
-    );
-    let quick = expected_s(selection, groups, QUICK_COUNTS, calibration);
-    advise_quick(expected, quick, calibration);
-    Ok(expected)
 }
 
 fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {

@@ -36,6 +36,19 @@ Examples:
   joj bench --sides wal,waldio --workloads insert --log steady --runs 11
   joj bench --sqlite ~/app/libsqlite3.so         your application's SQLite beside the others
   joj bench --sides delete,wal                   without the waldio extension
+  joj bench --threads 1,2,4,8,16,32              many writers on one database, stock WAL and waldio in turn
+  joj bench --processes 4,16 --seconds 10        the same with processes; long runs show long waits
+  joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
+  joj bench --threads 16 --waldio-option group_commit=off
+
+Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
+INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
+A commit's latency is that of sqlite3_step, all waiting included; commits still waiting when the time is up count with
+the wait they had. SQLite is the system's unless --builds names others.
+With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYNC of all writers takes its turn on one
+device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
+merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every
+library and raw system calls alike.
 
 Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
@@ -53,6 +66,24 @@ pub struct BenchOptions {
     /// Directory on the disk to measure; it needs 64 MiB
     #[arg(default_value = ".")]
     pub directory: PathBuf,
+
+    /// Many writers instead: numbers of threads that commit to one database, for example 1,2,4,8,16,32
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024),
+          conflicts_with_all = ONE_WRITER)]
+    pub threads: Vec<u32>,
+
+    /// Many writers instead: numbers of processes that commit to one database
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024),
+          conflicts_with_all = ONE_WRITER)]
+    pub processes: Vec<u32>,
+
+    /// How long many writers write in each run [default: 2, with --quick 1]
+    #[arg(long, value_name = "S", value_parser = parse_seconds, conflicts_with_all = ONE_WRITER)]
+    pub seconds: Option<f64>,
+
+    /// Many writers on a device whose flushes take this long, one at a time: 2ms, 500us
+    #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
+    pub flush_delay: Option<u64>,
 
     /// Transactions per run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
@@ -111,6 +142,16 @@ pub struct BenchOptions {
     pub html: Option<PathBuf>,
 }
 
+/// Options that say something about one writer only.
+const ONE_WRITER: [&str; 4] = ["transactions", "workloads", "sync", "log"];
+
+impl BenchOptions {
+    /// True where many writers are asked for.
+    pub fn is_contended(&self) -> bool {
+        !self.threads.is_empty() || !self.processes.is_empty()
+    }
+}
+
 /// Options of `joj compare`.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
@@ -118,6 +159,22 @@ pub struct CompareOptions {
     pub first: PathBuf,
     /// Result to compare
     pub second: PathBuf,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=600.0).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}` is no time from 0.05 to 600 seconds"))
+}
+
+/// Nanoseconds of a time like `2ms` or `500us`.
+fn parse_delay(text: &str) -> Result<u64, String> {
+    let in_ms = text.strip_suffix("ms").map(|number| (number, 1_000_000));
+    let (number, unit_ns) =
+        in_ms.or(text.strip_suffix("us").map(|number| (number, 1_000))).unwrap_or((text, 0));
+    let time_ns = number.parse().ok().and_then(|number: u64| number.checked_mul(unit_ns));
+    time_ns
+        .filter(|time_ns| (10_000..=1_000_000_000).contains(time_ns))
+        .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {
@@ -139,6 +196,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_a_unit_and_bounds() {
+        assert_eq!([parse_delay("2ms"), parse_delay("500us")], [Ok(2_000_000), Ok(500_000)]);
+        for wrong in ["2", "ms", "0ms", "5us", "2s", "1.5ms", "1001ms", "-1ms"] {
+            assert!(parse_delay(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_seconds("0.2").is_ok() && parse_seconds("0").is_err() && parse_seconds("nan").is_err());
     }
 
     #[test]

@@ -38,7 +38,10 @@ impl Builds {
                 format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`");
             return Err(Stop::Failed(text));
         }
-        if wants("bundled") {
+        // Many writers take minutes a build: one will do where none is named, and which call it makes matters less.
+        let is_spared =
+            |list: &[SqliteBuild]| options.is_contended() && options.builds.is_empty() && !list.is_empty();
+        if wants("bundled") && !options.is_contended() {
             builds.list.push(describe("bundled", None, asker)?);
         }
         if wants("system") {
@@ -49,6 +52,9 @@ impl Builds {
                 )),
                 Err(stop) => return Err(stop),
             }
+        }
+        if wants("bundled") && options.is_contended() && !is_spared(&builds.list) {
+            builds.list.push(describe("bundled", None, asker)?);
         }
         for file in options.sqlite.iter().filter(|file| wants(file)) {
             builds.list.push(describe(file, Some(file), asker)?);

@@ -2,7 +2,7 @@
 //!
 //!   open, tables, rows | log fresh, steady or full | clock: transactions | integrity_check, count | close, count
 
-use joj_analysis::key::{LogState, RowKey, Side, Workload};
+use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Word, Workload};
 use joj_analysis::run::StatusLine;
 
 use crate::bench::stopwatch::Stopwatch;
@@ -14,7 +14,7 @@ use crate::machine::sqlite_api::Api;
 use crate::machine::sync_count::SyncCounter;
 
 /// Page size of every database, in bytes.
-const PAGE_BYTES: u32 = 4096;
+pub const PAGE_BYTES: u32 = 4096;
 
 /// Pages that bring the log past SQLite's 1,000-page checkpoint.
 const STEADY_PAGES: u32 = 1_200;
@@ -26,15 +26,27 @@ const READ_CACHE_PAGES: u32 = 10;
 const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open(api, &format!("{}/bench.db", task.directory))?;
-    let (key, mode) = (&task.key, task.key.side.journal_mode());
+    open_as(api, &format!("{}/bench.db", task.directory), task.key.side, task.key.synchronous)
+}
+
+/// A connection to `database` in the journal mode of `side`.
+/// # Errors
+/// What SQLite said; another journal mode than the wanted one is an error too.
+pub fn open_as<'api>(
+    api: &'api Api,
+    database: &str,
+    side: Side,
+    synchronous: Synchronous,
+) -> Result<Connection<'api>, SqliteError> {
+    let connection = Connection::open(api, database)?;
+    let mode = side.journal_mode();
     connection.run(&format!("PRAGMA page_size={PAGE_BYTES}"))?;
     let accepted = connection.value(&format!("PRAGMA journal_mode={mode}"))?;
     if accepted != mode {
         let message = format!("PRAGMA journal_mode={mode} gave {accepted}");
         return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
     }
-    let level = joj_analysis::key::Word::word(key.synchronous);
+    let level = synchronous.word();
     connection.run(&format!("PRAGMA synchronous={level}"))?;
     Ok(connection)
 }
@@ -63,7 +75,9 @@ fn create_rows(connection: &Connection<'_>, key: &RowKey, transactions: u64) -> 
 }
 
 /// Lets the log grow past the size at which SQLite checkpoints, and lets one more commit start it over.
-fn make_steady(connection: &Connection<'_>) -> Result<(), SqliteError> {
+/// # Errors
+/// What SQLite said.
+pub fn make_steady(connection: &Connection<'_>) -> Result<(), SqliteError> {
     connection.run("CREATE TABLE Warm (id INTEGER PRIMARY KEY, Filler BLOB)")?;
     connection.run(&format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {STEADY_PAGES}) \
@@ -208,7 +222,7 @@ fn verify(connection: &Connection<'_>, task: &RowTask, ids: &[u64]) -> Result<Op
 }
 
 /// What waldio says about the measured database; empty where it says nothing.
-fn waldio_status(connection: &Connection<'_>) -> Vec<StatusLine> {
+pub fn waldio_status(connection: &Connection<'_>) -> Vec<StatusLine> {
     let rows = connection.rows("SELECT name, value, unit, source FROM waldio_status", 4).unwrap_or_default();
     let line = |row: Vec<String>| {
         let mut columns = row.into_iter();
@@ -222,7 +236,7 @@ fn waldio_status(connection: &Connection<'_>) -> Vec<StatusLine> {
 /// # Errors
 /// What SQLite said. A database that is wrong afterwards is no error but the run's `failure`.
 pub fn run(api: &Api, task: &RowTask) -> Reply {
-    let counter = task.count_syncs.then(SyncCounter::start);
+    let counter = task.count_syncs.then(|| SyncCounter::start(None));
     let mut connection = prepare(api, task)?;
     let rows = workload::rows_before(task.key.workload, task.transactions);
     let ids = workload::ids(task.key.workload, rows, task.transactions);

@@ -3,8 +3,11 @@
 //! The factors say how many overwrites or appends, each with its sync, a transaction of a side is worth. They
 //! come from strace on ext4 and are meant to tell half a minute from ten, no more.
 
+use joj_analysis::contended::{ContendedKey, WriterKind};
 use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Workload};
 
+use crate::bench::contended_plan::Contention;
+use crate::bench::contended_run::warm_up_ns;
 use crate::bench::plan::{Group, Selection};
 use crate::bench::task::Calibration;
 use crate::bench::workload::transaction_count;
@@ -17,6 +20,9 @@ const CPU_NS: f64 = 20e3;
 
 /// Transactions of the extra run that counts calls for durability.
 pub const SYNC_COUNT_TRANSACTIONS: u64 = 50;
+
+/// The limit beside contended rows is measured as beside rows of so many transactions.
+pub const LIMIT_TRANSACTIONS: u64 = 1_000;
 
 /// Operations of each limit that one measurement makes beside runs of `transactions`.
 pub fn limit_operations(transactions: u64) -> u64 {
@@ -81,6 +87,39 @@ pub fn expected_s(
     (f64::from(runs) * round_ns + rows_ns + once_ns) / 1e9
 }
 
+/// Expected seconds for `runs` runs of every contended row of `groups`.
+pub fn contended_expected_s(
+    contention: &Contention,
+    groups: &[Vec<ContendedKey>],
+    runs: u32,
+    calibration: Calibration,
+) -> f64 {
+    // Loading a library and opening a connection, on a machine with fewer cores than writers.
+    const PROCESS_NS: f64 = 20e6;
+    const THREAD_NS: f64 = 2e6;
+    // A sleeping busy handler looks again after 100 ms at most.
+    const LAST_COMMITS_NS: f64 = 1e8;
+    let row_ns = |key: &ContendedKey, clock_ns: u64| {
+        let each_ns = if key.kind == WriterKind::Processes { PROCESS_NS } else { THREAD_NS };
+        let flush_ns = key.flush_delay_ns.max(calibration.append_ns) as f64;
+        let around_ns = 2.0 * SETUP_NS + LAST_COMMITS_NS + 16.0 * flush_ns;
+        around_ns + f64::from(key.writers) * (each_ns + flush_ns) + (clock_ns + warm_up_ns(clock_ns)) as f64
+    };
+    let mut all_ns = 0.0;
+    for group in groups {
+        let limit_ns =
+            SETUP_NS + 3.0 * limit_operations(LIMIT_TRANSACTIONS) as f64 * calibration.overwrite_ns as f64;
+        all_ns += f64::from(runs) * if contention.flush_delay_ns == 0 { limit_ns } else { 0.0 };
+        for key in group {
+            all_ns += f64::from(runs) * row_ns(key, contention.run_ns);
+            if let Some(clock_ns) = contention.counting_run_ns() {
+                all_ns += row_ns(key, clock_ns);
+            }
+        }
+    }
+    all_ns / 1e9
+}
+
 /// `40 s`, `3 min`, `2 h`: no more digits than a forecast has.
 pub fn rough(seconds: f64) -> String {
     match seconds {
@@ -107,6 +146,18 @@ mod tests {
         assert!(fast < 90.0, "the default plan promises 90 s at 0.1 ms a flush, and this is {fast}");
         assert!(slow > 100.0 * 60.0, "{slow}");
         assert!(expected((200, 3), SLOW) < slow / 3.0);
+    }
+
+    #[test]
+    fn contended_rows_take_their_clock_and_little_more() {
+        let contention = Contention { threads: vec![1, 16], run_ns: 2_000_000_000, ..Contention::default() };
+        let groups = contention.groups(&["system".to_owned()]);
+        let expected = contended_expected_s(&contention, &groups, 5, FAST);
+        // Two sides, two counts, five runs of 2.5 s; four counting runs of 1.25 s.
+        assert!((55.0..70.0).contains(&expected), "{expected}");
+        let slow = Contention { flush_delay_ns: 2_000_000, ..contention };
+        let slow_s = contended_expected_s(&slow, &slow.groups(&["system".to_owned()]), 5, FAST);
+        assert!((50.0..70.0).contains(&slow_s), "{slow_s}");
     }
 
     #[test]

@@ -119,10 +119,8 @@ impl Session<'_> {
     }
 
     fn run_row(&self, key: &RowKey, transactions: u64, count_syncs: bool) -> Result<Measured, Stop> {
-        let sqlite = self.builds.iter().find(|build| build.name == key.library);
-        let extension = self.waldio.filter(|_| key.side == Side::Waldio).map(|waldio| waldio.file.clone());
         let task = Task::Row(RowTask {
-            libraries: Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension },
+            libraries: self.libraries(&key.library, key.side),
             directory: self.directory(),
             key: key.clone(),
             transactions,
@@ -150,7 +148,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn measure_limits(&self, round: u32, collected: &mut Collected) -> Result<(), Stop> {
+    /// The disk without SQLite, into `collected`.
+    /// # Errors
+    /// [`Stop`]
+    pub fn measure_limits(&self, round: u32, collected: &mut Collected) -> Result<(), Stop> {
         let task = Task::Limit {
             directory: self.directory(),
             kinds: LIMIT_KINDS.to_vec(),
@@ -171,11 +172,22 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn directory(&self) -> String {
+    /// What to load for rows of `side` with the build `library`.
+    pub fn libraries(&self, library: &str, side: Side) -> Libraries {
+        let sqlite = self.builds.iter().find(|build| build.name == library);
+        let extension = self.waldio.filter(|_| side == Side::Waldio).map(|waldio| waldio.file.clone());
+        Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension }
+    }
+
+    /// Where the files go.
+    pub fn directory(&self) -> String {
         self.work_dir.path().to_string_lossy().into_owned()
     }
 
-    fn clear(&self) -> Result<(), Stop> {
+    /// Removes what a run left.
+    /// # Errors
+    /// Where that fails: the next run would find it.
+    pub fn clear(&self) -> Result<(), Stop> {
         let place = self.work_dir.path().display();
         self.work_dir.clear().map_err(|error| Stop::Failed(format!("cannot empty {place}: {error}")))
     }
@@ -202,7 +214,8 @@ fn blocks(groups: &[Group]) -> Vec<Vec<usize>> {
 }
 
 impl Collected {
-    fn new(keys: impl Iterator<Item = RowKey>) -> Collected {
+    /// Rows of these keys, and the limits, all empty.
+    pub fn new(keys: impl Iterator<Item = RowKey>) -> Collected {
         let row = |key| Row {
             key,
             runs: Vec::new(),
@@ -279,17 +292,14 @@ impl Collected {
     }
 }
 
-/// The sync call of each build, from the calls that its stock rows made.
-pub fn name_sync_calls(builds: &mut [SqliteBuild], rows: &[Row]) {
+/// The sync call of each build, from the calls that stock rows made: (build, its calls).
+pub fn name_sync_calls(builds: &mut [SqliteBuild], stock: &[(&str, &SyncCount)]) {
     for build in builds {
-        let stock = rows.iter().filter(|row| row.key.library == build.name && row.key.side != Side::Waldio);
-        let counts: Vec<&SyncCount> = stock.filter_map(|row| row.syncs.as_ref()).collect();
+        let counts: Vec<&SyncCount> =
+            stock.iter().filter(|(library, _)| *library == build.name).map(|(_, count)| *count).collect();
         let mut sum = SyncCount::default();
         for count in &counts {
-            sum.transactions += count.transactions;
-            sum.fsync += count.fsync;
-            sum.fdatasync += count.fdatasync;
-            sum.other += count.other;
+            sum.add(count);
         }
         if counts.is_empty() {
             build.sync_call_evidence =

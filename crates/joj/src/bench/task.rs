@@ -1,13 +1,17 @@
 //! What joj and its workers say to each other, as JSON.
 
+use std::collections::BTreeMap;
+
+use joj_analysis::contended::{ContendedKey, ContendedRun};
 use joj_analysis::document::LimitKind;
-use joj_analysis::key::RowKey;
+use joj_analysis::key::{RowKey, Schema};
 use joj_analysis::run::{Run, StatusLine, SyncCount};
 use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::connection::SqliteError;
 use crate::machine::counters::Sources;
+use crate::machine::usage::Usage;
 
 /// What a worker shall do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,6 +36,10 @@ pub enum Task {
     },
     /// Run the transactions of a row.
     Row(RowTask),
+    /// Prepare a database, have writers commit to it, verify it.
+    Contend(ContendedTask),
+    /// Be one or more of these writers.
+    Write(WriteTask),
 }
 
 /// What to load.
@@ -60,6 +68,96 @@ pub struct RowTask {
     pub count_syncs: bool,
 }
 
+/// One run of many writers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContendedTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: ContendedKey,
+    /// How long the clock runs, in nanoseconds.
+    pub run_ns: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+    /// Count calls for durability instead of time.
+    pub count_syncs: bool,
+}
+
+/// The writers of one process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WriteTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// The database file, prepared.
+    pub database: String,
+    /// The table to insert into.
+    pub schema: Schema,
+    /// Number of the process's first writer; the first of all is 0.
+    pub writer_first: u32,
+    /// How many threads, each a writer.
+    pub writers: u32,
+    /// Count calls for durability.
+    pub count_syncs: bool,
+    /// Ask waldio afterwards.
+    pub ask_waldio: bool,
+    /// The slow device: its path and how long a flush takes there, in nanoseconds.
+    pub slow_device: Option<(String, u64)>,
+}
+
+/// When to write, by the clock that all processes share. The second line that a writing process reads.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Window {
+    /// Writing begins: the warm-up.
+    pub begin_ns: u64,
+    /// The clock starts.
+    pub start_ns: u64,
+    /// The clock stops, and no INSERT begins any more.
+    pub end_ns: u64,
+}
+
+/// What one writer did.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct WriterReport {
+    /// Commits that returned while the clock ran.
+    pub commits: u64,
+    /// Commits that ever returned.
+    pub acknowledged: u64,
+    /// How long each commit took that returned after the clock had started, all waiting included.
+    pub latencies_ns: Vec<u64>,
+    /// How often an INSERT ended in which error.
+    pub errors: BTreeMap<String, u64>,
+    /// The longest wait that ended in an error.
+    pub longest_failed_ns: Option<u64>,
+    /// The error after which it could not go on.
+    pub fatal: Option<Refusal>,
+}
+
+/// What the writers of one process did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Each of them.
+    pub writers: Vec<WriterReport>,
+    /// What the process used while the clock ran.
+    pub usage: Usage,
+    /// Calls for durability while the clock ran, where they were counted.
+    pub syncs: Option<SyncCount>,
+    /// What waldio said.
+    pub waldio_status: Vec<StatusLine>,
+}
+
+/// What all writers of a run did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Contended {
+    /// The run; its round is joj's to fill in.
+    pub run: ContendedRun,
+    /// Latencies in nanoseconds, in no order.
+    pub latencies_ns: Vec<u64>,
+    /// What waldio said to the first writer.
+    pub waldio_status: Vec<StatusLine>,
+}
+
 /// What a worker found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Answer {
@@ -76,6 +174,12 @@ pub enum Answer {
     Limits(Vec<(LimitKind, Result<Measured, String>)>),
     /// Of [`Task::Row`].
     Measured(Box<Measured>),
+    /// Of [`Task::Contend`].
+    Contended(Box<Contended>),
+    /// Of [`Task::Write`], first: all connections are open.
+    Ready,
+    /// Of [`Task::Write`], at last.
+    Written(Box<ProcessReport>),
 }
 
 /// What this disk takes, in nanoseconds: medians of a few operations.

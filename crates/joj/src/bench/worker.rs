@@ -1,15 +1,15 @@
 //! A worker: one task, one answer, end of process.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use joj_analysis::document::LimitKind;
 use joj_analysis::statistics::percentile;
 
-use crate::bench::database_run;
 use crate::bench::stopwatch::Stopwatch;
-use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task};
+use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task, Window, WriteTask};
+use crate::bench::{contended_run, database_run, writers};
 use crate::machine::clock::pause;
 use crate::machine::connection::{self, Connection};
 use crate::machine::counters::Sources;
@@ -24,7 +24,7 @@ use crate::machine::worker_process::end_with_parent;
 pub fn serve() -> Result<(), String> {
     end_with_parent();
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
+    io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
     let task: Task = serde_json::from_str(&text)
         .map_err(|error| format!("bench-worker is for joj's own use, it found no task: {error}"))?;
     let reply: Reply = match &task {
@@ -34,9 +34,32 @@ pub fn serve() -> Result<(), String> {
             limits(directory, kinds, *operations, sources)
         }
         Task::Row(row) => load(&row.libraries).and_then(|api| database_run::run(&api, row)),
+        Task::Contend(contended) => {
+            load(&contended.libraries).and_then(|api| contended_run::run(&api, contended))
+        }
+        Task::Write(write) => write_in_window(write),
     };
-    println!("{}", serde_json::to_string(&reply).map_err(|error| error.to_string())?);
+    say(&reply)
+}
+
+fn say(reply: &Reply) -> Result<(), String> {
+    println!("{}", serde_json::to_string(reply).map_err(|error| error.to_string())?);
     Ok(())
+}
+
+/// Opens the connections, says so, reads when to write, writes.
+fn write_in_window(task: &WriteTask) -> Reply {
+    let refuse = |message: String| Refusal { message, disk_full: false };
+    // Before SQLite and its extensions start threads: the filter holds for threads started later.
+    let counter = writers::counter(task)?;
+    let api = load(&task.libraries)?;
+    let when_ready = || {
+        say(&Ok(Answer::Ready))?;
+        let mut text = String::new();
+        io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
+        serde_json::from_str::<Window>(&text).map_err(|error| format!("no time to write was given: {error}"))
+    };
+    writers::run(&api, task, counter.as_ref(), || when_ready().map_err(refuse))
 }
 
 fn load(libraries: &Libraries) -> Result<Api, Refusal> {

@@ -117,7 +117,7 @@ fn draw(library: &str, curves: &[Curve]) -> String {
 }
 
 /// 1, 2 and 5 times powers of ten between two logarithms; labels on the powers, or on all where there are few.
-fn decades(from: f64, to: f64) -> Vec<(f64, Option<String>)> {
+pub fn decades(from: f64, to: f64) -> Vec<(f64, Option<String>)> {
     let is_wide = to - from > 1.6;
     let mut found = Vec::new();
     for power in 0..12 {

@@ -1,12 +1,14 @@
 //! A result as one HTML page that needs nothing else: no script, no link, no font.
 
+use joj_analysis::contended::ContendedRow;
 use joj_analysis::document::Document;
 use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::row::Row;
+use joj_analysis::statistics::Estimate;
 
 use crate::show::svg::escape;
-use crate::show::text::{count, duration, number};
-use crate::show::{bars, latency, table};
+use crate::show::text::{duration, number, or_dash};
+use crate::show::{bars, latency, table, writers};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
@@ -46,16 +48,19 @@ pub fn page(document: &Document) -> String {
             "<p class=\"warning\"><b>Careful:</b> {what}.<br><b>Remedy:</b> {remedy}.</p>\n"
         ));
     }
-    for row in &document.rows {
-        if let Some(reason) = &row.failure {
-            let (key, reason) = (escape(&row.key.to_string()), escape(reason));
-            body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
-        }
+    for (key, reason) in document.failures() {
+        let (key, reason) = (escape(&key), escape(reason));
+        body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
     }
     body.push_str(&glance(document));
     for (index, row) in document.rows.iter().enumerate() {
         if document.rows[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
             body.push_str(&section(document, row));
+        }
+    }
+    for (index, row) in document.contended.iter().enumerate() {
+        if document.contended[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
+            body.push_str(&contended_section(document, row));
         }
     }
     let text = escape(&table::render(document));
@@ -82,9 +87,8 @@ fn facts(document: &Document) -> String {
         format!("SQLite: {}", builds.join(", ")),
         format!("mounted {} with {}", environment.filesystem.source, environment.filesystem.mount_options),
         format!(
-            "{} transactions, {} runs, {}; joj {} ({}); {} cores",
-            count(document.plan.transactions),
-            document.plan.runs,
+            "{}, {}; joj {} ({}); {} cores",
+            table::plan_words(&document.plan),
             environment.started_at,
             environment.joj_version,
             environment.joj_commit,
@@ -153,5 +157,48 @@ fn section(document: &Document, first: &Row) -> String {
         bars::throughput(document, &rows),
         latency::plots(document, &rows),
         if first.key.workload == Workload::Read { String::new() } else { bars::bytes(&rows) }
+    )
+}
+
+/// Two plots over the number of writers, and each number of writers in a line.
+fn contended_section(document: &Document, first: &ContendedRow) -> String {
+    let rows: Vec<&ContendedRow> = document
+        .contended
+        .iter()
+        .filter(|row| row.key.same_group(&first.key) && row.failure.is_none() && row.summary.is_some())
+        .collect();
+    let mut lines = String::new();
+    for row in &rows {
+        let Some(summary) = &row.summary else { continue };
+        let ratio = |found: Option<Estimate>| {
+            found.map_or_else(
+                || "-".to_owned(),
+                |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
+            )
+        };
+        let plain = |value: Option<f64>| or_dash(value, number);
+        let cells = [
+            format!("{} {}", row.key.writers, row.key.side_title()),
+            number(summary.commits_per_s.median),
+            ratio(summary.versus_stock_wal),
+            duration(summary.latency.p50_ns),
+            duration(summary.latency.p99_ns),
+            duration(summary.latency.p999_ns),
+            duration(summary.latency.max_ns),
+            ratio(summary.worst_wait_versus_stock_wal),
+            plain(summary.fairness.map(|fairness| fairness.median)),
+            plain(summary.flushes_per_commit),
+            plain(summary.log_bytes_max.map(|bytes| bytes as f64 / 1e6)),
+            plain(Some(summary.errors as f64)),
+        ];
+        let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+        lines.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
+    }
+    format!(
+        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table>\n<tr><th>writers</th><th>commits/s</th>\
+         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>worst wait x WAL</th>\
+         <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
+        escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
+        writers::plots(&rows)
     )
 }

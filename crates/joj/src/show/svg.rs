@@ -93,7 +93,12 @@ pub struct Fill {
 ///
 /// The colours are Okabe and Ito's, told apart with any kind of colour vision.
 pub fn fill_of(key: &RowKey) -> Fill {
-    let colour = match key.side {
+    Fill { colour: colour_of(key.side), opacity: if key.log == LogState::Fresh { 0.55 } else { 1.0 } }
+}
+
+/// A side's colour.
+pub fn colour_of(side: Side) -> &'static str {
+    match side {
         Side::Delete => "#6b6b6b",
         Side::Truncate => "#009e73",
         Side::Persist => "#cc79a7",
@@ -101,8 +106,7 @@ pub fn fill_of(key: &RowKey) -> Fill {
         Side::Off => "#b8a600",
         Side::Wal => "#0072b2",
         Side::Waldio => "#d55e00",
-    };
-    Fill { colour, opacity: if key.log == LogState::Fresh { 0.55 } else { 1.0 } }
+    }
 }
 
 /// Text for HTML and SVG.

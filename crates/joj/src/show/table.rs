@@ -1,10 +1,11 @@
 //! A result as text for a terminal of 140 columns.
 
-use joj_analysis::document::{Document, Limit};
+use joj_analysis::document::{Document, Limit, Plan};
 use joj_analysis::environment::{Environment, SqliteBuild};
 use joj_analysis::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
+use crate::show::contended_table;
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
 
 /// The whole result.
@@ -18,8 +19,11 @@ pub fn render(document: &Document) -> String {
             text.push_str(&group(document, row));
         }
     }
+    text.push_str(&contended_table::render(document));
     text.push_str(&failures(document));
-    text.push_str(LEGEND);
+    if !document.rows.is_empty() {
+        text.push_str(LEGEND);
+    }
     for warning in &document.warnings {
         text.push_str(&format!("WARNING: {}.\n         Remedy: {}.\n", warning.what, warning.remedy));
     }
@@ -73,10 +77,20 @@ fn heading_lines(document: &Document) -> String {
     }
     let plan = &document.plan;
     text.push_str(&format!(
-        "{} transactions, {} runs, {:.0} s (expected {:.0} s)\n",
-        plan.transactions, plan.runs, plan.elapsed_s, plan.expected_s
+        "{}, {:.0} s (expected {:.0} s)\n",
+        plan_words(plan),
+        plan.elapsed_s,
+        plan.expected_s
     ));
     text
+}
+
+/// `1000 transactions, 5 runs` or `5 runs of 2 s`.
+pub fn plan_words(plan: &Plan) -> String {
+    match plan.seconds {
+        Some(seconds) => format!("{} runs of {seconds} s", plan.runs),
+        None => format!("{} transactions, {} runs", count(plan.transactions), plan.runs),
+    }
 }
 
 fn build_words(build: &SqliteBuild) -> String {
@@ -208,10 +222,8 @@ fn summary_cells(summary: &Summary) -> Vec<String> {
 
 fn failures(document: &Document) -> String {
     let mut text = String::new();
-    for row in &document.rows {
-        if let Some(reason) = &row.failure {
-            text.push_str(&format!("\nFAILED {}: {reason}", row.key));
-        }
+    for (key, reason) in document.failures() {
+        text.push_str(&format!("\nFAILED {key}: {reason}"));
     }
     if text.is_empty() { text } else { format!("{text}\n") }
 }

@@ -1,0 +1,209 @@
+//! The writers of one process: threads, each with its own connection, that commit one INSERT after another.
+//!
+//!   open, read | Ready -> Window | warm-up ... | clock ............ | last commits | report, ask waldio, close
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use joj_analysis::run::{StatusLine, SyncCount};
+
+use crate::bench::database_run::waldio_status;
+use crate::bench::task::{Answer, ProcessReport, Refusal, Reply, Window, WriteTask, WriterReport};
+use crate::bench::workload;
+use crate::machine::clock::{pause_until, shared_ns};
+use crate::machine::connection::{Connection, SqliteError};
+use crate::machine::slow_device::SlowDevice;
+use crate::machine::sqlite_api::Api;
+use crate::machine::sync_count::SyncCounter;
+use crate::machine::usage::Usage;
+
+/// How long an INSERT waits for the write lock before it fails with SQLITE_BUSY: longer than any run.
+const BUSY_TIMEOUT_MS: u32 = 60_000;
+
+/// Serials of one writer's values; no writer reaches the next one's.
+const SERIALS_PER_WRITER: u64 = 1 << 40;
+
+/// Counts calls for durability, or slows them down, where `task` wants that.
+/// # Errors
+/// Where the kernel refuses: a device that is not slow would be a wrong figure.
+pub fn counter(task: &WriteTask) -> Result<Option<SyncCounter>, Refusal> {
+    let refuse = |error: std::io::Error| {
+        let message = format!(
+            "cannot watch calls for durability: seccomp: {error}; take a kernel of 5.5 or newer, outside a container \
+             that forbids seccomp's notices, or leave out `--flush-delay`"
+        );
+        Refusal { message, disk_full: false }
+    };
+    match &task.slow_device {
+        None if !task.count_syncs => Ok(None),
+        // Counting alone is a figure less, not a wrong one.
+        None => Ok(SyncCounter::start(None).ok()),
+        Some((path, flush_ns)) => {
+            let device = SlowDevice::open(path, *flush_ns).map_err(refuse)?;
+            SyncCounter::start(Some(device)).map(Some).map_err(refuse)
+        }
+    }
+}
+
+/// One writer as the process's main thread sees it.
+struct Writer {
+    opened: Receiver<Result<(), Refusal>>,
+    window: Sender<Window>,
+    report: Receiver<WriterReport>,
+    /// Dropped when every writer has reported: then connections may be closed.
+    _close: Sender<()>,
+}
+
+/// Runs the writers of `task`. `when_ready` is called when all connections are open, and says when to write.
+/// # Errors
+/// What SQLite said on opening, or what `when_ready` said.
+pub fn run(
+    api: &Api,
+    task: &WriteTask,
+    counter: Option<&SyncCounter>,
+    when_ready: impl FnOnce() -> Result<Window, Refusal>,
+) -> Reply {
+    thread::scope(|scope| {
+        let mut writers = Vec::new();
+        let mut threads = Vec::new();
+        for number in task.writer_first..task.writer_first + task.writers {
+            let (opened_sender, opened) = channel();
+            let (window, window_receiver) = channel();
+            let (report_sender, report) = channel();
+            let (close, close_receiver) = channel();
+            writers.push(Writer { opened, window, report, _close: close });
+            threads.push(scope.spawn(move || {
+                let channels = (opened_sender, window_receiver, report_sender, close_receiver);
+                write(api, task, number, &channels)
+            }));
+        }
+        let mut answer = conduct(&writers, counter, when_ready)?;
+        // From here on every writer may close.
+        drop(writers);
+        let status = threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect();
+        answer.waldio_status = status;
+        Ok(Answer::Written(Box::new(answer)))
+    })
+}
+
+fn lost() -> Refusal {
+    Refusal { message: "a writing thread ended without a report".to_owned(), disk_full: false }
+}
+
+/// The main thread's part: the counters while the writers write.
+fn conduct(
+    writers: &[Writer],
+    counter: Option<&SyncCounter>,
+    when_ready: impl FnOnce() -> Result<Window, Refusal>,
+) -> Result<ProcessReport, Refusal> {
+    for writer in writers {
+        writer.opened.recv().map_err(|_| lost())??;
+    }
+    let window = when_ready()?;
+    for writer in writers {
+        writer.window.send(window).map_err(|_| lost())?;
+    }
+    pause_until(window.start_ns);
+    let before = Usage::now();
+    if let Some(counter) = counter {
+        counter.reset();
+    }
+    pause_until(window.end_ns);
+    let syncs = counter.map(|counter| counter.counted(0));
+    let usage = Usage::now().since(&before);
+    let reports: Result<Vec<WriterReport>, Refusal> =
+        writers.iter().map(|writer| writer.report.recv().map_err(|_| lost())).collect();
+    let writers = reports?;
+    let commits = writers.iter().map(|report| report.commits).sum();
+    let syncs = syncs.map(|syncs| SyncCount { transactions: commits, ..syncs });
+    Ok(ProcessReport { writers, usage, syncs, waldio_status: Vec::new() })
+}
+
+type Channels = (Sender<Result<(), Refusal>>, Receiver<Window>, Sender<WriterReport>, Receiver<()>);
+
+/// One writer's thread. Every channel's other end goes away only when the process gives up.
+fn write(
+    api: &Api,
+    task: &WriteTask,
+    number: u32,
+    (opened, window, reports, close): &Channels,
+) -> Vec<StatusLine> {
+    let connection = match open(api, task) {
+        Ok(connection) => connection,
+        Err(error) => {
+            let _ = opened.send(Err(error.into()));
+            return Vec::new();
+        }
+    };
+    let _ = opened.send(Ok(()));
+    let Ok(window) = window.recv() else { return Vec::new() };
+    let mut report = WriterReport::default();
+    if let Err(error) = insert_in_window(&connection, task, number, &window, &mut report) {
+        report.fatal = Some(error.into());
+    }
+    let _ = reports.send(report);
+    let _ = close.recv();
+    if task.ask_waldio && number == 0 { waldio_status(&connection) } else { Vec::new() }
+}
+
+/// Opens the log too, which SQLite does at the first read. The database is in WAL mode already.
+fn open<'api>(api: &'api Api, task: &WriteTask) -> Result<Connection<'api>, SqliteError> {
+    let connection = Connection::open(api, &task.database)?;
+    connection.run(&format!("PRAGMA busy_timeout={BUSY_TIMEOUT_MS}"))?;
+    connection.run("PRAGMA synchronous=full")?;
+    let table = workload::tables(task.schema)[0];
+    connection.value(&format!("SELECT count(*) FROM {table}"))?;
+    Ok(connection)
+}
+
+/// # Errors
+/// What no later INSERT would mend. A busy database is counted and tried again.
+fn insert_in_window(
+    connection: &Connection<'_>,
+    task: &WriteTask,
+    number: u32,
+    window: &Window,
+    report: &mut WriterReport,
+) -> Result<(), SqliteError> {
+    let table = workload::tables(task.schema)[0];
+    let mut insert = connection.prepare(&workload::insert(table))?;
+    let mut serial = u64::from(number) * SERIALS_PER_WRITER;
+    pause_until(window.begin_ns);
+    loop {
+        insert.bind_text(1, &workload::value("insert", serial))?;
+        serial += 1;
+        let began_ns = shared_ns();
+        if began_ns >= window.end_ns {
+            return Ok(());
+        }
+        let result = insert.run();
+        let returned_ns = shared_ns();
+        let waited_ns = returned_ns - began_ns;
+        match result {
+            Ok(()) => {
+                report.acknowledged += 1;
+                if returned_ns >= window.start_ns {
+                    report.latencies_ns.push(waited_ns);
+                    report.commits += u64::from(returned_ns < window.end_ns);
+                }
+            }
+            Err(error) => {
+                *report.errors.entry(name_of(error.code)).or_default() += 1;
+                report.longest_failed_ns = report.longest_failed_ns.max(Some(waited_ns));
+                if !matches!(error.code, libsqlite3_sys::SQLITE_BUSY | libsqlite3_sys::SQLITE_LOCKED) {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn name_of(code: i32) -> String {
+    match code {
+        libsqlite3_sys::SQLITE_BUSY => "SQLITE_BUSY".to_owned(),
+        libsqlite3_sys::SQLITE_LOCKED => "SQLITE_LOCKED".to_owned(),
+        libsqlite3_sys::SQLITE_IOERR => "SQLITE_IOERR".to_owned(),
+        libsqlite3_sys::SQLITE_FULL => "SQLITE_FULL".to_owned(),
+        other => format!("SQLite code {other}"),
+    }
+}

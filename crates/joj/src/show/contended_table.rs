@@ -1,0 +1,120 @@
+//! Contended rows as text for a terminal.
+
+use joj_analysis::contended::{ContendedRow, ContendedSummary};
+use joj_analysis::document::Document;
+use joj_analysis::statistics::Estimate;
+
+use crate::show::text::{columns, count, duration, number, or_dash};
+
+/// A table for each kind of writer, schema and build, then what its columns mean; empty without contended rows.
+pub fn render(document: &Document) -> String {
+    let mut text = String::new();
+    for (index, row) in document.contended.iter().enumerate() {
+        if document.contended[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
+            text.push_str(&group(document, row));
+        }
+    }
+    if !text.is_empty() {
+        text.push_str(LEGEND);
+    }
+    text
+}
+
+const LEGEND: &str = "
+Commits of all writers together while the clock ran. p50 to max: from calling sqlite3_step to its return, all waiting \
+included, of all
+runs; worst = median over the runs of the longest wait, x WAL beside it and beside commits/s = against stock WAL with as \
+many writers,
+paired by round. fair = Jain's index over the commits of each writer (1: all got the same). flushes = calls of fsync, \
+fdatasync and
+durable pwritev2 per commit, all threads and processes; device = flushes the disk did per commit, whoever caused them. \
+log = largest
+size of the file, prepared space included; used = most of it that held frames. errors = INSERTs that failed, SQLITE_BUSY \
+after 60 s too.
+";
+
+fn group(document: &Document, first: &ContendedRow) -> String {
+    let members = || document.contended.iter().filter(|row| row.key.same_group(&first.key));
+    let speed = members().find_map(|row| row.summary.as_ref()).map(|summary| &summary.commits_per_s);
+    let interval = speed
+        .map_or_else(|| "interval".to_owned(), |found| format!("{:.0} % int.", found.confidence * 100.0));
+    let build = document.builds.iter().find(|build| build.name == first.key.library);
+    let build = build.map_or_else(String::new, |build| format!(" {}, {}", build.version, build.sync_call));
+    let head = [
+        "",
+        "commits/s",
+        &interval,
+        "x WAL",
+        "interval",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "worst",
+        "x WAL",
+        "fair",
+        "flushes",
+        "device",
+        "cpu us",
+        "log MB",
+        "used MB",
+        "errors",
+    ];
+    let mut lines = vec![
+        vec![format!("{}; {}{build}", first.key.group_title(), first.key.library)],
+        head.map(str::to_owned).to_vec(),
+    ];
+    lines.extend(members().map(line));
+    format!("\n{}", columns(&lines))
+}
+
+fn line(row: &ContendedRow) -> Vec<String> {
+    let title = format!("  {:>4} {}", row.key.writers, row.key.side_title());
+    match (&row.failure, &row.summary) {
+        (Some(_), _) => vec![format!("{title}  FAILED, see below")],
+        (None, None) => vec![format!("{title}  not measured")],
+        (None, Some(summary)) => {
+            let mut cells = vec![title];
+            cells.extend(summary_cells(summary));
+            cells
+        }
+    }
+}
+
+fn ratio(estimate: Option<Estimate>) -> String {
+    or_dash(estimate.map(|ratio| ratio.median), number)
+}
+
+fn nanoseconds(value: f64) -> String {
+    // A median of two whole numbers may end in a half.
+    duration(format!("{value:.0}").parse().unwrap_or(0))
+}
+
+fn megabytes(bytes: Option<u64>) -> String {
+    or_dash(bytes.map(|bytes| bytes as f64 / 1e6), number)
+}
+
+fn summary_cells(summary: &ContendedSummary) -> Vec<String> {
+    let speed = &summary.commits_per_s;
+    let interval = |found: &Estimate| format!("{}-{}", number(found.low), number(found.high));
+    let cpu = summary.cpu_user_us.zip(summary.cpu_system_us);
+    vec![
+        number(speed.median),
+        interval(speed),
+        ratio(summary.versus_stock_wal),
+        summary.versus_stock_wal.as_ref().map_or_else(|| "-".to_owned(), interval),
+        duration(summary.latency.p50_ns),
+        duration(summary.latency.p99_ns),
+        duration(summary.latency.p999_ns),
+        duration(summary.latency.max_ns),
+        or_dash(summary.worst_wait_ns.map(|wait| wait.median), nanoseconds),
+        ratio(summary.worst_wait_versus_stock_wal),
+        ratio(summary.fairness),
+        or_dash(summary.flushes_per_commit, number),
+        or_dash(summary.device_flushes, number),
+        cpu.map_or_else(|| "-".to_owned(), |(user, system)| format!("{user:.0}+{system:.0}")),
+        megabytes(summary.log_bytes_max),
+        megabytes(summary.log_used_bytes_max),
+        count(summary.errors),
+    ]
+}
