@@ -1,6 +1,7 @@
 //! Two results side by side: ratios of medians, and which conditions differ.
 
-use crate::document::Document;
+use crate::contended::{ContendedKey, ContendedRow};
+use crate::document::{Document, Plan};
 use crate::environment::conditions;
 use crate::key::RowKey;
 use crate::row::Row;
@@ -34,6 +35,23 @@ pub struct Pair {
     pub latency_ratio: Option<f64>,
 }
 
+/// A contended row that both results have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContendedPair {
+    /// What was measured.
+    pub key: ContendedKey,
+    /// Commits per second in the first result.
+    pub first: Estimate,
+    /// And in the second.
+    pub second: Estimate,
+    /// Second median by first.
+    pub ratio: f64,
+    /// True where the intervals have a value in common: then the ratio may be chance.
+    pub overlap: bool,
+    /// Median of the longest waits of the second by that of the first.
+    pub worst_wait_ratio: Option<f64>,
+}
+
 /// What two results say about each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -41,10 +59,12 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Rows of both, in the first's order.
     pub pairs: Vec<Pair>,
+    /// Contended rows of both, in the first's order.
+    pub contended: Vec<ContendedPair>,
     /// The disk's limit, second by first.
     pub limit_ratio: Option<f64>,
     /// Rows that one of them lacks, or that failed in one, with which and why.
-    pub unpaired: Vec<(RowKey, &'static str)>,
+    pub unpaired: Vec<(String, &'static str)>,
 }
 
 fn speed(row: &Row) -> Option<Estimate> {
@@ -66,6 +86,44 @@ fn pair(first_row: &Row, second_row: &Row) -> Option<Pair> {
         overlap: first.overlaps(&second),
         latency_ratio: latency_ratio.is_finite().then_some(latency_ratio),
     })
+}
+
+fn contended_pair(first_row: &ContendedRow, second_row: &ContendedRow) -> Option<ContendedPair> {
+    let sound = |row: &ContendedRow| row.summary.clone().filter(|_| row.failure.is_none());
+    let (first, second) = (sound(first_row)?, sound(second_row)?);
+    let waits = first.worst_wait_ns.zip(second.worst_wait_ns);
+    Some(ContendedPair {
+        key: first_row.key.clone(),
+        first: first.commits_per_s,
+        second: second.commits_per_s,
+        ratio: second.commits_per_s.median / first.commits_per_s.median,
+        overlap: first.commits_per_s.overlaps(&second.commits_per_s),
+        worst_wait_ratio: waits
+            .map(|(before, after)| after.median / before.median)
+            .filter(|ratio| ratio.is_finite()),
+    })
+}
+
+/// Pairs rows with equal keys; what stays alone, or cannot be used, goes to `unpaired` with the reason.
+fn pair_up<R, K: PartialEq + ToString, P>(
+    (first, second): (&[R], &[R]),
+    key: impl Fn(&R) -> &K,
+    pair: impl Fn(&R, &R) -> Option<P>,
+    unpaired: &mut Vec<(String, &'static str)>,
+) -> Vec<P> {
+    let mut pairs = Vec::new();
+    for row in first {
+        match second.iter().find(|other| key(other) == key(row)) {
+            None => unpaired.push((key(row).to_string(), "only in the first")),
+            Some(other) => match pair(row, other) {
+                Some(found) => pairs.push(found),
+                None => unpaired.push((key(row).to_string(), "FAILED in one of them")),
+            },
+        }
+    }
+    let extra = second.iter().filter(|row| first.iter().all(|other| key(other) != key(row)));
+    unpaired.extend(extra.map(|row| (key(row).to_string(), "only in the second")));
+    pairs
 }
 
 fn differences(first: &Document, second: &Document) -> Vec<Difference> {
@@ -90,33 +148,33 @@ fn differences(first: &Document, second: &Document) -> Vec<Difference> {
             second: second.plan.transactions.to_string(),
         });
     }
+    if first.plan.seconds != second.plan.seconds {
+        let words =
+            |plan: &Plan| plan.seconds.map_or_else(|| "none".to_owned(), |seconds| seconds.to_string());
+        list.push(Difference {
+            what: "seconds per run".to_owned(),
+            first: words(&first.plan),
+            second: words(&second.plan),
+        });
+    }
     list
 }
 
 /// Compares `second` with `first`; ratios above 1 mean that the second is faster.
 pub fn compare(first: &Document, second: &Document) -> Comparison {
-    let mut pairs = Vec::new();
     let mut unpaired = Vec::new();
-    for row in &first.rows {
-        match second.rows.iter().find(|other| other.key == row.key) {
-            None => unpaired.push((row.key.clone(), "only in the first")),
-            Some(other) => match pair(row, other) {
-                Some(found) => pairs.push(found),
-                None => unpaired.push((row.key.clone(), "FAILED in one of them")),
-            },
-        }
-    }
-    let extra = second.rows.iter().filter(|row| first.rows.iter().all(|other| other.key != row.key));
-    unpaired.extend(extra.map(|row| (row.key.clone(), "only in the second")));
+    let pairs = pair_up((&first.rows, &second.rows), |row| &row.key, pair, &mut unpaired);
+    let rows = (&first.contended[..], &second.contended[..]);
+    let contended = pair_up(rows, |row| &row.key, contended_pair, &mut unpaired);
     let limit = |document: &Document| document.best_limit()?.operations_per_s.map(|speed| speed.median);
     let limit_ratio = limit(first).zip(limit(second)).map(|(before, after)| after / before);
-    Comparison { differences: differences(first, second), pairs, limit_ratio, unpaired }
+    Comparison { differences: differences(first, second), pairs, contended, limit_ratio, unpaired }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::tests::document;
+    use crate::document::tests::{contended, document};
     use crate::key::{LogState, Side};
     use crate::row::tests::{key, row};
 
@@ -140,6 +198,22 @@ mod tests {
         assert_eq!(names, ["kernel", "transactions per run"]);
         assert!((comparison.pairs[0].ratio - 2.0).abs() < 0.01);
         assert_eq!((comparison.pairs[0].overlap, comparison.pairs[1].overlap), (false, true));
+    }
+
+    #[test]
+    fn contended_rows_are_paired_by_writers_and_side() {
+        let mut second = contended();
+        second.plan.seconds = Some(10.0);
+        let summary = second.contended[1].summary.as_mut().unwrap();
+        summary.commits_per_s = Estimate::of(&[1_790.0, 1_800.0, 1_810.0]).unwrap();
+        summary.worst_wait_ns = Estimate::of(&[4_000.0]);
+        second.contended[0].key.writers = 3;
+        let comparison = compare(&contended(), &second);
+        assert_eq!(comparison.differences.len(), 1);
+        assert_eq!((comparison.contended.len(), comparison.unpaired.len()), (1, 2));
+        let pair = &comparison.contended[0];
+        assert!((pair.ratio - 2.0).abs() < 0.01 && !pair.overlap);
+        assert!((pair.worst_wait_ratio.unwrap() - 0.5).abs() < 0.01);
     }
 
     #[test]

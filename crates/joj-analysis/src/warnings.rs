@@ -3,6 +3,7 @@
 //! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
 //! the rows: found by running the same plan on an idle machine and beside a compiler.
 
+use crate::contended::ContendedRow;
 use crate::document::{Document, Limit, LimitRun, Warning};
 use crate::row::Row;
 use crate::statistics::Estimate;
@@ -22,12 +23,25 @@ const LIMIT_SPREAD_MAX: f64 = 2.0;
 /// Others' bytes per second as a share of what joj's overwrites cause, past which device columns mislead.
 const FOREIGN_SHARE_MAX: f64 = 0.25;
 
+/// Share of a run's time past which its longest wait may have been longer still.
+const WAIT_SHARE_MAX: f64 = 0.5;
+
 /// Time that must have been watched before others' writes are judged, in nanoseconds.
 const IDLE_NS_MIN: f64 = 10e6;
 
 /// Everything doubtful about `document`, worst first.
 pub fn warnings(document: &Document) -> Vec<Warning> {
-    let checks = [failed_rows, busy_cores, ticks, foreign_writes, moving_limit, wide_intervals, few_runs];
+    let checks = [
+        failed_rows,
+        busy_cores,
+        ticks,
+        foreign_writes,
+        moving_limit,
+        wide_intervals,
+        few_runs,
+        failed_inserts,
+        cut_waits,
+    ];
     checks.iter().filter_map(|check| check(document)).collect()
 }
 
@@ -36,12 +50,12 @@ fn warning(kind: &str, what: String, remedy: &str) -> Option<Warning> {
 }
 
 fn failed_rows(document: &Document) -> Option<Warning> {
-    let failed: Vec<&Row> = document.rows.iter().filter(|row| row.failure.is_some()).collect();
-    let first = failed.first()?;
-    let reason = first.failure.as_deref().unwrap_or_default();
+    let failed = document.failures();
+    let (key, reason) = failed.first()?;
+    let all = document.rows.len() + document.contended.len();
     warning(
         "failed_rows",
-        format!("{} of {} rows FAILED, first {}: {reason}", failed.len(), document.rows.len(), first.key),
+        format!("{} of {all} rows FAILED, first {key}: {reason}", failed.len()),
         "do not use them; run that row alone, and report it with the JSON file if it fails again",
     )
 }
@@ -54,7 +68,9 @@ fn busy_cores(document: &Document) -> Option<Warning> {
     let cores = document.environment.cores.max(1) as f64;
     let of_rows = document.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.others_cores);
     let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).filter_map(|run| run.others_cores);
-    let others = median(of_rows.chain(of_limits).collect())?;
+    let contended = document.contended.iter().flat_map(|row| &row.runs);
+    let of_contended = contended.filter_map(|run| run.run.others_cores);
+    let others = median(of_rows.chain(of_limits).chain(of_contended).collect())?;
     if others <= cores * OTHERS_SHARE_MAX {
         return None;
     }
@@ -127,20 +143,26 @@ fn moving_limit(document: &Document) -> Option<Warning> {
     )
 }
 
+/// (what was measured, its throughput) of every row, contended ones too.
+fn speeds(document: &Document) -> Vec<(String, Estimate)> {
+    let of_row = |row: &Row| Some((row.key.to_string(), row.summary.as_ref()?.transactions_per_s));
+    let of_contended = |row: &ContendedRow| Some((row.key.to_string(), row.summary.as_ref()?.commits_per_s));
+    let rows = document.rows.iter().filter_map(of_row);
+    rows.chain(document.contended.iter().filter_map(of_contended)).collect()
+}
+
 fn wide_intervals(document: &Document) -> Option<Warning> {
-    let summaries = document.rows.iter().filter_map(|row| row.summary.as_ref().map(|summary| (row, summary)));
-    let intervals: Vec<(&Row, f64)> =
-        summaries.map(|(row, summary)| (row, summary.transactions_per_s.relative_half_width())).collect();
-    let wide: Vec<&(&Row, f64)> = intervals.iter().filter(|(_, width)| *width > HALF_WIDTH_MAX).collect();
+    let intervals: Vec<(String, f64)> =
+        speeds(document).into_iter().map(|(key, speed)| (key, speed.relative_half_width())).collect();
+    let wide: Vec<&(String, f64)> = intervals.iter().filter(|(_, width)| *width > HALF_WIDTH_MAX).collect();
     let (widest, width) = wide.iter().max_by(|left, right| left.1.total_cmp(&right.1))?;
     warning(
         "wide_intervals",
         format!(
-            "{} of {} rows have an interval wider than +-{:.0} %; widest: {}, +-{:.0} %",
+            "{} of {} rows have an interval wider than +-{:.0} %; widest: {widest}, +-{:.0} %",
             wide.len(),
             intervals.len(),
             HALF_WIDTH_MAX * 100.0,
-            widest.key,
             width * 100.0
         ),
         "run again with more runs (`--runs 11`) on an idle machine",
@@ -148,8 +170,7 @@ fn wide_intervals(document: &Document) -> Option<Warning> {
 }
 
 fn few_runs(document: &Document) -> Option<Warning> {
-    let summaries = document.rows.iter().filter_map(|row| row.summary.as_ref());
-    let least = summaries.map(|summary| summary.transactions_per_s.samples).min()?;
+    let least = speeds(document).iter().map(|(_, speed)| speed.samples).min()?;
     if least >= 3 {
         return None;
     }
@@ -160,10 +181,39 @@ fn few_runs(document: &Document) -> Option<Warning> {
     )
 }
 
+fn failed_inserts(document: &Document) -> Option<Warning> {
+    let errors = |row: &ContendedRow| row.summary.as_ref().map_or(0, |summary| summary.errors);
+    let failed: Vec<&ContendedRow> = document.contended.iter().filter(|row| errors(row) > 0).collect();
+    let worst = failed.iter().max_by_key(|row| errors(row))?;
+    warning(
+        "failed_inserts",
+        format!("INSERTs failed in {} rows, most in {}: {}", failed.len(), worst.key, errors(worst)),
+        "read `errors` in the JSON (`--json FILE`); SQLITE_BUSY is a wait longer than busy_timeout, which latencies lack",
+    )
+}
+
+/// A wait cannot be seen to be longer than the run it is in.
+fn cut_waits(document: &Document) -> Option<Warning> {
+    let is_cut = |row: &&ContendedRow| {
+        row.runs.iter().any(|run| run.run.latency.max_ns as f64 > run.run.elapsed_ns as f64 * WAIT_SHARE_MAX)
+    };
+    let cut: Vec<&ContendedRow> = document.contended.iter().filter(is_cut).collect();
+    let first = cut.first()?;
+    warning(
+        "cut_waits",
+        format!(
+            "in {} rows a writer waited for more than half of a run, first {}: longer waits cannot show",
+            cut.len(),
+            first.key
+        ),
+        "run again with longer runs (`--seconds 20`)",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::tests::document;
+    use crate::document::tests::{contended, document};
     use crate::run::{DeviceDelta, Latency};
 
     fn kinds(document: &Document) -> Vec<String> {
@@ -213,6 +263,24 @@ mod tests {
         let mut failed = document();
         failed.rows[1].failure = Some("count is 99 and 100 were acknowledged".to_owned());
         assert_eq!(kinds(&failed), ["failed_rows"]);
+    }
+
+    #[test]
+    fn contended_rows_are_judged_too() {
+        assert_eq!(kinds(&contended()), Vec::<String>::new());
+        let mut failing = contended();
+        failing.contended[1].summary.as_mut().unwrap().errors = 3;
+        assert_eq!(kinds(&failing), ["failed_inserts"]);
+        let mut waiting = contended();
+        waiting.contended[0].runs[2].run.latency.max_ns = 150_000_000_000;
+        assert_eq!(kinds(&waiting), ["cut_waits"]);
+        let mut wrong = contended();
+        wrong.contended[0].failure = Some("integrity_check said: no".to_owned());
+        assert_eq!(kinds(&wrong), ["failed_rows"]);
+        let mut wide = contended();
+        wide.contended[0].summary.as_mut().unwrap().commits_per_s =
+            Estimate::of(&[100.0, 500.0, 900.0]).unwrap();
+        assert_eq!(kinds(&wide), ["wide_intervals"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use joj_analysis::compare::{Comparison, compare};
 use joj_analysis::document::Document;
 
 use crate::cli::CompareOptions;
-use crate::show::text::{columns, number};
+use crate::show::text::{columns, number, or_dash};
 
 /// Runs `joj compare`.
 /// # Errors
@@ -48,7 +48,11 @@ fn render(comparison: &Comparison, documents: [&Document; 2]) -> String {
         };
         text.push_str(&columns(&comparison.differences.iter().map(line).collect::<Vec<_>>()));
     }
+    if comparison.pairs.is_empty() && comparison.contended.is_empty() {
+        text.push_str("\nThey have no sound row in common.\n");
+    }
     text.push_str(&pairs(comparison));
+    text.push_str(&contended(comparison));
     for (key, reason) in &comparison.unpaired {
         text.push_str(&format!("left out, {reason}: {key}\n"));
     }
@@ -77,10 +81,32 @@ fn pairs(comparison: &Comparison) -> String {
         ]);
     }
     if comparison.pairs.is_empty() {
-        return "\nThey have no sound row in common.\n".to_owned();
+        return String::new();
     }
     format!(
         "\n{}\nRatio above 1: the second is faster. Where intervals overlap it may be chance.\n",
+        columns(&lines)
+    )
+}
+
+fn contended(comparison: &Comparison) -> String {
+    if comparison.contended.is_empty() {
+        return String::new();
+    }
+    let mut lines =
+        vec![["", "commits/s first", "second", "ratio", "worst wait", ""].map(str::to_owned).to_vec()];
+    for pair in &comparison.contended {
+        lines.push(vec![
+            pair.key.to_string(),
+            number(pair.first.median),
+            number(pair.second.median),
+            format!("{:.2}", pair.ratio),
+            or_dash(pair.worst_wait_ratio, |ratio| format!("{ratio:.2}")),
+            if pair.overlap { "intervals overlap" } else { "" }.to_owned(),
+        ]);
+    }
+    format!(
+        "\n{}\nRatio above 1: the second commits faster. Worst wait below 1: the second's longest waits are shorter.\n",
         columns(&lines)
     )
 }
