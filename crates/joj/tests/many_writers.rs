@@ -1,0 +1,179 @@
+//! Goal: `joj bench --threads` and `--processes` measure what their help says, on either device, and leave nothing behind.
+//! Method: the built program, two to four writers, fractions of a second; figures are judged only by what holds on any
+//! machine.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use joj_analysis::contended::{ContendedRow, WriterKind};
+use joj_analysis::document::Document;
+use joj_analysis::key::Side;
+
+/// A fresh directory on the disk that the build uses.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("many-writers-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn joj(place: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    command.args(["bench", place.to_str().unwrap(), "--builds", "bundled", "--runs", "1"]).args(more);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn document(place: &Path, output: &Output) -> Document {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(entries(place), Vec::<PathBuf>::new(), "files left behind");
+    Document::parse(&text(&output.stdout)).unwrap()
+}
+
+/// What holds for any sound row.
+fn check(row: &ContendedRow) {
+    assert_eq!(row.failure, None, "{}", row.key);
+    let run = &row.runs[0];
+    let summary = row.summary.as_ref().unwrap();
+    assert_eq!(run.writer_commits.len(), usize::try_from(row.key.writers).unwrap());
+    assert_eq!(run.writer_commits.iter().sum::<u64>(), run.run.transactions);
+    assert!(run.acknowledged >= run.run.transactions && run.run.transactions > 0, "{}", row.key);
+    let fairness = summary.fairness.unwrap().median;
+    assert!(fairness <= 1.0 && fairness * f64::from(row.key.writers) >= 0.999, "{}: {fairness}", row.key);
+    assert!(summary.latency.max_ns >= summary.latency.p999_ns && summary.errors == 0, "{}", row.key);
+    // The log went through a checkpoint of 1,000 pages before.
+    assert!(run.log_bytes_max.unwrap() > 4_000_000, "{}: {:?}", row.key, run.log_bytes_max);
+    assert!(run.log_used_bytes_max.unwrap() <= run.log_bytes_max.unwrap(), "{}", row.key);
+    if let Some(flushes) = summary.flushes_per_commit {
+        assert!((0.01..1.5).contains(&flushes), "{}: {flushes}", row.key);
+    }
+}
+
+#[test]
+fn threads_and_processes_are_measured_on_stock() {
+    let place = directory("stock");
+    let page = directory("page").join("page.html");
+    let page_name = page.to_str().unwrap();
+    let more =
+        ["--threads", "2", "--processes", "2", "--sides", "wal", "--seconds", "0.2", "--html", page_name];
+    let output = joj(&place, &more).args(["--json", "-"]).output().unwrap();
+    let document = document(&place, &output);
+    let kinds: Vec<WriterKind> = document.contended.iter().map(|row| row.key.kind).collect();
+    assert_eq!(kinds, [WriterKind::Threads, WriterKind::Processes]);
+    document.contended.iter().for_each(check);
+    assert_eq!((document.rows.len(), document.plan.seconds), (0, Some(0.2)));
+    assert!(document.best_limit().is_some());
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("Longest wait of a run</title>").count(), 2);
+}
+
+#[test]
+fn waldio_stands_beside_stock_where_the_extension_is_built() {
+    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    // `make test` names the one it built.
+    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
+    if !extension.exists() {
+        eprintln!("skipped: {} is not built", extension.display());
+        return;
+    }
+    let place = directory("waldio");
+    let more = ["--threads", "2", "--processes", "2", "--seconds", "0.2", "--json", "-"];
+    let output = joj(&place, &more).args(["--waldio", extension.to_str().unwrap()]).output().unwrap();
+    let document = document(&place, &output);
+    assert_eq!(document.contended.len(), 4);
+    for row in &document.contended {
+        check(row);
+        assert!(row.summary.as_ref().unwrap().versus_stock_wal.is_some(), "{}", row.key);
+        assert_eq!(row.waldio_status.is_empty(), row.key.side == Side::Wal, "{}", row.key);
+    }
+}
+
+/// Flushes of two processes take turns, so both together make no more commits than flushes fit into the time.
+#[test]
+fn a_slow_device_is_common_to_all_writers() {
+    let place = directory("slow");
+    let more = ["--threads", "2", "--processes", "4", "--sides", "wal", "--seconds", "0.5", "--json", "-"];
+    let output = joj(&place, &more).args(["--flush-delay", "10ms"]).output().unwrap();
+    if text(&output.stderr).contains("seccomp")
+        || text(&output.stdout).contains("calls for durability: seccomp")
+    {
+        eprintln!("skipped: seccomp is refused here");
+        return;
+    }
+    let document = document(&place, &output);
+    assert_eq!((document.limits.len(), document.contended.len()), (0, 2));
+    for row in &document.contended {
+        check(row);
+        let syncs = row.syncs.as_ref().unwrap();
+        let calls = syncs.fsync + syncs.fdatasync + syncs.durable_writes;
+        // 50 in the time, and one under way at each of its ends.
+        assert!((1..=52).contains(&calls), "{}: {syncs:?}", row.key);
+        assert!(row.runs[0].run.latency.p50_ns >= 10_000_000, "{}", row.key);
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let place = directory("mistakes");
+    let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["--threads", "0"], 2, &["--threads"]),
+        (&["--threads", "2", "--transactions", "10"], 2, &["--transactions"]),
+        (&["--processes", "2", "--workloads", "insert"], 2, &["--workloads"]),
+        (&["--threads", "2", "--seconds", "0"], 2, &["0.05"]),
+        (&["--threads", "2", "--flush-delay", "2"], 2, &["2ms"]),
+        (&["--flush-delay", "2ms"], 1, &["--threads"]),
+        (&["--threads", "2", "--sides", "delete"], 1, &["delete", "wal,waldio"]),
+        (&["--threads", "2", "--sides", "wal", "--schemas", "mobibench"], 1, &["mobibench", "atc13"]),
+    ];
+    for (arguments, code, parts) in cases {
+        let output = joj(&place, arguments).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(*code), "{arguments:?}: {message}");
+        for part in *parts {
+            assert!(message.contains(part), "{arguments:?} should say `{part}`: {message}");
+        }
+    }
+    assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
+}
+
+/// Processes whose work directory is below `place`, by their open files.
+fn processes_with_files_in(place: &Path) -> usize {
+    let is_inside = |entry: &fs::DirEntry| {
+        let files = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| target.starts_with(place))
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter(is_inside).count()
+}
+
+#[test]
+fn ctrl_c_ends_every_writing_process_and_leaves_no_file() {
+    let place = directory("signal");
+    let more = ["--processes", "4", "--sides", "wal", "--seconds", "60"];
+    let mut child = joj(&place, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while processes_with_files_in(&place) < 4 && began.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
+    let ended = Instant::now();
+    while processes_with_files_in(&place) > 0 && ended.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(processes_with_files_in(&place), 0, "processes left behind");
+}
