@@ -5,7 +5,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use joj_analysis::run::{StatusLine, SyncCount};
+use joj_analysis::run::StatusLine;
 
 use crate::bench::database_run::waldio_status;
 use crate::bench::task::{Answer, ProcessReport, Refusal, Reply, Window, WriteTask, WriterReport};
@@ -100,22 +100,21 @@ fn conduct(
         writer.opened.recv().map_err(|_| lost())??;
     }
     let window = when_ready()?;
+    if let Some(counter) = counter {
+        counter.count_only(window.start_ns..window.end_ns);
+    }
     for writer in writers {
         writer.window.send(window).map_err(|_| lost())?;
     }
     pause_until(window.start_ns);
     let before = Usage::now();
-    if let Some(counter) = counter {
-        counter.reset();
-    }
     pause_until(window.end_ns);
-    let syncs = counter.map(|counter| counter.counted(0));
     let usage = Usage::now().since(&before);
     let reports: Result<Vec<WriterReport>, Refusal> =
         writers.iter().map(|writer| writer.report.recv().map_err(|_| lost())).collect();
     let writers = reports?;
     let commits = writers.iter().map(|report| report.commits).sum();
-    let syncs = syncs.map(|syncs| SyncCount { transactions: commits, ..syncs });
+    let syncs = counter.map(|counter| counter.counted(commits));
     Ok(ProcessReport { writers, usage, syncs, waldio_status: Vec::new() })
 }
 

@@ -7,6 +7,7 @@
 //! Source: seccomp_unotify(2); the calls are let through unchanged, so the races it warns of do not matter here.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,13 +34,18 @@ const DURABLE_WRITE: usize = 2;
 const RWF_DSYNC: u32 = 2;
 const RWF_SYNC: u32 = 4;
 
-/// Counts of calls by kind.
-type Counts = Arc<[AtomicU64; 4]>;
+/// Counts of calls by kind, and the time in which calls are counted.
+#[derive(Debug)]
+struct Counts {
+    calls: [AtomicU64; 4],
+    from_ns: AtomicU64,
+    until_ns: AtomicU64,
+}
 
 /// The counts so far; it counts for the rest of the process's life.
 #[derive(Debug, Clone)]
 pub struct SyncCounter {
-    counts: Counts,
+    counts: Arc<Counts>,
 }
 
 /// A flush that waits for the slow device.
@@ -55,7 +61,12 @@ impl SyncCounter {
     /// # Errors
     /// Where the kernel (before 5.5) or a container's rules refuse; nothing is counted then.
     pub fn start(device: Option<SlowDevice>) -> io::Result<SyncCounter> {
-        let counter = SyncCounter { counts: Arc::default() };
+        let counts = Counts {
+            calls: Default::default(),
+            from_ns: AtomicU64::new(0),
+            until_ns: AtomicU64::new(u64::MAX),
+        };
+        let counter = SyncCounter { counts: Arc::new(counts) };
         let counts = Arc::clone(&counter.counts);
         let (sender, receiver) = mpsc::channel::<OwnedFd>();
         // Started before the filter is, or its own calls would wait for itself.
@@ -71,13 +82,21 @@ impl SyncCounter {
 
     /// What was counted so far, for `transactions`.
     pub fn counted(&self, transactions: u64) -> SyncCount {
-        let at = |index: usize| self.counts[index].load(Ordering::SeqCst);
+        let at = |index: usize| self.counts.calls[index].load(Ordering::SeqCst);
         SyncCount { transactions, fsync: at(0), fdatasync: at(1), durable_writes: at(2), other: at(3) }
     }
 
     /// Starts over.
     pub fn reset(&self) {
-        self.counts.iter().for_each(|count| count.store(0, Ordering::SeqCst));
+        self.counts.calls.iter().for_each(|count| count.store(0, Ordering::SeqCst));
+    }
+
+    /// Starts over and counts only calls made while [`shared_ns`] is in `times_ns`. On a busy machine a thread that is to
+    /// start and stop the counting wakes up 10 ms late.
+    pub fn count_only(&self, times_ns: Range<u64>) {
+        self.counts.from_ns.store(times_ns.start, Ordering::SeqCst);
+        self.counts.until_ns.store(times_ns.end, Ordering::SeqCst);
+        self.reset();
     }
 }
 
@@ -212,7 +231,10 @@ fn perform(call: &libc::seccomp_data) -> (i64, i32) {
 fn count(call: &libc::seccomp_data, counts: &Counts) -> usize {
     let number = libc::c_long::from(call.nr);
     let index = CALLS.iter().find(|(known, _)| *known == number).map_or(DURABLE_WRITE, |(_, index)| *index);
-    counts[index].fetch_add(1, Ordering::SeqCst);
+    let counted_ns = counts.from_ns.load(Ordering::SeqCst)..counts.until_ns.load(Ordering::SeqCst);
+    if counted_ns.contains(&shared_ns()) {
+        counts.calls[index].fetch_add(1, Ordering::SeqCst);
+    }
     index
 }
 
@@ -267,7 +289,11 @@ mod tests {
             let flags = rustix::io::ReadWriteFlags::DSYNC;
             let written = rustix::io::pwritev2(&file, &[io::IoSlice::new(b"xyz")], 7, flags)?;
             let refused = rustix::fs::fdatasync(File::open("/dev/null")?).unwrap_err();
-            io::Result::Ok((took_ns, written, refused, counter.counted(1)))
+            let count = counter.counted(1);
+            counter.count_only(0..shared_ns());
+            file.sync_data()?;
+            assert_eq!(counter.counted(0), SyncCount::default(), "after the time");
+            io::Result::Ok((took_ns, written, refused, count))
         });
         let result = slowed.join().unwrap();
         let content = std::fs::read(&path);
