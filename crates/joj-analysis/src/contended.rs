@@ -70,12 +70,14 @@ impl ContendedKey {
 
     /// `writers as threads, insert, schema waldio, synchronous=FULL`, with the delay of flushes if there is one.
     pub fn group_title(&self) -> String {
-        let delay = match self.flush_delay_ns {
-            0 => String::new(),
-            delay_ns => format!(", each flush {} ms, one at a time", delay_ns as f64 / 1e6),
-        };
         let (kind, schema) = (self.kind.word(), self.schema.word());
+        let delay = self.delay_words().map_or_else(String::new, |words| format!(", {words}, one at a time"));
         format!("writers as {kind}, insert, schema {schema}, synchronous=FULL{delay}")
+    }
+
+    /// `flush 2 ms`; none on the device as it is.
+    fn delay_words(&self) -> Option<String> {
+        (self.flush_delay_ns > 0).then(|| format!("flush {} ms", self.flush_delay_ns as f64 / 1e6))
     }
 
     /// `WAL` or `waldio`.
@@ -84,10 +86,12 @@ impl ContendedKey {
     }
 }
 
+/// `16 threads, schema waldio, flush 2 ms, WAL, system`
 impl fmt::Display for ContendedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (title, side) = (self.group_title(), self.side_title());
-        write!(formatter, "{} {title}, {side}, {}", self.writers, self.library)
+        let (kind, schema, side) = (self.kind.word(), self.schema.word(), self.side_title());
+        let delay = self.delay_words().map_or_else(String::new, |words| format!("{words}, "));
+        write!(formatter, "{} {kind}, schema {schema}, {delay}{side}, {}", self.writers, self.library)
     }
 }
 
@@ -314,8 +318,9 @@ pub(crate) mod tests {
     #[test]
     fn a_key_names_what_makes_rows_comparable() {
         let slow = ContendedKey { flush_delay_ns: 2_500_000, ..key(Side::Waldio, 16) };
-        let title = "16 writers as threads, insert, schema waldio, synchronous=FULL, each flush 2.5 ms, one at a time";
-        assert_eq!(slow.to_string(), format!("{title}, waldio, system"));
+        assert_eq!(slow.to_string(), "16 threads, schema waldio, flush 2.5 ms, waldio, system");
+        assert!(slow.group_title().ends_with("synchronous=FULL, flush 2.5 ms, one at a time"));
+        assert_eq!(key(Side::Wal, 2).to_string(), "2 threads, schema waldio, WAL, system");
         assert!(
             key(Side::Wal, 1).same_group(&key(Side::Waldio, 2)) && !slow.same_group(&key(Side::Waldio, 16))
         );

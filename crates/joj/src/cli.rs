@@ -43,8 +43,7 @@ Examples:
 
 Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
 INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
-A commit's latency is that of sqlite3_step, all waiting included; commits still waiting when the time is up count with
-the wait they had. SQLite is the system's unless --builds names others.
+A commit's latency is that of sqlite3_step, all waiting included, to the end even where the time is up before. SQLite is the system's unless --builds names others.
 With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYNC of all writers takes its turn on one
 device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
 merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every

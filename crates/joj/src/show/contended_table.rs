@@ -2,6 +2,7 @@
 
 use joj_analysis::contended::{ContendedRow, ContendedSummary};
 use joj_analysis::document::Document;
+use joj_analysis::key::Side;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::text::{columns, count, duration, number, or_dash};
@@ -23,14 +24,13 @@ pub fn render(document: &Document) -> String {
 const LEGEND: &str = "
 Commits of all writers together while the clock ran. p50 to max: from calling sqlite3_step to its return, all waiting \
 included, of all
-runs; worst = median over the runs of the longest wait, x WAL beside it and beside commits/s = against stock WAL with as \
-many writers,
-paired by round. fair = Jain's index over the commits of each writer (1: all got the same). flushes = calls of fsync, \
-fdatasync and
-durable pwritev2 per commit, all threads and processes; device = flushes the disk did per commit, whoever caused them. \
-log = largest
-size of the file, prepared space included; used = most of it that held frames. errors = INSERTs that failed, SQLITE_BUSY \
-after 60 s too.
+runs. x WAL = against stock WAL with as many writers, paired by round: of commits/s, then of a run's longest wait. fair = \
+Jain's index
+over the commits of each writer (1: all got the same). flush = calls of fsync, fdatasync and durable pwritev2 per commit, \
+all threads
+and processes; dev = flushes the disk did per commit, whoever caused them. log = largest size of the file, prepared space \
+included;
+used = most of it that held frames. err = INSERTs that failed, SQLITE_BUSY after 60 s among them.
 ";
 
 fn group(document: &Document, first: &ContendedRow) -> String {
@@ -50,15 +50,13 @@ fn group(document: &Document, first: &ContendedRow) -> String {
         "p99",
         "p99.9",
         "max",
-        "worst",
         "x WAL",
         "fair",
-        "flushes",
-        "device",
-        "cpu us",
+        "flush",
+        "dev",
         "log MB",
-        "used MB",
-        "errors",
+        "used",
+        "err",
     ];
     let mut lines = vec![
         vec![format!("{}; {}{build}", first.key.group_title(), first.key.library)],
@@ -75,7 +73,7 @@ fn line(row: &ContendedRow) -> Vec<String> {
         (None, None) => vec![format!("{title}  not measured")],
         (None, Some(summary)) => {
             let mut cells = vec![title];
-            cells.extend(summary_cells(summary));
+            cells.extend(summary_cells(summary, row.key.side == Side::Wal));
             cells
         }
     }
@@ -85,34 +83,32 @@ fn ratio(estimate: Option<Estimate>) -> String {
     or_dash(estimate.map(|ratio| ratio.median), number)
 }
 
-fn nanoseconds(value: f64) -> String {
-    // A median of two whole numbers may end in a half.
-    duration(format!("{value:.0}").parse().unwrap_or(0))
+fn interval(estimate: &Estimate) -> String {
+    format!("{}-{}", number(estimate.low), number(estimate.high))
 }
 
 fn megabytes(bytes: Option<u64>) -> String {
     or_dash(bytes.map(|bytes| bytes as f64 / 1e6), number)
 }
 
-fn summary_cells(summary: &ContendedSummary) -> Vec<String> {
+fn summary_cells(summary: &ContendedSummary, is_stock: bool) -> Vec<String> {
     let speed = &summary.commits_per_s;
-    let interval = |found: &Estimate| format!("{}-{}", number(found.low), number(found.high));
-    let cpu = summary.cpu_user_us.zip(summary.cpu_system_us);
+    // Stock beside itself says nothing.
+    let versus = summary.versus_stock_wal.filter(|_| !is_stock);
+    let waits = summary.worst_wait_versus_stock_wal.filter(|_| !is_stock);
     vec![
         number(speed.median),
         interval(speed),
-        ratio(summary.versus_stock_wal),
-        summary.versus_stock_wal.as_ref().map_or_else(|| "-".to_owned(), interval),
+        ratio(versus),
+        versus.as_ref().map_or_else(|| "-".to_owned(), interval),
         duration(summary.latency.p50_ns),
         duration(summary.latency.p99_ns),
         duration(summary.latency.p999_ns),
         duration(summary.latency.max_ns),
-        or_dash(summary.worst_wait_ns.map(|wait| wait.median), nanoseconds),
-        ratio(summary.worst_wait_versus_stock_wal),
+        ratio(waits),
         ratio(summary.fairness),
         or_dash(summary.flushes_per_commit, number),
         or_dash(summary.device_flushes, number),
-        cpu.map_or_else(|| "-".to_owned(), |(user, system)| format!("{user:.0}+{system:.0}")),
         megabytes(summary.log_bytes_max),
         megabytes(summary.log_used_bytes_max),
         count(summary.errors),

@@ -31,6 +31,8 @@ svg .limit-label { font-size: 11.5px; fill: #111; font-weight: 600; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { white-space: nowrap; font-size: 14px; padding: .15em .6em; border-bottom: 1px solid #e4e4e4; text-align: right; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
+table.dense th, table.dense td { font-size: 12.5px; padding: .15em .45em; }
+table.dense th { white-space: normal; vertical-align: bottom; }
 td.good { color: #00694c; font-weight: 600; }
 td.bad { color: #b3261e; font-weight: 600; }
 .facts { color: #555; }
@@ -171,7 +173,8 @@ fn contended_section(document: &Document, first: &ContendedRow) -> String {
     for row in &rows {
         let Some(summary) = &row.summary else { continue };
         let ratio = |found: Option<Estimate>| {
-            found.map_or_else(
+            // Stock beside itself says nothing.
+            found.filter(|_| row.key.side != Side::Wal).map_or_else(
                 || "-".to_owned(),
                 |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
             )
@@ -195,8 +198,8 @@ fn contended_section(document: &Document, first: &ContendedRow) -> String {
         lines.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
     }
     format!(
-        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table>\n<tr><th>writers</th><th>commits/s</th>\
-         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>worst wait x WAL</th>\
+        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table class=\"dense\">\n<tr><th>writers</th><th>commits/s</th>\
+         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>longest wait x WAL</th>\
          <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
         escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
         writers::plots(&rows)

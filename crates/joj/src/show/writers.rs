@@ -126,12 +126,14 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, fill: Fill, scale: &Scale, x_of: &im
     let placed: Vec<(f64, f64)> =
         curve.points.iter().map(|(writers, found)| (x_of(*writers), scale.y_of(found.median))).collect();
     svg.path(&placed, fill);
-    for ((writers, found), (x, y)) in curve.points.iter().zip(&placed) {
+    for ((_, found), (x, y)) in curve.points.iter().zip(&placed) {
         svg.bar((x - 2.5, y - 2.5), 5.0, 5.0, fill);
         let (low, high) = (scale.y_of(found.low), scale.y_of(found.high));
-        svg.line((x_of(*writers), low), (x_of(*writers), high), "interval");
+        // In the side's colour, and a little apart: two black ones at one place would not tell whose they are.
+        let x = x + if curve.side == Side::Waldio { 2.0 } else { -2.0 };
+        svg.path(&[(x, low), (x, high)], fill);
         for edge in [low, high] {
-            svg.line((x - 3.0, edge), (x + 3.0, edge), "interval");
+            svg.path(&[(x - 3.0, edge), (x + 3.0, edge)], fill);
         }
     }
 }
