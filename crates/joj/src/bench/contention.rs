@@ -2,7 +2,6 @@
 
 use joj_analysis::contended::{ContendedKey, ContendedRow, summarise};
 use joj_analysis::document::Limit;
-use joj_analysis::key::Word;
 use joj_analysis::run::{Latency, SyncCount, quantiles};
 
 use crate::bench::ask::Stop;
@@ -52,7 +51,7 @@ impl<'a> ContendedSession<'a> {
         }
         if let Some(clock_ns) = self.contention.counting_run_ns() {
             for index in 0..self.rows.len() {
-                progress.step(&format!("counting syncs: {}", brief(&self.rows[index].0.key)));
+                progress.step(&format!("counting syncs: {}", self.rows[index].0.key));
                 self.count_syncs(index, clock_ns)?;
             }
         }
@@ -69,7 +68,7 @@ impl<'a> ContendedSession<'a> {
                     self.session.measure_limits(round, &mut self.limits)?;
                 }
                 for index in block {
-                    progress.step(&brief(&self.rows[index].0.key));
+                    progress.step(&self.rows[index].0.key.to_string());
                     self.measure_row(index, round)?;
                 }
             }
@@ -124,11 +123,6 @@ impl<'a> ContendedSession<'a> {
         summarise(&mut rows, &latencies);
         (rows, if self.contention.flush_delay_ns == 0 { self.limits.finish().1 } else { Vec::new() })
     }
-}
-
-/// What fits into the line of progress.
-fn brief(key: &ContendedKey) -> String {
-    format!("{} {}, {}, {}", key.writers, key.kind.word(), key.side_title(), key.library)
 }
 
 fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool) -> Result<Contended, Stop> {
