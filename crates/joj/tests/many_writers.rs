@@ -101,7 +101,8 @@ fn waldio_stands_beside_stock_where_the_extension_is_built() {
     }
 }
 
-/// Flushes of two processes take turns, so both together make no more commits than flushes fit into the time.
+/// All together make no more flushes than fit into the time. Stock's commits exclude each other anyway; that flushes do is
+/// held by the unit tests of `slow_device` and `sync_count`.
 #[test]
 fn a_slow_device_is_common_to_all_writers() {
     let place = directory("slow");
