@@ -23,6 +23,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
+use crate::primitives::Bell;
 use crate::recovery;
 use crate::session::LogSession;
 use crate::stats::Stats;
@@ -52,6 +53,7 @@ pub struct LogFile {
     written_end: u64,
     /// This connection's commit is published and waits for a shared flush.
     ticket: Option<Ticket>,
+    bell: Arc<Bell>,
     /// Nothing was written since the last sync that covered everything in the file.
     just_synced: bool,
     /// Tells whether another process has the database open; `None`: nobody knows.
@@ -80,6 +82,7 @@ impl LogFile {
             unsynced: false,
             written_end: 0,
             ticket: None,
+            bell: Arc::default(),
             just_synced: false,
             probe,
         }
@@ -215,7 +218,7 @@ impl LogFile {
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self) -> Result<(), Failure> {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
-        let session = Arc::clone(&self.session);
+        let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
         let flush = |mark: Mark| {
             let cuts = session.tail().cuts();
             self.flush(|log| log.file.sync_data()).map_err(|_| Failed)?;
@@ -225,7 +228,7 @@ impl LogFile {
             }
             Ok(())
         };
-        match session.tickets.wait(ticket, flush) {
+        match session.tickets.wait(ticket, &bell, flush) {
             Ok(covered) => {
                 self.unsynced = false;
                 if let Covered::Led(group) = covered {

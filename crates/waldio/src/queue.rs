@@ -7,18 +7,18 @@
 //! A reservation lapses, so that nothing waits for a connection that never comes back.
 //!
 //! Waking a thread takes longer than writing a row. So a running thread may pass a reservation whose thread is still
-//! on its way, a few times, and the first naps of a wait are spent looking for a moment without falling asleep.
+//! on its way, a few times.
 //!
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
 //! The line knows this process alone; where another process holds the lock, the first in line looks again and again.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::planted::{self, Bug};
-use crate::primitives::{Condvar, Mutex, MutexGuard, thread};
+use crate::primitives::{Condvar, Mutex, MutexGuard};
 use crate::stats::Stats;
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
@@ -30,8 +30,6 @@ const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::f
 const PLACE_KEPT: Duration = Duration::from_secs(1);
 /// A reservation is passed at most so often while its thread wakes up.
 const PASSES_MAX: u32 = 8;
-/// How long a thread looks for the lock before it falls asleep: twice what a one-row transaction holds it.
-const SPIN: Duration = Duration::from_micros(30);
 /// The lock changed hands between connections this recently: it is contended.
 const CONTENDED: Duration = Duration::from_millis(5);
 
@@ -56,11 +54,6 @@ pub struct WriteQueue {
     state: Mutex<State>,
     /// How many stand in line, for a look without the lock.
     waiting: AtomicUsize,
-    /// Nobody has the lock, or a claim on it, for a look without the lock.
-    free: AtomicBool,
-    /// Threads that look instead of sleeping, and how many may.
-    spinning: AtomicUsize,
-    spinning_max: usize,
     stats: Arc<Stats>,
 }
 
@@ -105,16 +98,7 @@ struct Reserved {
 impl WriteQueue {
     /// An empty line.
     pub fn new(stats: Arc<Stats>) -> WriteQueue {
-        // One processor is left to whoever has the lock.
-        let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        WriteQueue {
-            state: Mutex::default(),
-            waiting: AtomicUsize::new(0),
-            free: AtomicBool::new(true),
-            spinning: AtomicUsize::new(0),
-            spinning_max: (processors - 1).min(4),
-            stats,
-        }
+        WriteQueue { state: Mutex::default(), waiting: AtomicUsize::new(0), stats }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -131,8 +115,6 @@ impl WriteQueue {
 
     fn note(&self, state: &State) {
         self.waiting.store(state.line.len(), Relaxed);
-        let claimed = state.reserved.is_some_and(|reserved| reserved.awake);
-        self.free.store(state.holder.is_none() && !state.shut && !claimed, SeqCst);
     }
 
     /// A connection wants the write lock.
@@ -154,7 +136,7 @@ impl WriteQueue {
             if state.holder == Some(connection) {
                 state.holder = None;
             }
-            if state.holder.is_none() {
+            if state.holder.is_none() && !state.shut {
                 // Another process has it, or somebody of this one whom the line does not know.
                 state.foreign = true;
                 state.look_every = (state.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
@@ -226,17 +208,13 @@ impl WriteQueue {
         });
     }
 
-    /// Where the lock is free: reserves it for the first who sleeps, and wakes that one. Not while somebody looks for
-    /// it awake, who will see it at once.
+    /// Where the lock is free: reserves it for the first who sleeps, and wakes that one.
     fn hand_over(&self, state: &mut State) {
         if state.line.is_empty() || state.shut || state.holder.is_some() {
             return;
         }
         let now = Instant::now();
         state.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
-        if self.spinning.load(SeqCst) > 0 && state.passes < PASSES_MAX {
-            return;
-        }
         let Some(next) = state.line.iter_mut().find(|place| place.asleep) else { return };
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
@@ -257,9 +235,6 @@ impl WriteQueue {
         deadline: Instant,
         is_free: impl Fn() -> Option<bool>,
     ) {
-        if self.spin(connection, deadline) {
-            return;
-        }
         let mut state = self.state();
         state.stand_in_line(connection, seat, Instant::now());
         state.set_asleep(connection, true);
@@ -288,24 +263,6 @@ impl WriteQueue {
         }
         self.note(&state);
     }
-
-    /// Looks for the lock without sleeping; true when it is claimed.
-    fn spin(&self, connection: usize, deadline: Instant) -> bool {
-        if self.spinning.fetch_add(1, SeqCst) >= self.spinning_max {
-            self.spinning.fetch_sub(1, SeqCst);
-            return false;
-        }
-        let until = deadline.min(Instant::now() + SPIN);
-        let mut claimed = None;
-        while claimed.is_none() && Instant::now() < until {
-            if self.free.load(SeqCst) {
-                claimed = self.change(|state| state.claim_in_passing(connection, Instant::now()));
-            }
-            std::hint::spin_loop();
-        }
-        self.spinning.fetch_sub(1, SeqCst);
-        claimed == Some(true)
-    }
 }
 
 /// What a thread in line does next.
@@ -320,34 +277,25 @@ enum Look {
 }
 
 impl State {
-    fn is_reserved_for_other(&self, connection: usize, now: Instant) -> bool {
-        self.reserved.is_some_and(|reserved| reserved.connection != connection && now < reserved.until)
-    }
-
     /// Whether the lock is free for this connection, a reservation that it may pass included.
     fn may_take(&self, connection: usize, now: Instant) -> bool {
         if self.shut || self.holder.is_some() {
             return false;
         }
-        let awake = self.reserved.is_some_and(|reserved| reserved.awake);
-        let passes_over = self.line.iter().any(|place| place.asleep && place.connection != connection);
-        !self.is_reserved_for_other(connection, now) && (!passes_over || self.passes < PASSES_MAX)
-            || !awake && self.passes < PASSES_MAX
+        let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
+        let may_pass = !others_sleep || self.passes < PASSES_MAX;
+        match self.reserved {
+            Some(reserved) if now >= reserved.until => may_pass,
+            Some(reserved) if reserved.connection == connection => true,
+            Some(reserved) => !reserved.awake && self.passes < PASSES_MAX,
+            None => may_pass,
+        }
     }
 
     /// Keeps the lock for a thread that is awake and asks for it next.
     fn claim(&mut self, connection: usize, now: Instant) {
         self.count_pass(connection);
         self.reserved = Some(Reserved { connection, until: now + RESERVATION, awake: true });
-    }
-
-    /// For a thread that looks without sleeping: whether it claimed the lock; `None`: it may look on.
-    fn claim_in_passing(&mut self, connection: usize, now: Instant) -> Option<bool> {
-        if !self.foreign && self.may_take(connection, now) {
-            self.claim(connection, now);
-            return Some(true);
-        }
-        (self.foreign || self.passes >= PASSES_MAX).then_some(false)
     }
 
     fn take(&mut self, connection: usize) {

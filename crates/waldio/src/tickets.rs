@@ -2,20 +2,21 @@
 //!
 //! A deferred commit takes a ticket while it holds SQLite's write lock, after its frames are in the file. So tickets
 //! count in the order of the log, and one flush covers every ticket given out before it began. Whoever waits and
-//! finds no flush under way leads one for all; the others sleep. Those that the flush under way covers and those
-//! that need the next sleep apart, so that each wake-up is one that counts.
+//! finds no flush under way leads one for all; the others sleep, each at a bell of its own, so that each wake-up is
+//! one that counts.
 //!
 //! Invariants: 1. the durable mark is a contiguous prefix: it only moves to a number that was given out before a flush
 //! of the whole file began, when that flush has succeeded. 2. after one failure no mark moves again. 3. while anybody
 //! waits, a flush is under way or somebody was woken to lead one.
 
-use std::sync::PoisonError;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::frame::Salts;
 use crate::planted::{self, Bug};
-use crate::primitives::{Condvar, Mutex, MutexGuard, thread};
+use crate::primitives::{Bell, Condvar, Mutex, MutexGuard, thread};
 
 /// A flush that others will join is put off for at most this share of what flushes took lately.
 const LINGER_DIVISOR: u32 = 4;
@@ -51,8 +52,6 @@ pub struct Failed;
 #[derive(Debug, Default)]
 pub struct Tickets {
     state: Mutex<State>,
-    /// Sleepers, by the flush that they need: even and odd ones.
-    sleepers: [Condvar; 2],
     /// The leader that lingers.
     arrivals: Condvar,
     /// Copies of the state's, for a look without the lock.
@@ -65,18 +64,18 @@ struct State {
     issued: Ticket,
     durable: Ticket,
     newest: Option<Mark>,
-    /// Highest ticket that the flush under way covers.
-    flushing: Option<Ticket>,
+    /// Somebody leads a flush.
+    flushing: bool,
     /// A leader puts off its flush until this ticket is given out.
     awaited: Option<Ticket>,
-    /// How many flushes began.
-    flushes: u64,
     /// Commits under way when the last flush ended: those that it covered and those that came meanwhile.
     population: u64,
     /// How long flushes took lately.
     flush_time: Duration,
-    /// Sleepers on each of `sleepers`.
-    asleep: [u32; 2],
+    /// Who sleeps, in the order of coming.
+    asleep: VecDeque<(Ticket, Arc<Bell>)>,
+    /// Whom a flush covered, and who is still to be woken.
+    covered: VecDeque<Arc<Bell>>,
     failed: bool,
 }
 
@@ -112,9 +111,7 @@ impl Tickets {
     pub fn covered(&self, ticket: Ticket) {
         let mut state = self.state();
         if !state.failed && state.durable < ticket {
-            state.durable = ticket;
-            self.durable.store(ticket, SeqCst);
-            self.wake_all(&state);
+            self.move_mark(&mut state, ticket);
         }
     }
 
@@ -122,39 +119,40 @@ impl Tickets {
     pub fn fail(&self) {
         let mut state = self.state();
         state.failed = true;
-        self.wake_all(&state);
-    }
-
-    fn wake_all(&self, state: &State) {
-        for (sleepers, asleep) in self.sleepers.iter().zip(state.asleep) {
-            if asleep > 0 {
-                sleepers.notify_all();
-            }
-        }
+        state.wake_all();
     }
 
     /// Returns when `ticket` is durable. `flush` makes the whole file durable; it is called, without any lock held,
-    /// where this caller has to lead, with the mark of the newest commit that it covers.
+    /// where this caller has to lead, with the mark of the newest commit that it covers. `bell` is the caller's own.
     /// # Errors
     /// This commit, and every later one, may not be on the medium.
     pub fn wait(
         &self,
         ticket: Ticket,
+        bell: &Arc<Bell>,
         flush: impl FnOnce(Mark) -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
-        let mut state = self.state();
         loop {
-            if state.durable >= ticket || planted::is(Bug::AckBeforePrefix) && state.flushing.is_some() {
+            let mut state = self.state();
+            if state.durable >= ticket || planted::is(Bug::AckBeforePrefix) && state.flushing {
+                let next = state.covered.pop_front();
+                drop(state);
+                // Each wakes the next: all at once they would only queue for SQLite's write lock, asleep again.
+                if let Some(next) = next {
+                    next.ring();
+                }
                 return Ok(Covered::Joined);
             }
             if state.failed {
                 return Err(Failed);
             }
-            let Some(target) = state.flushing else { return self.lead(state, ticket, flush) };
-            let slot = slot_of(state.flushes + u64::from(ticket > target));
-            state.asleep[slot] += 1;
-            state = self.sleepers[slot].wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.asleep[slot] -= 1;
+            if !state.flushing {
+                return self.lead(state, ticket, flush);
+            }
+            bell.mute();
+            state.asleep.push_back((ticket, Arc::clone(bell)));
+            drop(state);
+            bell.wait();
         }
     }
 
@@ -164,37 +162,50 @@ impl Tickets {
         ticket: Ticket,
         flush: impl FnOnce(Mark) -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
-        state.flushes += 1;
         // Nobody else leads from here on. Whoever comes while this one lingers is covered.
-        state.flushing = Some(Ticket::MAX);
+        state.flushing = true;
         state = self.linger(state);
         let (target, before) = (state.issued, state.durable);
-        state.flushing = Some(target);
         let Some(mark) = state.newest else { unreachable!("a ticket was given out without a mark") };
         drop(state);
         let began = Instant::now();
         let result = flush(mark);
         let took = began.elapsed();
         state = self.state();
-        state.flushing = None;
-        state.flush_time = if state.flushes == 1 { took } else { (state.flush_time * 7 + took) / 8 };
-        match result {
-            Ok(()) if !state.failed => {
-                state.durable = state.durable.max(target);
-                self.durable.store(state.durable, SeqCst);
-            }
-            _ => state.failed = true,
-        }
+        state.flushing = false;
+        state.flush_time = if state.flush_time.is_zero() { took } else { (state.flush_time * 7 + took) / 8 };
         let group = target.saturating_sub(before);
         state.population = group + (state.issued - target);
-        let (now, next) = (slot_of(state.flushes), slot_of(state.flushes + 1));
-        if state.asleep[now] > 0 {
-            self.sleepers[now].notify_all();
-        }
-        if state.asleep[next] > 0 && !planted::is(Bug::LostWakeUp) {
-            if state.failed { self.sleepers[next].notify_all() } else { self.sleepers[next].notify_one() }
+        if result.is_ok() && !state.failed {
+            self.move_mark(&mut state, target);
+        } else {
+            state.failed = true;
+            state.wake_all();
         }
         if state.durable >= ticket { Ok(Covered::Led(group)) } else { Err(Failed) }
+    }
+
+    /// Everything up to `ticket` is durable: wakes the first whom that covers, and one who leads the next flush.
+    fn move_mark(&self, state: &mut State, ticket: Ticket) {
+        state.durable = state.durable.max(ticket);
+        self.durable.store(state.durable, SeqCst);
+        let durable = state.durable;
+        let (covered, others) =
+            std::mem::take(&mut state.asleep).into_iter().partition(|(ticket, _)| *ticket <= durable);
+        state.asleep = others;
+        let covered: VecDeque<(Ticket, Arc<Bell>)> = covered;
+        state.covered.extend(covered.into_iter().map(|(_, bell)| bell));
+        if planted::is(Bug::LostWakeUp) {
+            return;
+        }
+        if let Some(first) = state.covered.pop_front() {
+            first.ring();
+        }
+        if !state.flushing
+            && let Some((_, next)) = state.asleep.pop_front()
+        {
+            next.ring();
+        }
     }
 
     /// Waits for commits that are about to join: those whom the last flush let go are back within a fraction of a
@@ -227,8 +238,13 @@ impl Tickets {
     }
 }
 
-fn slot_of(flush: u64) -> usize {
-    usize::from(!flush.is_multiple_of(2))
+impl State {
+    fn wake_all(&mut self) {
+        let asleep = self.asleep.drain(..).map(|(_, bell)| bell);
+        for bell in self.covered.drain(..).chain(asleep) {
+            bell.ring();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -237,6 +253,10 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     const MARK: Mark = Mark { salts: Salts([1; 8]), end: 4152 };
+
+    fn bell() -> Arc<Bell> {
+        Arc::default()
+    }
 
     fn unneeded(_: Mark) -> Result<(), Failed> {
         panic!("nobody should flush")
@@ -247,8 +267,8 @@ mod tests {
         let tickets = Tickets::default();
         let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
         assert!(tickets.is_outstanding());
-        assert_eq!(tickets.wait(one, |_| Ok(())), Ok(Covered::Led(2)));
-        assert_eq!(tickets.wait(two, unneeded), Ok(Covered::Joined));
+        assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
+        assert_eq!(tickets.wait(two, &bell(), unneeded), Ok(Covered::Joined));
         assert!(!tickets.is_outstanding());
     }
 
@@ -258,7 +278,7 @@ mod tests {
         let one = tickets.issue(MARK);
         let mut two = 0;
         assert_eq!(
-            tickets.wait(one, |_| {
+            tickets.wait(one, &bell(), |_| {
                 two = tickets.issue(MARK);
                 Ok(())
             }),
@@ -269,7 +289,7 @@ mod tests {
             flushed.fetch_add(1, SeqCst);
             Ok(())
         };
-        assert_eq!(tickets.wait(two, flush), Ok(Covered::Led(1)));
+        assert_eq!(tickets.wait(two, &bell(), flush), Ok(Covered::Led(1)));
         assert_eq!(flushed.load(SeqCst), 1);
     }
 
@@ -277,14 +297,14 @@ mod tests {
     fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before() {
         let tickets = Tickets::default();
         let one = tickets.issue(MARK);
-        assert_eq!(tickets.wait(one, |_| Ok(())), Ok(Covered::Led(1)));
+        assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(1)));
         let (two, three) = (tickets.issue(MARK), tickets.issue(MARK));
-        assert_eq!(tickets.wait(two, |_| Err(Failed)), Err(Failed));
-        assert_eq!(tickets.wait(three, unneeded), Err(Failed));
-        assert_eq!(tickets.wait(one, unneeded), Ok(Covered::Joined));
+        assert_eq!(tickets.wait(two, &bell(), |_| Err(Failed)), Err(Failed));
+        assert_eq!(tickets.wait(three, &bell(), unneeded), Err(Failed));
+        assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
         let four = tickets.issue(MARK);
         tickets.covered(four);
-        assert_eq!(tickets.wait(four, unneeded), Err(Failed), "never retry and trust");
+        assert_eq!(tickets.wait(four, &bell(), unneeded), Err(Failed), "never retry and trust");
     }
 
     #[test]
@@ -292,7 +312,27 @@ mod tests {
         let tickets = Tickets::default();
         let one = tickets.issue(MARK);
         tickets.covered(tickets.issued());
-        assert_eq!(tickets.wait(one, unneeded), Ok(Covered::Joined));
+        assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
+    }
+
+    #[test]
+    fn a_checkpoint_beside_a_flush_forgets_nobody() {
+        let tickets = Tickets::default();
+        let (one, two) = (tickets.issue(MARK), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let led = tickets.wait(one, &bell(), |_| {
+                // A commit comes while the flush runs, and sleeps; then a checkpoint makes the first one durable.
+                two.store(tickets.issue(MARK), SeqCst);
+                scope.spawn(|| assert!(tickets.wait(two.load(SeqCst), &bell(), |_| Ok(())).is_ok()));
+                while tickets.state().asleep.is_empty() {
+                    thread::yield_now();
+                }
+                tickets.covered(one);
+                Ok(())
+            });
+            assert!(led.is_ok());
+        });
+        assert!(!tickets.is_outstanding());
     }
 
     #[test]
@@ -313,7 +353,7 @@ mod tests {
                             running.fetch_sub(1, SeqCst);
                             Ok(())
                         };
-                        assert!(tickets.wait(ticket, flush).is_ok());
+                        assert!(tickets.wait(ticket, &bell(), flush).is_ok());
                     }
                 });
             }
