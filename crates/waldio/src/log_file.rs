@@ -6,7 +6,8 @@
 //! 2. where no sync will follow (`synchronous=NORMAL` and `OFF`): with the last byte of the commit frame. Which it
 //!    is, each connection learns from its own last commit (`sync_follows`), and forgets at `PRAGMA synchronous`;
 //! 3. at the latest before frames are published, at `xShmBarrier`, should 2 have guessed wrong;
-//! 4. never after the write lock is given back: another writer may own the place by then.
+//! 4. in strict mode: with the last byte of each page, so that a cache that spills makes the file grow as stock's;
+//! 5. never after the write lock is given back: another writer may own the place by then.
 //!
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
 
@@ -18,7 +19,9 @@ use blockio::disk::DiskFile;
 
 use crate::database::Database;
 use crate::failure::Failure;
+use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::lock_probe::LockProbe;
+use crate::ffi::sync_observer;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
 use crate::pending::{Pending, RUN_BYTES_MAX};
@@ -49,6 +52,8 @@ pub struct LogFile {
     straight: bool,
     /// Buffered writes happened since the last sync.
     unsynced: bool,
+    /// The next sync makes the log's name durable even if it is: stock does so once in each connection.
+    name_due: bool,
     /// Highest end of what this transaction already wrote to the file.
     written_end: u64,
     /// This connection's commit is published and waits for a shared flush.
@@ -69,6 +74,7 @@ impl LogFile {
         probe: Option<LockProbe>,
     ) -> LogFile {
         LogFile {
+            name_due: session.options.strict,
             database,
             session,
             file,
@@ -125,7 +131,9 @@ impl LogFile {
             Stats::add(&self.database.stats.commits, 1);
             self.straight = !self.sync_follows;
         }
-        if self.straight { self.write_out() } else { Ok(()) }
+        let page_ends = offset > 0 && data.len() as u64 > FRAME_HEADER_BYTES;
+        let leaves = self.straight || self.session.options.strict && page_ends;
+        if leaves { self.write_out() } else { Ok(()) }
     }
 
     /// Learns what a write is from its size and place: a log header, a frame header, or (part of) a page.
@@ -187,9 +195,14 @@ impl LogFile {
             }
         }
         let database = Arc::clone(&self.database);
-        self.session
-            .sync_name(&*database.disk)
+        let named = self
+            .session
+            .sync_name(&*database.disk, std::mem::take(&mut self.name_due))
             .map_err(|error| self.poison("sync of the log's directory", error))?;
+        if named {
+            // In the flags of stock's sync of a directory.
+            sync_observer::notify(SQLITE_SYNC_NORMAL);
+        }
         self.session.tickets.covered(covered);
         self.just_synced = true;
         if commit {

@@ -35,7 +35,8 @@ pub struct Options {
     pub persist: PersistChoice,
     /// `waldio_log_bytes`: the log's working size.
     pub log_bytes: u64,
-    /// `waldio_strict`: nothing is reserved, no spare is kept; file sizes and deletions are exactly stock's.
+    /// `waldio_strict`: nothing is reserved, no spare is kept, no frame waits for its commit: file sizes, deletions and
+    /// syncs are exactly stock's.
     pub strict: bool,
     /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in line.
     pub group_commit: bool,

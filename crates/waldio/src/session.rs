@@ -180,15 +180,18 @@ impl LogSession {
         self.fill_used.get().copied().unwrap_or("none yet")
     }
 
-    /// Makes the log's name durable, once.
+    /// Makes the log's name durable, once, or `again`; whether it was to do.
     /// # Errors
     /// The name may not survive a power cut; the next sync tries again.
-    pub fn sync_name(&self, disk: &dyn Disk) -> io::Result<()> {
-        if self.dir_unsynced.load(SeqCst) && !self.options.no_sync {
-            disk.sync_dir_of(&self.log_path)?;
-            self.dir_unsynced.store(false, SeqCst);
+    pub fn sync_name(&self, disk: &dyn Disk, again: bool) -> io::Result<bool> {
+        if !again && !self.dir_unsynced.load(SeqCst) {
+            return Ok(false);
         }
-        Ok(())
+        if !self.options.no_sync {
+            disk.sync_dir_of(&self.log_path)?;
+        }
+        self.dir_unsynced.store(false, SeqCst);
+        Ok(true)
     }
 
     /// True once the log's name is durable.

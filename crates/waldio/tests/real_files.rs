@@ -174,6 +174,32 @@ fn a_journal_size_limit_holds_for_log_and_spare() {
 }
 
 #[test]
+fn in_strict_mode_the_log_grows_when_the_cache_spills_as_stocks_does() {
+    system().load(None).unwrap();
+    let scratch = Scratch::new("spill");
+    let sizes = ["?waldio_strict=1&vfs=waldio", "?vfs=unix"].map(|parameters| {
+        let path = scratch.join(if parameters.contains("unix") { "stock.db" } else { "strict.db" });
+        let connection = system().open_with(&format!("file:{}{parameters}", path.display()), None).unwrap();
+        connection.rows("PRAGMA journal_mode = WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b)");
+        connection.rows("PRAGMA cache_size = 4; PRAGMA wal_autocheckpoint = 0");
+        let mut sizes = Vec::new();
+        for end in ["COMMIT", "ROLLBACK", "COMMIT"] {
+            connection.rows("BEGIN");
+            for _ in 0..12 {
+                connection.rows("INSERT INTO t(b) VALUES (hex(zeroblob(1500)))");
+                sizes.push(bytes_of(&beside(&path, "-wal")).unwrap());
+            }
+            connection.rows("UPDATE t SET b = b || 'again'");
+            connection.rows(end);
+            sizes.push(bytes_of(&beside(&path, "-wal")).unwrap());
+        }
+        sizes
+    });
+    assert_eq!(sizes[0], sizes[1], "the log's size after each statement");
+    assert!(sizes[0][11] > sizes[0][0], "nothing spilled: {:?}", sizes[0]);
+}
+
+#[test]
 fn the_log_has_the_databases_permissions_and_owner() {
     in_own_process("the_log_has_the_databases_permissions_and_owner", || {
         let scratch = Scratch::new("owner");

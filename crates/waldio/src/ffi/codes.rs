@@ -32,6 +32,8 @@ pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
 pub const SQLITE_FCNTL_LOCK_TIMEOUT: c_int = 34;
 pub const SQLITE_FCNTL_CKPT_START: c_int = 39;
 
+pub const SQLITE_SYNC_NORMAL: c_int = 2;
+
 pub const SQLITE_SHM_UNLOCK: c_int = 1;
 pub const SQLITE_SHM_LOCK: c_int = 2;
 pub const SQLITE_SHM_EXCLUSIVE: c_int = 8;

@@ -1,6 +1,7 @@
 //! The border to C: SQLite's structures, our calls into it, its shared memory. Top to bottom.
 
 pub(crate) mod signals;
+pub(crate) mod sync_observer;
 pub(crate) mod leaked;
 pub(crate) mod guard;
 pub mod wal_index;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use blockio::disk::DiskFile;
 
-use super::sync_observer;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::sync_observer;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::session::LogSession;
 

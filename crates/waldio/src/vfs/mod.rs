@@ -6,6 +6,5 @@ pub(crate) mod vfs_methods;
 mod main_methods;
 mod gated;
 mod log_methods;
-pub(crate) mod sync_observer;
 mod waiter;
 pub(crate) mod registered;

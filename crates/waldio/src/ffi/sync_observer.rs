@@ -8,7 +8,8 @@ type Observer = unsafe extern "C" fn(c_int);
 
 static OBSERVER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has `observer` called with SQLite's sync flags at each `xSync` of a log, in the thread that syncs; null ends it.
+/// Has `observer` called with SQLite's sync flags at each `xSync` of a log, and once more where that makes the log's name
+/// durable, in the thread that syncs; null ends it.
 /// # Safety
 /// The function stays callable for as long as it is set.
 #[unsafe(no_mangle)]
