@@ -214,6 +214,31 @@ mod tests {
         });
     }
 
+    /// A kernel that leaves stale pages behind on demand: what is written past the cache goes to another file, so that
+    /// the cache still holds the old bytes when the write returns.
+    #[test]
+    fn pages_that_a_direct_write_left_stale_are_repaired() {
+        let path = |name: &str| std::env::temp_dir().join(format!("blockio-{name}-{}", std::process::id()));
+        let open = |name: &str| {
+            std::fs::write(path(name), [1; 12288]).unwrap();
+            let file = std::fs::File::options().read(true).write(true).open(path(name)).unwrap();
+            std::fs::remove_file(path(name)).unwrap();
+            file
+        };
+        type Write = fn(&RealFile, &[u8]) -> io::Result<()>;
+        let writes: [Write; 2] =
+            [|file, data| file.write_durable(data, 4096), |file, data| file.write_direct(data, 4096)];
+        for write in writes {
+            let cached = open("cached");
+            let file = RealFile::new(cached.try_clone().unwrap().into(), &path("cached"), Facts::default());
+            file.direct.set(Some(open("medium").into())).unwrap();
+            write(&file, &[2; 4096]).unwrap();
+            let mut seen = [0; 12288];
+            std::os::unix::fs::FileExt::read_exact_at(&cached, &mut seen, 0).unwrap();
+            assert_eq!([seen[4095], seen[4096], seen[8191], seen[8192]], [1, 2, 2, 1]);
+        }
+    }
+
     #[test]
     fn buffered_readers_see_each_direct_write() {
         let path = std::env::temp_dir().join(format!("blockio-stale-{}", std::process::id()));
