@@ -17,6 +17,8 @@ pub enum Event {
     Open(c_int),
     /// `xUnfetch` on the database.
     Unfetch,
+    /// `xShmBarrier`, after the base VFS.
+    Barrier,
 }
 
 type Hook = Box<dyn Fn(Event) + Send + Sync>;
@@ -24,6 +26,7 @@ type Hook = Box<dyn Fn(Event) + Send + Sync>;
 struct Shim {
     base: *mut sqlite3_vfs,
     hook: Hook,
+    keeps_pragmas: bool,
 }
 
 #[repr(C)]
@@ -42,11 +45,31 @@ pub fn register(
     make_default: bool,
     hook: impl Fn(Event) + Send + Sync + 'static,
 ) {
+    register_shim(library, name, base, make_default, (Box::new(hook), false));
+}
+
+/// As [`register`], not the default one, and the VFS below never hears of a pragma.
+pub fn register_keeping_pragmas(
+    library: &Library,
+    name: &'static CStr,
+    base: &CStr,
+    hook: impl Fn(Event) + Send + Sync + 'static,
+) {
+    register_shim(library, name, Some(base), false, (Box::new(hook), true));
+}
+
+fn register_shim(
+    library: &Library,
+    name: &'static CStr,
+    base: Option<&CStr>,
+    make_default: bool,
+    (hook, keeps_pragmas): (Hook, bool),
+) {
     let base_name = base.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: null or terminated.
     let base = unsafe { (library.functions.sqlite3_vfs_find)(base_name) };
     assert!(!base.is_null(), "no VFS to stack on");
-    let shim = Box::leak(Box::new(Shim { base, hook: Box::new(hook) }));
+    let shim = Box::leak(Box::new(Shim { base, hook, keeps_pragmas }));
     // SAFETY: registered, so complete and permanent.
     let fields = unsafe { &*base };
     let vfs = Box::leak(Box::new(table(fields, name, ptr::from_mut(shim).cast())));
@@ -202,22 +225,46 @@ file_methods! {
     lock = xLock(level: c_int) -> c_int;
     unlock = xUnlock(level: c_int) -> c_int;
     check_reserved_lock = xCheckReservedLock(out: *mut c_int) -> c_int;
-    file_control = xFileControl(operation: c_int, argument: *mut c_void) -> c_int;
+    control_below = xFileControl(operation: c_int, argument: *mut c_void) -> c_int;
     sector_size = xSectorSize() -> c_int;
     device_characteristics = xDeviceCharacteristics() -> c_int;
     shm_map = xShmMap(region: c_int, bytes: c_int, extend: c_int, out: *mut *mut c_void) -> c_int;
     shm_lock = xShmLock(slot: c_int, count: c_int, flags: c_int) -> c_int;
-    shm_barrier = xShmBarrier() -> ();
+    barrier_below = xShmBarrier() -> ();
     shm_unmap = xShmUnmap(delete: c_int) -> c_int;
     fetch = xFetch(offset: i64, bytes: c_int, out: *mut *mut c_void) -> c_int;
     unfetch_below = xUnfetch(offset: i64, page: *mut c_void) -> c_int;
 }
 
-unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: i64, page: *mut c_void) -> c_int {
-    // SAFETY: `open` wrote it.
+/// # Safety
+/// `file` was filled by `open`.
+unsafe fn shim_of_file<'a>(file: *mut sqlite3_file) -> &'a Shim {
+    // SAFETY: the caller's promise.
     let shim = unsafe { (*file.cast::<Handle>()).shim };
     // SAFETY: `register` leaked it.
-    let shim = unsafe { &*shim };
+    unsafe { &*shim }
+}
+
+unsafe extern "C" fn file_control(file: *mut sqlite3_file, operation: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: SQLite calls methods of open files only.
+    if operation == ffi::SQLITE_FCNTL_PRAGMA && unsafe { shim_of_file(file) }.keeps_pragmas {
+        return ffi::SQLITE_NOTFOUND;
+    }
+    // SAFETY: SQLite's own arguments.
+    unsafe { control_below(file, operation, argument) }
+}
+
+unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
+    // SAFETY: SQLite's own argument.
+    unsafe { barrier_below(file) };
+    // SAFETY: SQLite calls methods of open files only.
+    let shim = unsafe { shim_of_file(file) };
+    (shim.hook)(Event::Barrier);
+}
+
+unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: i64, page: *mut c_void) -> c_int {
+    // SAFETY: SQLite calls methods of open files only.
+    let shim = unsafe { shim_of_file(file) };
     (shim.hook)(Event::Unfetch);
     // SAFETY: SQLite's own arguments.
     unsafe { unfetch_below(file, offset, page) }
