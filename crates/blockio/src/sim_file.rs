@@ -169,6 +169,10 @@ impl DiskFile for SimFile {
 
     fn read_ahead(&self, _offset: u64, _len_bytes: u64) {}
 
+    fn free_bytes(&self) -> u64 {
+        self.disk.lock().options.free_bytes
+    }
+
     fn facts(&self) -> Facts {
         facts_of(&self.disk.lock().options)
     }

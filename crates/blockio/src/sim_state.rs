@@ -19,11 +19,18 @@ pub struct SimOptions {
     pub filesystem: Filesystem,
     /// Bytes that all files together may take, in whole blocks.
     pub capacity_bytes: u64,
+    /// What `free_bytes` reports, whatever the files take.
+    pub free_bytes: u64,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        SimOptions { direct_align_bytes: 512, filesystem: Filesystem::Ext4, capacity_bytes: u64::MAX }
+        SimOptions {
+            direct_align_bytes: 512,
+            filesystem: Filesystem::Ext4,
+            capacity_bytes: u64::MAX,
+            free_bytes: u64::MAX,
+        }
     }
 }
 

@@ -54,6 +54,8 @@ pub struct LogSession {
     limit_bytes: AtomicU64,
     dir_unsynced: AtomicBool,
     grow_wanted: AtomicBool,
+    /// How far the frames reached when the file system last had no room to spare; 0: it had.
+    refused_at: AtomicU64,
     growing: Mutex<()>,
     /// How much this place takes in about `PIECE_TIME_MAX`, as far as it was tried.
     piece_bytes: AtomicU64,
@@ -89,6 +91,7 @@ impl LogSession {
             limit_bytes: AtomicU64::new(u64::MAX),
             dir_unsynced: AtomicBool::new(new_name),
             grow_wanted: AtomicBool::new(false),
+            refused_at: AtomicU64::new(0),
             growing: Mutex::default(),
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
@@ -252,7 +255,11 @@ impl LogSession {
         if choice::fill(&self.options, self.facts.filesystem).is_none() || self.fill_used.get().is_none() {
             return false;
         }
-        self.next_size(used_bytes).is_some() && !self.grow_wanted.swap(true, SeqCst)
+        // On a nearly full disk each commit would wake the worker for nothing: it is asked again when the log has
+        // doubled or was begun anew.
+        let refused_at = self.refused_at.load(SeqCst);
+        let refused = (refused_at..refused_at.saturating_mul(2)).contains(&used_bytes);
+        !refused && self.next_size(used_bytes).is_some() && !self.grow_wanted.swap(true, SeqCst)
     }
 
     fn next_size(&self, used_bytes: u64) -> Option<u64> {
@@ -299,8 +306,10 @@ impl LogSession {
         };
         let mut piece_bytes = self.piece_bytes.load(SeqCst);
         if !self.has_room(&*file, target) {
+            self.refused_at.store(used_bytes, SeqCst);
             return Ok(());
         }
+        self.refused_at.store(0, SeqCst);
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
         while size < target && !self.closed.load(SeqCst) && !self.cutting.load(SeqCst) {
             let began = Instant::now();
@@ -332,5 +341,58 @@ impl LogSession {
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
         drop(self.growing.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockio::sim_disk::SimDisk;
+    use blockio::sim_image::Image;
+    use blockio::sim_state::SimOptions;
+
+    const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
+
+    fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
+        let disk = SimDisk::from_image(&Image::default(), SimOptions { free_bytes, ..SimOptions::default() });
+        let path = PathBuf::from("/app.db-wal");
+        let file = disk.open(&path, CREATE).unwrap();
+        let shared = (Arc::default(), Arc::default());
+        let session = LogSession::new(path, Options::default(), file.facts(), (0, true), shared);
+        session.reserve_first(&*file);
+        (disk, session)
+    }
+
+    /// Commits that ask for growth while a log of `frames` fills up, one frame each.
+    fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
+        let asks = |frame: &u64| {
+            let used_bytes = 32 + frame * 4120;
+            session.note_end(used_bytes);
+            let wants = session.wants_growth(used_bytes);
+            if wants {
+                session.grow(disk, used_bytes);
+            }
+            wants
+        };
+        (1..=frames).filter(asks).collect()
+    }
+
+    #[test]
+    fn a_nearly_full_disk_is_asked_for_room_when_the_log_doubled_or_began_anew() {
+        let (disk, session) = session_on(FREE_BYTES_MIN - 1);
+        assert_eq!(orders(&disk, &session, 40), [1, 3, 7, 15, 31]);
+        // The file has 40 frames now: half of it is enough for half as many.
+        assert_eq!(orders(&disk, &session, 40), [20], "after a reset");
+        assert_eq!(session.stats.growths.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn once_there_is_room_the_log_grows_again() {
+        let (full, session) = session_on(0);
+        assert_eq!(orders(&full, &session, 3), [1, 3]);
+        let options = SimOptions::default();
+        let roomy = SimDisk::from_image(&full.image(), options);
+        assert_eq!(orders(&roomy, &session, 100)[0], 2);
+        assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
     }
 }
