@@ -33,6 +33,9 @@ const PIECE_BYTES_MIN: u64 = 64 << 10;
 /// blocks are for frames and for the wal-index, whose mapped pages kill the process when Btrfs has none for them.
 const FREE_BYTES_MIN: u64 = 16 << 20;
 
+/// What `waldio_status` says where space is never reserved.
+const NO_FILL: &str = "none: nothing to gain here, or strict mode";
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct LogSession {
@@ -102,9 +105,10 @@ impl LogSession {
         }
     }
 
-    /// The log had content when it was opened: more may be reserved behind it.
+    /// The log had content when it was opened: more may be reserved behind it, where anything is.
     pub fn assume_filled(&self) {
-        let _ = self.fill_used.set("as found");
+        let fills = choice::fill(&self.options, self.facts.filesystem).is_some();
+        let _ = self.fill_used.set(if fills { "as found" } else { NO_FILL });
     }
 
     /// The newest bytes. A panic while it was held leaves nothing half done that a reader could take for whole:
@@ -206,7 +210,7 @@ impl LogSession {
     /// have it works without.
     pub fn reserve_first(&self, file: &dyn DiskFile) {
         let Some(fill) = choice::fill(&self.options, self.facts.filesystem) else {
-            let _ = self.fill_used.set("none: nothing to gain here, or strict mode");
+            let _ = self.fill_used.set(NO_FILL);
             return;
         };
         let limit_bytes = self.limit_bytes.load(SeqCst);
