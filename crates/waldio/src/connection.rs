@@ -172,9 +172,13 @@ impl Connection {
         let checkpointing = state.guard.is_checkpointing();
         let holds_contended = state.holds_write && self.database.shares_commits();
         let contended = state.contended || self.database.queue.is_awaited();
+        let wal_index = state.wal_index;
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
         let may_share = holds_contended && (contended || log.is_flush_awaited()) && !super_journal::is_open();
         let result = log.sync(checkpointing, may_share);
+        if matches!(result, Err(Failure::Io(_))) {
+            log.write_again(wal_index.and_then(WalIndex::published_end));
+        }
         self.note_pending(log);
         result
     }
@@ -333,9 +337,10 @@ impl Connection {
     pub fn flush_shared(&self) {
         if let Ok(mut state) = self.state() {
             state.holds_write = true;
+            let wal_index = state.wal_index;
             if let Some(log) = state.log.as_mut() {
                 // A failure poisons: the checkpoint's own sync will say so.
-                let _ = log.flush_shared();
+                let _ = log.flush_shared(wal_index);
             }
         }
     }
@@ -416,11 +421,12 @@ impl Connection {
     /// Frames were published that could not be written.
     pub fn commit_phase_two(&self) -> Result<(), Failure> {
         let mut state = self.state()?;
+        let wal_index = state.wal_index;
         if let Some(log) = state.log.as_mut() {
             log.before_publish()?;
             log.end_commit();
             self.note_pending(log);
-            log.await_flush()?;
+            log.await_flush(wal_index)?;
         }
         if std::mem::take(&mut state.publish_failed) {
             self.database.check_poison()?;

@@ -21,6 +21,7 @@ use crate::database::Database;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::lock_probe::LockProbe;
+use crate::ffi::wal_index::WalIndex;
 use crate::ffi::sync_observer;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
@@ -229,12 +230,16 @@ impl LogFile {
     /// Returns when the commit that `sync` let share is durable; at once where there is none.
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.
-    pub fn await_flush(&mut self) -> Result<(), Failure> {
+    pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
         let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
         let flush = |mark: Mark| {
             let cuts = session.tail().cuts();
-            self.flush(|log| log.file.sync_data()).map_err(|_| Failed)?;
+            if self.flush(|log| log.file.sync_data()).is_err() {
+                // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
+                self.write_again(wal_index.and_then(WalIndex::published_end));
+                return Err(Failed);
+            }
             let mut tail = session.tail();
             if tail.cuts() == cuts {
                 tail.set_durable(mark.salts, mark.end);
@@ -261,11 +266,11 @@ impl LogFile {
     /// Makes every shared commit durable now, so that those who wait for it go on.
     /// # Errors
     /// As `await_flush`.
-    pub fn flush_shared(&mut self) -> Result<(), Failure> {
+    pub fn flush_shared(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         if self.session.tickets.is_outstanding() {
             self.ticket = Some(self.session.tickets.issued());
         }
-        self.await_flush()
+        self.await_flush(wal_index)
     }
 
     /// A checkpoint begins to copy frames: they are durable when this returns, as after `sync`. SQLite asked for
@@ -456,11 +461,36 @@ impl LogFile {
     /// # Errors
     /// The log is poisoned.
     pub fn make_certain(&mut self) -> Result<(), Failure> {
-        let log = recovery::scan(|into, offset| self.file.read_at(into, offset))?;
-        if log.frames_valid == 0 {
+        let end = self.valid_end()?;
+        if end == 0 {
             return Ok(());
         }
-        let end = frame_offset(FrameIndex(log.frames_valid), log.page_bytes);
+        self.write_over_itself(end)?;
+        self.flush(|log| log.file.sync_data())
+    }
+
+    /// A sync failed. The kernel may have dropped what it was to write, of every process's frames, and counts the pages
+    /// as clean; this process's log is poisoned, but another process, or this one once it was closed and opened anew,
+    /// gets an OK from its next sync and builds on them. So the published frames are written over themselves at once:
+    /// the next sync writes them, or fails. SQLite syncs under the write lock, under read lock 0 held exclusively (a
+    /// checkpoint) or alone, so the log cannot be reset meanwhile, and within a generation no published byte changes;
+    /// what lies behind `published_end` may be another writer's. `None`: nobody else has the database.
+    pub fn write_again(&mut self, published_end: Option<u64>) {
+        // Where this fails as well nothing is left to do: the log is poisoned already.
+        if let Ok(end) = self.valid_end() {
+            let _ = self.write_over_itself(end.min(published_end.unwrap_or(end)));
+        }
+    }
+
+    /// Where the last valid frame ends; 0 where there is none.
+    fn valid_end(&self) -> std::io::Result<u64> {
+        let log = recovery::scan(|into, offset| self.file.read_at(into, offset))?;
+        let end = || frame_offset(FrameIndex(log.frames_valid), log.page_bytes);
+        Ok(if log.frames_valid == 0 { 0 } else { end() })
+    }
+
+    /// Puts the log's bytes up to `end` into the page cache as new ones, for the next sync.
+    fn write_over_itself(&self, end: u64) -> Result<(), Failure> {
         let mut piece = vec![0; RUN_BYTES_MAX];
         let mut offset = 0;
         while offset < end {
@@ -469,10 +499,10 @@ impl LogFile {
             assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
             self.file
                 .write_at(&piece[..len_bytes], offset)
-                .map_err(|error| self.poison("write of recovered frames", error))?;
+                .map_err(|error| self.poison("write of the log over itself", error))?;
             offset += len_bytes as u64;
         }
-        self.flush(|log| log.file.sync_data())
+        Ok(())
     }
 
     /// `PRAGMA synchronous` is about to change what follows a commit.

@@ -23,6 +23,25 @@ use support::workload::{Recording, Step, Synchronous, Workload, base_image, reco
 /// would run the transaction again.
 const HONEST_CODES: [i32; 3] = [13, 10, 14];
 
+/// A commit that nobody syncs, a commit whose sync may fail, and then commits and a checkpoint by a process that was
+/// closed and opened anew while another one kept the log in use.
+fn rejoining(synchronous: Synchronous) -> Workload {
+    let steps = vec![
+        Step::Commit1,
+        Step::LooseForeign,
+        Step::Commit3,
+        Step::Rejoin,
+        Step::Commit1,
+        Step::LooseForeign,
+        Step::Passive,
+        Step::Rejoin,
+        Step::Commit1,
+        Step::Passive,
+        Step::Commit1,
+    ];
+    Workload { steps, page_bytes: 4096, synchronous }
+}
+
 fn workload(synchronous: Synchronous) -> Workload {
     let steps = vec![
         Step::Commit1,
@@ -72,6 +91,11 @@ fn step_of_failed_flush(workload: &Workload, records: &[Record], kind: FaultKind
     marks.checked_sub(1).filter(|step| *step < workload.steps.len())
 }
 
+/// Whether this step ends the time in which a log stays out of use.
+fn is_closing(step: Step) -> bool {
+    matches!(step, Step::Reopen | Step::Rejoin)
+}
+
 /// What is wrong with the return codes of a run.
 fn judge_codes(side: Side, workload: &Workload, recording: &Recording, kind: FaultKind) -> Vec<String> {
     let mut wrong = recording.wrong.clone();
@@ -83,13 +107,14 @@ fn judge_codes(side: Side, workload: &Workload, recording: &Recording, kind: Fau
         }
     }
     let Some(hurt) = step_of_failed_flush(workload, &recording.records, kind) else { return wrong };
-    if workload.steps[hurt] == Step::Reopen {
+    if is_closing(workload.steps[hurt]) {
         return wrong;
     }
     let later = workload.steps.iter().zip(&recording.outcomes).skip(hurt + 1);
-    let until_close = later.take_while(|(step, _)| **step != Step::Reopen);
-    let succeeded: Vec<&Step> =
-        until_close.filter(|(_, outcome)| outcome.is_ok()).map(|(step, _)| step).collect();
+    let until_close = later.take_while(|(step, _)| !is_closing(**step));
+    // Another process hears of the failure at its own next sync.
+    let ours = until_close.filter(|(step, _)| **step != Step::LooseForeign);
+    let succeeded: Vec<&Step> = ours.filter(|(_, outcome)| outcome.is_ok()).map(|(step, _)| step).collect();
     if side == Side::Stock {
         if recording.outcomes[hurt].is_ok() {
             wrong.push(format!("a flush failed in step {hurt}, which says OK"));
@@ -107,7 +132,7 @@ fn effort() -> Effort {
 
 /// Runs the workload with `fault` and on a disk of `capacity_bytes`, and returns what was wrong.
 fn run(rig: &Rig, explorer: &mut Explorer<'_>, fault: Fault, capacity_bytes: u64) -> Vec<String> {
-    let workload = workload(rig.synchronous);
+    let workload = rig.workload.clone();
     rig.machine.disk.set_capacity(capacity_bytes);
     let recording = record(&rig.machine, &rig.base, &workload, Some(fault));
     rig.machine.disk.set_capacity(u64::MAX);
@@ -132,19 +157,19 @@ struct Rig {
     judge: Machine,
     stock: Machine,
     base: Image,
-    synchronous: Synchronous,
+    workload: Workload,
 }
 
 impl Rig {
-    fn new(side: Side, synchronous: Synchronous) -> Rig {
+    fn new(side: Side, workload: Workload) -> Rig {
         let machine = Machine::new(side);
         let base = base_image(&machine, 4096);
-        Rig { machine, judge: Machine::new(side), stock: Machine::new(Side::Stock), base, synchronous }
+        Rig { machine, judge: Machine::new(side), stock: Machine::new(Side::Stock), base, workload }
     }
 
     /// How many operations of a kind the workload has when nothing fails.
     fn count(&self, counted: Counted) -> u64 {
-        let whole = record(&self.machine, &self.base, &workload(self.synchronous), None);
+        let whole = record(&self.machine, &self.base, &self.workload, None);
         assert!(whole.outcomes.iter().all(Result::is_ok), "{:?}", whole.outcomes);
         self.machine.disk.count(counted)
     }
@@ -159,7 +184,7 @@ fn none_wrong(wrong: &[String]) {
 
 /// Lets every operation of the workload fail in turn.
 fn nothing_acknowledged_is_lost(side: Side, synchronous: Synchronous) {
-    let rig = Rig::new(side, synchronous);
+    let rig = Rig::new(side, workload(synchronous));
     let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
     let count = rig.count(Counted::Changes);
     assert!(count > 30, "{count} operations");
@@ -208,9 +233,30 @@ fn faults_in_normal_never_corrupt() {
 }
 
 #[test]
+fn a_process_that_comes_back_after_a_failed_sync_builds_on_nothing_that_is_lost() {
+    for side in [Side::Fua, Side::Flush, Side::Strict] {
+        let rig = Rig::new(side, rejoining(Synchronous::Full));
+        let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
+        let count = rig.count(Counted::Flushes);
+        assert!(count > 8, "{count} flushes");
+        let fault = |number| Fault {
+            counted: Counted::Flushes,
+            number,
+            kind: FaultKind::Io,
+            kept: Kept::All,
+            lasting: false,
+        };
+        let wrong: Vec<String> =
+            (0..count).flat_map(|number| run(&rig, &mut explorer, fault(number), u64::MAX)).collect();
+        println!("{side:?}: {count} flushes, {:?}", explorer.stats);
+        none_wrong(&wrong);
+    }
+}
+
+#[test]
 fn failed_reads_lose_nothing_acknowledged() {
     for side in [Side::Fua, Side::Flush] {
-        let rig = Rig::new(side, Synchronous::Full);
+        let rig = Rig::new(side, workload(Synchronous::Full));
         let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
         let count = rig.count(Counted::Reads);
         let fault = |number| Fault {
@@ -230,7 +276,7 @@ fn failed_reads_lose_nothing_acknowledged() {
 #[test]
 fn disk_that_fills_up_loses_nothing_acknowledged() {
     for side in [Side::Stock, Side::Fua, Side::Flush] {
-        let rig = Rig::new(side, Synchronous::Full);
+        let rig = Rig::new(side, workload(Synchronous::Full));
         let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
         let used_bytes = SimDisk::from_image(&rig.base, SimOptions::default()).used_bytes();
         let never = Fault::at_change(u64::MAX, FaultKind::Full);

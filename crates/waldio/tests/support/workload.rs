@@ -34,6 +34,9 @@ pub enum Step {
     Reset,
     /// Every connection is closed and one opened.
     Reopen,
+    /// The connections of this process are closed and one opened, while the one that does not know waldio stays: the
+    /// log is not recovered. Not among `STEPS`: without faults it shows nothing that `Second` does not.
+    Rejoin,
     /// To journal_mode=DELETE, a commit there, and back to WAL.
     Switch,
     /// A transaction of one page by a second connection, which stays open.
@@ -48,7 +51,7 @@ pub enum Step {
     LooseForeign,
 }
 
-/// All of them.
+/// All of them but `Rejoin`.
 pub const STEPS: [Step; 16] = [
     Step::LooseSecond,
     Step::Loose,
@@ -229,6 +232,11 @@ impl Run<'_> {
                 self.commit(3)
             }
             Step::Reopen => self.reopen(),
+            Step::Rejoin => {
+                self.second = None;
+                self.first = None;
+                self.first().map(|_| ())
+            }
             Step::Switch => self.switch(),
             Step::Second => self.second(false, self.workload.synchronous),
             Step::Foreign => self.second(true, self.workload.synchronous),
