@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::place::{Scratch, needs_root, skipped};
@@ -57,9 +57,15 @@ impl Running {
     }
 
     /// Every line that is left, and whether it ended well.
-    pub fn finish(mut self) -> (Vec<String>, bool) {
+    pub fn finish(self) -> (Vec<String>, bool) {
+        let (lines, status) = self.finish_with_status();
+        (lines, status.success())
+    }
+
+    /// Every line that is left, and how it ended.
+    pub fn finish_with_status(mut self) -> (Vec<String>, ExitStatus) {
         let lines = self.lines.by_ref().map_while(Result::ok).collect();
-        (lines, self.child.wait().unwrap().success())
+        (lines, self.child.wait().unwrap())
     }
 
     /// Its process number.

@@ -48,13 +48,18 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// An image of `mib` MiB (sparse) with this file system, or why there cannot be one.
-    pub fn image(filesystem: &str, mib: u64) -> Result<Mount, String> {
-        let make: &[&str] = match filesystem {
+    /// An image of `mib` MiB (sparse) with this file system, or why there cannot be one. "ext4-1k" is ext4 with blocks of
+    /// 1 KiB, smaller than a page of memory.
+    pub fn image(kind: &str, mib: u64) -> Result<Mount, String> {
+        let (filesystem, _) = kind.split_once('-').unwrap_or((kind, ""));
+        let make: &[&str] = match kind {
             // Blocks of 4 KiB as on every disk; mkfs would give a small image blocks of 1 KiB, on which a full disk kills
             // stock SQLite: it makes sure of one byte in each page of the wal-index that it maps.
             "ext4" => {
                 &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+            }
+            "ext4-1k" => {
+                &["mkfs.ext4", "-q", "-F", "-b", "1024", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
             }
             "xfs" => &["mkfs.xfs", "-q", "-f"],
             "btrfs" => &["mkfs.btrfs", "-q", "-f"],

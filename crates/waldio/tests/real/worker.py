@@ -7,7 +7,7 @@ SIDE is stock, waldio, or waldio-fua: with waldio_persist=fua.
 
 Row SEQ of writer NAME holds bytes that follow from both, and the same transaction moves head(NAME) to SEQ. So in any
 snapshot, for each writer, count = newest = head; and from one snapshot to the next none of it goes back.
-The last line of a writer is "status {...}" with what waldio_status says and its memory; of a reader, "snapshots N". Standard library only.
+An error of SQLite is a line "error CODE TEXT". The last line of a writer that ends well is "status {...}" with what waldio_status says and its memory; of a reader, "snapshots N". Standard library only.
 """
 
 import hashlib
@@ -111,4 +111,9 @@ def read(database, side, name):
 
 
 if __name__ == "__main__":
-    {"write": write, "read": read}[sys.argv[1]](*sys.argv[2:])
+    try:
+        {"write": write, "read": read}[sys.argv[1]](*sys.argv[2:])
+    except sqlite3.Error as error:
+        # For a test that provokes one; Python's traceback on stderr, which says no code, stays.
+        print("error", getattr(error, "sqlite_errorcode", -1), error, flush=True)
+        raise
