@@ -8,6 +8,9 @@ pub mod history;
 pub mod machine;
 pub mod sqlite_waldio;
 pub mod sqlite;
+#[path = "../real/sqlite.rs"]
+#[allow(clippy::unwrap_used, reason = "it belongs to the real tests, which allow it as a whole")]
+pub mod library;
 pub mod sim_vfs;
 pub mod sim_host;
 pub mod sim_locks;

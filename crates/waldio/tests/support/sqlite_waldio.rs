@@ -8,7 +8,7 @@ use libsqlite3_sys::SQLITE_OK;
 use waldio::Registration;
 use waldio::options::Options;
 
-use super::sqlite::api_routines;
+use super::library::bundled;
 
 /// Registers waldio as `name` over the VFS `base`, with its logs on `disk`. With an inline worker growth happens in
 /// the caller, so that the same calls give the same operations.
@@ -24,6 +24,6 @@ pub fn register(name: &str, base: &str, disk: Arc<dyn Disk>, options: Options, i
         inline_worker,
     };
     // SAFETY: the bundled SQLite's own table, a later version than 3.32.
-    let code = unsafe { waldio::register(api_routines().cast(), registration) };
+    let code = unsafe { waldio::register(bundled().routines(), registration) };
     assert_eq!(code, SQLITE_OK);
 }
