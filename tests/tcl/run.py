@@ -82,7 +82,8 @@ class Known:
         return self.mode in ("*", side.mode) and self.page_size in ("*", str(side.page_size)) and self.file == file
 
     def matches(self, side, file, test):
-        return self.covers(side, file) and fnmatch.fnmatchcase(test, self.test)
+        """Whether it accepts this failure; veryquick runs the other files, under the names that their tests have alone."""
+        return self.covers(side, self.file if file == "veryquick" else file) and fnmatch.fnmatchcase(test, self.test)
 
 
 def read_known(path):
