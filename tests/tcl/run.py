@@ -257,18 +257,18 @@ class Comparison:
 
 
 def plan(level, names, suite):
-    """The (side, file) pairs to run, and whether stock runs every file too."""
+    """The (side, file) pairs to run; where stock runs every file too, just before the others run that file."""
     if level == "test":
         files = suite.files(QUICK)
         sides = [Side("strict", 1024), Side("ahead", 4096)]
     else:
         files = suite.files(SOAK) + ["veryquick"] if level == "soak" else [name.removesuffix(".test") for name in names]
-        sides = [Side(mode, page_size) for mode in ("strict", "ahead") for page_size in (1024, 4096)]
+        sides = [Side(mode, page_size) for mode in ("stock", "strict", "ahead") for page_size in (1024, 4096)]
     files.sort(key=lambda name: SLOW_FIRST.index(name) if name in SLOW_FIRST else 99)
     jobs = [(side, file) for file in files for side in sides]
     if level == "test":
         jobs = [(side, file) for side, file in jobs if (side.mode, file) not in QUICK_WITHOUT]
-    return jobs, level != "test"
+    return jobs
 
 
 def prepare():
@@ -297,15 +297,13 @@ def main():
     try:
         suite = Suite(private, timeout_seconds=200 if level == "test" else 3600)
         comparison = Comparison(suite, known)
-        jobs, with_stock = plan(level, sys.argv[2:], suite)
+        jobs = plan(level, sys.argv[2:], suite)
         pool = ThreadPoolExecutor(PARALLEL)
-        if with_stock:
-            stock_jobs = dict.fromkeys((side.page_size, file) for side, file in jobs)
-            for number, _ in enumerate(pool.map(lambda job: comparison.stock_outcome(*job), stock_jobs), 1):
-                if number % 50 == 0:
-                    print(f"stock: {number} of {len(stock_jobs)} files", flush=True)
         for (side, file), outcome in zip(jobs, pool.map(lambda job: suite.run(*job), jobs)):
-            comparison.judge(side, file, outcome)
+            if side.mode == "stock":
+                comparison.stock[side.page_size, file] = outcome
+            else:
+                comparison.judge(side, file, outcome)
         comparison.judge_known()
         print(f"{comparison.passed} passed, {comparison.failed} failed, 0 skipped")
         sys.exit(1 if comparison.failed else 0)
