@@ -117,7 +117,7 @@ impl Checksum {
     pub fn over(self, bytes: &[u8], big_endian: bool) -> Checksum {
         assert!(bytes.len().is_multiple_of(8), "checksum over {} bytes", bytes.len());
         let Checksum(mut first, mut second) = self;
-        for pair in bytes.chunks_exact(8) {
+        for pair in bytes.as_chunks::<8>().0 {
             let (a, b) = ([pair[0], pair[1], pair[2], pair[3]], [pair[4], pair[5], pair[6], pair[7]]);
             let (a, b) = if big_endian {
                 (u32::from_be_bytes(a), u32::from_be_bytes(b))
