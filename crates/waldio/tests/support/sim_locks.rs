@@ -104,10 +104,13 @@ impl Share {
     pub fn shm_lock(&mut self, own: HandleId, offset: c_int, count: c_int, flags: c_int) -> c_int {
         let mask = ((1_u32 << count) - 1) << offset;
         let mut others = self.shm.iter().filter(|(id, _)| **id != own);
-        let busy = match flags & !SQLITE_SHM_UNLOCK {
-            _ if flags & SQLITE_SHM_UNLOCK != 0 => false,
-            SQLITE_SHM_SHARED => others.any(|(_, locks)| locks.exclusive & mask != 0),
-            _ => others.any(|(_, locks)| (locks.exclusive | locks.shared) & mask != 0),
+        // The flags are bits, with one more for "lock".
+        let busy = if flags & SQLITE_SHM_UNLOCK != 0 {
+            false
+        } else if flags & SQLITE_SHM_SHARED != 0 {
+            others.any(|(_, locks)| locks.exclusive & mask != 0)
+        } else {
+            others.any(|(_, locks)| (locks.exclusive | locks.shared) & mask != 0)
         };
         if busy {
             return SQLITE_BUSY;
