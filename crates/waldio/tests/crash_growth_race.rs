@@ -4,14 +4,13 @@
 
 mod support;
 
-use std::io;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+use blockio::disk::Disk;
 use support::history::{put_sql, read_rows};
+use support::hooked_disk::{Call, HookedDisk};
 use support::machine::{Machine, Side};
 use support::sqlite::Connection;
 use support::workload::base_image;
@@ -44,77 +43,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[derive(Debug)]
-struct GatedDisk {
-    disk: Box<dyn Disk>,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    file: Box<dyn DiskFile>,
-    gate: Arc<Gate>,
-}
-
-impl Disk for GatedDisk {
-    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.disk.open(path, options)?;
-        Ok(Box::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
-    }
-    fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
-        self.disk.mode_and_owner(path)
-    }
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename_no_replace(from, to)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir_of(path)
-    }
-}
-
-impl DiskFile for GatedFile {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(into, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        if data.len() >= RESERVE_BYTES_MIN && data.iter().all(|byte| *byte == 0) {
-            self.gate.pass();
-        }
-        self.file.write_at(data, offset)
-    }
-    fn write_direct(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_direct(data, offset)
-    }
-    fn write_durable(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_durable(data, offset)
-    }
-    fn extend(&self, end: u64, fill: Fill) -> io::Result<u64> {
-        self.gate.pass();
-        self.file.extend(end, fill)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-    fn truncate(&self, size_bytes: u64) -> io::Result<()> {
-        self.file.truncate(size_bytes)
-    }
-    fn read_ahead(&self, offset: u64, len_bytes: u64) {
-        self.file.read_ahead(offset, len_bytes);
-    }
-    fn facts(&self) -> Facts {
-        self.file.facts()
-    }
-}
-
 fn commit(connection: &Connection, ids: std::ops::RangeInclusive<i64>, txn: i64) {
     let puts: String = ids.map(|id| put_sql(id, txn, 4096)).collect();
     connection.exec(&format!("BEGIN IMMEDIATE; {puts} COMMIT;")).expect("nothing fails here");
@@ -127,8 +55,14 @@ fn rows_after_race() -> Result<(), String> {
     let gate =
         Arc::new(Gate { armed: Mutex::new(false), arrived: Mutex::new(arrived), go_on: Mutex::new(go_on) });
     let wrap = |disk: &blockio::sim_disk::SimDisk| {
-        let gated = GatedDisk { disk: Box::new(disk.clone()), gate: Arc::clone(&gate) };
-        Arc::new(gated) as Arc<dyn Disk>
+        let gate = Arc::clone(&gate);
+        let hook = move |call: Call<'_>| match call {
+            Call::Write(data) if data.len() < RESERVE_BYTES_MIN => {}
+            Call::Write(data) if data.iter().any(|byte| *byte != 0) => {}
+            Call::Write(_) | Call::Extend => gate.pass(),
+            Call::Synced => {}
+        };
+        Arc::new(HookedDisk { disk: Arc::new(disk.clone()), hook: Arc::new(hook) }) as Arc<dyn Disk>
     };
     let machine = Machine::with_log_disk(Side::Flush, wrap, false);
     let plain = Machine::new(Side::Stock);

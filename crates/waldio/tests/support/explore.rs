@@ -73,11 +73,32 @@ pub struct Explorer<'machines> {
     scratch: Option<PathBuf>,
 }
 
+/// What was run, as far as the judgement needs it.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// For messages.
+    pub title: String,
+    /// PRAGMA page_size.
+    pub page_bytes: u32,
+    /// PRAGMA synchronous.
+    pub synchronous: Synchronous,
+}
+
+impl Scene {
+    /// The scene of a workload of one connection.
+    pub fn of(workload: &Workload) -> Scene {
+        let Workload { page_bytes, synchronous, .. } = *workload;
+        Scene { title: workload.to_string(), page_bytes, synchronous }
+    }
+}
+
 struct Cut<'run> {
-    workload: &'run Workload,
+    scene: &'run Scene,
     history: &'run History,
     failed: &'run [Failed],
     acked: u64,
+    /// What recovery may find here, where the moments of publication are known.
+    expected: u64,
     position: usize,
     at: String,
 }
@@ -85,7 +106,7 @@ struct Cut<'run> {
 impl Cut<'_> {
     fn failure(&self, recipe: Recipe, judge: &str, what: String) -> Box<Failure> {
         let failed = self.failed.first().map(|failed| format!("; failed {failed:?}")).unwrap_or_default();
-        let workload = format!("{}{failed}", self.workload);
+        let workload = format!("{}{failed}", self.scene.title);
         let (position, at) = (self.position, self.at.clone());
         Box::new(Failure { workload, position, at, recipe, judge: judge.to_owned(), what })
     }
@@ -117,11 +138,16 @@ impl<'machines> Explorer<'machines> {
 
     /// Cuts the power in `recording` of `workload` wherever it matters.
     pub fn explore(&mut self, workload: &Workload, recording: &Recording) -> Result<(), Box<Failure>> {
-        self.stats.workloads += 1;
-        self.walk(workload, recording, true)
+        self.explore_scene(&Scene::of(workload), recording)
     }
 
-    fn walk(&mut self, workload: &Workload, recording: &Recording, first: bool) -> Result<(), Box<Failure>> {
+    /// The same, whoever made the recording.
+    pub fn explore_scene(&mut self, scene: &Scene, recording: &Recording) -> Result<(), Box<Failure>> {
+        self.stats.workloads += 1;
+        self.walk(scene, recording, true)
+    }
+
+    fn walk(&mut self, scene: &Scene, recording: &Recording, first: bool) -> Result<(), Box<Failure>> {
         let mut replay = recording.start.clone();
         let mut acked = 0;
         let mut note = String::new();
@@ -137,10 +163,11 @@ impl<'machines> Explorer<'machines> {
                 self.stats.cuts += 1;
                 let at = format!("{} in step {note}", name_of(&record.op));
                 let cut = Cut {
-                    workload,
+                    scene,
                     history: &recording.history,
                     failed: &recording.failed,
                     acked,
+                    expected: expected(recording, acked, position),
                     position,
                     at,
                 };
@@ -160,9 +187,9 @@ impl<'machines> Explorer<'machines> {
         image: &Image,
         first: bool,
     ) -> Result<(), Box<Failure>> {
-        let synchronous = u64::from(cut.workload.synchronous == Synchronous::Full);
+        let synchronous = u64::from(cut.scene.synchronous == Synchronous::Full);
         let print = image.fingerprint();
-        if !self.seen.insert((print, cut.acked, synchronous)) {
+        if !self.seen.insert((print, cut.acked << 1 | synchronous, cut.expected)) {
             return Ok(());
         }
         let count = if first { &mut self.stats.states } else { &mut self.stats.second_states };
@@ -190,7 +217,8 @@ impl<'machines> Explorer<'machines> {
         number: u64,
     ) -> Result<(), Box<Failure>> {
         let steps = vec![Step::Commit3, Step::Truncate];
-        let workload = Workload { steps, ..cut.workload.clone() };
+        let Scene { page_bytes, synchronous, .. } = *cut.scene;
+        let workload = Workload { steps, page_bytes, synchronous };
         let mut recording = record_from(judge, image, &workload, None, cut.history.until(number), 8);
         for outcome in &recording.outcomes {
             assert_eq!(*outcome, Ok(()), "{workload}");
@@ -201,7 +229,7 @@ impl<'machines> Explorer<'machines> {
         let bounds = Bounds { exhaustive_units_max: 5, combinations_max: 32, samples: 4, seed: 2 };
         let effort =
             std::mem::replace(&mut self.effort, Effort { bounds, second_crash_every: 0, system_every: 0 });
-        let outcome = self.walk(&workload, &recording, false);
+        let outcome = self.walk(&Scene::of(&workload), &recording, false);
         self.effort = effort;
         outcome
     }
@@ -209,7 +237,7 @@ impl<'machines> Explorer<'machines> {
     fn system(&mut self, cut: &Cut<'_>, image: &Image) -> Result<(), String> {
         let Some(scratch) = &self.scratch else { return Ok(()) };
         self.stats.system_states += 1;
-        let (integrity, rows) = ask_system_sqlite(scratch, image, cut.workload.page_bytes)?;
+        let (integrity, rows) = ask_system_sqlite(scratch, image, cut.scene.page_bytes)?;
         if integrity != "ok" {
             return Err(format!("integrity_check says {integrity}"));
         }
@@ -224,6 +252,15 @@ impl Drop for Explorer<'_> {
             let _ = std::fs::remove_dir_all(scratch);
         }
     }
+}
+
+/// The states that a cut before record `position` may leave, as one number; that of a commit under way is among them.
+fn expected(recording: &Recording, acked: u64, position: usize) -> u64 {
+    if recording.published.is_empty() {
+        return 0;
+    }
+    let published = recording.published.iter().filter(|count| **count <= position).count() as u64;
+    recording.history.fingerprint(acked, published + 1)
 }
 
 /// Whether a state belongs to the one in `every`.
@@ -252,7 +289,7 @@ fn recover(judge: &Machine, cut: &Cut<'_>, image: &Image) -> Result<u64, String>
     if verdict != "ok" {
         return Err(format!("integrity_check says {verdict}"));
     }
-    cut.judge(&read_rows(&connection, cut.workload.page_bytes)?)
+    cut.judge(&read_rows(&connection, cut.scene.page_bytes)?)
 }
 
 fn system_sqlite_works() -> bool {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::sqlite::{Connection, SqlError};
 
@@ -62,6 +63,13 @@ pub fn read_rows(connection: &Connection, page_bytes: u32) -> Result<Rows, Strin
     Ok(rows)
 }
 
+/// Row ids that transaction `txn` changes: always row 1, so that an old frame that comes back is seen, and others in
+/// turn, so that states differ in several pages.
+pub fn rows_of(txn: i64, count: i64) -> Vec<i64> {
+    let turn = |index: i64| 2 + (txn + index * 3).rem_euclid(BASE_ROWS - 1);
+    std::iter::once(1).chain((1..count).map(turn)).collect()
+}
+
 /// Checks one payload.
 pub fn check_payload(id: i64, txn: i64, payload: &str, page_bytes: u32) -> Result<(), String> {
     let letter = letter_of(id, txn);
@@ -91,6 +99,12 @@ pub struct Failed {
 #[derive(Debug, Clone)]
 pub struct History {
     states: Vec<Rows>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History::new()
+    }
 }
 
 impl History {
@@ -127,6 +141,14 @@ impl History {
         let mut with = self.until(failed.after);
         with.publish(failed.txn, &failed.ids);
         (with.rows() == rows).then_some(failed.after)
+    }
+
+    /// Tells apart what recovery may find: the states from `oldest` on, of which `newest` is the last.
+    pub fn fingerprint(&self, oldest: u64, newest: u64) -> u64 {
+        let at = |number: u64| usize::try_from(number).expect("few states").min(self.states.len());
+        let mut hasher = DefaultHasher::new();
+        self.states[at(oldest)..at(newest + 1)].hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The history that ends with state `number`.

@@ -9,10 +9,12 @@ use blockio::sim_image::Image;
 
 use waldio::options::{FillChoice, Options, PersistChoice};
 
+use super::hooked_disk::{Call, HookedDisk};
 use super::sim_host::Host;
 use super::sim_vfs;
 use super::sqlite::{Connection, SqlError};
 use super::sqlite_waldio;
+use super::watch_vfs::{self, Event};
 
 /// The database of every test.
 pub const DATABASE: &str = "/sim/app.db";
@@ -86,6 +88,23 @@ impl Machine {
             }
         };
         Machine { disk, host, side, vfs, base }
+    }
+
+    /// A computer whose connections tell their thread's watcher what they do.
+    pub fn watched(side: Side) -> Machine {
+        let hook = |call: Call<'_>| {
+            if let Call::Synced = call {
+                watch_vfs::tell(Event::LogFlushed);
+            }
+        };
+        let wrap = |disk: &SimDisk| {
+            Arc::new(HookedDisk { disk: Arc::new(disk.clone()), hook: Arc::new(hook) }) as Arc<dyn Disk>
+        };
+        let mut machine = Machine::with_log_disk(side, wrap, true);
+        let name = format!("watched-{}", machine.vfs);
+        watch_vfs::register(&name, &machine.vfs);
+        machine.vfs = name;
+        machine
     }
 
     /// Starts the computer with `image` on its disk. No connection may be open.

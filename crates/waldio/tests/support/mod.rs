@@ -1,11 +1,20 @@
 //! What the crash tests share: a simulated computer, workloads, and the judgement of what recovers.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod group_plan;
+pub mod group_faults;
+pub mod group;
+pub mod flushes;
+pub mod acts;
+pub mod actor;
+pub mod turns;
 pub mod plan;
 pub mod explore;
 pub mod workload;
 pub mod history;
 pub mod machine;
+pub mod hooked_disk;
+pub mod watch_vfs;
 pub mod sqlite_waldio;
 pub mod sqlite;
 #[path = "../real/sqlite.rs"]

@@ -12,7 +12,8 @@ use super::explore::{Effort, Explorer, Stats};
 use super::machine::Machine;
 use super::workload::{Step, Synchronous, Workload, base_image, record};
 
-fn number(name: &str, default: u64) -> u64 {
+/// A number from the environment.
+pub fn number(name: &str, default: u64) -> u64 {
     env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
@@ -23,7 +24,8 @@ pub fn effort() -> Effort {
     Effort { bounds, second_crash_every: 400, system_every: 500 }
 }
 
-fn seed() -> u64 {
+/// Where random choices start.
+pub fn seed() -> u64 {
     number("CRASH_SEED", 1)
 }
 

@@ -7,7 +7,7 @@ use blockio::sim_image::Image;
 use blockio::sim_log::Record;
 use blockio::sim_replay::Replay;
 
-use super::history::{BASE_ROWS, Failed, History, create_sql, put_sql, read_rows};
+use super::history::{BASE_ROWS, Failed, History, create_sql, put_sql, read_rows, rows_of};
 use super::machine::Machine;
 use super::sqlite::{Connection, SqlError, with_seed};
 
@@ -81,7 +81,8 @@ pub enum Synchronous {
 }
 
 impl Synchronous {
-    fn pragma(self) -> &'static str {
+    /// The statement that sets it.
+    pub fn pragma(self) -> &'static str {
         match self {
             Synchronous::Normal => "PRAGMA synchronous=NORMAL",
             Synchronous::Full => "PRAGMA synchronous=FULL",
@@ -90,7 +91,7 @@ impl Synchronous {
 }
 
 /// Added to the number of a transaction for values that it overwrites itself: nobody may ever see them.
-const PASSING_TXN: i64 = 500_000;
+pub const PASSING_TXN: i64 = 500_000;
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub struct Recording {
     pub start: Replay,
     /// What was published.
     pub history: History,
+    /// For each state but the first, how many records there were when it was published; empty where nobody noted it.
+    pub published: Vec<usize>,
     /// For each step what it returned.
     pub outcomes: Vec<Result<(), SqlError>>,
     /// Transactions whose COMMIT returned an error.
@@ -195,7 +198,8 @@ pub fn record_from(
     run.first = None;
     let end = machine.disk.image();
     let records = machine.disk.records();
-    Recording { records, start, history: run.history, outcomes, failed: run.failed, wrong: run.wrong, end }
+    let Run { history, failed, wrong, .. } = run;
+    Recording { records, start, history, published: Vec::new(), outcomes, failed, wrong, end }
 }
 
 impl Run<'_> {
@@ -275,12 +279,10 @@ impl Run<'_> {
         }
     }
 
-    /// The rows that the next transaction changes: always row 1, so that an old frame that comes back is seen, and
-    /// others in turn, so that states differ in several pages.
+    /// The rows that the next transaction changes.
     fn next_rows(&mut self, count: i64) -> Vec<i64> {
         self.txn += 1;
-        let turn = |index: i64| 2 + (self.txn + index * 3).rem_euclid(BASE_ROWS - 1);
-        std::iter::once(1).chain((1..count).map(turn)).collect()
+        rows_of(self.txn, count)
     }
 
     fn commit(&mut self, count: i64) -> Result<(), SqlError> {

@@ -1,0 +1,54 @@
+//! Goal: the harness of several connections would see a broken waldio; each bug below is planted and must be caught.
+//! Method: a program that the bug hurts, explored as in crash_group.rs, with and without the bug.
+//! Needs `--features planted-bugs`. One bug at a time: planting is for the whole process.
+#![cfg(feature = "planted-bugs")]
+
+mod support;
+
+use std::sync::{Mutex, PoisonError};
+
+use support::acts::Terms;
+use support::explore::Explorer;
+use support::group::record_group;
+use support::group_plan::scene;
+use support::machine::{Machine, Side};
+use support::plan::effort;
+use support::workload::base_image;
+use waldio::planted::{self, Bug};
+
+static ONE_BUG: Mutex<()> = Mutex::new(());
+
+/// The failure that the harness reports, or none.
+fn failure(bug: Option<Bug>, side: Side, text: &str) -> Option<String> {
+    let (machine, judge, stock) = (Machine::watched(side), Machine::new(side), Machine::new(Side::Stock));
+    let base = base_image(&machine, 4096);
+    let program = text.parse().expect("a program");
+    planted::set(bug);
+    let run = record_group(&machine, &base, &program, Terms::default());
+    planted::set(None);
+    let mut explorer = Explorer::new(vec![&judge, &stock], effort());
+    let failure = explorer.explore_scene(&scene(&program, Terms::default()), &run.recording);
+    failure.err().map(|failure| failure.to_string())
+}
+
+fn is_caught(bug: Bug, side: Side, text: &str) {
+    let _alone = ONE_BUG.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(failure(None, side, text), None, "without the bug nothing is wrong");
+    let caught = failure(Some(bug), side, text);
+    println!("{bug:?} in {side:?}: {}", caught.expect("the planted bug is caught"));
+}
+
+#[test]
+fn planted_bug_is_caught_ack_before_sync_by_two_connections() {
+    for side in [Side::Flush, Side::Fua] {
+        is_caught(Bug::AckBeforeSync, side, "A:Commit1 B:Commit1");
+        is_caught(Bug::AckBeforeSync, side, "A:Commit1@PhaseTwo B:Commit1");
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_skip_checkpoint_sync_by_two_connections() {
+    for side in [Side::Flush, Side::Fua] {
+        is_caught(Bug::SkipCheckpointSync, side, "A:Loose B:Passive");
+    }
+}
