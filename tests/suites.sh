@@ -64,6 +64,7 @@ test)
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
     export CRASH_LENGTH=${CRASH_LENGTH:-2} CRASH_EXTRA=${CRASH_EXTRA:-300} CRASH_SAMPLES=${CRASH_SAMPLES:-24}
+    export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
     suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
     suite asan tests/asan.sh
     suite clients tests/clients/run.sh soak

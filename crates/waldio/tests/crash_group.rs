@@ -6,27 +6,87 @@
 mod support;
 
 use support::acts::Terms;
-use support::group_plan::{CORE, GroupStats, all_choices, hold_group, programs};
+use support::explore::Explorer;
+use support::group::record_group;
+use support::group_plan::{GroupStats, all_choices, every_program, hold_group, programs, scene, warm};
 use support::machine::{Machine, Side};
+use support::plan::{effort, number};
+use support::turns::{Act, Program};
+use support::workload::base_image;
 
-fn group_holds(side: Side, programs: &[support::turns::Program]) -> GroupStats {
+/// What the second connection does while the first has stopped, unless all acts are asked for.
+const BESIDE: [Act; 6] = [Act::Commit1, Act::Spill, Act::Read, Act::Passive, Act::Reset, Act::Reopen];
+
+fn group_holds(side: Side, programs: &[Program]) -> GroupStats {
     let machine = Machine::watched(side);
     let (judge, stock) = (Machine::new(side), Machine::new(Side::Stock));
     let judges = if side == Side::Stock { vec![&stock] } else { vec![&judge, &stock] };
     hold_group(&machine, judges, programs, Terms::default())
 }
 
+/// Runs where each commit is flushed alone would prove nothing.
+fn many_shared(stats: &GroupStats) {
+    if support::group_plan::only().is_none() {
+        assert!(stats.deferred > stats.commits / 4, "few commits were deferred: {stats:?}");
+        assert!(stats.shared > 0, "no flush was shared: {stats:?}");
+    }
+}
+
 #[test]
-fn stock_loses_nothing_of_two_connections() {
-    group_holds(Side::Stock, &programs(&CORE, 2, 2, 40));
+fn stock_loses_nothing_of_several_connections() {
+    group_holds(Side::Stock, &programs(2, 2, 30));
+    group_holds(Side::Stock, &programs(3, 0, 20));
 }
 
 #[test]
 fn flushes_lose_nothing_of_two_connections() {
-    group_holds(Side::Flush, &programs(&CORE, 2, 3, 0));
+    group_holds(Side::Flush, &programs(2, 3, 0));
 }
 
 #[test]
-fn every_pair_of_acts_is_safe() {
-    group_holds(Side::Flush, &programs(&all_choices(), 2, 2, 0));
+fn shared_flushes_lose_nothing_of_two_connections() {
+    many_shared(&group_holds(Side::Flush, &warm(programs(2, 3, 60))));
+}
+
+#[test]
+fn shared_flushes_beside_durable_writes_lose_nothing() {
+    many_shared(&group_holds(Side::Fua, &warm(programs(2, 2, 60))));
+}
+
+#[test]
+fn shared_flushes_lose_nothing_of_three_connections() {
+    many_shared(&group_holds(Side::Flush, &warm(programs(3, 2, 60))));
+    many_shared(&group_holds(Side::Fua, &warm(programs(3, 0, 30))));
+}
+
+#[test]
+fn commits_and_checkpoints_stop_anywhere_beside_others() {
+    let wide = number("CRASH_GROUP_LENGTH", 0) > 3;
+    let beside = |program: &Program| match program.0[..] {
+        [first, second] if first.until.is_some() => wide || BESIDE.contains(&second.act),
+        _ => false,
+    };
+    let pairs = every_program(&all_choices(), 2, 2).into_iter().filter(beside).collect();
+    many_shared(&group_holds(Side::Flush, &warm(pairs)));
+}
+
+#[test]
+fn without_group_commit_no_commit_is_published_before_it_is_durable() {
+    let stats = group_holds(Side::Apart, &warm(programs(2, 2, 0)));
+    assert_eq!(stats.deferred, 0, "{stats:?}");
+}
+
+/// What a reader has seen of a shared commit may be taken by a power cut: that is what `durable_reads` is for, and the
+/// judgement of it must notice.
+#[test]
+fn reader_sees_a_shared_commit_before_it_is_durable() {
+    let (machine, judge) = (Machine::watched(Side::Flush), Machine::new(Side::Flush));
+    let base = base_image(&machine, 4096);
+    let program: Program = "A:Commit1 B:Commit1 A:Commit1@PhaseTwo B:Read".parse().expect("a program");
+    let terms = Terms { durable_reads: true, ..Terms::default() };
+    let run = record_group(&machine, &base, &program, terms);
+    assert_eq!(run.recording.wrong, Vec::<String>::new());
+    let outcome =
+        Explorer::new(vec![&judge], effort()).explore_scene(&scene(&program, terms), &run.recording);
+    println!("{}", outcome.expect_err("the reader's word is lost"));
 }

@@ -52,3 +52,21 @@ fn planted_bug_is_caught_skip_checkpoint_sync_by_two_connections() {
         is_caught(Bug::SkipCheckpointSync, side, "A:Loose B:Passive");
     }
 }
+
+#[test]
+fn planted_bug_is_caught_ack_before_prefix() {
+    // The second commit comes while the first one's flush is under way, too late for it.
+    for side in [Side::Flush, Side::Fua] {
+        is_caught(Bug::AckBeforePrefix, side, "A:Commit1 B:Commit1 A:Commit1@Flushed B:Commit1 A:Go");
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_checkpoint_without_barrier() {
+    // Frames of a commit that waits are safe: its connection's read lock keeps checkpoints from them. But those that a
+    // NORMAL commit left to the next flush have no such guard.
+    for side in [Side::Flush, Side::Fua] {
+        is_caught(Bug::CheckpointWithoutBarrier, side, "A:Commit1 B:Commit1 A:Loose B:Passive");
+        is_caught(Bug::CheckpointWithoutBarrier, side, "A:Commit1 B:Commit1 A:Loose B:Reset");
+    }
+}

@@ -198,10 +198,9 @@ impl<'machine> Performer<'machine> {
         }
         let before = self.actor.ledger().history.newest();
         let Some(connection) = &self.connection else { return };
-        match read_rows(connection, self.terms.page_bytes) {
-            Ok(rows) => self.judge(&rows, before),
-            // A fault may hit a read, too.
-            Err(_) => {}
+        // A fault may hit a read, too.
+        if let Ok(rows) = read_rows(connection, self.terms.page_bytes) {
+            self.judge(&rows, before);
         }
     }
 

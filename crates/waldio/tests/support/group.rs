@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockio::sim_image::Image;
 
@@ -41,8 +41,8 @@ pub struct Outcome {
 
 /// A connection that runs while another is inside of a flush may wait for that one: so long it is waited for.
 const PATIENCE_BESIDE_FLUSH: Duration = Duration::from_millis(25);
-/// Longer than any scheduler's whim, twice.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any scheduler's whim.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Now {
@@ -92,29 +92,52 @@ impl Cast {
         self.wait(who);
     }
 
+    /// Waits until a connection stopped or is done; shortly only, while another one is inside of a flush.
     fn wait(&mut self, who: usize) {
-        let in_flush = |player: &Player| player.now == Now::Stopped(Moment::Flushed);
-        let patience = if self.players.iter().any(in_flush) { PATIENCE_BESIDE_FLUSH } else { PATIENCE };
-        let mut report = self.players[who].reports.recv_timeout(patience);
-        if matches!(report, Err(RecvTimeoutError::Timeout)) && patience == PATIENCE {
-            // The whole process may have been stopped for so long.
-            report = self.players[who].reports.recv_timeout(patience);
+        let began = Instant::now();
+        loop {
+            match self.players[who].reports.recv_timeout(PATIENCE_BESIDE_FLUSH) {
+                Ok(report) => return self.note(who, report),
+                Err(RecvTimeoutError::Timeout) if began.elapsed() < PATIENCE => {}
+                Err(error) => {
+                    // A thread that waits for ever inside of C cannot be unwound.
+                    eprintln!("connection {} is stuck: {error}", letter(who));
+                    std::process::abort();
+                }
+            }
+            // Those who waited for a flush may have come to one of their own.
+            for other in (0..self.players.len()).filter(|other| *other != who) {
+                if let (Now::Running, Ok(report)) =
+                    (self.players[other].now, self.players[other].reports.try_recv())
+                {
+                    self.note(other, report);
+                }
+            }
+            if self.players.iter().any(|player| player.now == Now::Stopped(Moment::Flushed)) {
+                return;
+            }
         }
+    }
+
+    fn note(&mut self, who: usize, report: Report) {
+        let player = &mut self.players[who];
         match report {
-            Ok(Report::Stopped(moment)) => {
-                self.players[who].now = Now::Stopped(moment);
+            Report::Stopped(moment) => {
+                player.now = Now::Stopped(moment);
                 self.stopped.push(who);
             }
-            Ok(Report::Done(outcome)) => {
-                let turn = self.players[who].turn;
-                self.outcomes[turn] = Some(outcome);
-                self.players[who].now = Now::Idle;
+            Report::Done(outcome) => {
+                player.now = Now::Idle;
+                self.outcomes[player.turn] = Some(outcome);
             }
-            Err(RecvTimeoutError::Timeout) if patience == PATIENCE_BESIDE_FLUSH => {}
-            Err(error) => {
-                // A thread that waits for ever inside of C cannot be unwound.
-                eprintln!("connection {} is stuck: {error}", letter(who));
-                std::process::abort();
+        }
+    }
+
+    /// Those who waited for a flush that is over now come to where they would have been.
+    fn settle(&mut self) {
+        for who in 0..self.players.len() {
+            if self.players[who].now == Now::Running {
+                self.wait(who);
             }
         }
     }
@@ -188,6 +211,7 @@ pub fn record_group(machine: &Machine, base: &Image, program: &Program, terms: T
             machine.disk.mark(&turn.to_string());
             began.push(machine.disk.record_count());
             cast.take_turn(index, *turn);
+            cast.settle();
         }
         machine.disk.mark("end");
         cast.finish_all();

@@ -1,6 +1,6 @@
 //! Which programs of several connections a test runs, and how thoroughly.
 //!
-//! `CRASH_GROUP_LENGTH=4` makes every program of four turns over the core of acts, `CRASH_EXTRA=1000` adds so many of
+//! `CRASH_GROUP_LENGTH=4` makes every program of four turns of the core, `CRASH_EXTRA=1000` adds so many of
 //! four turns over all acts and moments at random, `CRASH_SAMPLES` and `CRASH_SEED` are those of one connection;
 //! `CRASH_ONLY='A:Commit1@PhaseTwo B:Commit3'` runs that one program.
 
@@ -69,6 +69,17 @@ fn longer(turns: &[Turn], choices: &[Choice], connections: usize) -> Vec<Vec<Tur
     whos.flat_map(with).collect()
 }
 
+/// The same programs after a commit of each connection: from then on all of them are open, and the lock changes hands.
+pub fn warm(programs: Vec<Program>) -> Vec<Program> {
+    let after = |program: Program| {
+        let commit = |who| Turn { who, act: Act::Commit1, until: None };
+        // The last one's commit is not the first turn's connection's.
+        let commits = (0..program.connections().max(2)).map(commit);
+        Program(commits.chain(program.0).collect())
+    };
+    programs.into_iter().map(after).collect()
+}
+
 /// `count` programs of four turns and a `Go` or none, seeded.
 pub fn random_programs(connections: usize, count: u64) -> Vec<Program> {
     let choices = all_choices();
@@ -103,14 +114,21 @@ pub fn only() -> Option<Program> {
     env::var("CRASH_ONLY").ok().map(|text| text.parse().expect("a program"))
 }
 
-/// The programs of a test: every one of `length` turns (`CRASH_GROUP_LENGTH` replaces it where `core` is what it is made
-/// of) and `extra` at random.
-pub fn programs(choices: &[Choice], connections: usize, length: u64, extra: u64) -> Vec<Program> {
+/// The programs of a test: every one of up to `length` turns of the core (`CRASH_GROUP_LENGTH` replaces it) and `extra`
+/// at random.
+pub fn programs(connections: usize, length: u64, extra: u64) -> Vec<Program> {
     if let Some(only) = only() {
         return vec![only];
     }
-    let length = if choices == CORE { number("CRASH_GROUP_LENGTH", length) } else { length };
-    let mut programs = every_program(choices, connections, length);
+    let length = match (length, connections) {
+        (0, _) => 0,
+        (_, 2) => number("CRASH_GROUP_LENGTH", length),
+        // Three connections make ten times as many.
+        _ => number("CRASH_GROUP_LENGTH", length).saturating_sub(1).max(length),
+    };
+    let lengths = 1..=length;
+    let mut programs: Vec<Program> =
+        lengths.flat_map(|length| every_program(&CORE, connections, length)).collect();
     programs.extend(random_programs(connections, if extra > 0 { number("CRASH_EXTRA", extra) } else { 0 }));
     programs
 }

@@ -32,6 +32,8 @@ pub enum Side {
     Flush,
     /// waldio without reserve.
     Strict,
+    /// As `Flush`, where no commit waits for another one's flush.
+    Apart,
 }
 
 impl Side {
@@ -45,6 +47,7 @@ impl Side {
                 let fill = FillChoice::Only(Fill::Zeroes);
                 Some(Options { persist: PersistChoice::Flush, fill, ..default })
             }
+            Side::Apart => Some(Options { persist: PersistChoice::Flush, group_commit: false, ..default }),
             Side::Strict => Some(Options { strict: true, ..default }),
         }
     }
