@@ -34,8 +34,8 @@ fn many_shared(stats: &GroupStats) {
 
 #[test]
 fn stock_loses_nothing_of_several_connections() {
-    group_holds(Side::Stock, &programs(2, 2, 30));
-    group_holds(Side::Stock, &programs(3, 0, 20));
+    group_holds(Side::Stock, &programs(2, 2, 20));
+    group_holds(Side::Stock, &programs(3, 0, 10));
 }
 
 #[test]
@@ -45,18 +45,18 @@ fn flushes_lose_nothing_of_two_connections() {
 
 #[test]
 fn shared_flushes_lose_nothing_of_two_connections() {
-    many_shared(&group_holds(Side::Flush, &warm(programs(2, 3, 60))));
+    many_shared(&group_holds(Side::Flush, &warm(programs(2, 3, 30))));
 }
 
 #[test]
 fn shared_flushes_beside_durable_writes_lose_nothing() {
-    many_shared(&group_holds(Side::Fua, &warm(programs(2, 2, 60))));
+    many_shared(&group_holds(Side::Fua, &warm(programs(2, 2, 30))));
 }
 
 #[test]
 fn shared_flushes_lose_nothing_of_three_connections() {
-    many_shared(&group_holds(Side::Flush, &warm(programs(3, 2, 60))));
-    many_shared(&group_holds(Side::Fua, &warm(programs(3, 0, 30))));
+    many_shared(&group_holds(Side::Flush, &warm(programs(3, 2, 20))));
+    many_shared(&group_holds(Side::Fua, &warm(programs(3, 0, 20))));
 }
 
 #[test]

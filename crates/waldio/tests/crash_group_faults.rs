@@ -1,7 +1,7 @@
 //! Goal: when a flush fails that several connections share, every COMMIT that it should have covered says so, none other
 //! does, and nothing acknowledged is lost.
-//! Method: programs as in crash_group.rs, once for each flush with that one failing, once and for good; each return code
-//! is compared with the flushes that the disk saw, and every crash state is judged.
+//! Method: programs as in crash_group.rs, once for each flush with that one failing, once and for good, and for each
+//! write; each return code is compared with the flushes that the disk saw, and every crash state is judged.
 
 mod support;
 
@@ -36,8 +36,8 @@ fn effort() -> Effort {
     Effort { bounds, second_crash_every: 0, system_every: 0 }
 }
 
-/// Lets every flush of every program fail in turn.
-fn failed_flushes_reach_their_commits(side: Side) {
+/// Lets every operation of a kind fail in turn, in every program.
+fn failures_reach_their_commits(side: Side, counted: Counted, programs: &[&str]) {
     let machine = Machine::watched(side);
     let (judge, stock) = (Machine::new(side), Machine::new(Side::Stock));
     let judges = if side == Side::Stock { vec![&stock] } else { vec![&judge, &stock] };
@@ -45,19 +45,22 @@ fn failed_flushes_reach_their_commits(side: Side) {
     let base = base_image(&machine, 4096);
     let mut stats = GroupStats::default();
     let mut wrong = Vec::new();
-    let texts = only().map_or(PROGRAMS.map(str::to_owned).to_vec(), |program| vec![program.to_string()]);
-    for text in texts {
+    let only = only().map(|program| program.to_string());
+    let programs = only.as_ref().map_or(programs.to_vec(), |only| vec![only.as_str()]);
+    for text in programs {
         // Stock trusts a log whose sync failed before, and builds on what NORMAL had published.
         if side == Side::Stock && text.contains("Loose") {
             continue;
         }
         let program: Program = text.parse().expect("a program");
         stats.count(&record_group(&machine, &base, &program, Terms::default()));
-        let flushes = machine.disk.count(Counted::Flushes);
-        assert!(flushes > 3, "{flushes} flushes");
-        for (number, lasting) in (0..flushes).flat_map(|number| [(number, false), (number, true)]) {
-            let counted = Counted::Flushes;
-            let fault = Fault { counted, number, kind: FaultKind::Io, kept: Kept::All, lasting };
+        let count = machine.disk.count(counted);
+        assert!(count > 3, "{count} operations");
+        for (number, lasting) in (0..count).flat_map(|number| [(number, false), (number, true)]) {
+            if lasting && counted != Counted::Flushes {
+                continue;
+            }
+            let fault = Fault { counted, number, kind: FaultKind::Io, kept: Kept::Half, lasting };
             let terms = Terms { fault: Some(fault), ..Terms::default() };
             let run = record_group(&machine, &base, &program, terms);
             let mut found = judge_codes(side, &run);
@@ -67,7 +70,7 @@ fn failed_flushes_reach_their_commits(side: Side) {
                 let failure = explorer.explore_scene(&scene(&program, terms), &run.recording).err();
                 found.extend(failure.map(|failure| failure.to_string()));
             }
-            let which = format!("{side:?} {program}, flush {number}, lasting {lasting}");
+            let which = format!("{side:?} {program}, {counted:?} {number}, lasting {lasting}");
             wrong.extend(found.iter().map(|found| format!("{which}: {found}")));
         }
     }
@@ -77,15 +80,20 @@ fn failed_flushes_reach_their_commits(side: Side) {
 
 #[test]
 fn failed_flushes_under_stock_show_that_the_judgement_is_fair() {
-    failed_flushes_reach_their_commits(Side::Stock);
+    failures_reach_their_commits(Side::Stock, Counted::Flushes, &PROGRAMS);
 }
 
 #[test]
 fn failed_flushes_reach_their_commits_and_none_other() {
-    failed_flushes_reach_their_commits(Side::Flush);
+    failures_reach_their_commits(Side::Flush, Counted::Flushes, &PROGRAMS);
 }
 
 #[test]
 fn failed_durable_writes_reach_their_commits_and_none_other() {
-    failed_flushes_reach_their_commits(Side::Fua);
+    failures_reach_their_commits(Side::Fua, Counted::Flushes, &PROGRAMS);
+}
+
+#[test]
+fn failed_writes_reach_their_commits_and_none_other() {
+    failures_reach_their_commits(Side::Flush, Counted::Changes, &PROGRAMS[..3]);
 }
