@@ -15,11 +15,12 @@ use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WR
 use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::Salts;
+use crate::line::Seat;
 use crate::log_file::LogFile;
 use crate::options;
 use crate::patience::Patience;
 use crate::planted::{self, Bug};
-use crate::queue::{Seat, Turn};
+use crate::queue::Turn;
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
 use crate::stats::Stats;

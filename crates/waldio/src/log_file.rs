@@ -21,14 +21,14 @@ use crate::database::Database;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::lock_probe::LockProbe;
-use crate::ffi::wal_index::WalIndex;
 use crate::ffi::sync_observer;
+use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
-use crate::layout::{FrameIndex, block_floor, frame_at, frame_offset};
+use crate::layout::{block_floor, frame_at};
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
 use crate::primitives::Bell;
-use crate::recovery;
+use crate::rewrite;
 use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::tickets::{Covered, Failed, Mark, Ticket};
@@ -172,7 +172,7 @@ impl LogFile {
         let header = !self.pending.is_empty() && self.pending.start() == 0;
         self.sync_follows |= commit;
         self.straight = false;
-        if self.planted_skip(commit, header, checkpointing) {
+        if planted::skips_sync(commit, header, checkpointing) {
             return self.write_out();
         }
         if commit && !header && may_share && self.session.is_name_synced() {
@@ -284,15 +284,6 @@ impl LogFile {
             return Ok(());
         }
         self.sync(true, false)
-    }
-
-    fn planted_skip(&self, commit: bool, header: bool, checkpointing: bool) -> bool {
-        let checkpoint = !commit && !header;
-        header && planted::is(Bug::SkipHeaderSync)
-            || commit && planted::is(Bug::AckBeforeSync)
-            || checkpoint && planted::is(Bug::SkipCheckpointSync)
-            || checkpoint && planted::is(Bug::CheckpointWithoutBarrier)
-            || checkpoint && !checkpointing && planted::is(Bug::SkipCloseSync)
     }
 
     fn flush(&mut self, call: impl FnOnce(&Self) -> std::io::Result<()>) -> Result<(), Failure> {
@@ -461,48 +452,18 @@ impl LogFile {
     /// # Errors
     /// The log is poisoned.
     pub fn make_certain(&mut self) -> Result<(), Failure> {
-        let end = self.valid_end()?;
+        let end = rewrite::valid_end(&*self.file)?;
         if end == 0 {
             return Ok(());
         }
-        self.write_over_itself(end)?;
+        rewrite::over_itself(&*self.file, end)
+            .map_err(|error| self.poison("write of the log over itself", error))?;
         self.flush(|log| log.file.sync_data())
     }
 
-    /// A sync failed. The kernel may have dropped what it was to write, of every process's frames, and counts the pages
-    /// as clean; this process's log is poisoned, but another process, or this one once it was closed and opened anew,
-    /// gets an OK from its next sync and builds on them. So the published frames are written over themselves at once:
-    /// the next sync writes them, or fails. SQLite syncs under the write lock, under read lock 0 held exclusively (a
-    /// checkpoint) or alone, so the log cannot be reset meanwhile, and within a generation no published byte changes;
-    /// what lies behind `published_end` may be another writer's. `None`: nobody else has the database.
+    /// A sync failed: see `rewrite::published`. Where this fails as well nothing is left to do: the log is poisoned.
     pub fn write_again(&mut self, published_end: Option<u64>) {
-        // Where this fails as well nothing is left to do: the log is poisoned already.
-        if let Ok(end) = self.valid_end() {
-            let _ = self.write_over_itself(end.min(published_end.unwrap_or(end)));
-        }
-    }
-
-    /// Where the last valid frame ends; 0 where there is none.
-    fn valid_end(&self) -> std::io::Result<u64> {
-        let log = recovery::scan(|into, offset| self.file.read_at(into, offset))?;
-        let end = || frame_offset(FrameIndex(log.frames_valid), log.page_bytes);
-        Ok(if log.frames_valid == 0 { 0 } else { end() })
-    }
-
-    /// Puts the log's bytes up to `end` into the page cache as new ones, for the next sync.
-    fn write_over_itself(&self, end: u64) -> Result<(), Failure> {
-        let mut piece = vec![0; RUN_BYTES_MAX];
-        let mut offset = 0;
-        while offset < end {
-            let len_bytes = usize::try_from(end - offset).unwrap_or(usize::MAX).min(piece.len());
-            let read = self.file.read_at(&mut piece[..len_bytes], offset)?;
-            assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
-            self.file
-                .write_at(&piece[..len_bytes], offset)
-                .map_err(|error| self.poison("write of the log over itself", error))?;
-            offset += len_bytes as u64;
-        }
-        Ok(())
+        let _ = rewrite::published(&*self.file, published_end);
     }
 
     /// `PRAGMA synchronous` is about to change what follows a commit.

@@ -51,3 +51,13 @@ pub(crate) fn is(bug: Bug) -> bool {
 pub(crate) const fn is(_: Bug) -> bool {
     false
 }
+
+/// Whether a planted bug leaves out this sync of the log.
+pub(crate) fn skips_sync(commit: bool, header: bool, checkpointing: bool) -> bool {
+    let checkpoint = !commit && !header;
+    header && is(Bug::SkipHeaderSync)
+        || commit && is(Bug::AckBeforeSync)
+        || checkpoint && is(Bug::SkipCheckpointSync)
+        || checkpoint && is(Bug::CheckpointWithoutBarrier)
+        || checkpoint && !checkpointing && is(Bug::SkipCloseSync)
+}

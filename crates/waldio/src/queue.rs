@@ -12,32 +12,14 @@
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
 //! The line knows this process alone; where another process holds the lock, the first in line looks again and again.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::line::{Line, Look, RESERVATION, Reserved, Seat};
 use crate::planted::{self, Bug};
-use crate::primitives::{Condvar, Mutex, MutexGuard};
+use crate::primitives::{Mutex, MutexGuard};
 use crate::stats::Stats;
-
-/// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
-pub const RESERVATION: Duration = Duration::from_millis(10);
-/// How often the first in line looks whether another process still holds the lock.
-/// After each refusal twice as rarely, up to the second figure.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
-/// A place in line of a connection that neither sleeps nor asks is kept this long.
-const PLACE_KEPT: Duration = Duration::from_secs(1);
-/// A reservation is passed at most so often while its thread wakes up.
-const PASSES_MAX: u32 = 8;
-/// The lock changed hands between connections this recently: it is contended.
-const CONTENDED: Duration = Duration::from_millis(5);
-
-/// One connection's place to be woken at.
-#[derive(Debug, Default)]
-pub struct Seat {
-    woken: Condvar,
-}
 
 /// What `xShmLock` of the write lock should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,48 +33,10 @@ pub enum Turn {
 /// See the file's head.
 #[derive(Debug)]
 pub struct WriteQueue {
-    state: Mutex<State>,
+    state: Mutex<Line>,
     /// How many stand in line, for a look without the lock.
     waiting: AtomicUsize,
     stats: Arc<Stats>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    holder: Option<usize>,
-    line: VecDeque<Place>,
-    reserved: Option<Reserved>,
-    /// How often the present reservation was passed.
-    passes: u32,
-    /// A checkpoint has the lock, or will have it next.
-    shut: bool,
-    /// The base VFS refused the lock when no connection of this process held it.
-    foreign: bool,
-    /// When the first in line looks next whether it is free, and how long after a refusal.
-    look_at: Option<Instant>,
-    look_every: Duration,
-    /// Who had the lock last, and since when the lock counts as contended.
-    last: Option<usize>,
-    contended_until: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Place {
-    connection: usize,
-    seat: Arc<Seat>,
-    asleep: bool,
-    /// It was woken, and has not looked yet.
-    woken: bool,
-    came: Instant,
-    seen: Instant,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Reserved {
-    connection: usize,
-    until: Instant,
-    /// Its thread is awake: nobody passes it any more.
-    awake: bool,
 }
 
 impl WriteQueue {
@@ -101,19 +45,19 @@ impl WriteQueue {
         WriteQueue { state: Mutex::default(), waiting: AtomicUsize::new(0), stats }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Line> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state, and what is seen of it without the lock.
-    fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, act: impl FnOnce(&mut Line) -> T) -> T {
         let mut state = self.state();
         let result = act(&mut state);
         self.note(&state);
         result
     }
 
-    fn note(&self, state: &State) {
+    fn note(&self, state: &Line) {
         self.waiting.store(state.line.len(), Relaxed);
     }
 
@@ -121,7 +65,6 @@ impl WriteQueue {
     pub fn ask(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
         self.change(|state| {
             if state.holder == Some(connection) || state.may_take(connection, now) {
-                // From here on, not from the grant on: a thread may lose the processor between the two.
                 state.take(connection);
                 return Turn::Try;
             }
@@ -132,34 +75,17 @@ impl WriteQueue {
 
     /// The base VFS refused the lock.
     pub fn refused(&self, connection: usize, seat: &Arc<Seat>, now: Instant) {
-        self.change(|state| {
-            if state.holder == Some(connection) {
-                state.holder = None;
-            }
-            if state.holder.is_none() && !state.shut {
-                // Another process has it, or somebody of this one whom the line does not know.
-                state.foreign = true;
-                state.look_every = (state.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
-                state.look_at = Some(now + state.look_every);
-            }
-            state.stand_in_line(connection, seat, now);
-        });
+        self.change(|state| state.refuse(connection, seat, now));
     }
 
     /// The base VFS granted the lock. True where others want it too, or had it a moment ago.
     pub fn granted(&self, connection: usize, now: Instant) -> bool {
         self.change(|state| {
-            state.foreign = false;
-            state.look_every = Duration::ZERO;
-            state.holder = Some(connection);
-            if let Some(place) = state.leave(connection) {
+            let (place, contended) = state.grant(connection, now);
+            if let Some(place) = place {
                 self.stats.queue_waits.record(now.saturating_duration_since(place.came));
             }
-            if !state.line.is_empty() || state.last.is_some_and(|last| last != connection) {
-                state.contended_until = Some(now + CONTENDED);
-            }
-            state.last = Some(connection);
-            state.contended_until.is_some_and(|until| now < until)
+            contended
         })
     }
 
@@ -209,20 +135,20 @@ impl WriteQueue {
     }
 
     /// Where the lock is free: reserves it for the first who sleeps, and wakes that one.
-    fn hand_over(&self, state: &mut State) {
+    fn hand_over(&self, state: &mut Line) {
         if state.line.is_empty() || state.shut || state.holder.is_some() {
             return;
         }
         let now = Instant::now();
-        state.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
-        let Some(next) = state.line.iter_mut().find(|place| place.asleep) else { return };
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
-        state.reserved = Some(Reserved { connection: next.connection, until: now + lasts, awake: false });
+        let Some(next) = state.first_asleep(now) else { return };
+        let reserved = Reserved { connection: next.connection, until: now + lasts, awake: false };
         if !next.woken && !planted::is(Bug::LostWakeUp) {
             next.woken = true;
             next.seat.woken.notify_one();
         }
+        state.reserved = Some(reserved);
         Stats::add(&self.stats.hand_overs, 1);
     }
 
@@ -262,112 +188,6 @@ impl WriteQueue {
             self.hand_over(&mut state);
         }
         self.note(&state);
-    }
-}
-
-/// What a thread in line does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// It takes the lock.
-    Mine,
-    /// It looks again at this time, if nobody wakes it before.
-    At(Instant),
-    /// It sleeps until it is woken.
-    Woken,
-}
-
-impl State {
-    /// Whether the lock is free for this connection, a reservation that it may pass included.
-    fn may_take(&self, connection: usize, now: Instant) -> bool {
-        if self.shut || self.holder.is_some() {
-            return false;
-        }
-        let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
-        let may_pass = !others_sleep || self.passes < PASSES_MAX;
-        match self.reserved {
-            Some(reserved) if now >= reserved.until => may_pass,
-            Some(reserved) if reserved.connection == connection => true,
-            Some(reserved) => !reserved.awake && self.passes < PASSES_MAX,
-            None => may_pass,
-        }
-    }
-
-    /// Keeps the lock for a thread that is awake and asks for it next.
-    fn claim(&mut self, connection: usize, now: Instant) {
-        self.count_pass(connection);
-        self.reserved = Some(Reserved { connection, until: now + RESERVATION, awake: true });
-    }
-
-    fn take(&mut self, connection: usize) {
-        let claimed = self.reserved.is_some_and(|reserved| reserved.connection == connection);
-        if !claimed {
-            self.count_pass(connection);
-        }
-        self.reserved = None;
-        self.holder = Some(connection);
-    }
-
-    /// The lock goes to `connection`: past those who sleep in line before it, or it was their turn.
-    fn count_pass(&mut self, connection: usize) {
-        let first = self.line.iter().find(|place| place.asleep || place.connection == connection);
-        match first {
-            Some(place) if place.connection != connection => self.passes += 1,
-            _ => self.passes = 0,
-        }
-    }
-
-    /// A thread in line looks: whether the lock is free for it.
-    fn next_look(&self, connection: usize, now: Instant, is_free: impl Fn() -> Option<bool>) -> Look {
-        if self.shut || self.holder.is_some() {
-            return Look::Woken;
-        }
-        match self.reserved {
-            // Whoever asked before the reservation was made may still have got the lock first; then it waits on.
-            Some(reserved) if reserved.connection == connection && now < reserved.until => return Look::Mine,
-            Some(reserved) if now < reserved.until => return Look::At(reserved.until),
-            _ => {}
-        }
-        let first = self.line.iter().find(|place| place.asleep);
-        if first.is_none_or(|place| place.connection != connection) {
-            return Look::Woken;
-        }
-        // Nobody of this process has it. Unless another process does, it is this one's turn.
-        if !self.foreign {
-            return Look::Mine;
-        }
-        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at) {
-            return Look::At(look_at);
-        }
-        match is_free() {
-            Some(true) => Look::Mine,
-            Some(false) => Look::At(now + LOOK_EVERY.0),
-            None => Look::Woken,
-        }
-    }
-
-    fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
-        match self.line.iter_mut().find(|place| place.connection == connection) {
-            Some(place) => place.seen = now,
-            None => {
-                let seat = Arc::clone(seat);
-                let place = Place { connection, seat, asleep: false, woken: false, came: now, seen: now };
-                self.line.push_back(place);
-            }
-        }
-        self.contended_until = Some(now + CONTENDED);
-    }
-
-    fn leave(&mut self, connection: usize) -> Option<Place> {
-        let at = self.line.iter().position(|place| place.connection == connection)?;
-        self.line.remove(at)
-    }
-
-    fn set_asleep(&mut self, connection: usize, asleep: bool) {
-        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
-            place.asleep = asleep;
-            place.woken = false;
-            place.seen = Instant::now();
-        }
     }
 }
 

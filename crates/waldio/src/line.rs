@@ -1,0 +1,221 @@
+//! The line for the write lock: who stands in it, whom the lock is kept for, who may pass. Decides; waits for nobody.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::primitives::Condvar;
+
+/// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
+pub const RESERVATION: Duration = Duration::from_millis(10);
+/// How often the first in line looks whether another process still holds the lock.
+/// After each refusal twice as rarely, up to the second figure.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
+/// A place in line of a connection that neither sleeps nor asks is kept this long.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
+/// The lock changed hands between connections this recently: it is contended.
+const CONTENDED: Duration = Duration::from_millis(5);
+/// A reservation is passed at most so often while its thread wakes up.
+const PASSES_MAX: u32 = 8;
+
+/// One connection's place to be woken at.
+#[derive(Debug, Default)]
+pub struct Seat {
+    /// Rung when the lock is kept for it.
+    pub woken: Condvar,
+}
+
+/// See the file's head. Connections go by their number in this process.
+#[derive(Debug, Default)]
+pub struct Line {
+    /// Who has the lock, or is asking the base VFS for it.
+    pub holder: Option<usize>,
+    /// Who stands in it, in the order of coming.
+    pub line: VecDeque<Place>,
+    /// Whom the lock is kept for.
+    pub reserved: Option<Reserved>,
+    /// How often the present reservation was passed.
+    passes: u32,
+    /// A checkpoint has the lock, or will have it next.
+    pub shut: bool,
+    /// The base VFS refused the lock when no connection of this process held it.
+    foreign: bool,
+    /// When the first in line looks next whether it is free, and how long after a refusal.
+    look_at: Option<Instant>,
+    look_every: Duration,
+    /// Who had the lock last, and since when the lock counts as contended.
+    last: Option<usize>,
+    contended_until: Option<Instant>,
+}
+
+/// One connection in line.
+#[derive(Debug)]
+pub struct Place {
+    /// Whose.
+    pub connection: usize,
+    /// Where it can be woken.
+    pub seat: Arc<Seat>,
+    /// Its busy handler naps: it can be reached.
+    pub asleep: bool,
+    /// It was woken, and has not looked yet.
+    pub woken: bool,
+    /// Its first BUSY, and when it was last heard of.
+    pub came: Instant,
+    seen: Instant,
+}
+
+/// The lock is kept for one connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Reserved {
+    /// Which.
+    pub connection: usize,
+    /// How long.
+    pub until: Instant,
+    /// Its thread is awake: nobody passes it any more.
+    pub awake: bool,
+}
+
+/// What a thread in line does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// It takes the lock.
+    Mine,
+    /// It looks again at this time, if nobody wakes it before.
+    At(Instant),
+    /// It sleeps until it is woken.
+    Woken,
+}
+
+impl Line {
+    /// Whether the lock is free for this connection, a reservation that it may pass included.
+    pub fn may_take(&self, connection: usize, now: Instant) -> bool {
+        if self.shut || self.holder.is_some() {
+            return false;
+        }
+        let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
+        let may_pass = !others_sleep || self.passes < PASSES_MAX;
+        match self.reserved {
+            Some(reserved) if now >= reserved.until => may_pass,
+            Some(reserved) if reserved.connection == connection => true,
+            Some(reserved) => !reserved.awake && self.passes < PASSES_MAX,
+            None => may_pass,
+        }
+    }
+
+    /// Keeps the lock for a thread that is awake and asks for it next.
+    pub fn claim(&mut self, connection: usize, now: Instant) {
+        self.count_pass(connection);
+        self.reserved = Some(Reserved { connection, until: now + RESERVATION, awake: true });
+    }
+
+    /// The connection asks the base VFS for the lock: from here on it counts as its holder, not from the grant on, because
+    /// a thread may lose the processor between the two.
+    pub fn take(&mut self, connection: usize) {
+        let claimed = self.reserved.is_some_and(|reserved| reserved.connection == connection);
+        if !claimed {
+            self.count_pass(connection);
+        }
+        self.reserved = None;
+        self.holder = Some(connection);
+    }
+
+    /// The lock goes to `connection`: past those who sleep in line before it, or it was their turn.
+    fn count_pass(&mut self, connection: usize) {
+        let first = self.line.iter().find(|place| place.asleep || place.connection == connection);
+        match first {
+            Some(place) if place.connection != connection => self.passes += 1,
+            _ => self.passes = 0,
+        }
+    }
+
+    /// A thread in line looks: whether the lock is free for it.
+    pub fn next_look(&self, connection: usize, now: Instant, is_free: impl Fn() -> Option<bool>) -> Look {
+        if self.shut || self.holder.is_some() {
+            return Look::Woken;
+        }
+        match self.reserved {
+            // Whoever asked before the reservation was made may still have got the lock first; then it waits on.
+            Some(reserved) if reserved.connection == connection && now < reserved.until => return Look::Mine,
+            Some(reserved) if now < reserved.until => return Look::At(reserved.until),
+            _ => {}
+        }
+        let first = self.line.iter().find(|place| place.asleep);
+        if first.is_none_or(|place| place.connection != connection) {
+            return Look::Woken;
+        }
+        // Nobody of this process has it. Unless another process does, it is this one's turn.
+        if !self.foreign {
+            return Look::Mine;
+        }
+        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at) {
+            return Look::At(look_at);
+        }
+        match is_free() {
+            Some(true) => Look::Mine,
+            Some(false) => Look::At(now + LOOK_EVERY.0),
+            None => Look::Woken,
+        }
+    }
+
+    /// The base VFS refused the lock to a connection that had taken it.
+    pub fn refuse(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        if self.holder == Some(connection) {
+            self.holder = None;
+        }
+        if self.holder.is_none() && !self.shut {
+            // Another process has it, or somebody of this one whom the line does not know.
+            self.foreign = true;
+            self.look_every = (self.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+            self.look_at = Some(now + self.look_every);
+        }
+        self.stand_in_line(connection, seat, now);
+    }
+
+    /// The base VFS granted the lock. Returns the place that the connection had, and whether others want the lock too
+    /// or had it a moment ago.
+    pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<Place>, bool) {
+        self.foreign = false;
+        self.look_every = Duration::ZERO;
+        self.holder = Some(connection);
+        let place = self.leave(connection);
+        if !self.line.is_empty() || self.last.is_some_and(|last| last != connection) {
+            self.contended_until = Some(now + CONTENDED);
+        }
+        self.last = Some(connection);
+        (place, self.contended_until.is_some_and(|until| now < until))
+    }
+
+    /// Whom to hand the lock to: the first who can be reached. Places of those not heard of for long are given up.
+    pub fn first_asleep(&mut self, now: Instant) -> Option<&mut Place> {
+        self.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
+        self.line.iter_mut().find(|place| place.asleep)
+    }
+
+    /// Puts a connection in line, or notes that it is still there.
+    pub fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        match self.line.iter_mut().find(|place| place.connection == connection) {
+            Some(place) => place.seen = now,
+            None => {
+                let seat = Arc::clone(seat);
+                let place = Place { connection, seat, asleep: false, woken: false, came: now, seen: now };
+                self.line.push_back(place);
+            }
+        }
+        self.contended_until = Some(now + CONTENDED);
+    }
+
+    /// Takes a connection out of the line.
+    pub fn leave(&mut self, connection: usize) -> Option<Place> {
+        let at = self.line.iter().position(|place| place.connection == connection)?;
+        self.line.remove(at)
+    }
+
+    /// A connection's busy handler naps, or is done.
+    pub fn set_asleep(&mut self, connection: usize, asleep: bool) {
+        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+            place.asleep = asleep;
+            place.woken = false;
+            place.seen = Instant::now();
+        }
+    }
+}
