@@ -77,6 +77,45 @@ fn eight_writers_share_flushes_in_the_bundled_library() {
 }
 
 #[test]
+fn checkpoints_that_want_the_write_lock_get_it_beside_many_writers() {
+    in_own_process("checkpoints_that_want_the_write_lock_get_it_beside_many_writers", || {
+        const MODES: [i32; 4] = [0, 1, 2, 3]; // PASSIVE, FULL, RESTART, TRUNCATE
+        let scratch = Scratch::new("modes");
+        let path = scratch.join("a.db");
+        system().load(None).unwrap();
+        let db = open(system(), &path);
+        // A small log closes the gate often.
+        db.rows("PRAGMA waldio_log_bytes=65536");
+        db.rows("PRAGMA journal_mode=WAL");
+        db.rows("CREATE TABLE t(writer, number, value)");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                write(system(), &path, 6, 700);
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+            });
+            let checkpointer = open(system(), &path);
+            checkpointer.rows("SELECT count(*) FROM t");
+            let mut longest = Duration::ZERO;
+            for mode in MODES.into_iter().cycle() {
+                if done.load(std::sync::atomic::Ordering::SeqCst) {
+                    break;
+                }
+                let began = Instant::now();
+                checkpointer.checkpoint(mode);
+                longest = longest.max(began.elapsed());
+                thread::sleep(Duration::from_millis(2));
+            }
+            // Its busy timeout is a minute: a checkpoint that waits for itself shows.
+            assert!(longest < Duration::from_secs(30), "a checkpoint took {longest:?}");
+        });
+        assert_ne!(db.status("gate_p50"), "NULL", "no checkpoint closed the gate");
+        assert_eq!(db.one("SELECT count(*) FROM t"), "4200");
+        assert_eq!(db.one("PRAGMA integrity_check"), "ok");
+    });
+}
+
+#[test]
 fn a_lone_writer_shares_nothing() {
     in_own_process("a_lone_writer_shares_nothing", || {
         let scratch = Scratch::new("lone");

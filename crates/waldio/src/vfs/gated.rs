@@ -16,11 +16,31 @@ const TRY_EVERY: Duration = Duration::from_micros(20);
 /// Read locks 1 to 4, in one call.
 const READERS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
 
+/// How a connection's checkpoint runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gated {
+    /// As SQLite means it.
+    No,
+    /// With the gate closed and the write lock taken for it here.
+    WithWriteLock,
+    /// With the gate closed; SQLite wanted the write lock itself (`FULL`, `RESTART`, `TRUNCATE`) and gives it back.
+    SqliteHasWriteLock,
+}
+
+/// SQLite asks for the write lock: true where `begin` took it for this connection, which passes it on.
+pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
+    let taken = gated.get() == Gated::WithWriteLock;
+    if taken {
+        gated.set(Gated::SqliteHasWriteLock);
+    }
+    taken
+}
+
 /// The connection got the checkpoint lock. Where its checkpoint should run with the gate closed, this closes it,
 /// takes the write lock, and returns when the readers of the log are out, or will not leave. `gated` is set then.
 /// # Safety
 /// `base` is the open file below `connection`'s, in a call of SQLite on it.
-pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>) {
+pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
     if !connection.close_gate() {
         return;
     }
@@ -29,7 +49,7 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
         connection.open_gate(false);
         return;
     }
-    gated.set(true);
+    gated.set(Gated::WithWriteLock);
     connection.flush_shared();
     // SAFETY: as above.
     if unsafe { take(base, READERS, READER_WAIT_MAX) } {
@@ -44,17 +64,19 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
 /// The checkpoint lock is about to be given back: so is what `begin` took.
 /// # Safety
 /// As `begin`.
-pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>) {
-    if gated.get() {
+pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
+    if gated.get() != Gated::No {
         // SAFETY: the caller's promise.
         unsafe { leave(base, connection, gated, true) };
     }
 }
 
-unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<bool>, succeeded: bool) {
-    gated.set(false);
-    // SAFETY: the caller's promise.
-    unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
+unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, succeeded: bool) {
+    // A lock that SQLite gave back may be another connection's by now.
+    if gated.replace(Gated::No) == Gated::WithWriteLock {
+        // SAFETY: the caller's promise.
+        unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
+    }
     connection.open_gate(succeeded);
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use super::gated;
+use super::gated::{self, Gated};
 use super::log_methods::code_of;
 use super::registered::Registered;
 use super::waiter;
@@ -26,7 +26,7 @@ use crate::queue::Turn;
 pub(crate) struct MainHandle {
     methods: *const sqlite3_io_methods,
     connection: *const Connection,
-    gated: Cell<bool>,
+    gated: Cell<Gated>,
     registered: &'static Registered,
     name: usize,
 }
@@ -83,7 +83,7 @@ pub(crate) unsafe fn fill(
     let handle = MainHandle {
         methods,
         connection: Arc::into_raw(connection),
-        gated: Cell::new(false),
+        gated: Cell::new(Gated::No),
         registered,
         name,
     };
@@ -287,6 +287,10 @@ unsafe fn lock_exclusively(
     let writes = slot == WAL_WRITE_LOCK;
     // SAFETY: the caller's promise.
     let note_refusal = || waiter::refused(&unsafe { shared_connection(file) });
+    // SAFETY: the caller's promise.
+    if writes && gated::pass_write_lock(unsafe { gated_of(file) }) {
+        return SQLITE_OK;
+    }
     if writes && connection.ask_to_write() == Turn::Wait {
         note_refusal();
         return SQLITE_BUSY;
@@ -340,7 +344,7 @@ unsafe fn lock_exclusively(
 
 /// # Safety
 /// As `handle`.
-unsafe fn gated_of<'a>(file: *mut sqlite3_file) -> &'a Cell<bool> {
+unsafe fn gated_of<'a>(file: *mut sqlite3_file) -> &'a Cell<Gated> {
     // SAFETY: the caller's promise.
     let handle = unsafe { handle(file) };
     &handle.gated
