@@ -105,7 +105,10 @@ impl Line {
     /// Keeps the lock for a thread that is awake and asks for it next.
     pub fn claim(&mut self, connection: usize, now: Instant) {
         self.count_pass(connection);
-        self.reserved = Some(Reserved { connection, until: now + RESERVATION, awake: true });
+        // What was kept for it stays kept for as long as it was.
+        let kept = self.reserved.filter(|reserved| reserved.connection == connection && now < reserved.until);
+        let until = kept.map_or(now + RESERVATION, |reserved| reserved.until);
+        self.reserved = Some(Reserved { connection, until, awake: true });
     }
 
     /// The connection asks the base VFS for the lock: from here on it counts as its holder, not from the grant on, because

@@ -40,10 +40,21 @@ pub fn set(bug: Option<Bug>) {
     ACTIVE.store(bug.map_or(0, |bug| bug as u8), std::sync::atomic::Ordering::SeqCst);
 }
 
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static HERE: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
+}
+
+/// Plants one bug for what this thread does, or none.
+#[cfg(feature = "planted-bugs")]
+pub fn set_here(bug: Option<Bug>) {
+    HERE.set(bug.map_or(0, |bug| bug as u8));
+}
+
 /// Whether this bug is planted.
 #[cfg(feature = "planted-bugs")]
 pub(crate) fn is(bug: Bug) -> bool {
-    ACTIVE.load(std::sync::atomic::Ordering::SeqCst) == bug as u8
+    ACTIVE.load(std::sync::atomic::Ordering::SeqCst) == bug as u8 || HERE.get() == bug as u8
 }
 
 /// Whether this bug is planted: never, in this build.

@@ -241,8 +241,8 @@ mod tests {
         assert!(!queue.is_awaited());
     }
 
-    #[test]
-    fn a_reservation_keeps_others_out_until_it_lapses() {
+    /// What a third connection is told when a woken one never comes: at once, and when the reservation is over.
+    fn beside_a_reservation() -> (Turn, Turn) {
         let (queue, now) = (queue(), Instant::now());
         let (holder, waiter, other) = (Arc::default(), Arc::default(), Arc::default());
         queue.ask(0, &holder, now);
@@ -253,10 +253,58 @@ mod tests {
             until_asleep(&queue, 1);
             queue.released(0);
         });
-        // Connection 1 was woken with a reservation, and never comes.
+        // Connection 1 was woken with a reservation, and never comes. The others pass it while it wakes up only.
         let now = Instant::now();
-        assert_eq!(queue.ask(2, &other, now), Turn::Wait);
-        assert_eq!(queue.ask(2, &other, now + RESERVATION), Turn::Try);
+        (queue.ask(2, &other, now), queue.ask(2, &other, now + RESERVATION))
+    }
+
+    #[test]
+    fn a_reservation_keeps_others_out_until_it_lapses() {
+        assert_eq!(beside_a_reservation(), (Turn::Wait, Turn::Try));
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn a_reservation_that_never_lapses_is_seen() {
+        planted::set_here(Some(Bug::ReservationNeverLapses));
+        let turns = beside_a_reservation();
+        planted::set_here(None);
+        assert_eq!(turns, (Turn::Wait, Turn::Wait));
+    }
+
+    /// Whether a sleeper is woken by the connection that gives the lock back, long before its nap is over.
+    fn is_woken() -> bool {
+        const NAP: Duration = Duration::from_millis(300);
+        let (queue, now) = (queue(), Instant::now());
+        let (holder, waiter) = (Arc::default(), Arc::default());
+        queue.ask(0, &holder, now);
+        queue.granted(0, now);
+        queue.ask(1, &waiter, now);
+        let deadline = Instant::now() + NAP;
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                queue.sleep(1, &waiter, deadline, unknown);
+                Instant::now()
+            });
+            until_asleep(&queue, 1);
+            queue.released(0);
+            sleeper.join().unwrap() < deadline
+        })
+    }
+
+    #[test]
+    fn whoever_gives_the_lock_back_wakes_the_first_in_line() {
+        // A machine that stands still for a whole nap proves nothing: once in three is enough.
+        assert!((0..3).any(|_| is_woken()));
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn a_lost_wake_up_is_seen() {
+        planted::set_here(Some(Bug::LostWakeUp));
+        let woken = is_woken();
+        planted::set_here(None);
+        assert!(!woken);
     }
 
     #[test]

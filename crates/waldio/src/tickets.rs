@@ -315,6 +315,40 @@ mod tests {
         assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
     }
 
+    /// Whether a leader whose flush covered another commit wakes it.
+    fn leader_wakes_the_covered() -> bool {
+        let tickets = Tickets::default();
+        let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
+        thread::scope(|scope| {
+            let led = tickets.wait(one, &bell(), |_| {
+                scope.spawn(|| tickets.wait(two, &bell(), unneeded));
+                while tickets.state().asleep.is_empty() {
+                    thread::yield_now();
+                }
+                Ok(())
+            });
+            assert_eq!(led, Ok(Covered::Led(2)));
+            let forgotten = !tickets.state().covered.is_empty();
+            // Ends the test, whoever was forgotten.
+            tickets.fail();
+            !forgotten
+        })
+    }
+
+    #[test]
+    fn a_leader_wakes_whom_its_flush_covered() {
+        assert!(leader_wakes_the_covered());
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn a_lost_wake_up_is_seen() {
+        planted::set_here(Some(Bug::LostWakeUp));
+        let woken = leader_wakes_the_covered();
+        planted::set_here(None);
+        assert!(!woken);
+    }
+
     #[test]
     fn a_checkpoint_beside_a_flush_forgets_nobody() {
         let tickets = Tickets::default();
