@@ -387,7 +387,7 @@ unsafe extern "C" fn file_control(file: *mut sqlite3_file, operation: c_int, arg
                 let _ = connection.before_checkpoint();
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
-            SQLITE_FCNTL_LOCK_TIMEOUT => {
+            SQLITE_FCNTL_LOCK_TIMEOUT if !argument.is_null() => {
                 // SAFETY: SQLite passes an int, in milliseconds (SQLITE_FCNTL_LOCK_TIMEOUT).
                 let milliseconds = unsafe { argument.cast::<c_int>().read() };
                 connection.set_lock_timeout(milliseconds);
