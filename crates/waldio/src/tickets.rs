@@ -10,6 +10,7 @@
 //! waits, a flush is under way or somebody was woken to lead one.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -169,20 +170,26 @@ impl Tickets {
         let Some(mark) = state.newest else { unreachable!("a ticket was given out without a mark") };
         drop(state);
         let began = Instant::now();
-        let result = flush(mark);
+        // A panic goes on when those who wait for this flush know that there was none.
+        let result = catch_unwind(AssertUnwindSafe(|| flush(mark)));
         let took = began.elapsed();
         state = self.state();
         state.flushing = false;
         state.flush_time = if state.flush_time.is_zero() { took } else { (state.flush_time * 7 + took) / 8 };
         let group = target.saturating_sub(before);
         state.population = group + (state.issued - target);
-        if result.is_ok() && !state.failed {
+        if matches!(result, Ok(Ok(()))) && !state.failed {
             self.move_mark(&mut state, target);
         } else {
             state.failed = true;
             state.wake_all();
         }
-        if state.durable >= ticket { Ok(Covered::Led(group)) } else { Err(Failed) }
+        let durable = state.durable >= ticket;
+        drop(state);
+        if let Err(panic) = result {
+            resume_unwind(panic);
+        }
+        if durable { Ok(Covered::Led(group)) } else { Err(Failed) }
     }
 
     /// Everything up to `ticket` is durable: wakes the first whom that covers, and one who leads the next flush.
@@ -305,6 +312,27 @@ mod tests {
         let four = tickets.issue(MARK);
         tickets.covered(four);
         assert_eq!(tickets.wait(four, &bell(), unneeded), Err(Failed), "never retry and trust");
+    }
+
+    #[test]
+    fn a_flush_that_panics_leaves_nobody_waiting() {
+        let tickets = Tickets::default();
+        let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
+        thread::scope(|scope| {
+            let mut joined = None;
+            let led = catch_unwind(AssertUnwindSafe(|| {
+                tickets.wait(one, &bell(), |_| {
+                    joined = Some(scope.spawn(|| tickets.wait(two, &bell(), unneeded)));
+                    while tickets.state().asleep.is_empty() {
+                        thread::yield_now();
+                    }
+                    panic!("planted");
+                })
+            }));
+            assert!(led.is_err(), "the panic goes on");
+            assert_eq!(joined.unwrap().join().unwrap(), Err(Failed));
+        });
+        assert_eq!(tickets.wait(two, &bell(), unneeded), Err(Failed));
     }
 
     #[test]
