@@ -102,6 +102,11 @@ impl Line {
         }
     }
 
+    /// True while the lock is kept for anybody.
+    pub fn is_kept(&self, now: Instant) -> bool {
+        self.reserved.is_some_and(|reserved| now < reserved.until)
+    }
+
     /// Keeps the lock for a thread that is awake and asks for it next.
     pub fn claim(&mut self, connection: usize, now: Instant) {
         self.count_pass(connection);

@@ -140,6 +140,10 @@ impl WriteQueue {
             return;
         }
         let now = Instant::now();
+        if state.is_kept(now) {
+            // For one who was woken and comes, or came.
+            return;
+        }
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
         let Some(next) = state.first_asleep(now) else { return };
@@ -208,6 +212,23 @@ mod tests {
         None
     }
 
+    /// A queue whose lock connection 0 has.
+    fn held() -> WriteQueue {
+        let (queue, now) = (queue(), Instant::now());
+        assert_eq!(queue.ask(0, &Arc::default(), now), Turn::Try);
+        queue.granted(0, now);
+        queue
+    }
+
+    /// Lets a connection sleep for a minute at most, does `act` when it does, and returns when it is awake.
+    fn sleeps_until(queue: &WriteQueue, connection: usize, seat: &Arc<Seat>, act: impl FnOnce()) {
+        thread::scope(|scope| {
+            scope.spawn(|| queue.sleep(connection, seat, Instant::now() + 60 * SECOND, unknown));
+            until_asleep(queue, 1);
+            act();
+        });
+    }
+
     /// Waits until `count` connections can be reached.
     fn until_asleep(queue: &WriteQueue, count: usize) {
         while queue.state().line.iter().filter(|place| place.asleep).count() < count {
@@ -217,10 +238,8 @@ mod tests {
 
     #[test]
     fn the_lock_is_handed_over_first_come_first_served() {
-        let (queue, now) = (queue(), Instant::now());
+        let queue = held();
         let seats: Vec<Arc<Seat>> = (0..4).map(|_| Arc::default()).collect();
-        assert_eq!(queue.ask(0, &seats[0], now), Turn::Try);
-        queue.granted(0, now);
         let order = Mutex::new(Vec::new());
         thread::scope(|scope| {
             for (waiter, seat) in seats.iter().enumerate().skip(1) {
@@ -243,16 +262,9 @@ mod tests {
 
     /// What a third connection is told when a woken one never comes: at once, and when the reservation is over.
     fn beside_a_reservation() -> (Turn, Turn) {
-        let (queue, now) = (queue(), Instant::now());
-        let (holder, waiter, other) = (Arc::default(), Arc::default(), Arc::default());
-        queue.ask(0, &holder, now);
-        queue.granted(0, now);
-        queue.ask(1, &waiter, now);
-        thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
-            until_asleep(&queue, 1);
-            queue.released(0);
-        });
+        let (queue, waiter, other) = (held(), Arc::default(), Arc::default());
+        queue.ask(1, &waiter, Instant::now());
+        sleeps_until(&queue, 1, &waiter, || queue.released(0));
         // Connection 1 was woken with a reservation, and never comes. The others pass it while it wakes up only.
         let now = Instant::now();
         (queue.ask(2, &other, now), queue.ask(2, &other, now + RESERVATION))
@@ -275,11 +287,8 @@ mod tests {
     /// Whether a sleeper is woken by the connection that gives the lock back, long before its nap is over.
     fn is_woken() -> bool {
         const NAP: Duration = Duration::from_millis(300);
-        let (queue, now) = (queue(), Instant::now());
-        let (holder, waiter) = (Arc::default(), Arc::default());
-        queue.ask(0, &holder, now);
-        queue.granted(0, now);
-        queue.ask(1, &waiter, now);
+        let (queue, waiter) = (held(), Arc::default());
+        queue.ask(1, &waiter, Instant::now());
         let deadline = Instant::now() + NAP;
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
@@ -309,27 +318,34 @@ mod tests {
 
     #[test]
     fn whoever_cannot_be_reached_is_passed_over() {
-        let (queue, now) = (queue(), Instant::now());
-        let (holder, handler, waiter) = (Arc::default(), Arc::default(), Arc::default());
-        queue.ask(0, &holder, now);
-        queue.granted(0, now);
+        let (queue, now) = (held(), Instant::now());
+        let (handler, waiter) = (Arc::default(), Arc::default());
         queue.ask(1, &handler, now); // its application polls by itself
         queue.ask(2, &waiter, now);
-        thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(2, &waiter, Instant::now() + 60 * SECOND, unknown));
-            until_asleep(&queue, 1);
-            queue.released(0);
-        });
+        sleeps_until(&queue, 2, &waiter, || queue.released(0));
         assert_eq!(queue.ask(2, &waiter, Instant::now()), Turn::Try);
     }
 
     #[test]
+    fn a_nap_that_ends_takes_nothing_from_whom_the_lock_is_kept_for() {
+        let (queue, waiter, napper, last) = (held(), Arc::default(), Arc::default(), Arc::default());
+        queue.ask(1, &waiter, Instant::now());
+        sleeps_until(&queue, 1, &waiter, || queue.released(0));
+        // Connection 1 is awake and about to ask; 2 gives up while 3 sleeps on.
+        sleeps_until(&queue, 3, &last, || {
+            queue.sleep(2, &napper, Instant::now(), unknown);
+            assert_eq!(queue.state().reserved.map(|reserved| reserved.connection), Some(1));
+            assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
+            queue.granted(1, Instant::now());
+            queue.released(1);
+        });
+        assert_eq!(queue.ask(3, &last, Instant::now()), Turn::Try);
+    }
+
+    #[test]
     fn a_nap_ends_at_its_deadline() {
-        let (queue, now) = (queue(), Instant::now());
-        let (holder, waiter) = (Arc::default(), Arc::default());
-        queue.ask(0, &holder, now);
-        queue.granted(0, now);
-        queue.ask(1, &waiter, now);
+        let (queue, waiter) = (held(), Arc::default());
+        queue.ask(1, &waiter, Instant::now());
         let deadline = Instant::now() + Duration::from_millis(5);
         queue.sleep(1, &waiter, deadline, unknown);
         assert!(Instant::now() >= deadline);
@@ -354,16 +370,9 @@ mod tests {
 
     #[test]
     fn a_connection_that_closes_passes_the_lock_on() {
-        let (queue, now) = (queue(), Instant::now());
-        let (holder, waiter) = (Arc::default(), Arc::default());
-        queue.ask(0, &holder, now);
-        queue.granted(0, now);
-        queue.ask(1, &waiter, now);
-        thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
-            until_asleep(&queue, 1);
-            queue.forget(0);
-        });
+        let (queue, waiter) = (held(), Arc::default());
+        queue.ask(1, &waiter, Instant::now());
+        sleeps_until(&queue, 1, &waiter, || queue.forget(0));
         assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
     }
 
@@ -373,11 +382,7 @@ mod tests {
         let waiter = Arc::default();
         queue.shut();
         assert_eq!(queue.ask(1, &waiter, now), Turn::Wait);
-        thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, unknown));
-            until_asleep(&queue, 1);
-            queue.reopen();
-        });
+        sleeps_until(&queue, 1, &waiter, || queue.reopen());
         assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
     }
 }
