@@ -235,6 +235,21 @@ fn writers_that_poll_by_themselves_get_their_turn() {
 }
 
 #[test]
+fn a_checkpoint_without_syncs_still_makes_the_log_durable_first() {
+    in_own_process("a_checkpoint_without_syncs_still_makes_the_log_durable_first", || {
+        let scratch = Scratch::new("off-checkpoint");
+        let path = scratch.join("a.db");
+        let db = prepare(system(), &path);
+        db.rows("PRAGMA synchronous=OFF");
+        db.rows("INSERT INTO t VALUES (1, 1, 1)");
+        // SQLite syncs nothing here; the frames may be others', whose COMMIT waits for a flush.
+        let before = number(&db, "flushes");
+        db.checkpoint(0);
+        assert_eq!(number(&db, "flushes"), before + 1);
+    });
+}
+
+#[test]
 fn a_transaction_with_a_super_journal_waits_for_its_own_flush() {
     in_own_process("a_transaction_with_a_super_journal_waits_for_its_own_flush", || {
         let scratch = Scratch::new("super");
