@@ -71,14 +71,8 @@ fn pairs(comparison: &Comparison) -> String {
         lines.push(cells.map(str::to_owned).to_vec());
     }
     for pair in &comparison.pairs {
-        lines.push(vec![
-            pair.key.to_string(),
-            number(pair.first.median),
-            number(pair.second.median),
-            format!("{:.2}", pair.ratio),
-            pair.latency_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
-            if pair.overlap { "intervals overlap" } else { "" }.to_owned(),
-        ]);
+        let medians = (pair.first.median, pair.second.median);
+        lines.push(line(pair.key.to_string(), medians, (pair.ratio, pair.latency_ratio), pair.overlap));
     }
     if comparison.pairs.is_empty() {
         return String::new();
@@ -89,6 +83,23 @@ fn pairs(comparison: &Comparison) -> String {
     )
 }
 
+/// The cells of one pair: medians, their ratio, the ratio of its latencies, and whether that says anything.
+fn line(
+    key: String,
+    (first, second): (f64, f64),
+    (ratio, latency_ratio): (f64, Option<f64>),
+    overlap: bool,
+) -> Vec<String> {
+    vec![
+        key,
+        number(first),
+        number(second),
+        format!("{ratio:.2}"),
+        or_dash(latency_ratio, |ratio| format!("{ratio:.2}")),
+        if overlap { "intervals overlap" } else { "" }.to_owned(),
+    ]
+}
+
 fn contended(comparison: &Comparison) -> String {
     if comparison.contended.is_empty() {
         return String::new();
@@ -96,14 +107,8 @@ fn contended(comparison: &Comparison) -> String {
     let mut lines =
         vec![["", "commits/s first", "second", "ratio", "worst wait", ""].map(str::to_owned).to_vec()];
     for pair in &comparison.contended {
-        lines.push(vec![
-            pair.key.to_string(),
-            number(pair.first.median),
-            number(pair.second.median),
-            format!("{:.2}", pair.ratio),
-            or_dash(pair.worst_wait_ratio, |ratio| format!("{ratio:.2}")),
-            if pair.overlap { "intervals overlap" } else { "" }.to_owned(),
-        ]);
+        let medians = (pair.first.median, pair.second.median);
+        lines.push(line(pair.key.to_string(), medians, (pair.ratio, pair.worst_wait_ratio), pair.overlap));
     }
     format!(
         "\n{}\nRatio above 1: the second commits faster. Worst wait below 1: the second's longest waits are shorter.\n",

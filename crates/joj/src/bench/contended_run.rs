@@ -10,9 +10,10 @@ use std::path::Path;
 
 use joj_analysis::contended::{ContendedRun, WriterKind};
 use joj_analysis::key::{Side, Synchronous};
-use joj_analysis::run::{Latency, Run, SyncCount, tick_share};
+use joj_analysis::run::{Run, SyncCount};
 
 use crate::bench::database_run::{PAGE_BYTES, make_steady, open_as};
+use crate::bench::stopwatch::run_of;
 use crate::bench::task::{
     Answer, Contended, ContendedTask, ProcessReport, Refusal, Reply, Task, Window, WriteTask, WriterReport,
 };
@@ -168,25 +169,8 @@ fn sum_up(
     let failure = fatal.map(|fatal| format!("a writer gave up: {}", fatal.message));
     let mut latencies_ns: Vec<u64> = writers.into_iter().flat_map(|writer| writer.latencies_ns).collect();
     latencies_ns.sort_unstable();
-    let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
-    let run = Run {
-        round: 0,
-        transactions: writer_commits.iter().sum(),
-        elapsed_ns: task.run_ns,
-        latency: Latency::of(&latencies_ns),
-        cpu_user_us: usage.cpu_user_us,
-        cpu_system_us: usage.cpu_system_us,
-        switches_voluntary: usage.switches_voluntary,
-        switches_involuntary: usage.switches_involuntary,
-        wchar_bytes: usage.wchar_bytes,
-        storage_bytes: usage.storage_bytes,
-        device: after.device_since(before),
-        journal_commits: after.journal_commits_since(before),
-        others_cores: after.others_cores_since(before, task.run_ns, own_cpu_us),
-        tick_share: tick_share(&latencies_ns),
-        limit_per_s: None,
-        failure,
-    };
+    let window = (before, after, task.run_ns);
+    let run = Run { failure, ..run_of(writer_commits.iter().sum(), &latencies_ns, &usage, window) };
     let run = ContendedRun {
         run,
         writer_commits,

@@ -134,9 +134,7 @@ fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool
         sources: session.sources.clone(),
         count_syncs,
     });
-    let answer = session.asker.ask(&task);
-    session.clear()?;
-    match answer? {
+    match session.perform(&task)? {
         Answer::Contended(contended) => Ok(*contended),
         other => Err(Stop::Failed(format!("a worker that should have many write answered {other:?}"))),
     }

@@ -127,9 +127,7 @@ impl Session<'_> {
             sources: self.sources.clone(),
             count_syncs,
         });
-        let answer = self.asker.ask(&task);
-        self.clear()?;
-        match answer? {
+        match self.perform(&task)? {
             Answer::Measured(measured) => Ok(*measured),
             other => Err(Stop::Failed(format!("a worker that should run transactions answered {other:?}"))),
         }
@@ -158,9 +156,7 @@ impl Session<'_> {
             operations: limit_operations(self.transactions),
             sources: self.sources.clone(),
         };
-        let answer = self.asker.ask(&task);
-        self.clear()?;
-        let Answer::Limits(answers) = answer? else {
+        let Answer::Limits(answers) = self.perform(&task)? else {
             return Err(Stop::Failed(
                 "a worker that should measure the limit answered something else".to_owned(),
             ));
@@ -184,12 +180,14 @@ impl Session<'_> {
         self.work_dir.path().to_string_lossy().into_owned()
     }
 
-    /// Removes what a run left.
+    /// Has a worker do a task, and removes what it left whatever came of it.
     /// # Errors
-    /// Where that fails: the next run would find it.
-    pub fn clear(&self) -> Result<(), Stop> {
+    /// Those of the worker; or what it left stays, and the next run would find it.
+    pub fn perform(&self, task: &Task) -> Result<Answer, Stop> {
+        let answer = self.asker.ask(task);
         let place = self.work_dir.path().display();
-        self.work_dir.clear().map_err(|error| Stop::Failed(format!("cannot empty {place}: {error}")))
+        self.work_dir.clear().map_err(|error| Stop::Failed(format!("cannot empty {place}: {error}")))?;
+        answer
     }
 }
 

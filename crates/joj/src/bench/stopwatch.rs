@@ -29,25 +29,37 @@ impl Stopwatch {
         let counters = sources.read();
         let mut sorted = latencies_ns.clone();
         sorted.sort_unstable();
-        let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
-        let run = Run {
-            round: 0,
-            transactions: latencies_ns.len() as u64,
-            elapsed_ns,
-            latency: Latency::of(&sorted),
-            cpu_user_us: usage.cpu_user_us,
-            cpu_system_us: usage.cpu_system_us,
-            switches_voluntary: usage.switches_voluntary,
-            switches_involuntary: usage.switches_involuntary,
-            wchar_bytes: usage.wchar_bytes,
-            storage_bytes: usage.storage_bytes,
-            device: counters.device_since(&self.counters),
-            journal_commits: counters.journal_commits_since(&self.counters),
-            others_cores: counters.others_cores_since(&self.counters, elapsed_ns, own_cpu_us),
-            tick_share: tick_share(&sorted),
-            limit_per_s: None,
-            failure: None,
-        };
+        let window = (&self.counters, &counters, elapsed_ns);
+        let run = run_of(latencies_ns.len() as u64, &sorted, &usage, window);
         Measured { run, latencies_ns, syncs: None, syncs_refused: None, waldio_status: Vec::new() }
+    }
+}
+
+/// A run of so many transactions with these latencies, ascending: what the processor and the machine's counters say of
+/// the time between two readings of them, which was `elapsed_ns`.
+pub fn run_of(
+    transactions: u64,
+    latencies_ns: &[u64],
+    usage: &Usage,
+    (before, after, elapsed_ns): (&Counters, &Counters, u64),
+) -> Run {
+    let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
+    Run {
+        round: 0,
+        transactions,
+        elapsed_ns,
+        latency: Latency::of(latencies_ns),
+        cpu_user_us: usage.cpu_user_us,
+        cpu_system_us: usage.cpu_system_us,
+        switches_voluntary: usage.switches_voluntary,
+        switches_involuntary: usage.switches_involuntary,
+        wchar_bytes: usage.wchar_bytes,
+        storage_bytes: usage.storage_bytes,
+        device: after.device_since(before),
+        journal_commits: after.journal_commits_since(before),
+        others_cores: after.others_cores_since(before, elapsed_ns, own_cpu_us),
+        tick_share: tick_share(latencies_ns),
+        limit_per_s: None,
+        failure: None,
     }
 }
