@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use blockio::disk::DiskFile;
 
 use crate::database::Database;
+use crate::durable_reads::DurableReads;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::lock_probe::LockProbe;
@@ -26,6 +27,8 @@ use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::super_journal;
 
+mod reading;
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct Connection {
@@ -40,6 +43,8 @@ pub struct Connection {
     id: usize,
     seat: Arc<Seat>,
     patience: Mutex<Patience>,
+    /// The snapshot under way may not be durable: as `pending`, for a look without the mutex.
+    owes: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
     blocks_in_base: AtomicBool,
 }
@@ -55,6 +60,9 @@ struct State {
     snapshot: Option<(Salts, u32)>,
     /// Others wanted the write lock when this connection got it, or had it a moment before.
     contended: bool,
+    /// The log was synced under the write lock.
+    synced_writing: bool,
+    reads: DurableReads,
 }
 
 /// What became of an exclusive wal-index lock that the base VFS granted.
@@ -83,6 +91,7 @@ impl Connection {
             id: NEXT.fetch_add(1, Relaxed),
             seat: Arc::default(),
             patience: Mutex::default(),
+            owes: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
         }
     }
@@ -181,6 +190,7 @@ impl Connection {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
         self.note_pending(log);
+        state.synced_writing |= state.holds_write && result.is_ok();
         result
     }
 
@@ -235,8 +245,10 @@ impl Connection {
         }
         if slot == WAL_WRITE_LOCK {
             state.holds_write = true;
+            state.synced_writing = false;
             state.contended = self.database.queue.granted(self.id, Instant::now());
             let newest = state.wal_index.map(WalIndex::newest);
+            state.reads.asked_to_write();
             if self.queues() && state.snapshot.is_some() && state.snapshot != newest {
                 self.patience().refused();
                 return Granted::KeepInVain;
@@ -264,7 +276,7 @@ impl Connection {
         }
         let turn = self.database.queue.ask(self.id, &self.seat, Instant::now());
         if turn == Turn::Wait {
-            self.patience().refused();
+            self.refused();
         }
         turn
     }
@@ -274,9 +286,16 @@ impl Connection {
         let queues = self.queues();
         if queues {
             self.database.queue.refused(self.id, &self.seat, Instant::now());
-            self.patience().refused();
+            self.refused();
         }
         queues
+    }
+
+    fn refused(&self) {
+        self.patience().refused();
+        if let Ok(mut state) = self.state() {
+            state.reads.asked_to_write();
+        }
     }
 
     fn queues(&self) -> bool {
@@ -295,6 +314,9 @@ impl Connection {
         let probe = *self.database.write_probe.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = || probe.and_then(LockProbe::is_write_lock_free);
         self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
+        if let Ok(mut state) = self.state() {
+            state.reads.napped();
+        }
     }
 
     /// `SQLITE_FCNTL_LOCK_TIMEOUT`: SQLite waits inside the base VFS, where our line would only stand in the way.
@@ -339,9 +361,11 @@ impl Connection {
         if let Ok(mut state) = self.state() {
             state.holds_write = true;
             let wal_index = state.wal_index;
-            if let Some(log) = state.log.as_mut() {
+            if let Some(log) = state.log.as_mut()
+                && log.is_flush_awaited()
+            {
                 // A failure poisons: the checkpoint's own sync will say so.
-                let _ = log.flush_shared(wal_index);
+                let _ = log.flush_all(wal_index);
             }
         }
     }
@@ -368,13 +392,6 @@ impl Connection {
         closed && !self.state().is_ok_and(|state| state.holds_write) && self.database.gate.pass()
     }
 
-    /// A shared read lock was granted, or given back: SQLite has a snapshot, or none.
-    pub fn note_read_lock(&self, granted: bool) {
-        if let Ok(mut state) = self.state() {
-            state.snapshot = if granted { state.wal_index.map(WalIndex::newest) } else { None };
-        }
-    }
-
     /// The connection is about to close.
     pub fn leave(&self) {
         self.database.queue.forget(self.id);
@@ -395,7 +412,15 @@ impl Connection {
                 state.guard.remember(salts);
             }
             let published_end = state.wal_index.and_then(WalIndex::published_end);
+            let newest = state.wal_index.map(WalIndex::newest);
+            let synced = std::mem::take(&mut state.synced_writing);
+            if let (Some(newest), true) = (newest, self.database.reads_durably()) {
+                state.reads.published(newest);
+            }
             if let Some(log) = state.log.as_mut() {
+                if let (Some(newest), true) = (newest, synced && log.is_just_synced()) {
+                    log.note_durable(newest);
+                }
                 log.end_write(published_end);
                 self.note_pending(log);
             }

@@ -36,6 +36,7 @@ pub struct Database {
     /// Closed for short checkpoints.
     pub gate: Gate,
     group_commit: AtomicBool,
+    durable_reads: AtomicBool,
     poison: Arc<OnceLock<String>>,
     worker: Worker,
     /// Tells whether another process writes, once the wal-index's file is known.
@@ -68,6 +69,7 @@ impl Database {
         let stats = Arc::<Stats>::default();
         Database {
             group_commit: AtomicBool::new(options.group_commit),
+            durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
             queue: WriteQueue::new(Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
@@ -190,12 +192,18 @@ impl Database {
         }
         open.options.set(name, value)?;
         self.group_commit.store(open.options.group_commit, Relaxed);
+        self.durable_reads.store(open.options.durable_reads, Relaxed);
         Ok(())
     }
 
     /// Whether commits share flushes and writers stand in line.
     pub fn shares_commits(&self) -> bool {
         self.group_commit.load(Relaxed)
+    }
+
+    /// Whether a reader waits until what it sees is durable.
+    pub fn reads_durably(&self) -> bool {
+        self.durable_reads.load(Relaxed)
     }
 
     /// Fails once the log is poisoned.

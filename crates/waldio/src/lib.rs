@@ -25,6 +25,7 @@ mod choice;
 mod tickets;
 mod tail;
 mod rewrite;
+mod durable_reads;
 mod pending;
 mod stats;
 mod failure;

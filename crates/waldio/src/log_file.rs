@@ -12,17 +12,16 @@
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use blockio::disk::DiskFile;
 
 use crate::database::Database;
+use crate::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::sync_observer;
-use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::{block_floor, frame_at};
 use crate::pending::{Pending, RUN_BYTES_MAX};
@@ -31,7 +30,9 @@ use crate::primitives::Bell;
 use crate::rewrite;
 use crate::session::LogSession;
 use crate::stats::Stats;
-use crate::tickets::{Covered, Failed, Mark, Ticket};
+use crate::tickets::Ticket;
+
+mod sharing;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -210,67 +211,6 @@ impl LogFile {
             self.end_transaction();
         }
         Ok(())
-    }
-
-    /// True while a commit of this process waits for a shared flush.
-    pub fn is_flush_awaited(&self) -> bool {
-        self.session.tickets.is_outstanding()
-    }
-
-    /// Puts a commit's frames into the file and leaves the flush to `await_flush`.
-    fn share(&mut self) -> Result<(), Failure> {
-        self.write_out()?;
-        let mark = Mark { salts: self.salts, end: self.written_end };
-        self.ticket = Some(self.session.tickets.issue(mark));
-        Stats::add(&self.database.stats.shared_commits, 1);
-        self.end_transaction();
-        Ok(())
-    }
-
-    /// Returns when the commit that `sync` let share is durable; at once where there is none.
-    /// # Errors
-    /// It is published and may not be on the medium; the log is poisoned.
-    pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let Some(ticket) = self.ticket.take() else { return Ok(()) };
-        let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
-        let flush = |mark: Mark| {
-            let cuts = session.tail().cuts();
-            if self.flush(|log| log.file.sync_data()).is_err() {
-                // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
-                self.write_again(wal_index.and_then(WalIndex::published_end));
-                return Err(Failed);
-            }
-            let mut tail = session.tail();
-            if tail.cuts() == cuts {
-                tail.set_durable(mark.salts, mark.end);
-            }
-            Ok(())
-        };
-        match session.tickets.wait(ticket, &bell, flush) {
-            Ok(covered) => {
-                self.unsynced = false;
-                if let Covered::Led(group) = covered {
-                    let stats = &self.database.stats;
-                    Stats::add(&stats.shared_flushes, 1);
-                    stats.largest_group.fetch_max(group, Relaxed);
-                }
-                Ok(())
-            }
-            Err(Failed) => {
-                self.database.check_poison()?;
-                Err(Failure::Poisoned("a shared flush failed".to_owned()))
-            }
-        }
-    }
-
-    /// Makes every shared commit durable now, so that those who wait for it go on.
-    /// # Errors
-    /// As `await_flush`.
-    pub fn flush_shared(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        if self.session.tickets.is_outstanding() {
-            self.ticket = Some(self.session.tickets.issued());
-        }
-        self.await_flush(wal_index)
     }
 
     /// A checkpoint begins to copy frames: they are durable when this returns, as after `sync`. SQLite asked for
@@ -474,6 +414,16 @@ impl LogFile {
     /// True where what SQLite wrote last still waits in memory.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// `version` is published and was synced before.
+    pub fn note_durable(&self, version: Version) {
+        self.session.durable.note(version);
+    }
+
+    /// True where nothing was written since the last sync that covered everything in the file.
+    pub fn is_just_synced(&self) -> bool {
+        self.just_synced
     }
 
     /// True where a sync followed the last write: false at the close of a `synchronous=OFF` connection.

@@ -40,6 +40,8 @@ pub struct Options {
     pub strict: bool,
     /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in line.
     pub group_commit: bool,
+    /// `waldio_durable_reads`: no reader sees a commit that is not durable yet.
+    pub durable_reads: bool,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
     pub no_sync: bool,
 }
@@ -52,14 +54,21 @@ impl Default for Options {
             log_bytes: LOG_BYTES_DEFAULT,
             strict: false,
             group_commit: true,
+            durable_reads: false,
             no_sync: false,
         }
     }
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 5] =
-    ["waldio_fill", "waldio_persist", "waldio_log_bytes", "waldio_strict", "waldio_group_commit"];
+pub const NAMES: [&str; 6] = [
+    "waldio_fill",
+    "waldio_persist",
+    "waldio_log_bytes",
+    "waldio_strict",
+    "waldio_group_commit",
+    "waldio_durable_reads",
+];
 
 impl Options {
     /// Takes one setting.
@@ -72,6 +81,7 @@ impl Options {
             "waldio_log_bytes" => self.log_bytes = parse_log_bytes(value)?,
             "waldio_strict" => self.strict = parse_switch(name, value)?,
             "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
+            "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
             _ => return Err(format!("waldio has no option {name:?}; it has {}", NAMES.join(", "))),
         }
         Ok(())
@@ -85,6 +95,7 @@ impl Options {
             "waldio_log_bytes" => self.log_bytes.to_string(),
             "waldio_strict" => u8::from(self.strict).to_string(),
             "waldio_group_commit" => u8::from(self.group_commit).to_string(),
+            "waldio_durable_reads" => u8::from(self.durable_reads).to_string(),
             _ => return None,
         })
     }
@@ -172,6 +183,8 @@ mod tests {
             ("waldio_persist", "fua"),
             ("waldio_log_bytes", "1048576"),
             ("waldio_strict", "1"),
+            ("waldio_group_commit", "0"),
+            ("waldio_durable_reads", "1"),
         ];
         for (name, value) in cases {
             let mut options = Options::default();

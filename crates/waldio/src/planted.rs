@@ -29,6 +29,8 @@ pub enum Bug {
     LostWakeUp,
     /// A reservation of the write lock holds for ever.
     ReservationNeverLapses,
+    /// With `waldio_durable_reads` a reader does not wait for the flush of what it sees.
+    ReadsDoNotWait,
 }
 
 #[cfg(feature = "planted-bugs")]

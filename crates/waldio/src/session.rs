@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
 
 use crate::choice::{self, Persist};
+use crate::durable_reads::DurableMark;
 use crate::options::Options;
 use crate::planted::{self, Bug};
 use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN};
@@ -52,6 +53,8 @@ pub struct LogSession {
     wrote_direct: AtomicBool,
     /// Commits that wait for a shared flush.
     pub tickets: Tickets,
+    /// Up to where published frames are known to be durable.
+    pub durable: DurableMark,
     tail: Mutex<Tail>,
     file_bytes: AtomicU64,
     limit_bytes: AtomicU64,
@@ -89,6 +92,7 @@ impl LogSession {
             wrote_direct: AtomicBool::new(false),
             persist,
             tickets: Tickets::default(),
+            durable: DurableMark::default(),
             tail: Mutex::default(),
             file_bytes: AtomicU64::new(file_bytes),
             limit_bytes: AtomicU64::new(u64::MAX),

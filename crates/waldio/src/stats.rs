@@ -42,6 +42,8 @@ pub struct Stats {
     pub gate_times: Histogram,
     /// How often that was in vain: a reader stayed.
     pub gates_failed: AtomicU64,
+    /// How long readers waited until what they see was durable.
+    pub read_waits: Histogram,
     /// How often a checkpoint was stopped because the log had been reset under it.
     pub resets_caught: AtomicU64,
     /// Errors of the log's writes and syncs.

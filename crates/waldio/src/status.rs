@@ -89,6 +89,8 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
     };
     rows.text("persist", persist, source);
     rows.text("strict", if options.strict { "on" } else { "off" }, "waldio_strict");
+    let durable_reads = if options.durable_reads { "on" } else { "off" };
+    rows.text("durable_reads", durable_reads, "waldio_durable_reads");
     if options.no_sync {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
@@ -149,6 +151,11 @@ fn counts(rows: &mut Rows, database: &Database) {
         ["gate_p50", "gate_p99"],
         &stats.gate_times,
         "how long a checkpoint held new transactions back",
+    );
+    rows.times(
+        ["read_wait_p50", "read_wait_p99"],
+        &stats.read_waits,
+        "how long readers waited for a flush, with waldio_durable_reads",
     );
     rows.number("errors", stats.errors.load(Relaxed), "errors", SINCE);
     let last_error = stats.last_error.lock().ok().and_then(|last| last.clone());

@@ -98,6 +98,14 @@ impl Tickets {
         state.issued
     }
 
+    /// A ticket for somebody who wrote nothing, and waits until what is in the file now is durable.
+    pub fn join(&self) -> Ticket {
+        let mut state = self.state();
+        state.issued += 1;
+        self.issued.store(state.issued, SeqCst);
+        state.issued
+    }
+
     /// True while a commit with a ticket waits for its flush.
     pub fn is_outstanding(&self) -> bool {
         self.issued.load(SeqCst) > self.durable.load(SeqCst)
@@ -124,14 +132,15 @@ impl Tickets {
     }
 
     /// Returns when `ticket` is durable. `flush` makes the whole file durable; it is called, without any lock held,
-    /// where this caller has to lead, with the mark of the newest commit that it covers. `bell` is the caller's own.
+    /// where this caller has to lead, with the mark of the newest deferred commit that it covers, if there was
+    /// any. `bell` is the caller's own.
     /// # Errors
     /// This commit, and every later one, may not be on the medium.
     pub fn wait(
         &self,
         ticket: Ticket,
         bell: &Arc<Bell>,
-        flush: impl FnOnce(Mark) -> Result<(), Failed>,
+        flush: impl FnOnce(Option<Mark>) -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         loop {
             let mut state = self.state();
@@ -161,13 +170,13 @@ impl Tickets {
         &'a self,
         mut state: MutexGuard<'a, State>,
         ticket: Ticket,
-        flush: impl FnOnce(Mark) -> Result<(), Failed>,
+        flush: impl FnOnce(Option<Mark>) -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         // Nobody else leads from here on. Whoever comes while this one lingers is covered.
         state.flushing = true;
         state = self.linger(state);
         let (target, before) = (state.issued, state.durable);
-        let Some(mark) = state.newest else { unreachable!("a ticket was given out without a mark") };
+        let mark = state.newest;
         drop(state);
         let began = Instant::now();
         // A panic goes on when those who wait for this flush know that there was none.
@@ -265,7 +274,7 @@ mod tests {
         Arc::default()
     }
 
-    fn unneeded(_: Mark) -> Result<(), Failed> {
+    fn unneeded(_: Option<Mark>) -> Result<(), Failed> {
         panic!("nobody should flush")
     }
 
@@ -333,6 +342,20 @@ mod tests {
             assert_eq!(joined.unwrap().join().unwrap(), Err(Failed));
         });
         assert_eq!(tickets.wait(two, &bell(), unneeded), Err(Failed));
+    }
+
+    #[test]
+    fn who_wrote_nothing_joins_the_flush_of_those_who_did() {
+        let tickets = Tickets::default();
+        let reader = tickets.join();
+        let led = tickets.wait(reader, &bell(), |mark| {
+            assert_eq!(mark, None, "nobody deferred a commit");
+            Ok(())
+        });
+        assert_eq!(led, Ok(Covered::Led(1)));
+        let (one, reader) = (tickets.issue(MARK), tickets.join());
+        assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
+        assert_eq!(tickets.wait(reader, &bell(), unneeded), Ok(Covered::Joined));
     }
 
     #[test]

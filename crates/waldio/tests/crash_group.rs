@@ -8,10 +8,12 @@ mod support;
 use support::acts::Terms;
 use support::explore::Explorer;
 use support::group::record_group;
-use support::group_plan::{GroupStats, all_choices, every_program, hold_group, programs, scene, warm};
+use support::group_plan::{
+    Choice, GroupStats, all_choices, every_program, hold_group, programs, random_programs, scene, warm,
+};
 use support::machine::{Machine, Side};
 use support::plan::{effort, number};
-use support::turns::{Act, Program};
+use support::turns::{Act, Moment, Program};
 use support::workload::base_image;
 
 /// What the second connection does while the first has stopped, unless all acts are asked for.
@@ -21,7 +23,8 @@ fn group_holds(side: Side, programs: &[Program]) -> GroupStats {
     let machine = Machine::watched(side);
     let (judge, stock) = (Machine::new(side), Machine::new(Side::Stock));
     let judges = if side == Side::Stock { vec![&stock] } else { vec![&judge, &stock] };
-    hold_group(&machine, judges, programs, Terms::default())
+    let terms = Terms { durable_reads: side.reads_durably(), ..Terms::default() };
+    hold_group(&machine, judges, programs, terms)
 }
 
 /// Runs where each commit is flushed alone would prove nothing.
@@ -74,6 +77,34 @@ fn commits_and_checkpoints_stop_anywhere_beside_others() {
 fn without_group_commit_no_commit_is_published_before_it_is_durable() {
     let stats = group_holds(Side::Apart, &warm(programs(2, 2, 0)));
     assert_eq!(stats.deferred, 0, "{stats:?}");
+}
+
+/// Commits in every stage of becoming durable, one that never does, and readers of them.
+const READS: [Choice; 7] = [
+    (Act::Read, None),
+    (Act::Read, Some(Moment::Held)),
+    (Act::Commit1, Some(Moment::Held)),
+    (Act::Commit1, Some(Moment::PhaseTwo)),
+    (Act::Commit1, Some(Moment::Flushed)),
+    (Act::Loose, None),
+    (Act::Passive, Some(Moment::CheckpointCopied)),
+];
+
+#[test]
+fn what_a_durable_reader_saw_is_there_after_a_cut() {
+    let reads = |program: &Program| program.0.iter().any(|turn| turn.act == Act::Read);
+    let length = number("CRASH_GROUP_LENGTH", 3);
+    let of = |connections, length| {
+        let mut programs = every_program(&READS, connections, length);
+        programs.retain(reads);
+        warm(programs)
+    };
+    let stats = group_holds(Side::DurableReads, &of(2, length));
+    assert!(stats.deferred > stats.commits / 4, "few commits were deferred: {stats:?}");
+    group_holds(Side::DurableReadsFua, &of(2, length - 1));
+    group_holds(Side::DurableReads, &of(3, length - 1));
+    let wide = number("CRASH_EXTRA", 20);
+    group_holds(Side::DurableReads, &warm(random_programs(3, wide)));
 }
 
 /// What a reader has seen of a shared commit may be taken by a power cut: that is what `durable_reads` is for, and the

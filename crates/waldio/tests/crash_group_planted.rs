@@ -23,11 +23,12 @@ fn failure(bug: Option<Bug>, side: Side, text: &str) -> Option<String> {
     let (machine, judge, stock) = (Machine::watched(side), Machine::new(side), Machine::new(Side::Stock));
     let base = base_image(&machine, 4096);
     let program = text.parse().expect("a program");
+    let terms = Terms { durable_reads: side.reads_durably(), ..Terms::default() };
     planted::set(bug);
-    let run = record_group(&machine, &base, &program, Terms::default());
+    let run = record_group(&machine, &base, &program, terms);
     planted::set(None);
     let mut explorer = Explorer::new(vec![&judge, &stock], effort());
-    let failure = explorer.explore_scene(&scene(&program, Terms::default()), &run.recording);
+    let failure = explorer.explore_scene(&scene(&program, terms), &run.recording);
     failure.err().map(|failure| failure.to_string())
 }
 
@@ -50,6 +51,14 @@ fn planted_bug_is_caught_ack_before_sync_by_two_connections() {
 fn planted_bug_is_caught_skip_checkpoint_sync_by_two_connections() {
     for side in [Side::Flush, Side::Fua] {
         is_caught(Bug::SkipCheckpointSync, side, "A:Loose B:Passive");
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_reads_do_not_wait() {
+    for side in [Side::DurableReads, Side::DurableReadsFua] {
+        is_caught(Bug::ReadsDoNotWait, side, "A:Commit1 B:Commit1 A:Commit1@PhaseTwo B:Read");
+        is_caught(Bug::ReadsDoNotWait, side, "A:Commit1 B:Read A:Loose B:Read");
     }
 }
 

@@ -36,6 +36,7 @@ pub const SQLITE_SYNC_NORMAL: c_int = 2;
 
 pub const SQLITE_SHM_UNLOCK: c_int = 1;
 pub const SQLITE_SHM_LOCK: c_int = 2;
+pub const SQLITE_SHM_SHARED: c_int = 4;
 pub const SQLITE_SHM_EXCLUSIVE: c_int = 8;
 
 /// Lock slots of the wal-index. Source: wal.c, `WAL_WRITE_LOCK` and its neighbours.

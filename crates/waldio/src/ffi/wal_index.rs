@@ -3,13 +3,19 @@
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      32 | salts, 8
 //!          96 | frames that checkpoints copied, 4
 //!
-//! Source: wal.c, `WalIndexHdr` and `WalCkptInfo`; the first of its two copies. In the host's byte order, but for the salts, which
+//! The header stands there twice, 48 bytes apart; a writer changes the second copy, then the first.
+//!
+//! Source: wal.c, `WalIndexHdr` and `WalCkptInfo`; the first copy where nothing else is said. In the host's byte order, but for the salts, which
 //! are copied as the log header has them.
 
 use std::ptr;
+use std::sync::atomic::{Ordering::SeqCst, fence};
 
 use crate::frame::{LOG_HEADER_BYTES, Salts};
 use crate::layout::frame_bytes;
+
+/// The header's second copy stands behind the first.
+const COPY_BYTES: usize = 48;
 
 /// Where region 0 of the wal-index is mapped.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +59,26 @@ impl WalIndex {
         (self.salts(), self.read::<u32>(16))
     }
 
+    /// The newest commit, where no writer is at work on the header: both copies agree. Somebody may be at work for as
+    /// long as its process is stopped; then there is none.
+    pub fn newest_whole(self) -> Option<(Salts, u32)> {
+        let first = self.newest();
+        fence(SeqCst);
+        let second =
+            (Salts(self.read::<u64>(COPY_BYTES + 32).to_ne_bytes()), self.read::<u32>(COPY_BYTES + 16));
+        fence(SeqCst);
+        // A writer that has finished meanwhile has changed the first copy as well.
+        (first == second && self.newest() == first).then_some(first)
+    }
+
+    /// True where a checkpoint has copied everything up to the frame of `version`, or there was nothing to copy.
+    pub fn is_copied(self, (salts, frames): (Salts, u32)) -> bool {
+        let (_, copied) = self.frames_and_copied();
+        // A new generation's header is there before the count of copied frames falls to zero.
+        fence(SeqCst);
+        frames == 0 || copied >= frames && self.salts() == salts
+    }
+
     /// How many frames the log has, and how many of them checkpoints have copied into the database.
     pub fn frames_and_copied(self) -> (u32, u32) {
         (self.read::<u32>(16), self.read::<u32>(96))
@@ -79,6 +105,18 @@ mod tests {
         // SAFETY: `region` is 32 KiB and outlives the value.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         assert_eq!(index.salts(), Salts(*b"saltSALT"));
+        assert_eq!(index.newest_whole(), None, "the copies differ");
+        region[12 + 4] = 3;
+        (region[12 + 8], region[12 + 9]) = (region[8], region[9]);
+        // SAFETY: as above.
+        let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
+        let newest = (Salts(*b"saltSALT"), 3);
+        assert_eq!(index.newest_whole(), Some(newest));
+        assert!(!index.is_copied(newest) && index.is_copied((Salts(*b"saltSALT"), 0)));
+        region[24] = 3;
+        // SAFETY: as above.
+        let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
+        assert!(index.is_copied(newest) && !index.is_copied((Salts([0; 8]), 3)));
         if cfg!(target_endian = "little") {
             assert_eq!(index.page_bytes(), Some(4096));
             assert_eq!(index.published_end(), Some(32 + 3 * 4120));

@@ -118,6 +118,9 @@ unsafe extern "C" fn read(
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let handle = unsafe { handle(file) };
+        if let Err(failure) = handle.connection.before_page() {
+            return code_of(&failure, SQLITE_IOERR_FSYNC);
+        }
         // Nothing waits and nothing went past the page cache: the file has it all, and reads cost what stock's do.
         let plain = offset > 0 && !handle.connection.is_pending() && !handle.session.wrote_direct();
         let read = if plain {

@@ -157,7 +157,19 @@ unsafe extern "C" fn read(
     len_bytes: c_int,
     offset: i64,
 ) -> c_int {
-    forward!(file, xRead(into, len_bytes, offset), SQLITE_IOERR_READ)
+    // SAFETY: SQLite calls methods of open files only.
+    match guard::code_or(SQLITE_IOERR_READ, || unsafe { before_page(file) }) {
+        SQLITE_OK => forward!(file, xRead(into, len_bytes, offset), SQLITE_IOERR_READ),
+        code => code,
+    }
+}
+
+/// # Safety
+/// As `handle`.
+unsafe fn before_page(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: the caller's promise.
+    let read = unsafe { connection(file) }.before_page();
+    read.map_or_else(|failure| code_of(&failure, SQLITE_IOERR_FSYNC), |()| SQLITE_OK)
 }
 
 unsafe extern "C" fn write(
@@ -207,7 +219,11 @@ unsafe extern "C" fn fetch(
     len_bytes: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    forward!(file, xFetch(offset, len_bytes, out), SQLITE_IOERR)
+    // SAFETY: SQLite calls methods of open files only.
+    match guard::code_or(SQLITE_IOERR, || unsafe { before_page(file) }) {
+        SQLITE_OK => forward!(file, xFetch(offset, len_bytes, out), SQLITE_IOERR),
+        code => code,
+    }
 }
 
 unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: i64, page: *mut c_void) -> c_int {
@@ -249,9 +265,22 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
                 // To SQLite: the log changed meanwhile, look again.
                 return SQLITE_BUSY;
             }
+            if !locks && slot >= WAL_READ_LOCK_0 {
+                connection.before_read_unlock();
+            }
             let code = forward!(file, xShmLock(slot, count, flags), SQLITE_IOERR);
-            if code == SQLITE_OK && slot >= WAL_READ_LOCK_0 {
-                connection.note_read_lock(locks);
+            if code == SQLITE_OK
+                && locks
+                && slot >= WAL_READ_LOCK_0
+                && let Err(failure) = connection.read_lock_granted(slot)
+            {
+                connection.before_read_unlock();
+                let _ = forward!(
+                    file,
+                    xShmLock(slot, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED),
+                    SQLITE_IOERR
+                );
+                return code_of(&failure, SQLITE_IOERR_FSYNC);
             }
             return code;
         }

@@ -99,12 +99,14 @@ unsafe extern "C" fn open(
         if !name.is_null() && flags & SQLITE_OPEN_WAL != 0 {
             // SAFETY: as above, and the name of a log, behind which SQLite keeps its database's.
             let opened = unsafe { open_log(registered, name, file, flags) };
-            if opened && !flags_out.is_null() {
+            if opened == OpenedLog::Ours && !flags_out.is_null() {
                 // SAFETY: not null: SQLite's place for the flags.
                 unsafe { flags_out.write(flags) };
             }
-            if opened {
-                return SQLITE_OK;
+            match opened {
+                OpenedLog::Ours => return SQLITE_OK,
+                OpenedLog::Refused => return SQLITE_CANTOPEN,
+                OpenedLog::NotOurs => {}
             }
         }
         if !name.is_null() && flags & SQLITE_OPEN_SUPER_JOURNAL != 0 && flags & SQLITE_OPEN_CREATE != 0 {
@@ -176,7 +178,18 @@ unsafe fn open_main(
     SQLITE_OK
 }
 
-/// Opens a log ourselves; false where the base VFS should.
+/// Who opens a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenedLog {
+    /// It is open.
+    Ours,
+    /// The base VFS should.
+    NotOurs,
+    /// Nobody: the base VFS could not keep what `waldio_durable_reads` promises.
+    Refused,
+}
+
+/// Opens a log ourselves where that is possible.
 /// # Safety
 /// As SQLite's `xOpen` with `SQLITE_OPEN_WAL`.
 unsafe fn open_log(
@@ -184,10 +197,40 @@ unsafe fn open_log(
     name: *const c_char,
     file: *mut sqlite3_file,
     flags: c_int,
-) -> bool {
+) -> OpenedLog {
     // SAFETY: a log's name, as the caller promises.
     let database_name = unsafe { registered.api.filename_database(name) };
-    let Some(connection) = Process::current().connection(database_name.addr()) else { return false };
+    let Some(connection) = Process::current().connection(database_name.addr()) else {
+        return OpenedLog::NotOurs;
+    };
+    // SAFETY: the caller's promise.
+    if unsafe { open_own_log(registered, name, file, flags, &connection) } {
+        return OpenedLog::Ours;
+    }
+    if !connection.database.reads_durably() {
+        return OpenedLog::NotOurs;
+    }
+    let why =
+        connection.database.passed_through().unwrap_or_else(|| "it is opened for reading only".to_owned());
+    registered.api.log(
+        SQLITE_CANTOPEN,
+        &format!(
+            "waldio_durable_reads cannot hold for {}: {why}. Open the database without it, or mend that",
+            connection.database.path.display()
+        ),
+    );
+    OpenedLog::Refused
+}
+
+/// # Safety
+/// As `open_log`.
+unsafe fn open_own_log(
+    registered: &'static Registered,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    connection: &Arc<Connection>,
+) -> bool {
     if !registered.base_is_plain {
         let why = format!("the VFS below is {}, whose files may not be plain files", registered.base.name());
         connection.database.pass_through(&why);
@@ -203,7 +246,7 @@ unsafe fn open_log(
     }
     let Some(opened) = connection.log_open(flags & SQLITE_OPEN_CREATE != 0) else { return false };
     // SAFETY: our `szOsFile` holds a log handle.
-    unsafe { log_methods::fill(file, connection, opened) };
+    unsafe { log_methods::fill(file, Arc::clone(connection), opened) };
     true
 }
 

@@ -34,18 +34,30 @@ pub enum Side {
     Strict,
     /// As `Flush`, where no commit waits for another one's flush.
     Apart,
+    /// As `Flush`, and readers wait until what they see is durable.
+    DurableReads,
+    /// As `Fua`, and the same.
+    DurableReadsFua,
 }
 
 impl Side {
+    /// Whether what a reader saw must be there after a cut.
+    pub fn reads_durably(self) -> bool {
+        matches!(self, Side::DurableReads | Side::DurableReadsFua)
+    }
+
     fn options(self) -> Option<Options> {
         let default = Options::default();
         match self {
             Side::Stock => None,
             Side::Fua => Some(Options { persist: PersistChoice::Fua, ..default }),
             Side::FuaAlone => Some(Options { persist: PersistChoice::Fua, group_commit: false, ..default }),
-            Side::Flush => {
-                let fill = FillChoice::Only(Fill::Zeroes);
-                Some(Options { persist: PersistChoice::Flush, fill, ..default })
+            Side::Flush | Side::DurableReads => {
+                let (fill, durable_reads) = (FillChoice::Only(Fill::Zeroes), self.reads_durably());
+                Some(Options { persist: PersistChoice::Flush, fill, durable_reads, ..default })
+            }
+            Side::DurableReadsFua => {
+                Some(Options { persist: PersistChoice::Fua, durable_reads: true, ..default })
             }
             Side::Apart => Some(Options { persist: PersistChoice::Flush, group_commit: false, ..default }),
             Side::Strict => Some(Options { strict: true, ..default }),

@@ -1,0 +1,76 @@
+//! The read side of a connection: its snapshot, and what that owes under `waldio_durable_reads` (`durable_reads`).
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use super::{Connection, State};
+use crate::failure::Failure;
+use crate::ffi::codes::WAL_READ_LOCK_0;
+use crate::ffi::wal_index::WalIndex;
+use crate::planted::{self, Bug};
+
+impl Connection {
+    /// A shared read lock was granted: SQLite has a snapshot, of the database alone where `slot` is the lock that
+    /// readers without a log have.
+    /// # Errors
+    /// With `waldio_durable_reads`: the snapshot may not be on the medium; the log is poisoned. SQLite has the lock.
+    pub fn read_lock_granted(&self, slot: i32) -> Result<(), Failure> {
+        let Ok(mut state) = self.state() else { return Ok(()) };
+        let newest = state.wal_index.map(WalIndex::newest);
+        state.snapshot = newest;
+        let (true, Some(newest)) = (self.database.reads_durably(), newest) else { return Ok(()) };
+        let from_cache = state.reads.may_answer_from_cache(newest);
+        let durable = slot == WAL_READ_LOCK_0
+            || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
+            || self.database.session().is_some_and(|session| session.durable.covers(newest));
+        state.reads.begin(newest, durable);
+        self.owes.store(state.reads.is_owing(), Relaxed);
+        if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
+    }
+
+    /// A shared read lock is about to be given back.
+    pub fn before_read_unlock(&self) {
+        let Ok(mut state) = self.state() else { return };
+        state.snapshot = None;
+        if self.owes.swap(false, Relaxed)
+            && let Some(version) = state.reads.end()
+            && !self.database.session().is_some_and(|session| session.durable.covers(version))
+        {
+            // A failure poisons, and the next statement says so.
+            let _ = self.make_durable(&mut state);
+        }
+    }
+
+    /// A page is about to be read: with `waldio_durable_reads` the snapshot is durable when this returns.
+    /// # Errors
+    /// It may not be on the medium; the log is poisoned.
+    pub fn before_page(&self) -> Result<(), Failure> {
+        if !self.owes.load(Relaxed) {
+            return Ok(());
+        }
+        let mut state = self.state()?;
+        let holds_write = state.holds_write;
+        let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
+        if self.database.session().is_some_and(|session| session.durable.covers(version)) {
+            state.reads.settled();
+            self.owes.store(false, Relaxed);
+            return Ok(());
+        }
+        self.make_durable(&mut state)
+    }
+
+    /// Makes all that is published durable; the caller has a read lock that keeps the log from a reset.
+    fn make_durable(&self, state: &mut State) -> Result<(), Failure> {
+        if planted::is(Bug::ReadsDoNotWait) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let wal_index = state.wal_index;
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        log.flush_all(wal_index)?;
+        self.database.stats.read_waits.record(began.elapsed());
+        state.reads.settled();
+        self.owes.store(false, Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The part of an open log that shares flushes with others: commits that leave theirs for later, readers that wait.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::LogFile;
+use crate::failure::Failure;
+use crate::ffi::wal_index::WalIndex;
+use crate::stats::Stats;
+use crate::tickets::{Covered, Failed, Mark};
+
+impl LogFile {
+    /// True while a commit of this process waits for a shared flush.
+    pub fn is_flush_awaited(&self) -> bool {
+        self.session.tickets.is_outstanding()
+    }
+
+    /// Puts a commit's frames into the file and leaves the flush to `await_flush`.
+    pub(super) fn share(&mut self) -> Result<(), Failure> {
+        self.write_out()?;
+        let mark = Mark { salts: self.salts, end: self.written_end };
+        self.ticket = Some(self.session.tickets.issue(mark));
+        Stats::add(&self.database.stats.shared_commits, 1);
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// Returns when the commit that `sync` let share is durable; at once where there is none.
+    /// # Errors
+    /// It is published and may not be on the medium; the log is poisoned.
+    pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let Some(ticket) = self.ticket.take() else { return Ok(()) };
+        let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
+        let flush = |mark: Option<Mark>| {
+            let cuts = session.tail().cuts();
+            let published = wal_index.and_then(WalIndex::newest_whole);
+            if self.flush(|log| log.file.sync_data()).is_err() {
+                // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
+                self.write_again(wal_index.and_then(WalIndex::published_end));
+                return Err(Failed);
+            }
+            if let Some(published) = published {
+                session.durable.note(published);
+            }
+            let mut tail = session.tail();
+            if let (Some(mark), true) = (mark, tail.cuts() == cuts) {
+                tail.set_durable(mark.salts, mark.end);
+            }
+            Ok(())
+        };
+        match session.tickets.wait(ticket, &bell, flush) {
+            Ok(covered) => {
+                self.unsynced = false;
+                if let Covered::Led(group) = covered {
+                    let stats = &self.database.stats;
+                    Stats::add(&stats.shared_flushes, 1);
+                    stats.largest_group.fetch_max(group, Relaxed);
+                }
+                Ok(())
+            }
+            Err(Failed) => {
+                self.database.check_poison()?;
+                Err(Failure::Poisoned("a shared flush failed".to_owned()))
+            }
+        }
+    }
+
+    /// Makes all that is in the file durable, together with whoever waits for that. The caller has a lock that keeps
+    /// the log from a reset.
+    /// # Errors
+    /// As `await_flush`.
+    pub fn flush_all(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        self.ticket = Some(self.session.tickets.join());
+        self.await_flush(wal_index)
+    }
+}
