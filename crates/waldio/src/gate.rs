@@ -14,12 +14,15 @@ use crate::primitives::{Condvar, Mutex, MutexGuard};
 
 /// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
-/// How long whoever closed it waits for the write lock, and then for the readers.
-pub const WRITER_WAIT_MAX: Duration = Duration::from_millis(10);
-/// See above. A reader that stays longer is a long one, and the gate is of no use.
-pub const READER_WAIT_MAX: Duration = Duration::from_millis(2);
-/// After a failure the gate stays open for this long, then twice as long, up to the second figure.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// How long whoever closed it waits for the write lock, at least.
+const WRITER_WAIT_MIN: Duration = Duration::from_millis(10);
+/// How long for the readers, the first time and after each failure. On a busy machine a short reader may have lost its
+/// processor for some ticks of the scheduler. One that stays longer is a long one, and the gate is of no use.
+const READER_WAITS: [Duration; 3] =
+    [Duration::from_millis(2), Duration::from_millis(8), Duration::from_millis(32)];
+/// After a failure the gate stays open for this long, then four times as long, up to the second figure. Writers add
+/// some 100 KB to the log in a millisecond, so the first three tries must fit in less than the log's working size.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
 
 /// See the file's head.
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ struct State {
     closed_at: Option<Instant>,
     retry_at: Option<Instant>,
     back_off: Duration,
+    /// Since the last success.
+    failures: usize,
 }
 
 impl Gate {
@@ -57,12 +62,19 @@ impl Gate {
         true
     }
 
+    /// How long whoever closed it waits for the write lock, and then for the readers.
+    pub fn waits(&self) -> (Duration, Duration) {
+        let readers = READER_WAITS.get(self.state().failures).copied().unwrap_or(READER_WAITS[0]);
+        (readers.max(WRITER_WAIT_MIN), readers)
+    }
+
     /// Opens it, and returns for how long it was closed. `succeeded`: everybody was out.
     pub fn open(&self, now: Instant, succeeded: bool) -> Duration {
         let mut state = self.state();
         let closed_for = state.closed_at.take().map_or(Duration::ZERO, |closed_at| now - closed_at);
+        state.failures = if succeeded { 0 } else { state.failures + 1 };
         state.back_off =
-            if succeeded { Duration::ZERO } else { (state.back_off * 2).clamp(BACK_OFF.0, BACK_OFF.1) };
+            if succeeded { Duration::ZERO } else { (state.back_off * 4).clamp(BACK_OFF.0, BACK_OFF.1) };
         state.retry_at = (!succeeded).then(|| now + state.back_off);
         self.closed.store(false, SeqCst);
         self.opened.notify_all();
@@ -101,10 +113,29 @@ mod tests {
         assert!(!gate.close(opened + BACK_OFF.0 / 2));
         assert!(gate.close(opened + BACK_OFF.0));
         gate.open(opened + BACK_OFF.0, false);
-        assert!(!gate.close(opened + 2 * BACK_OFF.0), "twice as long the second time");
-        assert!(gate.close(opened + 3 * BACK_OFF.0));
-        gate.open(opened + 3 * BACK_OFF.0, true);
-        assert!(gate.close(opened + 3 * BACK_OFF.0), "a success forgets the failures");
+        assert!(!gate.close(opened + 4 * BACK_OFF.0), "four times as long the second time");
+        assert!(gate.close(opened + 5 * BACK_OFF.0));
+        gate.open(opened + 5 * BACK_OFF.0, true);
+        assert!(gate.close(opened + 5 * BACK_OFF.0), "a success forgets the failures");
+    }
+
+    #[test]
+    fn a_reader_that_stayed_is_given_more_time_until_it_is_known_for_a_long_one() {
+        let (gate, mut now) = (Gate::default(), Instant::now());
+        let mut readers = Vec::new();
+        for _ in 0..5 {
+            assert!(gate.close(now));
+            let (writer, reader) = gate.waits();
+            assert!(writer >= WRITER_WAIT_MIN && writer >= reader);
+            readers.push(reader);
+            gate.open(now, false);
+            now += BACK_OFF.1;
+        }
+        assert_eq!(readers[..3], READER_WAITS);
+        assert_eq!(readers[3..], [READER_WAITS[0]; 2]);
+        gate.close(now);
+        gate.open(now, true);
+        assert_eq!(gate.waits().1, READER_WAITS[0]);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
-use crate::gate::{READER_WAIT_MAX, WRITER_WAIT_MAX};
 
 /// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
 const TRY_EVERY: Duration = Duration::from_micros(20);
@@ -44,15 +43,16 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
     if !connection.close_gate() {
         return;
     }
+    let (writer_wait, reader_wait) = connection.database.gate.waits();
     // SAFETY: the caller's promise, here and below.
-    if !unsafe { take(base, (WAL_WRITE_LOCK, 1), WRITER_WAIT_MAX) } {
+    if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {
         connection.open_gate(false);
         return;
     }
     gated.set(Gated::WithWriteLock);
     connection.flush_shared();
     // SAFETY: as above.
-    if unsafe { take(base, READERS, READER_WAIT_MAX) } {
+    if unsafe { take(base, READERS, reader_wait) } {
         // SAFETY: as above.
         unsafe { lock(base, READERS, SQLITE_SHM_UNLOCK) };
     } else {
