@@ -330,6 +330,7 @@ impl Connection {
     /// # Errors
     /// They may not be on the medium; the log is poisoned.
     pub fn before_checkpoint(&self) -> Result<(), Failure> {
+        Stats::add(&self.database.stats.checkpoints, 1);
         self.state()?.log.as_mut().map_or(Ok(()), LogFile::before_checkpoint)
     }
 
@@ -378,6 +379,7 @@ impl Connection {
         let closed_for = self.database.gate.open(Instant::now(), succeeded);
         let stats = &self.database.stats;
         if succeeded {
+            Stats::add(&stats.gates, 1);
             stats.gate_times.record(closed_for);
         } else {
             Stats::add(&stats.gates_failed, 1);

@@ -38,6 +38,10 @@ pub struct Stats {
     pub queue_waits: Histogram,
     /// How often the write lock was kept for the first in line.
     pub hand_overs: AtomicU64,
+    /// Checkpoints that had frames to copy.
+    pub checkpoints: AtomicU64,
+    /// Of those, how many ran while new transactions were held back.
+    pub gates: AtomicU64,
     /// How long new transactions were held back for a checkpoint.
     pub gate_times: Histogram,
     /// How often that was in vain: a reader stayed.

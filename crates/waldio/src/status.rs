@@ -117,7 +117,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 15] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 17] = [
         ("commits", &stats.commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
@@ -131,6 +131,8 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("shared_flushes", &stats.shared_flushes, "flushes"),
         ("largest_group", &stats.largest_group, "transactions"),
         ("hand_overs", &stats.hand_overs, "hand-overs"),
+        ("checkpoints", &stats.checkpoints, "checkpoints"),
+        ("gates", &stats.gates, "checkpoints"),
         ("gates_failed", &stats.gates_failed, "gates"),
         ("resets_caught", &stats.resets_caught, "checkpoints"),
     ];

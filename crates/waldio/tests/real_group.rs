@@ -62,6 +62,8 @@ fn shares(library: fn() -> &'static Library) {
     assert!(flushes * 3 < shared * 2, "{flushes} flushes for {shared} commits");
     assert!(number(&db, "largest_group") > 1);
     assert!(number(&db, "hand_overs") > 0);
+    let (checkpoints, gates) = (number(&db, "checkpoints"), number(&db, "gates"));
+    assert!(checkpoints > 0 && gates <= checkpoints, "{gates} gates for {checkpoints} checkpoints");
     let log_bytes = number(&db, "log_file_bytes");
     assert!(log_bytes <= 8 << 20, "the log grew to {log_bytes} bytes");
 }
