@@ -387,7 +387,7 @@ impl Connection {
         self.database.queue.reopen();
     }
 
-    /// A read lock is wanted: waits while the gate is closed. True if it was: SQLite should look at the log again.
+    /// A read lock is wanted: waits while the gate is closed. True if it opened: SQLite should look at the log again.
     pub fn pass_gate(&self) -> bool {
         // A writer that starts the log anew reads it in the middle of its transaction: the gate waits for it.
         let closed = self.database.gate.is_closed();

@@ -81,7 +81,8 @@ impl Gate {
         closed_for
     }
 
-    /// Waits until it is open; true if it was closed.
+    /// Waits until it is open; true if it was closed. False, too, where it stays closed for too long: whoever asks
+    /// again then would wait again.
     pub fn pass(&self) -> bool {
         if !self.is_closed() {
             return false;
@@ -91,7 +92,7 @@ impl Gate {
         while state.closed_at.is_some() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                break;
+                return false;
             }
             state = self.opened.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -150,5 +151,13 @@ mod tests {
             let _ = passing.join().unwrap();
         });
         assert!(!gate.is_closed());
+    }
+
+    #[test]
+    fn who_waited_for_long_enough_goes_on() {
+        let (gate, began) = (Gate::default(), Instant::now());
+        assert!(gate.close(began));
+        assert!(!gate.pass(), "sent back to ask again");
+        assert!(began.elapsed() >= CLOSED_MAX && gate.is_closed());
     }
 }
