@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::planted::{self, Bug};
 use crate::primitives::Condvar;
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
@@ -62,6 +63,16 @@ pub struct Place {
     /// Its first BUSY, and when it was last heard of.
     pub came: Instant,
     seen: Instant,
+}
+
+impl Place {
+    /// Has its thread look.
+    pub fn wake(&mut self) {
+        if !self.woken && !planted::is(Bug::LostWakeUp) {
+            self.woken = true;
+            self.seat.woken.notify_one();
+        }
+    }
 }
 
 /// The lock is kept for one connection.

@@ -75,7 +75,13 @@ impl WriteQueue {
 
     /// The base VFS refused the lock.
     pub fn refused(&self, connection: usize, seat: &Arc<Seat>, now: Instant) {
-        self.change(|state| state.refuse(connection, seat, now));
+        self.change(|state| {
+            state.refuse(connection, seat, now);
+            // Whoever went to sleep meanwhile relies on a hand-over. There is none: it has to look by itself.
+            if let Some(first) = state.first_asleep(now) {
+                first.wake();
+            }
+        });
     }
 
     /// The base VFS granted the lock. True where others want it too, or had it a moment ago.
@@ -148,10 +154,7 @@ impl WriteQueue {
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
         let Some(next) = state.first_asleep(now) else { return };
         let reserved = Reserved { connection: next.connection, until: now + lasts, awake: false };
-        if !next.woken && !planted::is(Bug::LostWakeUp) {
-            next.woken = true;
-            next.seat.woken.notify_one();
-        }
+        next.wake();
         state.reserved = Some(reserved);
         Stats::add(&self.stats.hand_overs, 1);
     }
