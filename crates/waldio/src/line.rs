@@ -12,6 +12,8 @@ pub const RESERVATION: Duration = Duration::from_millis(10);
 /// How often the first in line looks whether another process still holds the lock.
 /// After each refusal twice as rarely, up to the second figure.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
+/// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in line of a connection that neither sleeps nor asks is kept this long.
 const PLACE_KEPT: Duration = Duration::from_secs(1);
 /// The lock changed hands between connections this recently: it is contended.
@@ -93,7 +95,7 @@ pub enum Look {
     Mine,
     /// It looks again at this time, if nobody wakes it before.
     At(Instant),
-    /// It sleeps until it is woken.
+    /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
     Woken,
 }
 

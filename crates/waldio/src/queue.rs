@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::line::{Line, Look, RESERVATION, Reserved, Seat};
+use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat};
 use crate::planted::{self, Bug};
 use crate::primitives::{Mutex, MutexGuard};
 use crate::stats::Stats;
@@ -182,7 +182,7 @@ impl WriteQueue {
                 Look::At(_) if now >= deadline => break,
                 Look::At(look_at) => deadline.min(look_at),
                 Look::Woken if now >= deadline => break,
-                Look::Woken => deadline,
+                Look::Woken => deadline.min(now + LOOK_AGAIN),
             };
             let left = until.saturating_duration_since(now);
             state = seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -287,9 +287,28 @@ mod tests {
         assert_eq!(turns, (Turn::Wait, Turn::Wait));
     }
 
+    #[test]
+    fn a_reservation_lapses_for_those_who_went_to_sleep_before_it_was_made() {
+        let (queue, first, second) = (held(), Arc::default(), Arc::default());
+        queue.ask(1, &first, Instant::now());
+        queue.ask(2, &second, Instant::now());
+        let began = Instant::now();
+        thread::scope(|scope| {
+            for (connection, seat) in [(1, &first), (2, &second)] {
+                let queue = &queue;
+                scope.spawn(move || queue.sleep(connection, seat, began + 60 * SECOND, unknown));
+            }
+            until_asleep(&queue, 2);
+            // Connection 1 takes what is kept for it, and never asks.
+            queue.released(0);
+        });
+        assert!(began.elapsed() < 30 * SECOND);
+    }
+
     /// Whether a sleeper is woken by the connection that gives the lock back, long before its nap is over.
     fn is_woken() -> bool {
-        const NAP: Duration = Duration::from_millis(300);
+        // Shorter than `LOOK_AGAIN`.
+        const NAP: Duration = Duration::from_millis(40);
         let (queue, waiter) = (held(), Arc::default());
         queue.ask(1, &waiter, Instant::now());
         let deadline = Instant::now() + NAP;
