@@ -24,7 +24,8 @@ const TABLE: [(&str, &[&str], &[&str]); 5] = [
     ("joj-analysis", &["serde", "serde_json"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.
-    ("waldio", &["blockio", "rustix"], &["blockio", "libsqlite3-sys", "rustix"]),
+    // shuttle only with the feature `model`, for one test.
+    ("waldio", &["blockio", "rustix", "shuttle"], &["blockio", "libsqlite3-sys", "rustix"]),
 ];
 
 /// Crates that get bytes and give numbers, and the words that would let them do anything else.

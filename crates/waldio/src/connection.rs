@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blockio::disk::DiskFile;
 
@@ -21,6 +21,7 @@ use crate::log_file::LogFile;
 use crate::options;
 use crate::patience::Patience;
 use crate::planted::{self, Bug};
+use crate::primitives::now;
 use crate::queue::Turn;
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
@@ -246,7 +247,7 @@ impl Connection {
         if slot == WAL_WRITE_LOCK {
             state.holds_write = true;
             state.synced_writing = false;
-            state.contended = self.database.queue.granted(self.id, Instant::now());
+            state.contended = self.database.queue.granted(self.id, now());
             let newest = state.wal_index.map(WalIndex::newest);
             state.reads.asked_to_write();
             if self.queues() && state.snapshot.is_some() && state.snapshot != newest {
@@ -274,7 +275,7 @@ impl Connection {
         if !self.queues() {
             return Turn::Try;
         }
-        let turn = self.database.queue.ask(self.id, &self.seat, Instant::now());
+        let turn = self.database.queue.ask(self.id, &self.seat, now());
         if turn == Turn::Wait {
             self.refused();
         }
@@ -285,7 +286,7 @@ impl Connection {
     pub fn write_refused(&self) -> bool {
         let queues = self.queues();
         if queues {
-            self.database.queue.refused(self.id, &self.seat, Instant::now());
+            self.database.queue.refused(self.id, &self.seat, now());
             self.refused();
         }
         queues
@@ -310,7 +311,7 @@ impl Connection {
     /// The busy handler of a connection that was refused the write lock naps: until it may write, or as long as it
     /// asked for.
     pub fn nap(&self, nominal: Duration) {
-        let deadline = self.patience().nap(Instant::now(), nominal);
+        let deadline = self.patience().nap(now(), nominal);
         let probe = *self.database.write_probe.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = || probe.and_then(LockProbe::is_write_lock_free);
         self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
@@ -350,7 +351,7 @@ impl Connection {
         if state.holds_write || !bulk_copied || end < session.options.log_bytes / 4 * 3 {
             return false;
         }
-        if !self.database.gate.close(Instant::now()) {
+        if !self.database.gate.close(now()) {
             return false;
         }
         self.database.queue.shut();
@@ -376,7 +377,7 @@ impl Connection {
         if let Ok(mut state) = self.state() {
             state.holds_write = false;
         }
-        let closed_for = self.database.gate.open(Instant::now(), succeeded);
+        let closed_for = self.database.gate.open(now(), succeeded);
         let stats = &self.database.stats;
         if succeeded {
             Stats::add(&stats.gates, 1);
@@ -391,7 +392,9 @@ impl Connection {
     pub fn pass_gate(&self) -> bool {
         // A writer that starts the log anew reads it in the middle of its transaction: the gate waits for it.
         let closed = self.database.gate.is_closed();
-        closed && !self.state().is_ok_and(|state| state.holds_write) && self.database.gate.pass()
+        let holds_write =
+            self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtGate);
+        closed && !holds_write && self.database.gate.pass()
     }
 
     /// The connection is about to close.

@@ -7,10 +7,11 @@
 //! some tens of frames and one flush of the database. Then readers need no log, and the next writer starts it anew.
 
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use crate::primitives::{Condvar, Mutex, MutexGuard};
+use crate::planted::{self, Bug};
+use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 
 /// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
@@ -77,7 +78,9 @@ impl Gate {
             if succeeded { Duration::ZERO } else { (state.back_off * 4).clamp(BACK_OFF.0, BACK_OFF.1) };
         state.retry_at = (!succeeded).then(|| now + state.back_off);
         self.closed.store(false, SeqCst);
-        self.opened.notify_all();
+        if !planted::is(Bug::LostWakeUp) {
+            self.opened.notify_all();
+        }
         closed_for
     }
 
@@ -87,10 +90,12 @@ impl Gate {
         if !self.is_closed() {
             return false;
         }
-        let until = Instant::now() + CLOSED_MAX;
+        let lasts =
+            if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { CLOSED_MAX };
+        let until = primitives::now() + lasts;
         let mut state = self.state();
         while state.closed_at.is_some() {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(primitives::now());
             if left.is_zero() {
                 return false;
             }

@@ -30,6 +30,8 @@ mod pending;
 mod stats;
 mod failure;
 mod primitives;
+#[cfg(feature = "model")]
+pub mod model;
 pub mod planted;
 pub mod histogram;
 pub mod ffi;
@@ -40,3 +42,16 @@ pub mod frame;
 pub mod reserve;
 
 pub use extension::{Registration, register, sqlite3_waldio_init, sqlite3_waldio_register_init};
+/// What the model looks into.
+#[cfg(feature = "model")]
+pub use {
+    connection::{Connection, Granted},
+    database::Database,
+    gate::{CLOSED_MAX, Gate},
+    line::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Seat},
+    primitives::Bell,
+    queue::{Turn, WriteQueue},
+    stats::Stats,
+    tickets::{Covered, Failed, Mark, Ticket, Tickets},
+    worker::Worker,
+};

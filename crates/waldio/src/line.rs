@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::planted::{self, Bug};
-use crate::primitives::Condvar;
+use crate::primitives::{Condvar, now};
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
@@ -19,7 +19,7 @@ const PLACE_KEPT: Duration = Duration::from_secs(1);
 /// The lock changed hands between connections this recently: it is contended.
 const CONTENDED: Duration = Duration::from_millis(5);
 /// A reservation is passed at most so often while its thread wakes up.
-const PASSES_MAX: u32 = 8;
+pub const PASSES_MAX: u32 = 8;
 
 /// One connection's place to be woken at.
 #[derive(Debug, Default)]
@@ -102,15 +102,16 @@ pub enum Look {
 impl Line {
     /// Whether the lock is free for this connection, a reservation that it may pass included.
     pub fn may_take(&self, connection: usize, now: Instant) -> bool {
-        if self.shut || self.holder.is_some() {
+        if self.shut || self.holder.is_some() && !planted::is(Bug::HolderIgnored) {
             return false;
         }
         let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
-        let may_pass = !others_sleep || self.passes < PASSES_MAX;
+        let is_few = self.passes < PASSES_MAX || planted::is(Bug::PassesUnlimited);
+        let may_pass = !others_sleep || is_few;
         match self.reserved {
             Some(reserved) if now >= reserved.until => may_pass,
             Some(reserved) if reserved.connection == connection => true,
-            Some(reserved) => !reserved.awake && self.passes < PASSES_MAX,
+            Some(reserved) => !reserved.awake && is_few,
             None => may_pass,
         }
     }
@@ -236,7 +237,7 @@ impl Line {
         if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
             place.woken = false;
-            place.seen = Instant::now();
+            place.seen = now();
         }
     }
 }

@@ -25,12 +25,24 @@ pub enum Bug {
     AckBeforePrefix,
     /// A checkpoint copies frames whose commits still wait for their flush.
     CheckpointWithoutBarrier,
-    /// Whoever should lead the next flush, or write next, is not woken.
+    /// Whoever should lead the next flush, or write next, or go through the gate, is not woken.
     LostWakeUp,
-    /// A reservation of the write lock holds for ever.
+    /// A reservation of the write lock holds for ever; and so does a closed gate.
     ReservationNeverLapses,
     /// With `waldio_durable_reads` a reader does not wait for the flush of what it sees.
     ReadsDoNotWait,
+    /// After a failed flush a checkpoint's counts for commits, as if it had not failed.
+    AckAfterFailure,
+    /// Whoever waits for a flush that fails is not told.
+    FailureNotTold,
+    /// The write lock is promised to one while another asks the base VFS for it.
+    HolderIgnored,
+    /// Those who sleep in line are passed without limit.
+    PassesUnlimited,
+    /// A connection that closes keeps what was handed to it.
+    HandOverSwallowed,
+    /// Whoever has the write lock waits at the gate, too.
+    WriterHeldAtGate,
 }
 
 #[cfg(feature = "planted-bugs")]

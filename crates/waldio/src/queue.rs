@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat};
 use crate::planted::{self, Bug};
-use crate::primitives::{Mutex, MutexGuard};
+use crate::primitives::{self, Mutex, MutexGuard};
 use crate::stats::Stats;
 
 /// What `xShmLock` of the write lock should do.
@@ -136,7 +136,9 @@ impl WriteQueue {
             if state.holder == Some(connection) {
                 state.holder = None;
             }
-            self.hand_over(state);
+            if !planted::is(Bug::HandOverSwallowed) {
+                self.hand_over(state);
+            }
         });
     }
 
@@ -145,7 +147,7 @@ impl WriteQueue {
         if state.line.is_empty() || state.shut || state.holder.is_some() {
             return;
         }
-        let now = Instant::now();
+        let now = primitives::now();
         if state.is_kept(now) {
             // For one who was woken and comes, or came.
             return;
@@ -169,11 +171,11 @@ impl WriteQueue {
         is_free: impl Fn() -> Option<bool>,
     ) {
         let mut state = self.state();
-        state.stand_in_line(connection, seat, Instant::now());
+        state.stand_in_line(connection, seat, primitives::now());
         state.set_asleep(connection, true);
         self.note(&state);
         loop {
-            let now = Instant::now();
+            let now = primitives::now();
             let until = match state.next_look(connection, now, &is_free) {
                 Look::Mine => {
                     state.claim(connection, now);
