@@ -25,6 +25,8 @@ else
 fi
 if cargo clippy --version >/dev/null 2>&1; then
     check clippy cargo clippy --quiet --workspace --all-targets --features waldio/planted-bugs,waldio/static-link -- -D warnings
+    # The model replaces what threads wait on: apart from everything else.
+    check clippy-model cargo clippy --quiet -p waldio --features model,planted-bugs --lib --test model_group -- -D warnings
 else
     skip clippy "clippy is missing (rustup component add clippy)"
 fi

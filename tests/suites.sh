@@ -56,6 +56,7 @@ test)
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     suite rust tests/cargo_tests.sh --workspace "${features[@]}"
+    suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
@@ -65,7 +66,9 @@ soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
     export CRASH_LENGTH=${CRASH_LENGTH:-2} CRASH_EXTRA=${CRASH_EXTRA:-300} CRASH_SAMPLES=${CRASH_SAMPLES:-24}
     export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
+    export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
     suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
+    suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite asan tests/asan.sh
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh

@@ -1,0 +1,226 @@
+//! The gate, as connections and the shim above them use it: writers beside checkpoints that close it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use blockio::sim_disk::SimDisk;
+use waldio::ffi::codes::WAL_WRITE_LOCK;
+use waldio::model::{now, thread};
+use waldio::options::Options;
+use waldio::planted::Bug;
+use waldio::{CLOSED_MAX, Connection, Database, Granted, Turn, Worker};
+
+use crate::explore::Clock::{Fickle, Hasty, Patient};
+use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
+
+/// Between two tries for a lock, and how long a checkpoint tries (`vfs/gated.rs`).
+const TRY_EVERY: Duration = Duration::from_micros(20);
+const TRY_MAX: Duration = Duration::from_millis(10);
+
+/// The base VFS's locks. Nobody is interrupted while it is looked at.
+#[derive(Debug, Default)]
+struct Base {
+    writer: bool,
+    readers: usize,
+}
+
+struct House {
+    database: Arc<Database>,
+    base: Mutex<Base>,
+}
+
+impl House {
+    fn new() -> House {
+        let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
+        let database = Database::new(path, "unix".to_owned(), disk, Worker::Inline, Options::default());
+        House { database: Arc::new(database), base: Mutex::default() }
+    }
+
+    fn base(&self) -> MutexGuard<'_, Base> {
+        self.base.try_lock().expect("nobody is interrupted here")
+    }
+
+    fn connect(&self) -> Connection {
+        Connection::new(Arc::clone(&self.database), None)
+    }
+
+    /// A read lock, as SQLite asks for it: again, where the log may have changed.
+    fn lock_shared(&self, connection: &Connection) {
+        while connection.pass_gate() {}
+        step();
+        self.base().readers += 1;
+        connection.note_read_lock(true);
+    }
+
+    fn unlock_shared(&self, connection: &Connection) {
+        step();
+        self.base().readers -= 1;
+        connection.note_read_lock(false);
+    }
+
+    /// The write lock, as `vfs/main_methods.rs` takes it; false: BUSY.
+    fn lock(&self, connection: &Connection) -> bool {
+        if connection.ask_to_write() == Turn::Wait {
+            return false;
+        }
+        step();
+        if std::mem::replace(&mut self.base().writer, true) {
+            connection.write_refused();
+            return false;
+        }
+        assert_eq!(connection.exclusive_lock_granted(WAL_WRITE_LOCK), Granted::KeepToWrite);
+        true
+    }
+
+    fn unlock(&self, connection: &Connection) {
+        connection.before_unlock(WAL_WRITE_LOCK);
+        step();
+        self.base().writer = false;
+        connection.write_released();
+    }
+
+    /// One transaction that starts the log anew: SQLite reads it in the middle.
+    fn write(&self, connection: &Connection) {
+        self.lock_shared(connection);
+        while !self.lock(connection) {
+            self.unlock_shared(connection);
+            connection.nap(Duration::from_secs(60));
+            self.lock_shared(connection);
+        }
+        assert!(!connection.pass_gate(), "the writer was held at the gate");
+        self.unlock(connection);
+        self.unlock_shared(connection);
+    }
+
+    /// A checkpoint behind the gate, as `vfs/gated.rs` runs it.
+    fn checkpoint(&self, connection: &Connection) {
+        if !self.database.gate.close(now()) {
+            return;
+        }
+        self.database.queue.shut();
+        let taken = self.tries(|base| !std::mem::replace(&mut base.writer, true));
+        if taken {
+            connection.flush_shared();
+            let succeeded = self.tries(|base| base.readers == 0);
+            step();
+            self.base().writer = false;
+            connection.open_gate(succeeded);
+        } else {
+            connection.open_gate(false);
+        }
+    }
+
+    fn tries(&self, act: impl Fn(&mut Base) -> bool) -> bool {
+        let until = now() + TRY_MAX;
+        while !act(&mut self.base()) {
+            if now() >= until {
+                return false;
+            }
+            thread::sleep(TRY_EVERY);
+        }
+        true
+    }
+}
+
+/// Where others run.
+fn step() {
+    shuttle::thread::sleep(Duration::ZERO);
+}
+
+fn writers_beside_checkpoints() {
+    let house = House::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let connection = house.connect();
+                for _ in 0..2 {
+                    house.write(&connection);
+                }
+                connection.leave();
+            });
+        }
+        let connection = house.connect();
+        for _ in 0..2 {
+            house.checkpoint(&connection);
+        }
+        connection.leave();
+    });
+    assert!(!house.database.gate.is_closed(), "it stays closed");
+    assert!(!house.database.queue.is_awaited(), "somebody stands in line who left");
+}
+
+fn writers_beside_quick_checkpoints() {
+    writers_beside_checkpoints();
+    // Far from any time-out: a few tries for each lock.
+    assert_took_at_most(10 * TRY_EVERY);
+}
+
+fn readers_beside_checkpoints(readers: usize, times: usize) {
+    let house = House::new();
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                let connection = house.connect();
+                for _ in 0..times {
+                    house.lock_shared(&connection);
+                    house.unlock_shared(&connection);
+                }
+            });
+        }
+        let connection = house.connect();
+        for _ in 0..times {
+            house.checkpoint(&connection);
+        }
+    });
+    assert_took_at_most(10 * TRY_EVERY);
+}
+
+fn one_reader_beside_a_checkpoint() {
+    readers_beside_checkpoints(1, 1);
+}
+
+fn readers_beside_quick_checkpoints() {
+    readers_beside_checkpoints(2, 2);
+}
+
+/// A checkpoint's thread stands still with the gate closed.
+fn a_reader_beside_a_checkpoint_that_never_ends() {
+    let house = House::new();
+    assert!(house.database.gate.close(now()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| house.lock_shared(&house.connect()));
+        }
+    });
+    assert_took_at_most(CLOSED_MAX);
+}
+
+#[test]
+fn a_reader_passes_under_every_schedule() {
+    holds_under_all(one_reader_beside_a_checkpoint);
+}
+
+#[test]
+fn the_gate_opens_for_everybody_and_holds_no_writer() {
+    holds(&[Patient], readers_beside_quick_checkpoints);
+    holds(&[Patient], writers_beside_quick_checkpoints);
+    holds(&[Hasty, Fickle], writers_beside_checkpoints);
+}
+
+#[test]
+fn readers_go_on_beside_a_checkpoint_that_never_ends() {
+    holds(&[Patient], a_reader_beside_a_checkpoint_that_never_ends);
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    finds(Bug::LostWakeUp, "somebody waited", &[Patient], readers_beside_quick_checkpoints);
+    finds(Bug::WriterHeldAtGate, "held at the gate", &[Patient], writers_beside_checkpoints);
+    finds(
+        Bug::ReservationNeverLapses,
+        "somebody waited",
+        &[Patient],
+        a_reader_beside_a_checkpoint_that_never_ends,
+    );
+}

@@ -1,0 +1,344 @@
+//! Commits that share flushes, beside checkpoints, on a disk that says what it has.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use waldio::frame::Salts;
+use waldio::model::{self, thread};
+use waldio::planted::Bug;
+use waldio::{Bell, Covered, Failed, Mark, Ticket, Tickets};
+
+use crate::explore::Clock::{Fickle, Hasty, Patient};
+use crate::explore::{finds, holds, holds_under_all};
+
+/// How one flush ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Succeeds,
+    Fails,
+    Panics,
+}
+
+/// One open file: a writer's, or the checkpoint's.
+type File = usize;
+const CHECKPOINT: File = 0;
+
+/// One connection that writes. Its bell may still ring for an earlier commit.
+#[derive(Default)]
+struct Writer {
+    file: File,
+    bell: Arc<Bell>,
+}
+
+/// What a flush panics with.
+struct Planned;
+
+/// What the world outside of `Tickets` knows. Nobody is interrupted while it looks.
+#[derive(Debug, Default)]
+struct Disk {
+    /// Commits whose frames are in the file, and how many of them are on the medium.
+    written: Ticket,
+    on_medium: Ticket,
+    /// Flushes begun, and how each one ends that does not succeed.
+    flushes: usize,
+    ends: Vec<(usize, End)>,
+    flush_time: Duration,
+    /// A flush failed: what is not on the medium never gets there.
+    broken: bool,
+    /// Open files that heard of it: each is told once, and then that all is well.
+    told: Vec<File>,
+    /// The last commit that was called durable before that.
+    acknowledged: Ticket,
+    /// `Tickets` heard of the failure; and nobody has a reason to flush any more.
+    heard: bool,
+    over: bool,
+    leaders: usize,
+    /// Commits that flushes of leaders said they covered.
+    led: u64,
+}
+
+impl Disk {
+    fn acknowledge(&mut self, ticket: Ticket) {
+        if !self.broken {
+            self.acknowledged = self.acknowledged.max(ticket);
+        }
+    }
+}
+
+struct Log {
+    tickets: Tickets,
+    disk: Mutex<Disk>,
+    write_lock: model::Mutex<()>,
+}
+
+impl Log {
+    fn new(flush_time: Duration, ends: &[(usize, End)]) -> Log {
+        let disk = Disk { flush_time, ends: ends.to_vec(), ..Disk::default() };
+        Log { tickets: Tickets::default(), disk: Mutex::new(disk), write_lock: model::Mutex::default() }
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.try_lock().expect("nobody is interrupted here")
+    }
+
+    /// One fdatasync.
+    fn flush(&self, file: File) -> Result<(), Failed> {
+        let (covers, end, flush_time) = {
+            let mut disk = self.disk();
+            assert!(!disk.over, "a flush after a failure");
+            disk.flushes += 1;
+            let number = disk.flushes;
+            let end = disk.ends.iter().find(|(flush, _)| *flush == number);
+            (disk.written, end.map_or(End::Succeeds, |(_, end)| *end), disk.flush_time)
+        };
+        if flush_time.is_zero() {
+            shuttle::thread::sleep(Duration::ZERO);
+        } else {
+            thread::sleep(flush_time);
+        }
+        let mut disk = self.disk();
+        if end == End::Succeeds && !disk.broken {
+            disk.on_medium = disk.on_medium.max(covers);
+            return Ok(());
+        }
+        if disk.told.contains(&file) {
+            return Ok(());
+        }
+        disk.broken = true;
+        disk.told.push(file);
+        drop(disk);
+        if end == End::Panics {
+            resume_unwind(Box::new(Planned));
+        }
+        Err(Failed)
+    }
+
+    /// A COMMIT; true where it was acknowledged.
+    fn commit(&self, writer: &Writer) -> bool {
+        let ticket = {
+            let _writer = self.write_lock.lock().expect("no writer panics");
+            self.disk().written += 1;
+            let written = self.disk().written;
+            let ticket = self.tickets.issue(mark(written));
+            assert_eq!(ticket, written, "tickets count in the order of the log");
+            ticket
+        };
+        self.wait(ticket, writer)
+    }
+
+    fn wait(&self, ticket: Ticket, writer: &Writer) -> bool {
+        let flush = |newest: Mark| {
+            let disk = self.disk();
+            assert!(newest.end <= mark(disk.written).end, "a mark of frames that are not there");
+            assert!(newest.end >= mark(ticket).end, "a flush that does not cover its leader");
+            drop(disk);
+            self.disk().leaders += 1;
+            assert_eq!(self.disk().leaders, 1, "two flushes at a time");
+            let result = catch_unwind(AssertUnwindSafe(|| self.flush(writer.file)));
+            self.disk().leaders -= 1;
+            result.unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| self.tickets.wait(ticket, &writer.bell, flush)));
+        let mut disk = self.disk();
+        match result {
+            Ok(Ok(covered)) => {
+                assert!(
+                    ticket <= disk.on_medium,
+                    "acknowledged commit {ticket} is not on the medium: {disk:?}"
+                );
+                disk.acknowledge(ticket);
+                if let Covered::Led(group) = covered {
+                    disk.led += group;
+                }
+                true
+            }
+            Ok(Err(Failed)) => {
+                assert!(disk.broken, "a failure that nobody saw");
+                disk.heard = true;
+                assert!(
+                    ticket > disk.acknowledged,
+                    "commit {ticket} failed that was durable before: {disk:?}"
+                );
+                false
+            }
+            Err(panic) if panic.is::<Planned>() => {
+                assert!(disk.broken);
+                disk.heard = true;
+                false
+            }
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// A checkpoint's barrier.
+    fn checkpoint(&self) {
+        let covers = self.tickets.issued();
+        match self.flush(CHECKPOINT) {
+            Ok(()) => {
+                self.tickets.covered(covers);
+                self.disk().acknowledge(covers);
+            }
+            Err(Failed) => {
+                self.tickets.fail();
+                self.disk().heard = true;
+            }
+        }
+    }
+
+    /// Writers with so many commits each, and checkpoints beside them; then every promise about the end.
+    fn run(self, writers: usize, commits: usize, checkpoints: usize) {
+        thread::scope(|scope| {
+            for file in 1..=writers {
+                let log = &self;
+                scope.spawn(move || {
+                    let writer = Writer { file, bell: Arc::default() };
+                    for _ in 0..commits {
+                        log.commit(&writer);
+                    }
+                });
+            }
+            if checkpoints > 0 {
+                scope.spawn(|| {
+                    for _ in 0..checkpoints {
+                        // A planned panic becomes an error on its way to SQLite.
+                        let result = catch_unwind(AssertUnwindSafe(|| self.checkpoint()));
+                        assert!(result.is_ok() || self.disk().broken, "a panic that nobody planned");
+                    }
+                });
+            }
+        });
+        let all = (writers * commits) as Ticket;
+        assert_eq!(self.tickets.issued(), all);
+        if self.disk().broken {
+            let late = self.tickets.issue(mark(all + 1));
+            self.disk().written += 1;
+            let heard = self.disk().heard;
+            self.disk().over = heard;
+            assert!(
+                !self.wait(late, &Writer { file: writers + 1, ..Writer::default() }),
+                "acknowledged after a failure"
+            );
+        } else {
+            assert!(!self.tickets.is_outstanding());
+            assert_eq!(self.disk().on_medium, all, "every commit was acknowledged");
+            assert!(
+                checkpoints > 0 || self.disk().led == all,
+                "each commit is of one group: {:?}",
+                self.disk()
+            );
+        }
+    }
+}
+
+fn mark(ticket: Ticket) -> Mark {
+    Mark { salts: Salts([1; 8]), end: 32 + 4120 * ticket }
+}
+
+const AT_ONCE: Duration = Duration::ZERO;
+/// A leader lingers for a quarter of it: awake in the first case, asleep in the second.
+const SHORT: Duration = Duration::from_micros(400);
+const LONG: Duration = Duration::from_millis(4);
+
+fn one_commit_each() {
+    Log::new(AT_ONCE, &[]).run(2, 1, 0);
+}
+
+fn one_commit_each_on_a_bad_disk() {
+    Log::new(AT_ONCE, &[(1, End::Fails)]).run(2, 1, 0);
+}
+
+fn one_commit_beside_a_checkpoint() {
+    Log::new(AT_ONCE, &[]).run(1, 2, 1);
+}
+
+fn two_writers() {
+    Log::new(AT_ONCE, &[]).run(2, 2, 0);
+}
+
+fn three_writers() {
+    Log::new(AT_ONCE, &[]).run(3, 2, 0);
+}
+
+fn three_writers_that_linger_awake() {
+    Log::new(SHORT, &[]).run(3, 3, 0);
+}
+
+fn three_writers_that_linger_asleep() {
+    Log::new(LONG, &[]).run(3, 3, 0);
+}
+
+fn writers_beside_a_checkpoint() {
+    Log::new(AT_ONCE, &[]).run(3, 2, 2);
+}
+
+fn writers_that_linger_beside_a_checkpoint() {
+    Log::new(LONG, &[]).run(2, 3, 2);
+}
+
+fn the_second_flush_fails() {
+    Log::new(AT_ONCE, &[(2, End::Fails)]).run(3, 2, 0);
+}
+
+fn a_flush_fails_beside_a_checkpoint() {
+    Log::new(AT_ONCE, &[(2, End::Fails)]).run(3, 2, 2);
+}
+
+fn a_flush_fails_while_a_leader_lingers() {
+    Log::new(LONG, &[(3, End::Fails)]).run(2, 3, 2);
+}
+
+fn the_second_flush_panics() {
+    Log::new(AT_ONCE, &[(2, End::Panics)]).run(3, 2, 0);
+}
+
+fn a_flush_panics_beside_a_checkpoint() {
+    Log::new(AT_ONCE, &[(1, End::Panics)]).run(2, 2, 1);
+}
+
+#[test]
+fn few_commits_are_safe_under_every_schedule() {
+    holds_under_all(one_commit_each);
+    holds_under_all(one_commit_each_on_a_bad_disk);
+    holds_under_all(one_commit_beside_a_checkpoint);
+}
+
+#[test]
+fn commits_that_share_flushes_are_durable_when_acknowledged_and_none_hangs() {
+    holds(&[Patient, Fickle], two_writers);
+    holds(&[Patient, Fickle], three_writers);
+}
+
+#[test]
+fn so_are_they_where_leaders_linger() {
+    holds(&[Patient, Hasty, Fickle], three_writers_that_linger_awake);
+    holds(&[Patient, Hasty, Fickle], three_writers_that_linger_asleep);
+}
+
+#[test]
+fn so_are_they_beside_checkpoints() {
+    holds(&[Patient, Fickle], writers_beside_a_checkpoint);
+    holds(&[Patient, Hasty, Fickle], writers_that_linger_beside_a_checkpoint);
+}
+
+#[test]
+fn a_failed_flush_reaches_every_commit_that_it_should_have_covered_and_none_other() {
+    holds(&[Patient, Fickle], the_second_flush_fails);
+    holds(&[Patient, Fickle], a_flush_fails_beside_a_checkpoint);
+    holds(&[Patient, Hasty, Fickle], a_flush_fails_while_a_leader_lingers);
+}
+
+#[test]
+fn so_does_a_panic() {
+    holds(&[Patient, Fickle], the_second_flush_panics);
+    holds(&[Patient, Fickle], a_flush_panics_beside_a_checkpoint);
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    finds(Bug::AckBeforePrefix, "is not on the medium", &[Patient], two_writers);
+    finds(Bug::LostWakeUp, "deadlock", &[Patient], two_writers);
+    finds(Bug::AckAfterFailure, "is not on the medium", &[Patient], a_flush_fails_beside_a_checkpoint);
+    finds(Bug::FailureNotTold, "deadlock", &[Patient], the_second_flush_fails);
+    finds(Bug::FailureNotTold, "deadlock", &[Patient], the_second_flush_panics);
+}
