@@ -1,7 +1,7 @@
 //! A VFS that changes nothing and tells a hook what SQLite asks: other extensions stack like this, above waldio or
 //! below it, and a test can act at an exact point inside SQLite.
 //!
-//! Memory:  | methods | shim |  the base VFS's own file structure ...
+//! Memory:  | methods | shim | kind |  the base VFS's own file structure ...
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
@@ -10,15 +10,36 @@ use std::ptr;
 use super::sqlite::{Library, ffi};
 use ffi::{sqlite3_file, sqlite3_io_methods, sqlite3_syscall_ptr, sqlite3_vfs};
 
-/// What the hook hears of.
+/// What SQLite asks, before it is done or after; the hook runs in the thread that asks, and C is above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// `xOpen`, before the base VFS; its flags.
+    /// A file is opened next; its flags.
     Open(c_int),
-    /// `xUnfetch` on the database.
+    /// A write to the log comes next.
+    LogWrite {
+        /// True for a frame header that ends a transaction.
+        commit: bool,
+    },
+    /// The log was synced.
+    LogSynced,
+    /// A flush of the log is done and has not returned: what others write now is not covered by it. A disk below tells this.
+    LogFlushed,
+    /// A write to the database comes next.
+    DatabaseWrite,
+    /// `xUnfetch` on the database comes next.
     Unfetch,
-    /// `xShmBarrier`, after the base VFS.
+    /// A barrier of shared memory is done.
     Barrier,
+    /// The write lock was granted.
+    WriteLocked,
+    /// The write lock is given back next.
+    WriteUnlock,
+    /// It was given back.
+    WriteUnlocked,
+    /// A file control comes next.
+    Control(c_int),
+    /// It was answered.
+    Controlled(c_int),
 }
 
 type Hook = Box<dyn Fn(Event) + Send + Sync>;
@@ -33,6 +54,8 @@ struct Shim {
 struct Handle {
     methods: *const sqlite3_io_methods,
     shim: *const Shim,
+    /// SQLITE_OPEN_WAL, SQLITE_OPEN_MAIN_DB, or 0 for what the hook hears nothing of.
+    kind: c_int,
 }
 
 const HANDLE_BYTES: usize = size_of::<Handle>();
@@ -190,7 +213,8 @@ unsafe extern "C" fn open(
     if unsafe { (*base_of(file)).pMethods }.is_null() {
         return code;
     }
-    let handle = Handle { methods: &raw const METHODS, shim };
+    let kind = flags & (ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_DB);
+    let handle = Handle { methods: &raw const METHODS, shim, kind };
     // SAFETY: memory of our `szOsFile`, aligned by SQLite to 8 bytes.
     unsafe { file.cast::<Handle>().write(handle) };
     code
@@ -218,9 +242,9 @@ macro_rules! file_methods {
 file_methods! {
     close = xClose() -> c_int;
     read = xRead(into: *mut c_void, bytes: c_int, offset: i64) -> c_int;
-    write = xWrite(data: *const c_void, bytes: c_int, offset: i64) -> c_int;
+    write_below = xWrite(data: *const c_void, bytes: c_int, offset: i64) -> c_int;
     truncate = xTruncate(bytes: i64) -> c_int;
-    sync = xSync(flags: c_int) -> c_int;
+    sync_below = xSync(flags: c_int) -> c_int;
     file_size = xFileSize(out: *mut i64) -> c_int;
     lock = xLock(level: c_int) -> c_int;
     unlock = xUnlock(level: c_int) -> c_int;
@@ -229,7 +253,7 @@ file_methods! {
     sector_size = xSectorSize() -> c_int;
     device_characteristics = xDeviceCharacteristics() -> c_int;
     shm_map = xShmMap(region: c_int, bytes: c_int, extend: c_int, out: *mut *mut c_void) -> c_int;
-    shm_lock = xShmLock(slot: c_int, count: c_int, flags: c_int) -> c_int;
+    shm_lock_below = xShmLock(slot: c_int, count: c_int, flags: c_int) -> c_int;
     barrier_below = xShmBarrier() -> ();
     shm_unmap = xShmUnmap(delete: c_int) -> c_int;
     fetch = xFetch(offset: i64, bytes: c_int, out: *mut *mut c_void) -> c_int;
@@ -238,34 +262,95 @@ file_methods! {
 
 /// # Safety
 /// `file` was filled by `open`.
-unsafe fn shim_of_file<'a>(file: *mut sqlite3_file) -> &'a Shim {
+unsafe fn handle<'a>(file: *mut sqlite3_file) -> &'a Handle {
     // SAFETY: the caller's promise.
-    let shim = unsafe { (*file.cast::<Handle>()).shim };
+    unsafe { &*file.cast::<Handle>() }
+}
+
+fn shim_of_file(handle: &Handle) -> &Shim {
     // SAFETY: `register` leaked it.
-    unsafe { &*shim }
+    unsafe { &*handle.shim }
+}
+
+/// # Safety
+/// `file` was filled by `open`.
+unsafe fn tell(file: *mut sqlite3_file, event: Event) {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { handle(file) };
+    (shim_of_file(handle).hook)(event);
+}
+
+unsafe extern "C" fn write(file: *mut sqlite3_file, data: *const c_void, bytes: c_int, offset: i64) -> c_int {
+    const FRAME_HEADER_BYTES: usize = 24;
+    // SAFETY: SQLite calls methods of open files only.
+    let kind = unsafe { handle(file) }.kind;
+    let len = usize::try_from(bytes).expect("not negative");
+    // SAFETY: SQLite passes `bytes` readable bytes.
+    let content = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) };
+    let commit = len == FRAME_HEADER_BYTES && content[4..8] != [0; 4];
+    match kind {
+        // SAFETY: SQLite calls methods of open files only.
+        ffi::SQLITE_OPEN_WAL => unsafe { tell(file, Event::LogWrite { commit }) },
+        // SAFETY: as above.
+        ffi::SQLITE_OPEN_MAIN_DB => unsafe { tell(file, Event::DatabaseWrite) },
+        _ => {}
+    }
+    // SAFETY: SQLite's own arguments.
+    unsafe { write_below(file, data, bytes, offset) }
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: SQLite's own arguments.
+    let code = unsafe { sync_below(file, flags) };
+    // SAFETY: SQLite calls methods of open files only.
+    if code == ffi::SQLITE_OK && unsafe { handle(file) }.kind == ffi::SQLITE_OPEN_WAL {
+        // SAFETY: as above.
+        unsafe { tell(file, Event::LogSynced) };
+    }
+    code
 }
 
 unsafe extern "C" fn file_control(file: *mut sqlite3_file, operation: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: SQLite calls methods of open files only.
-    if operation == ffi::SQLITE_FCNTL_PRAGMA && unsafe { shim_of_file(file) }.keeps_pragmas {
+    let handle = unsafe { handle(file) };
+    if operation == ffi::SQLITE_FCNTL_PRAGMA && shim_of_file(handle).keeps_pragmas {
         return ffi::SQLITE_NOTFOUND;
     }
+    // SAFETY: SQLite calls methods of open files only.
+    unsafe { tell(file, Event::Control(operation)) };
     // SAFETY: SQLite's own arguments.
-    unsafe { control_below(file, operation, argument) }
+    let code = unsafe { control_below(file, operation, argument) };
+    // SAFETY: SQLite calls methods of open files only.
+    unsafe { tell(file, Event::Controlled(operation)) };
+    code
+}
+
+unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
+    const WRITE_LOCK: c_int = 0;
+    let (writes, unlocks) = (slot == WRITE_LOCK, flags & ffi::SQLITE_SHM_UNLOCK != 0);
+    if writes && unlocks {
+        // SAFETY: SQLite calls methods of open files only.
+        unsafe { tell(file, Event::WriteUnlock) };
+    }
+    // SAFETY: SQLite's own arguments.
+    let code = unsafe { shm_lock_below(file, slot, count, flags) };
+    if writes && code == ffi::SQLITE_OK {
+        // SAFETY: SQLite calls methods of open files only.
+        unsafe { tell(file, if unlocks { Event::WriteUnlocked } else { Event::WriteLocked }) };
+    }
+    code
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     // SAFETY: SQLite's own argument.
     unsafe { barrier_below(file) };
     // SAFETY: SQLite calls methods of open files only.
-    let shim = unsafe { shim_of_file(file) };
-    (shim.hook)(Event::Barrier);
+    unsafe { tell(file, Event::Barrier) };
 }
 
 unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: i64, page: *mut c_void) -> c_int {
     // SAFETY: SQLite calls methods of open files only.
-    let shim = unsafe { shim_of_file(file) };
-    (shim.hook)(Event::Unfetch);
+    unsafe { tell(file, Event::Unfetch) };
     // SAFETY: SQLite's own arguments.
     unsafe { unfetch_below(file, offset, page) }
 }

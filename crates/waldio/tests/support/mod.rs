@@ -16,6 +16,9 @@ pub mod machine;
 pub mod hooked_disk;
 pub mod watch_vfs;
 pub mod sqlite_waldio;
+#[path = "../real/sqlite_shim.rs"]
+#[allow(clippy::unwrap_used, reason = "as below")]
+pub mod sqlite_shim;
 pub mod sqlite;
 #[path = "../real/sqlite.rs"]
 #[allow(clippy::unwrap_used, reason = "it belongs to the real tests, which allow it as a whole")]

@@ -4,10 +4,8 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use libsqlite3_sys as ffi;
-
 use super::library;
-pub use super::library::SqlError;
+pub use super::library::{Library, SqlError, ffi};
 
 /// A value of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
