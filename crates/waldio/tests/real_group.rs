@@ -13,50 +13,16 @@ use std::time::{Duration, Instant};
 use real::child::in_own_process;
 use real::place::Scratch;
 use real::sqlite::{Connection, Library, bundled, system};
+use real::writers::{all_there, number, open, prepare, write};
 
 const BUSY: i32 = 5;
-
-fn open(library: &'static Library, path: &Path) -> Connection {
-    let db = library.open(path);
-    db.busy_timeout(60_000);
-    db.run("PRAGMA synchronous=FULL");
-    db
-}
-
-fn prepare(library: &'static Library, path: &Path) -> Connection {
-    library.load(None).unwrap();
-    let db = open(library, path);
-    db.rows("PRAGMA journal_mode=WAL");
-    db.rows("CREATE TABLE t(writer, number, value)");
-    db
-}
-
-fn number(db: &Connection, name: &str) -> u64 {
-    db.status(name).parse().unwrap_or_else(|_| panic!("{name} is {:?}", db.status(name)))
-}
-
-/// Each of `writers` threads commits `commits` rows; every COMMIT must succeed.
-fn write(library: &'static Library, path: &Path, writers: usize, commits: usize) {
-    thread::scope(|scope| {
-        for writer in 0..writers {
-            scope.spawn(move || {
-                let db = open(library, path);
-                for number in 0..commits {
-                    db.rows(&format!("INSERT INTO t VALUES ({writer}, {number}, zeroblob(100))"));
-                }
-            });
-        }
-    });
-}
 
 fn shares(library: fn() -> &'static Library) {
     let scratch = Scratch::new("group");
     let path = scratch.join("a.db");
     let db = prepare(library(), &path);
     write(library(), &path, 8, 500);
-    assert_eq!(db.one("SELECT count(*) FROM t"), "4000");
-    assert_eq!(db.one("SELECT count(*) FROM (SELECT DISTINCT writer, number FROM t)"), "4000");
-    assert_eq!(db.one("PRAGMA integrity_check"), "ok");
+    all_there(&db, 8, 500);
     let (shared, flushes) = (number(&db, "shared_commits"), number(&db, "shared_flushes"));
     assert!(shared > 2000, "{shared} of 4000 commits shared a flush");
     assert!(flushes * 3 < shared * 2, "{flushes} flushes for {shared} commits");

@@ -117,6 +117,27 @@ pub fn must(command: &mut Command) -> String {
     out.trim().to_owned()
 }
 
+/// What holds the name of the test that runs as another one's child, and what it was given.
+const ROLE: &str = "JOJ_TEST_ROLE";
+
+/// This executable, to run the test `name` alone; it finds `arguments` in `role`.
+pub fn again(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    alone(&mut command, name).env(ROLE, format!("{name}\n{}", arguments.join("\n")));
+    command
+}
+
+/// What the test `name` was given, in a process that `again` describes.
+pub fn role(name: &str) -> Option<Vec<String>> {
+    let given = std::env::var(ROLE).ok()?;
+    let (whose, arguments) = given.split_once('\n')?;
+    (whose == name).then(|| arguments.split('\n').map(str::to_owned).collect())
+}
+
+fn alone<'command>(command: &'command mut Command, name: &str) -> &'command mut Command {
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"])
+}
+
 /// Runs `body` in a process of its own, for tests that change what a process has once only (its default VFS, its umask,
 /// its memory) or may kill it. Root's gets its own mounts besides: they are gone with it, whatever ended it. `name` is
 /// the calling test's.
@@ -135,8 +156,7 @@ pub fn in_own_process(name: &str, body: impl FnOnce()) {
     } else {
         Command::new(executable)
     };
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(MARK, name).env("JOJ_TEST_DIR", scratch.path());
+    alone(&mut command, name).env(MARK, name).env("JOJ_TEST_DIR", scratch.path());
     let output = output_within(Duration::from_secs(120), &mut command);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "{name}: {}\n{out}{err}", output.status);

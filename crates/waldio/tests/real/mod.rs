@@ -3,7 +3,12 @@
 
 pub mod chance;
 pub mod child;
+pub mod crew;
+pub mod fork;
+pub mod heap;
 pub mod place;
+pub mod promises;
 pub mod sqlite;
 pub mod sqlite_shim;
 pub mod statements;
+pub mod writers;

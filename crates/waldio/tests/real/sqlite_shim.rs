@@ -30,7 +30,9 @@ pub enum Event {
     Unfetch,
     /// A barrier of shared memory is done.
     Barrier,
-    /// The write lock was granted.
+    /// The write lock is asked for next.
+    WriteLock,
+    /// It was granted.
     WriteLocked,
     /// The write lock is given back next.
     WriteUnlock,
@@ -328,9 +330,9 @@ unsafe extern "C" fn file_control(file: *mut sqlite3_file, operation: c_int, arg
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
     const WRITE_LOCK: c_int = 0;
     let (writes, unlocks) = (slot == WRITE_LOCK, flags & ffi::SQLITE_SHM_UNLOCK != 0);
-    if writes && unlocks {
+    if writes {
         // SAFETY: SQLite calls methods of open files only.
-        unsafe { tell(file, Event::WriteUnlock) };
+        unsafe { tell(file, if unlocks { Event::WriteUnlock } else { Event::WriteLock }) };
     }
     // SAFETY: SQLite's own arguments.
     let code = unsafe { shm_lock_below(file, slot, count, flags) };
