@@ -26,7 +26,6 @@ use crate::queue::Turn;
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
 use crate::stats::Stats;
-use crate::super_journal;
 
 mod reading;
 
@@ -185,7 +184,9 @@ impl Connection {
         let contended = state.contended || self.database.queue.is_awaited();
         let wal_index = state.wal_index;
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        let may_share = holds_contended && (contended || log.is_flush_awaited()) && !super_journal::is_open();
+        let may_share = holds_contended
+            && (contended || log.is_flush_awaited())
+            && !self.database.super_journals.is_any_open();
         let result = log.sync(checkpointing, may_share);
         if matches!(result, Err(Failure::Io(_))) {
             log.write_again(wal_index.and_then(WalIndex::published_end));

@@ -16,6 +16,7 @@ use crate::queue::WriteQueue;
 use crate::session::LogSession;
 use crate::spare;
 use crate::stats::Stats;
+use crate::super_journal::SuperJournals;
 use crate::worker::{Growth, Worker};
 
 /// See the file's head.
@@ -39,6 +40,8 @@ pub struct Database {
     durable_reads: AtomicBool,
     poison: Arc<OnceLock<String>>,
     worker: Worker,
+    /// Those of this process.
+    pub super_journals: Arc<SuperJournals>,
     /// Tells whether another process writes, once the wal-index's file is known.
     pub write_probe: Mutex<Option<LockProbe>>,
     open: Mutex<OpenLog>,
@@ -61,7 +64,7 @@ impl Database {
         path: PathBuf,
         base_name: String,
         disk: Arc<dyn Disk>,
-        worker: Worker,
+        (worker, super_journals): (Worker, Arc<SuperJournals>),
         options: Options,
     ) -> Database {
         let open =
@@ -79,6 +82,7 @@ impl Database {
             stats,
             poison: Arc::default(),
             worker,
+            super_journals,
             write_probe: Mutex::default(),
             open: Mutex::new(open),
         }

@@ -13,6 +13,7 @@ use blockio::disk::Disk;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::options::Options;
+use crate::super_journal::SuperJournals;
 use crate::worker::Worker;
 
 /// See the file's head.
@@ -20,6 +21,8 @@ use crate::worker::Worker;
 pub struct Process {
     id: u32,
     worker: Worker,
+    /// Those that exist now.
+    pub super_journals: Arc<SuperJournals>,
     databases: Mutex<HashMap<(PathBuf, usize), Weak<Database>>>,
     connections: Mutex<HashMap<usize, Weak<Connection>>>,
 }
@@ -55,6 +58,7 @@ impl Process {
         let fresh = Box::leak(Box::new(Process {
             id,
             worker: Worker::thread(),
+            super_journals: Arc::default(),
             databases: Mutex::default(),
             connections: Mutex::default(),
         }));
@@ -84,8 +88,9 @@ impl Process {
         }
         databases.retain(|_, database| database.strong_count() > 0);
         let worker = if opening.inline_worker { Worker::Inline } else { self.worker.clone() };
+        let shared = (worker, Arc::clone(&self.super_journals));
         let database =
-            Arc::new(Database::new(opening.path, opening.base_name, opening.disk, worker, opening.options));
+            Arc::new(Database::new(opening.path, opening.base_name, opening.disk, shared, opening.options));
         databases.insert(key, Arc::downgrade(&database));
         database
     }

@@ -3,39 +3,46 @@
 //! SQLite writes one where a transaction changes several databases in rollback mode. It then ignores what the second
 //! phase of each commit says (vdbeaux.c, `vdbeCommit`: the super-journal is gone, the transaction has happened), so a
 //! log that takes part must be durable when its `xSync` returns (F5).
+//!
+//! Those of a parent are none of a child's after a fork: each process has a list of its own.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static NAMES: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
-
-fn change(act: impl FnOnce(&mut HashSet<PathBuf>)) {
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = names.get_or_insert_default();
-    act(names);
-    COUNT.store(names.len(), SeqCst);
+/// See the file's head.
+#[derive(Debug, Default)]
+pub struct SuperJournals {
+    count: AtomicUsize,
+    names: Mutex<HashSet<PathBuf>>,
 }
 
-/// One was created.
-pub fn created(path: &Path) {
-    change(|names| {
-        names.insert(path.to_path_buf());
-    });
-}
+impl SuperJournals {
+    fn change(&self, act: impl FnOnce(&mut HashSet<PathBuf>)) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut names);
+        self.count.store(names.len(), SeqCst);
+    }
 
-/// A file was deleted; it may have been one.
-pub fn deleted(path: &Path) {
-    if is_open() {
-        change(|names| {
-            names.remove(path);
+    /// One was created.
+    pub fn created(&self, path: &Path) {
+        self.change(|names| {
+            names.insert(path.to_path_buf());
         });
     }
-}
 
-/// True while this process has one.
-pub fn is_open() -> bool {
-    COUNT.load(SeqCst) > 0
+    /// A file was deleted; it may have been one.
+    pub fn deleted(&self, path: &Path) {
+        if self.is_any_open() {
+            self.change(|names| {
+                names.remove(path);
+            });
+        }
+    }
+
+    /// True while this process has one.
+    pub fn is_any_open(&self) -> bool {
+        self.count.load(SeqCst) > 0
+    }
 }

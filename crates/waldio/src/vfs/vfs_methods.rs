@@ -18,7 +18,6 @@ use crate::ffi::lock_probe::{self, LockProbe};
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::options::NAMES;
 use crate::process::{Opening, Process};
-use crate::super_journal;
 
 /// Fills a VFS structure whose methods are ours.
 pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {
@@ -111,7 +110,7 @@ unsafe extern "C" fn open(
         }
         if !name.is_null() && flags & SQLITE_OPEN_SUPER_JOURNAL != 0 && flags & SQLITE_OPEN_CREATE != 0 {
             // SAFETY: a terminated name.
-            super_journal::created(&unsafe { path_of(name) });
+            Process::current().super_journals.created(&unsafe { path_of(name) });
         }
         // Journals, temporary files: the base VFS fills SQLite's memory itself, and we are out of the way.
         // SAFETY: SQLite's own arguments.
@@ -263,7 +262,7 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
                 return if synced { SQLITE_OK } else { SQLITE_IOERR_FSYNC };
             }
         }
-        super_journal::deleted(&path);
+        Process::current().super_journals.deleted(&path);
         // SAFETY: SQLite's own arguments.
         unsafe { registered.base.delete(name, sync_dir) }
     })

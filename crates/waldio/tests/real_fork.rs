@@ -1,0 +1,194 @@
+//! Goal: a process that has waldio loaded and writes with several threads forks, without exec, and both go on: the child
+//! uses none of what its parent had open, and waits for none of its threads.
+//! Method: writers go through doors that the one who forks can close. At that moment each of them is outside of SQLite or in
+//! the second phase of its COMMIT, where it leads or awaits a flush inside of waldio: SQLite's own mutexes, which a child
+//! would wait for in vain, are free, and those of waldio are as it happens.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Barrier, RwLock, RwLockReadGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real::child::in_own_process;
+use real::fork::forked;
+use real::place::Scratch;
+use real::sqlite::{ffi, system};
+use real::sqlite_shim::{self, Event};
+use real::writers::{all_there, number, open, prepare, write};
+
+static DOORS: RwLock<()> = RwLock::new(());
+/// Who is in the second phase of a COMMIT.
+static AWAITING: AtomicU8 = AtomicU8::new(0);
+
+thread_local! {
+    static INSIDE: RefCell<Option<RwLockReadGuard<'static, ()>>> = const { RefCell::new(None) };
+    /// This thread will be inside again.
+    static LET_OUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something in SQLite that a fork waits for.
+fn inside<T>(act: impl FnOnce() -> T) -> T {
+    INSIDE.set(Some(DOORS.read().unwrap()));
+    let result = act();
+    INSIDE.set(None);
+    result
+}
+
+/// Threads that are `inside` are outside again for the second phase of a COMMIT.
+fn let_out_in_phase_two(event: Event) {
+    match event {
+        Event::Control(ffi::SQLITE_FCNTL_COMMIT_PHASETWO) if INSIDE.with_borrow(Option::is_some) => {
+            AWAITING.fetch_add(1, SeqCst);
+            INSIDE.set(None);
+            LET_OUT.set(true);
+        }
+        Event::Controlled(ffi::SQLITE_FCNTL_COMMIT_PHASETWO) if LET_OUT.replace(false) => {
+            AWAITING.fetch_sub(1, SeqCst);
+            INSIDE.set(Some(DOORS.read().unwrap()));
+        }
+        _ => {}
+    }
+}
+
+/// Waits until a child's own thread has made the log grow past its first reservation.
+fn until_grown(db: &real::sqlite::Connection) {
+    let began = Instant::now();
+    while number(db, "growths") < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the log of a child never grew");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a child does with a database of its own.
+fn child(path: &Path) {
+    const COMMITS: usize = 150;
+    let db = prepare(system(), path);
+    write(system(), path, 4, COMMITS);
+    all_there(&db, 4, COMMITS);
+    assert!(number(&db, "shared_commits") > 0, "the child's connections share no flush");
+    until_grown(&db);
+}
+
+#[test]
+fn forks_beside_writers_and_flushes_go_on_by_themselves() {
+    in_own_process("forks_beside_writers_and_flushes_go_on_by_themselves", || {
+        const WRITERS: usize = 4;
+        let scratch = Scratch::new("fork-writers");
+        let path = scratch.join("app.db");
+        let db = prepare(system(), &path);
+        sqlite_shim::register(system(), c"doors", None, true, let_out_in_phase_two);
+        let (done, commits) = (AtomicBool::new(false), [(); WRITERS].map(|()| AtomicUsize::new(0)));
+        let mut beside_flushes = 0;
+        thread::scope(|scope| {
+            for (writer, count) in commits.iter().enumerate() {
+                let (done, path) = (&done, &path);
+                scope.spawn(move || {
+                    let db = inside(|| open(system(), path));
+                    while !done.load(SeqCst) {
+                        let number = count.load(SeqCst);
+                        inside(|| {
+                            db.rows(&format!("INSERT INTO t VALUES ({writer}, {number}, zeroblob(100))"))
+                        });
+                        count.fetch_add(1, SeqCst);
+                    }
+                    inside(|| drop(db));
+                });
+            }
+            for number in 0..12 {
+                thread::sleep(Duration::from_millis(20));
+                let closed = DOORS.write().unwrap();
+                let own = scratch.join(&format!("child{number}.db"));
+                let running = forked(|| {
+                    let awaiting = AWAITING.load(SeqCst);
+                    child(&own);
+                    awaiting
+                });
+                drop(closed);
+                let before = commits.each_ref().map(|count| count.load(SeqCst));
+                beside_flushes += u32::from(running.finish() > 0);
+                let after = commits.each_ref().map(|count| count.load(SeqCst));
+                assert!(
+                    before.iter().zip(after).all(|(before, after)| *before < after),
+                    "the parent stood still"
+                );
+            }
+            done.store(true, SeqCst);
+        });
+        assert!(beside_flushes > 3, "{beside_flushes} of 12 forks happened beside a flush");
+        let total: usize = commits.iter().map(|count| count.load(SeqCst)).sum();
+        assert_eq!(db.one("SELECT count(*) FROM t"), total.to_string());
+        assert_eq!(db.one("PRAGMA integrity_check"), "ok");
+    });
+}
+
+#[test]
+fn parent_and_child_write_one_database_that_was_closed_at_the_fork() {
+    in_own_process("parent_and_child_write_one_database_that_was_closed_at_the_fork", || {
+        const COMMITS: usize = 150;
+        let scratch = Scratch::new("fork-closed");
+        let path = scratch.join("app.db");
+        drop(prepare(system(), &path));
+        write(system(), &path, 4, COMMITS);
+        // No other thread runs: nothing is held.
+        let running = forked(|| {
+            write(system(), &path, 4, COMMITS);
+            0
+        });
+        write(system(), &path, 4, COMMITS);
+        assert_eq!(running.finish(), 0);
+        let db = open(system(), &path);
+        assert_eq!(db.one("SELECT count(*) FROM t"), (3 * 4 * COMMITS).to_string());
+        assert_eq!(db.one("PRAGMA integrity_check"), "ok");
+    });
+}
+
+/// Connection with two databases in rollback mode attached, whose transactions have a super-journal.
+fn with_super_journal(scratch: &Scratch) -> real::sqlite::Connection {
+    let db = open(system(), &scratch.join("app.db"));
+    for name in ["b", "c"] {
+        db.rows(&format!("ATTACH '{}' AS {name}", scratch.join(&format!("{name}.db")).display()));
+        db.rows(&format!("PRAGMA {name}.journal_mode=DELETE; CREATE TABLE {name}.u(a)"));
+    }
+    db
+}
+
+#[test]
+fn the_super_journal_of_a_parent_is_none_of_its_childs() {
+    in_own_process("the_super_journal_of_a_parent_is_none_of_its_childs", || {
+        let scratch = Scratch::new("fork-super");
+        drop(prepare(system(), &scratch.join("app.db")));
+        // Stops inside of a COMMIT that has a super-journal: the log was synced, the journal is still there.
+        static STOPS: AtomicBool = AtomicBool::new(false);
+        static STOPPED: Barrier = Barrier::new(2);
+        sqlite_shim::register(system(), c"stops", None, true, |event| {
+            if event == Event::LogSynced && STOPS.swap(false, SeqCst) {
+                STOPPED.wait();
+                STOPPED.wait();
+            }
+        });
+        let db = with_super_journal(&scratch);
+        thread::scope(|scope| {
+            let committing = scope.spawn(move || {
+                db.rows("BEGIN; INSERT INTO main.t VALUES (1, 1, 1); INSERT INTO b.u VALUES (1); INSERT INTO c.u VALUES (1)");
+                STOPS.store(true, SeqCst);
+                db.rows("COMMIT");
+                assert_eq!(db.one("SELECT count(*) FROM t"), "1");
+            });
+            STOPPED.wait();
+            let own = scratch.join("child.db");
+            let running = forked(|| {
+                child(&own);
+                0
+            });
+            STOPPED.wait();
+            committing.join().unwrap();
+            assert_eq!(running.finish(), 0);
+        });
+    });
+}
