@@ -121,6 +121,11 @@ impl Line {
         self.reserved.is_some_and(|reserved| now < reserved.until)
     }
 
+    /// True where another process had the lock when it was last asked for.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
     /// Keeps the lock for a thread that is awake and asks for it next.
     pub fn claim(&mut self, connection: usize, now: Instant) {
         self.count_pass(connection);

@@ -142,7 +142,8 @@ impl WriteQueue {
         });
     }
 
-    /// Where the lock is free: reserves it for the first who sleeps, and wakes that one.
+    /// Where the lock is free: reserves it for the first who sleeps, and wakes that one. Where another process has it:
+    /// wakes the first, who looks from here on whether it still does.
     fn hand_over(&self, state: &mut Line) {
         if state.line.is_empty() || state.shut || state.holder.is_some() {
             return;
@@ -152,11 +153,16 @@ impl WriteQueue {
             // For one who was woken and comes, or came.
             return;
         }
+        // Nothing of ours can keep it: whoever is first looks, and naps on for as long as it asked for.
+        let foreign = state.is_foreign();
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
         let Some(next) = state.first_asleep(now) else { return };
         let reserved = Reserved { connection: next.connection, until: now + lasts, awake: false };
         next.wake();
+        if foreign {
+            return;
+        }
         state.reserved = Some(reserved);
         Stats::add(&self.stats.hand_overs, 1);
     }
@@ -390,6 +396,27 @@ mod tests {
         });
         assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
         queue.granted(1, Instant::now());
+    }
+
+    #[test]
+    fn who_waits_for_another_process_naps_as_long_as_it_asked_for() {
+        let (queue, now) = (queue(), Instant::now());
+        let (one, two) = (Arc::default(), Arc::default());
+        for (connection, seat) in [(1, &one), (2, &two)] {
+            assert_eq!(queue.ask(connection, seat, now), Turn::Try);
+            queue.refused(connection, seat, now);
+        }
+        let deadline = now + Duration::from_millis(50);
+        thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                queue.sleep(2, &two, deadline, || Some(false));
+                Instant::now()
+            });
+            until_asleep(&queue, 1);
+            // The first in line gives up: the second looks from here on, and sees that the lock is not free.
+            queue.sleep(1, &one, now, || Some(false));
+            assert!(second.join().unwrap() >= deadline, "woken for a lock that another process has");
+        });
     }
 
     #[test]

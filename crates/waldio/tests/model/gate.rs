@@ -50,13 +50,13 @@ impl House {
         while connection.pass_gate() {}
         step();
         self.base().readers += 1;
-        connection.note_read_lock(true);
+        connection.read_lock_granted(4).expect("nobody waits for what is durable");
     }
 
     fn unlock_shared(&self, connection: &Connection) {
         step();
+        connection.before_read_unlock();
         self.base().readers -= 1;
-        connection.note_read_lock(false);
     }
 
     /// The write lock, as `vfs/main_methods.rs` takes it; false: BUSY.

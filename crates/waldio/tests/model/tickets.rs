@@ -128,7 +128,8 @@ impl Log {
     }
 
     fn wait(&self, ticket: Ticket, writer: &Writer) -> bool {
-        let flush = |newest: Mark| {
+        let flush = |newest: Option<Mark>| {
+            let newest = newest.expect("whoever waits has deferred a commit");
             let disk = self.disk();
             assert!(newest.end <= mark(disk.written).end, "a mark of frames that are not there");
             assert!(newest.end >= mark(ticket).end, "a flush that does not cover its leader");

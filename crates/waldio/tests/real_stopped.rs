@@ -1,0 +1,110 @@
+//! Goal: a process that stands still, whatever it was doing, makes nobody wait longer than his busy timeout says.
+//! Method: a crew of writers is stopped at random moments (SIGSTOP), until it was caught with the write lock, without, and
+//! inside of a flush; writers of this process go on or hear BUSY in time. Then it goes on, or is killed.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real::chance::{Chance, seed};
+use real::crew::{Crew, Orders, at_work};
+use real::place::Scratch;
+use real::promises::{SCHEMA, check};
+use real::sqlite::system;
+
+const BUSY: i32 = 5;
+const TIMEOUT_MS: i32 = 150;
+/// A loaded machine is late; a wait for the stopped process is endless.
+const LATE_MAX: Duration = Duration::from_secs(10);
+/// Of each kind of stop.
+const STOPS_MIN: u32 = 3;
+const STOPS_MAX: u32 = 200;
+
+/// What the crew was caught with.
+#[derive(Debug, Default)]
+struct Caught {
+    with_the_lock: u32,
+    without: u32,
+    in_a_flush: u32,
+}
+
+impl Caught {
+    fn is_enough(&self) -> bool {
+        self.with_the_lock.min(self.without).min(self.in_a_flush) >= STOPS_MIN
+    }
+}
+
+/// Four connections write a row each, at once; whether they did. Each COMMIT is durable, or BUSY comes in time.
+fn write_beside(database: &Path, round: u32) -> bool {
+    let write = |writer: u32| {
+        let db = system().open(database);
+        db.rows("PRAGMA synchronous=FULL");
+        db.busy_timeout(TIMEOUT_MS);
+        let began = Instant::now();
+        let error = db.run(&format!("INSERT INTO rows VALUES ('beside {round} {writer}', 1, 1)")).1;
+        let (waited, asked) = (began.elapsed(), Duration::from_millis(TIMEOUT_MS.try_into().unwrap()));
+        assert!(waited < asked + LATE_MAX, "round {round}: waited {waited:?} instead of {asked:?}");
+        if let Some(error) = &error {
+            assert_eq!(error.primary(), BUSY, "round {round}: {error}");
+            assert!(waited >= asked, "round {round}: BUSY after {waited:?} instead of {asked:?}");
+        }
+        error.is_none()
+    };
+    thread::scope(|scope| {
+        let writers = [0, 1, 2, 3].map(|writer| scope.spawn(move || write(writer)));
+        let wrote = writers.map(|writer| writer.join().unwrap());
+        assert!(wrote.iter().all(|one| *one == wrote[0]), "round {round}: {wrote:?} beside one lock");
+        wrote[0]
+    })
+}
+
+fn start(test: &str, database: &Path, number: u32) -> Crew {
+    let (database, name) = (database.to_path_buf(), format!("crew{number}"));
+    let orders =
+        Orders { database, name, writers: 4, commits: u64::MAX, parameters: "", synchronous: "FULL" };
+    let crew = orders.start(test);
+    crew.goes_on();
+    crew
+}
+
+#[test]
+fn a_stopped_process_makes_nobody_wait_longer_than_he_asked() {
+    const NAME: &str = "a_stopped_process_makes_nobody_wait_longer_than_he_asked";
+    if at_work(NAME) {
+        return;
+    }
+    let seed = seed();
+    let mut chance = Chance::new(seed);
+    let scratch = Scratch::new("stopped");
+    let database = scratch.join("app.db");
+    system().load(None).unwrap();
+    let db = system().open(&database);
+    db.rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
+    let (mut caught, mut round, mut gone) = (Caught::default(), 0, Vec::new());
+    let mut crew = start(NAME, &database, round);
+    while !caught.is_enough() {
+        round += 1;
+        assert!(round < STOPS_MAX, "the stops tested too little: {caught:?}");
+        thread::sleep(Duration::from_micros(chance.below(20_000)));
+        crew.stop();
+        caught.in_a_flush += u32::from(crew.is_in_flush().unwrap_or(true));
+        let wrote = write_beside(&database, round);
+        *if wrote { &mut caught.without } else { &mut caught.with_the_lock } += 1;
+        if round.is_multiple_of(3) {
+            gone.extend(crew.kill());
+            assert!(write_beside(&database, 1000 + round), "a dead process keeps the lock (seed {seed})");
+            crew = start(NAME, &database, round);
+        } else {
+            crew.go();
+            crew.goes_on();
+        }
+    }
+    gone.extend(crew.kill());
+    drop(db);
+    check(&database, &gone, seed, true);
+    eprintln!("{round} stops, {caught:?}, seed {seed}");
+}
