@@ -10,6 +10,8 @@ mod vfs;
 mod status;
 mod process;
 mod connection;
+#[cfg(test)]
+mod cut_beside_flush;
 mod reset_guard;
 mod log_file;
 mod database;

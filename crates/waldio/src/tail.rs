@@ -17,6 +17,8 @@ pub struct Tail {
     salts: Option<Salts>,
     start: u64,
     bytes: Vec<u8>,
+    /// Where the newest write ended, whether its bytes are kept or not.
+    written_end: u64,
     durable_end: Option<u64>,
     cuts: u64,
 }
@@ -36,6 +38,7 @@ impl Tail {
             self.bytes.clear();
             self.start = offset;
         }
+        self.written_end = offset + data.len() as u64;
         if offset < self.start || offset > self.end() {
             self.bytes.clear();
             self.start = offset;
@@ -76,7 +79,8 @@ impl Tail {
     /// Forgets everything from `end` on: it was never published, and another writer may put other bytes there.
     pub fn cut(&mut self, end: u64) {
         let keep = usize::try_from(end.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        self.cuts += u64::from(keep < self.bytes.len());
+        self.cuts += u64::from(end < self.written_end);
+        self.written_end = self.written_end.min(end);
         self.bytes.truncate(keep);
         if self.durable_end.is_some_and(|durable_end| durable_end > end) {
             self.durable_end = None;
@@ -90,7 +94,7 @@ impl Tail {
         self.durable_end = None;
     }
 
-    /// How often bytes were cut off: what a flush covered beyond a cut that came while it ran is not there any more.
+    /// How often what was written was cut off: what a flush covered beyond a cut that came while it ran is not there any more.
     pub fn cuts(&self) -> u64 {
         self.cuts
     }
