@@ -1,5 +1,8 @@
 //! Which COMMITs of several connections must say that a flush failed, and which must not.
 
+use blockio::sim_log::Record;
+
+use super::actor::Commit;
 use super::flushes::Flushes;
 use super::group::GroupRecording;
 use super::machine::Side;
@@ -30,7 +33,7 @@ pub fn judge_codes(side: Side, run: &GroupRecording) -> Vec<String> {
             wrong.push(format!("{} says {error}", outcome.turn));
         }
     }
-    wrong.extend(judge_commits(run));
+    wrong.extend(judge_commits(&run.recording.records, &run.commits));
     if side != Side::Stock {
         wrong.extend(judge_poison(run));
     }
@@ -38,10 +41,10 @@ pub fn judge_codes(side: Side, run: &GroupRecording) -> Vec<String> {
 }
 
 /// A COMMIT that no flush covers fails; one that a flush covered before any failed does not.
-fn judge_commits(run: &GroupRecording) -> Vec<String> {
-    let flushes = Flushes::of(&run.recording.records);
+pub fn judge_commits(records: &[Record], commits: &[Commit]) -> Vec<String> {
+    let flushes = Flushes::of(records);
     let mut wrong = Vec::new();
-    for commit in run.commits.iter().filter(|commit| commit.full) {
+    for commit in commits.iter().filter(|commit| commit.full) {
         let covered_at = flushes.covering(commit).filter(|at| *at < commit.returned_at);
         match &commit.outcome {
             Ok(()) if covered_at.is_none() => {
