@@ -30,7 +30,7 @@ fn is_durable_after(cut_at: Option<u64>) -> bool {
     let path = Path::new("/app.db");
     let created = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
     disk.open(path, created).unwrap();
-    let cut: Arc<Mutex<Option<(Arc<LogSession>, u64)>>> = Arc::default();
+    let cut = Arc::new(Mutex::new(None::<(Arc<LogSession>, u64)>));
     let during = Arc::clone(&cut);
     let hook = move |call: Call<'_>| {
         if let (Call::Synced, Some((session, end))) = (call, during.lock().unwrap().take()) {
