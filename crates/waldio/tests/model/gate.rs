@@ -33,7 +33,8 @@ struct House {
 impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        let database = Database::new(path, "unix".to_owned(), disk, Worker::Inline, Options::default());
+        let owns = (Worker::Inline, Arc::default());
+        let database = Database::new(path, "unix".to_owned(), disk, owns, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }
 
