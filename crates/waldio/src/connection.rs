@@ -373,6 +373,17 @@ impl Connection {
         }
     }
 
+    /// True where read lock `number` (1 to 4) may keep a checkpoint from copying the newest frames.
+    pub fn is_old_snapshot(&self, number: usize) -> bool {
+        self.state().is_ok_and(|state| state.wal_index.is_some_and(|index| index.is_old_snapshot(number)))
+    }
+
+    /// True where checkpoints have copied every frame: from here on new readers need no log, until somebody commits.
+    pub fn is_all_copied(&self) -> bool {
+        let all = |index: WalIndex| index.is_copied(index.newest());
+        self.state().is_ok_and(|state| state.wal_index.is_some_and(all))
+    }
+
     /// The checkpoint that ran with the gate closed is over, or could not have it.
     pub fn open_gate(&self, succeeded: bool) {
         if let Ok(mut state) = self.state() {

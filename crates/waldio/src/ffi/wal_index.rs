@@ -1,7 +1,7 @@
 //! SQLite's wal-index in shared memory: the few fields that waldio reads, never writes.
 //!
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      32 | salts, 8
-//!          96 | frames that checkpoints copied, 4
+//!          96 | frames that checkpoints copied, 4        100 | read marks 0 to 4, 4 each
 //!
 //! The header stands there twice, 48 bytes apart; a writer changes the second copy, then the first.
 //!
@@ -84,6 +84,16 @@ impl WalIndex {
         (self.read::<u32>(16), self.read::<u32>(96))
     }
 
+    /// True where read lock `number` (1 to 4) stands for a snapshot older than the newest commit: whoever holds it keeps
+    /// a checkpoint from copying what came later. Nobody need hold it.
+    pub fn is_old_snapshot(self, number: usize) -> bool {
+        const MARKS: usize = 100;
+        const UNUSED: u32 = u32::MAX;
+        assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
+        let mark = self.read::<u32>(MARKS + 4 * number);
+        mark != UNUSED && mark < self.newest().1
+    }
+
     /// Where the last published frame ends in the log.
     pub fn published_end(self) -> Option<u64> {
         let frames = u64::from(self.read::<u32>(16));
@@ -116,6 +126,10 @@ mod tests {
         region[24] = 3;
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
+        (region[26], region[27], region[28]) = (2, 3, u32::MAX);
+        // SAFETY: as above.
+        let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
+        assert_eq!([1, 2, 3].map(|number| index.is_old_snapshot(number)), [true, false, false]);
         assert!(index.is_copied(newest) && !index.is_copied((Salts([0; 8]), 3)));
         if cfg!(target_endian = "little") {
             assert_eq!(index.page_bytes(), Some(4096));

@@ -12,7 +12,7 @@ use crate::ffi::types::sqlite3_file;
 
 /// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
 const TRY_EVERY: Duration = Duration::from_micros(20);
-/// Read locks 1 to 4, in one call.
+/// Read locks 1 to 4, in one call: those of readers that use the log.
 const READERS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
 
 /// How a connection's checkpoint runs.
@@ -36,7 +36,10 @@ pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
 }
 
 /// The connection got the checkpoint lock. Where its checkpoint should run with the gate closed, this closes it,
-/// takes the write lock, and returns when the readers of the log are out, or will not leave. `gated` is set then.
+/// takes the write lock, and returns when the readers of older snapshots are out, or will not leave. `gated` is set then.
+///
+/// Other processes know nothing of the gate: their readers come and go. But as nobody writes, the newcomers have the newest
+/// snapshot, which keeps no frame from being copied; and once all are, SQLite gives newcomers the database alone.
 /// # Safety
 /// `base` is the open file below `connection`'s, in a call of SQLite on it.
 pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
@@ -52,12 +55,15 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
     gated.set(Gated::WithWriteLock);
     connection.flush_shared();
     // SAFETY: as above.
-    if unsafe { take(base, READERS, reader_wait) } {
+    let until = Instant::now() + reader_wait;
+    for number in 1..=4 {
+        let slot = (WAL_READ_LOCK_0 + number, 1);
+        let is_old = connection.is_old_snapshot(usize::try_from(number).unwrap_or(0));
         // SAFETY: as above.
-        unsafe { lock(base, READERS, SQLITE_SHM_UNLOCK) };
-    } else {
-        // SAFETY: as above.
-        unsafe { leave(base, connection, gated, false) };
+        if is_old && !unsafe { are_out(base, slot, until.saturating_duration_since(Instant::now())) } {
+            // SAFETY: as above.
+            return unsafe { leave(base, connection, gated, false) };
+        }
     }
 }
 
@@ -65,10 +71,16 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
 /// # Safety
 /// As `begin`.
 pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
-    if gated.get() != Gated::No {
-        // SAFETY: the caller's promise.
-        unsafe { leave(base, connection, gated, true) };
+    if gated.get() == Gated::No {
+        return;
     }
+    // Without the write lock in hand a wait would be for those who begin meanwhile.
+    let reader_wait =
+        if gated.get() == Gated::WithWriteLock { connection.database.gate.waits().1 } else { Duration::ZERO };
+    // SAFETY: the caller's promise.
+    let out = connection.is_all_copied() && unsafe { are_out(base, READERS, reader_wait) };
+    // SAFETY: as above.
+    unsafe { leave(base, connection, gated, out) };
 }
 
 unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, succeeded: bool) {
@@ -78,6 +90,17 @@ unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<G
         unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
     }
     connection.open_gate(succeeded);
+}
+
+/// Waits until nobody has these read locks, or `wait_max` is over.
+unsafe fn are_out(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+    // SAFETY: the caller's promise.
+    let out = unsafe { take(base, slots, wait_max) };
+    if out {
+        // SAFETY: as above.
+        unsafe { lock(base, slots, SQLITE_SHM_UNLOCK) };
+    }
+    out
 }
 
 /// Tries for a lock until it is there or `wait_max` is over.
