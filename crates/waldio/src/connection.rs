@@ -13,7 +13,6 @@ use crate::database::Database;
 use crate::durable_reads::DurableReads;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
-use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::Salts;
 use crate::line::Seat;
@@ -35,10 +34,9 @@ pub struct Connection {
     /// The database it is connected to.
     pub database: Arc<Database>,
     state: Mutex<State>,
-    /// Bytes of the log wait in memory. Written under the mutex by the thread that uses the connection, and read by
+    /// Bytes of the log wait. Written under the mutex by the thread that uses the connection, and read by
     /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
     pending: AtomicBool,
-    probe: Option<LockProbe>,
     /// Its number in this process.
     id: usize,
     seat: Arc<Seat>,
@@ -81,13 +79,12 @@ pub enum Granted {
 
 impl Connection {
     /// A connection whose log is not open yet.
-    pub fn new(database: Arc<Database>, probe: Option<LockProbe>) -> Connection {
+    pub fn new(database: Arc<Database>) -> Connection {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         Connection {
             database,
             state: Mutex::default(),
             pending: AtomicBool::new(false),
-            probe,
             id: NEXT.fetch_add(1, Relaxed),
             seat: Arc::default(),
             patience: Mutex::default(),
@@ -112,7 +109,7 @@ impl Connection {
         match self.database.open_log(create) {
             Ok((session, file)) => {
                 let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
-                state.log = Some(LogFile::new(database, shared, Arc::clone(&file), self.probe));
+                state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
                 Some((file, session))
             }
             Err(error) => {
@@ -122,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// True where bytes of the log wait in memory.
+    /// True where bytes of the log wait, in memory or for a sync.
     pub fn is_pending(&self) -> bool {
         self.pending.load(Relaxed)
     }
@@ -187,7 +184,7 @@ impl Connection {
         let may_share = holds_contended
             && (contended || log.is_flush_awaited())
             && !self.database.super_journals.is_any_open();
-        let result = log.sync(checkpointing, may_share);
+        let result = log.sync(checkpointing, may_share, wal_index);
         if matches!(result, Err(Failure::Io(_))) {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
@@ -313,8 +310,7 @@ impl Connection {
     /// asked for.
     pub fn nap(&self, nominal: Duration) {
         let deadline = self.patience().nap(now(), nominal);
-        let probe = *self.database.write_probe.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_free = || probe.and_then(LockProbe::is_write_lock_free);
+        let is_free = || self.database.write_probe.is_write_lock_free();
         self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
         if let Ok(mut state) = self.state() {
             state.reads.napped();
@@ -333,7 +329,9 @@ impl Connection {
     /// They may not be on the medium; the log is poisoned.
     pub fn before_checkpoint(&self) -> Result<(), Failure> {
         Stats::add(&self.database.stats.checkpoints, 1);
-        self.state()?.log.as_mut().map_or(Ok(()), LogFile::before_checkpoint)
+        let mut state = self.state()?;
+        let wal_index = state.wal_index;
+        state.log.as_mut().map_or(Ok(()), |log| log.before_checkpoint(wal_index))
     }
 
     /// A checkpoint begins: true where it should run with the gate closed, which is closed then.

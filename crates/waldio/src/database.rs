@@ -1,7 +1,6 @@
 //! One database in this process: what its connections share beyond any one opening of the log.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -42,8 +41,10 @@ pub struct Database {
     worker: Worker,
     /// Those of this process.
     pub super_journals: Arc<SuperJournals>,
-    /// Tells whether another process writes, once the wal-index's file is known.
-    pub write_probe: Mutex<Option<LockProbe>>,
+    /// Tells whether another process has the database open.
+    pub open_probe: LockProbe,
+    /// Tells whether another process writes: on the wal-index's file.
+    pub write_probe: LockProbe,
     open: Mutex<OpenLog>,
 }
 
@@ -70,7 +71,11 @@ impl Database {
         let open =
             OpenLog { options, session: None, handles: 0, spare_bytes_max: None, passed_through: None };
         let stats = Arc::<Stats>::default();
+        // POSIX locks are what "unix" uses; other variants lock in other ways.
+        let locked = |path: PathBuf| LockProbe::new((base_name == "unix").then_some(path));
         Database {
+            open_probe: locked(path.clone()),
+            write_probe: locked(with_suffix(&path, "-shm")),
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
@@ -83,7 +88,6 @@ impl Database {
             poison: Arc::default(),
             worker,
             super_journals,
-            write_probe: Mutex::default(),
             open: Mutex::new(open),
         }
     }
@@ -102,11 +106,15 @@ impl Database {
             Some(session) => Arc::clone(session),
             None => {
                 let size = file.size()?;
-                let new_name = origin != Origin::Existing || size == 0;
                 let shared = (Arc::clone(&self.stats), Arc::clone(&self.poison));
                 let facts = file.facts();
-                let session =
-                    LogSession::new(self.log_path.clone(), open.options, facts, (size, new_name), shared);
+                let session = LogSession::new(
+                    self.log_path.clone(),
+                    open.options,
+                    facts,
+                    (size, origin != Origin::Existing),
+                    shared,
+                );
                 if size > 0 {
                     session.assume_filled();
                 }
@@ -131,8 +139,14 @@ impl Database {
             Stats::add(&self.stats.spares_taken, 1);
             return Ok((self.disk.open(&self.log_path, existing)?, Origin::Spare));
         }
-        let created = OpenOptions { create: true, mode, owner: Some(owner), ..existing };
-        Ok((self.disk.open(&self.log_path, created)?, Origin::Created))
+        // Not another process's that was faster: what stands in that one is not known.
+        let created = OpenOptions { create: true, exclusive: true, mode, owner: Some(owner), ..existing };
+        match self.disk.open(&self.log_path, created) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok((self.disk.open(&self.log_path, existing)?, Origin::Existing))
+            }
+            other => Ok((other?, Origin::Created)),
+        }
     }
 
     /// One connection closed its log. Unless its last write was synced, the log is not kept as a spare: clearing
@@ -229,15 +243,6 @@ impl Database {
         self.stats.error(&text);
         let _ = self.poison.set(text);
         Failure::Io(error)
-    }
-
-    /// The wal-index was mapped, maybe through `descriptor`: whether another process writes can be asked from here on.
-    pub fn find_write_probe(&self, descriptor: Option<RawFd>) {
-        let probe =
-            descriptor.and_then(|descriptor| LockProbe::new(descriptor, &with_suffix(&self.path, "-shm")));
-        if probe.is_some() {
-            *self.write_probe.lock().unwrap_or_else(PoisonError::into_inner) = probe;
-        }
     }
 
     /// Has space reserved ahead, in the background.

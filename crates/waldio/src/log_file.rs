@@ -9,7 +9,13 @@
 //! 4. in strict mode: with the last byte of each page, so that a cache that spills makes the file grow as stock's;
 //! 5. never after the write lock is given back: another writer may own the place by then.
 //!
+//! The header of a log that was never written to waits as well, until the first commit frame is complete: then one
+//! sync makes header, frames and the log's name durable, before anything is published. Elsewhere a header is durable
+//! before its frames, or the medium could hold the older generation's header over a part of its frames.
+//!
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
+
+mod leaving;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,10 +26,10 @@ use crate::database::Database;
 use crate::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
-use crate::ffi::lock_probe::LockProbe;
 use crate::ffi::sync_observer;
+use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
-use crate::layout::{block_floor, frame_at};
+use crate::layout::frame_at;
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
 use crate::primitives::Bell;
@@ -54,6 +60,8 @@ pub struct LogFile {
     straight: bool,
     /// Buffered writes happened since the last sync.
     unsynced: bool,
+    /// SQLite had the header synced, and it is not yet: it waits for the first commit.
+    header_due: bool,
     /// The next sync makes the log's name durable even if it is: stock does so once in each connection.
     name_due: bool,
     /// Highest end of what this transaction already wrote to the file.
@@ -63,18 +71,11 @@ pub struct LogFile {
     bell: Arc<Bell>,
     /// Nothing was written since the last sync that covered everything in the file.
     just_synced: bool,
-    /// Tells whether another process has the database open; `None`: nobody knows.
-    probe: Option<LockProbe>,
 }
 
 impl LogFile {
     /// Wraps a log that `database` just opened.
-    pub fn new(
-        database: Arc<Database>,
-        session: Arc<LogSession>,
-        file: Arc<dyn DiskFile>,
-        probe: Option<LockProbe>,
-    ) -> LogFile {
+    pub fn new(database: Arc<Database>, session: Arc<LogSession>, file: Arc<dyn DiskFile>) -> LogFile {
         LogFile {
             name_due: session.options.strict,
             database,
@@ -88,11 +89,11 @@ impl LogFile {
             sync_follows: false,
             straight: false,
             unsynced: false,
+            header_due: false,
             written_end: 0,
             ticket: None,
             bell: Arc::default(),
             just_synced: false,
-            probe,
         }
     }
 
@@ -132,6 +133,10 @@ impl LogFile {
             self.commit_unsynced = true;
             Stats::add(&self.database.stats.commits, 1);
             self.straight = !self.sync_follows;
+            if self.straight && self.header_due {
+                // Here and not at the barrier, where a failure would come after the publication.
+                self.make_durable()?;
+            }
         }
         let page_ends = offset > 0 && data.len() as u64 > FRAME_HEADER_BYTES;
         let leaves = self.straight || self.session.options.strict && page_ends;
@@ -164,30 +169,79 @@ impl LogFile {
     }
 
     /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit, where
-    /// `may_share`: then its frames are in the file, and `await_flush` makes them durable.
+    /// `may_share`: then its frames are in the file, and `await_flush` makes them durable; and for the header of a log
+    /// that is fresh (the file's head).
     /// # Errors
     /// The log is poisoned: what reached the medium is unknown.
-    pub fn sync(&mut self, checkpointing: bool, may_share: bool) -> Result<(), Failure> {
+    pub fn sync(
+        &mut self,
+        checkpointing: bool,
+        may_share: bool,
+        wal_index: Option<WalIndex>,
+    ) -> Result<(), Failure> {
         self.database.check_poison()?;
         let commit = std::mem::take(&mut self.commit_unsynced);
         let header = !self.pending.is_empty() && self.pending.start() == 0;
         self.sync_follows |= commit;
         self.straight = false;
-        if planted::skips_sync(commit, header, checkpointing) {
+        if planted::skips_sync(commit, header && !self.header_due, checkpointing) {
             return self.write_out();
         }
-        if commit && !header && may_share && self.session.is_name_synced() {
-            return self.share();
+        if header && !commit && !self.header_due && self.may_header_wait(wal_index) {
+            self.header_due = true;
+            return Ok(());
         }
-        let covered = self.session.tickets.issued();
-        if header {
-            // Once a cycle: another process may have cut or extended the file.
-            self.session.set_file_bytes(self.file.size()?);
-            if self.session.file_bytes() == 0 {
+        if !self.is_durable(commit, wal_index) {
+            if commit && !header && !self.session.is_reserved() {
+                // The second commit: a log that is written once pays for none.
                 self.session.reserve_first(&*self.file);
                 self.unsynced = true;
             }
+            if commit && !header && may_share && self.session.is_name_synced() {
+                return self.share();
+            }
+            if header && !self.header_due {
+                // Once a cycle: another process may have cut or extended the file.
+                self.session.set_file_bytes(self.file.size()?);
+                if self.session.file_bytes() == 0 {
+                    self.session.reserve_first(&*self.file);
+                    self.unsynced = true;
+                }
+            }
+            self.make_durable()?;
         }
+        self.just_synced = true;
+        if commit {
+            self.end_transaction();
+        }
+        Ok(())
+    }
+
+    /// Whether a header may wait for its first commit. The wal-index tells that no process wrote to this log before.
+    fn may_header_wait(&self, wal_index: Option<WalIndex>) -> bool {
+        let unused = |wal_index: WalIndex| wal_index.salts() == Salts::default();
+        self.session.is_fresh() && !self.session.options.strict && wal_index.is_some_and(unused)
+    }
+
+    /// Whether a sync would find nothing to do: a commit that went out with its log's header, or a checkpoint of
+    /// frames the last of which is one that this process made durable, with all in front of it.
+    fn is_durable(&self, commit: bool, wal_index: Option<WalIndex>) -> bool {
+        let clean = !self.unsynced && self.pending.is_empty() && !self.header_due;
+        if !clean || self.name_due || !self.session.is_name_synced() || self.session.options.strict {
+            return false;
+        }
+        let newest = if commit {
+            Some((self.salts, self.written_end))
+        } else {
+            wal_index.and_then(|wal_index| Some((wal_index.salts(), wal_index.published_end()?)))
+        };
+        let tail = self.session.tail();
+        newest.is_some_and(|(salts, end)| tail.is_durable_up_to(salts, end))
+    }
+
+    /// Everything in the file and everything that waits is on the medium when this returns, and so is the log's name.
+    fn make_durable(&mut self) -> Result<(), Failure> {
+        let covered = self.session.tickets.issued();
         if !self.write_durable()? {
             self.write_out()?;
             self.flush(|log| log.file.sync_data())?;
@@ -196,6 +250,7 @@ impl LogFile {
                 self.session.tail().set_durable(self.salts, self.written_end);
             }
         }
+        self.header_due = false;
         let database = Arc::clone(&self.database);
         let named = self
             .session
@@ -206,10 +261,6 @@ impl LogFile {
             sync_observer::notify(SQLITE_SYNC_NORMAL);
         }
         self.session.tickets.covered(covered);
-        self.just_synced = true;
-        if commit {
-            self.end_transaction();
-        }
         Ok(())
     }
 
@@ -217,13 +268,13 @@ impl LogFile {
     /// that already, but with `synchronous=OFF`, when the frames may be those of others who did ask.
     /// # Errors
     /// As `sync`.
-    pub fn before_checkpoint(&mut self) -> Result<(), Failure> {
+    pub fn before_checkpoint(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         // The second of two barriers must not hide that the first is missing.
         let planted = [Bug::CheckpointWithoutBarrier, Bug::SkipCheckpointSync, Bug::SkipCloseSync];
         if self.just_synced || planted.into_iter().any(planted::is) {
             return Ok(());
         }
-        self.sync(true, false)
+        self.sync(true, false, wal_index)
     }
 
     fn flush(&mut self, call: impl FnOnce(&Self) -> std::io::Result<()>) -> Result<(), Failure> {
@@ -235,108 +286,6 @@ impl LogFile {
         self.database.stats.flush_times.record(began.elapsed());
         Stats::add(&self.database.stats.flushes, 1);
         result.map_err(|error| self.poison("sync", error))
-    }
-
-    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere. Never
-    /// for a log header: the rest of its block holds frames of the generation that it ends, and a block that
-    /// persists in part must not turn them into a shorter valid log.
-    fn write_durable(&mut self) -> Result<bool, Failure> {
-        let prefix_durable = || {
-            planted::is(Bug::DurableWithoutPrefix)
-                || self.session.tail().is_durable_up_to(self.salts, self.pending.start())
-        };
-        if !self.session.is_fua()
-            || self.pending.start() == 0
-            || self.pending.is_empty()
-            || self.unsynced
-            || self.pending.end() < self.written_end
-        {
-            return Ok(false);
-        }
-        if !prefix_durable()
-            || self.session.persist.only_alone && !self.probe.is_some_and(LockProbe::is_alone)
-        {
-            return Ok(false);
-        }
-        self.session.note_direct();
-        self.fill_head()?;
-        let (base, start, end) = (self.pending.base(), self.pending.start(), self.pending.end());
-        let began = Instant::now();
-        let blocks = self.pending.blocks();
-        let len_bytes = blocks.len() as u64;
-        match self.file.write_durable(blocks, base) {
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                self.session.give_up_fua();
-                return Ok(false);
-            }
-            Err(error) => return Err(self.write_failed(error)),
-            Ok(()) => {}
-        }
-        let stats = &self.database.stats;
-        stats.flush_times.record(began.elapsed());
-        for count in [&stats.flushes, &stats.durable_writes, &stats.writes] {
-            Stats::add(count, 1);
-        }
-        Stats::add(&stats.bytes_written, len_bytes);
-        self.session.note_end(base + len_bytes);
-        let mut tail = self.session.tail();
-        tail.written(self.salts, start, self.pending.bytes(), true, self.session.tail_bytes_max());
-        tail.set_durable(self.salts, end);
-        drop(tail);
-        self.written_end = self.written_end.max(end);
-        self.pending.clear();
-        Ok(true)
-    }
-
-    /// Puts the bytes in front of the run in its first block back where a whole-block write needs them.
-    fn fill_head(&mut self) -> Result<(), Failure> {
-        let base = self.pending.base();
-        debug_assert_eq!(base, block_floor(self.pending.start()));
-        let salts = self.salts;
-        let head = self.pending.head_mut();
-        if head.is_empty() || self.session.tail().read(Some(salts), head, base) {
-            return Ok(());
-        }
-        let read = self.file.read_at(head, base)?;
-        head[read..].fill(0);
-        Ok(())
-    }
-
-    /// Writes what waits through the page cache, durable at the next sync.
-    fn write_out(&mut self) -> Result<(), Failure> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        let (start, end) = (self.pending.start(), self.pending.end());
-        if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
-            return Err(self.write_failed(error));
-        }
-        Stats::add(&self.database.stats.writes, 1);
-        Stats::add(&self.database.stats.bytes_written, end - start);
-        self.session.note_end(end);
-        if self.session.is_fua() {
-            let bytes_max = self.session.tail_bytes_max();
-            self.session.tail().written(self.salts, start, self.pending.bytes(), false, bytes_max);
-        }
-        self.unsynced = true;
-        self.written_end = self.written_end.max(end);
-        self.pending.clear();
-        Ok(())
-    }
-
-    /// A full disk is reported and nothing more: none of it was published. Any other failed write poisons.
-    fn write_failed(&mut self, error: std::io::Error) -> Failure {
-        self.session.tail().cut(self.pending.start());
-        self.pending.clear();
-        self.commit_unsynced = false;
-        self.commit_end = None;
-        match Failure::from(error) {
-            Failure::Io(error) => self.poison("write", error),
-            full => {
-                self.database.stats.error(&full.to_string());
-                full
-            }
-        }
     }
 
     fn poison(&self, what: &str, error: std::io::Error) -> Failure {
@@ -354,6 +303,7 @@ impl LogFile {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
                 Err(self.poison("write of published frames", full))
             }
+            Ok(()) if self.header_due => self.make_durable(),
             other => other,
         }
     }
@@ -361,7 +311,8 @@ impl LogFile {
     /// The write lock was given back, with frames published up to `published_end` where that is known.
     pub fn end_write(&mut self, published_end: Option<u64>) {
         self.pending.clear();
-        if let (Some(end), true) = (published_end, self.session.is_fua()) {
+        self.header_due = false;
+        if let Some(end) = published_end {
             self.session.tail().cut(end);
         }
         self.end_commit();
@@ -378,6 +329,7 @@ impl LogFile {
         self.commit_end = None;
         self.straight = false;
         let used_bytes = std::mem::take(&mut self.written_end);
+        self.session.note_used(used_bytes);
         // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
         // `synchronous=NORMAL` leaves to the next checkpoint.
         if used_bytes > 0 && self.sync_follows && self.session.wants_growth(used_bytes) {
@@ -411,9 +363,9 @@ impl LogFile {
         self.sync_follows = false;
     }
 
-    /// True where what SQLite wrote last still waits in memory.
+    /// True where what SQLite wrote last still waits, in memory or for a sync.
     pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.header_due
     }
 
     /// `version` is published and was synced before.

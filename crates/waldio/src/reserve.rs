@@ -1,6 +1,7 @@
 //! How far ahead of the frames the log file must exist. Arithmetic only.
 //!
-//!   first write   32 KiB with the header, in the sync that creating a log costs anyway
+//!   first commit  nothing: its own sync makes the file as long as it is
+//!   second        32 KiB, in its own sync
 //!   then          sixteen times what is used, each time half of the file is used; from half the working size on,
 //!                 all of it
 //!   past it       1 MiB steps when 64 KiB are left: a default checkpoint cycle (1,000 frames of 4,120 bytes) ends
@@ -8,7 +9,7 @@
 //!
 //! A database that is opened, written once and closed thus never pays for a large log.
 
-/// What a log is given with its first header, in bytes.
+/// What a log is given with its second commit, in bytes.
 pub const FIRST_BYTES: u64 = 32 << 10;
 /// The default working size of a log, in bytes.
 pub const LOG_BYTES_DEFAULT: u64 = 4 << 20;
@@ -18,6 +19,8 @@ pub const STEP_BYTES: u64 = 1 << 20;
 pub const MARGIN_BYTES: u64 = 64 << 10;
 /// A log smaller than this is deleted at close like any other; a larger one is kept as a spare, in bytes.
 pub const SPARE_BYTES_MIN: u64 = 256 << 10;
+/// So is one of which frames never took more than this: what makes a new log grow, in bytes.
+pub const USED_BYTES_MIN: u64 = FIRST_BYTES / 2;
 
 const _: () = assert!(LOG_BYTES_DEFAULT - MARGIN_BYTES > 32 + 1000 * 4120);
 

@@ -18,7 +18,7 @@ use crate::choice::{self, Persist};
 use crate::durable_reads::DurableMark;
 use crate::options::Options;
 use crate::planted::{self, Bug};
-use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN};
+use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN, USED_BYTES_MIN};
 use crate::stats::Stats;
 use crate::tail::Tail;
 use crate::tickets::Tickets;
@@ -57,7 +57,12 @@ pub struct LogSession {
     pub durable: DurableMark,
     tail: Mutex<Tail>,
     file_bytes: AtomicU64,
+    /// How far frames ever reached.
+    used_bytes: AtomicU64,
     limit_bytes: AtomicU64,
+    /// This session made the log, and nothing was written to it: the medium holds no header under its name that a
+    /// first commit would have to wait for.
+    fresh: AtomicBool,
     dir_unsynced: AtomicBool,
     grow_wanted: AtomicBool,
     /// How far the frames reached when the file system last had no room to spare; 0: it had.
@@ -74,13 +79,13 @@ pub struct LogSession {
 }
 
 impl LogSession {
-    /// Begins a session on a log that was just opened with `file_bytes` of content; `new_name` when its directory
-    /// entry may not be durable.
+    /// Begins a session on a log that was just opened with `file_bytes` of content; `fresh` when it was created, or
+    /// was a spare until now.
     pub fn new(
         log_path: PathBuf,
         options: Options,
         facts: Facts,
-        (file_bytes, new_name): (u64, bool),
+        (file_bytes, fresh): (u64, bool),
         (stats, poison): (Arc<Stats>, Arc<OnceLock<String>>),
     ) -> LogSession {
         let persist = choice::persist(&options, facts);
@@ -95,8 +100,11 @@ impl LogSession {
             durable: DurableMark::default(),
             tail: Mutex::default(),
             file_bytes: AtomicU64::new(file_bytes),
+            used_bytes: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(u64::MAX),
-            dir_unsynced: AtomicBool::new(new_name),
+            fresh: AtomicBool::new(fresh),
+            // Whoever made the log may have been killed before its name was durable.
+            dir_unsynced: AtomicBool::new(true),
             grow_wanted: AtomicBool::new(false),
             refused_at: AtomicU64::new(0),
             growing: Mutex::default(),
@@ -107,6 +115,16 @@ impl LogSession {
             stats,
             poison,
         }
+    }
+
+    /// True until the log's first header is written: see `fresh`.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh.load(SeqCst)
+    }
+
+    /// A header is about to be written.
+    pub fn note_header(&self) {
+        self.fresh.store(false, SeqCst);
     }
 
     /// The log had content when it was opened: more may be reserved behind it, where anything is.
@@ -166,9 +184,15 @@ impl LogSession {
         self.options.log_bytes.min(self.limit_bytes.load(SeqCst))
     }
 
-    /// True where the log is large enough to be kept as a spare.
+    /// Frames reach `end`.
+    pub fn note_used(&self, end: u64) {
+        self.used_bytes.fetch_max(end, SeqCst);
+    }
+
+    /// True where the log is large enough to be kept as a spare, and was used so much that a log without one would
+    /// have grown. Where each opening writes little, clearing and renaming costs more than a new log does.
     pub fn is_worth_keeping(&self) -> bool {
-        self.file_bytes() >= SPARE_BYTES_MIN
+        self.file_bytes() >= SPARE_BYTES_MIN && self.used_bytes.load(SeqCst) >= USED_BYTES_MIN
     }
 
     /// The size that the file really has, whoever changed it.
@@ -180,6 +204,7 @@ impl LogSession {
     fn note_truncated(&self, size_bytes: u64) {
         self.file_bytes.store(size_bytes, SeqCst);
         self.grow_wanted.store(false, SeqCst);
+        self.note_header();
         if size_bytes > 0 {
             self.limit_bytes.store(size_bytes, SeqCst);
         }
@@ -210,8 +235,12 @@ impl LogSession {
         !self.dir_unsynced.load(SeqCst)
     }
 
-    /// Gives an empty log its first space, under the write lock, in front of its header's sync. A log that cannot
-    /// have it works without.
+    /// True once space was reserved, or there is a reason for none.
+    pub fn is_reserved(&self) -> bool {
+        self.fill_used.get().is_some()
+    }
+
+    /// Gives a log its first space, under the write lock, in front of a sync. A log that cannot have it works without.
     pub fn reserve_first(&self, file: &dyn DiskFile) {
         let Some(fill) = choice::fill(&self.options, self.facts.filesystem) else {
             let _ = self.fill_used.set(NO_FILL);
@@ -260,7 +289,7 @@ impl LogSession {
     /// True when space must be reserved now that frames reach `used_bytes`, and nobody is at it. The caller then
     /// has `grow` called.
     pub fn wants_growth(&self, used_bytes: u64) -> bool {
-        if choice::fill(&self.options, self.facts.filesystem).is_none() || self.fill_used.get().is_none() {
+        if choice::fill(&self.options, self.facts.filesystem).is_none() || !self.is_reserved() {
             return false;
         }
         // On a nearly full disk each commit would wake the worker for nothing: it is asked again when the log has

@@ -59,13 +59,9 @@ pub fn take(disk: &dyn Disk, log_path: &Path, mode_and_owner: (u32, (u32, u32)))
         return Ok(false);
     }
     clear(&*spare, false)?;
-    match disk.rename_no_replace(&spare_path, log_path) {
-        // Another process was faster with a log of its own.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
-        // Another took this spare, or the file system has no RENAME_NOREPLACE: do without.
-        Err(_) => Ok(false),
-        Ok(()) => Ok(true),
-    }
+    // Another process was faster with a log of its own or took this spare, or the file system has no RENAME_NOREPLACE:
+    // do without.
+    Ok(disk.rename_no_replace(&spare_path, log_path).is_ok())
 }
 
 /// Zeros the log's header, durably; does nothing where it is zeros, because nobody but this function makes it so.

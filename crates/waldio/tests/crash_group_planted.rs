@@ -50,7 +50,7 @@ fn planted_bug_is_caught_ack_before_sync_by_two_connections() {
 #[test]
 fn planted_bug_is_caught_skip_checkpoint_sync_by_two_connections() {
     for side in [Side::Flush, Side::Fua] {
-        is_caught(Bug::SkipCheckpointSync, side, "A:Loose B:Passive");
+        is_caught(Bug::SkipCheckpointSync, side, "A:Loose A:Loose B:Passive");
     }
 }
 

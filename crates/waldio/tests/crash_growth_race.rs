@@ -70,6 +70,8 @@ fn rows_after_race() -> Result<(), String> {
     let ours = machine.open().map_err(|error| error.to_string())?;
     ours.exec("PRAGMA wal_autocheckpoint=0").map_err(|error| error.to_string())?;
     commit(&ours, 1..=1, 1);
+    // The second commit reserves the first space, under the write lock.
+    commit(&ours, 1..=1, 4);
     let foreign = machine.open_foreign().map_err(|error| error.to_string())?;
     foreign.exec("PRAGMA wal_autocheckpoint=0").map_err(|error| error.to_string())?;
     *lock(&gate.armed) = true;

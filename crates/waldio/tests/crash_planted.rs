@@ -52,27 +52,34 @@ fn planted_bug_is_caught_skip_header_sync() {
 #[test]
 fn planted_bug_is_caught_ack_before_sync() {
     for side in [Side::Fua, Side::Flush, Side::Strict] {
-        is_caught(Bug::AckBeforeSync, side, &[Step::Commit1], Synchronous::Full);
+        // The first commit of a log is made durable with its header.
+        is_caught(Bug::AckBeforeSync, side, &[Step::Commit1, Step::Commit1], Synchronous::Full);
     }
 }
 
 #[test]
 fn planted_bug_is_caught_skip_checkpoint_sync() {
     for side in [Side::Fua, Side::Flush] {
-        is_caught(Bug::SkipCheckpointSync, side, &[Step::Commit3, Step::Passive], Synchronous::Normal);
+        let steps = [Step::Commit1, Step::Commit3, Step::Passive];
+        is_caught(Bug::SkipCheckpointSync, side, &steps, Synchronous::Normal);
     }
 }
 
 #[test]
 fn planted_bug_is_caught_skip_close_sync() {
     for side in [Side::Fua, Side::Flush] {
-        is_caught(Bug::SkipCloseSync, side, &[Step::Commit3], Synchronous::Normal);
+        is_caught(Bug::SkipCloseSync, side, &[Step::Commit1, Step::Commit3], Synchronous::Normal);
     }
 }
 
 #[test]
 fn planted_bug_is_caught_spare_not_cleared() {
-    is_caught(Bug::SpareNotCleared, Side::Fua, &[Step::Commit1, Step::Switch], Synchronous::Full);
+    is_caught(
+        Bug::SpareNotCleared,
+        Side::Fua,
+        &[Step::Commit3, Step::Commit3, Step::Switch],
+        Synchronous::Full,
+    );
 }
 
 #[test]
@@ -88,7 +95,7 @@ fn planted_bug_is_caught_durable_without_prefix() {
 fn restored_rows(bug: Option<Bug>) -> Result<(), String> {
     let (machine, judge) = (Machine::new(Side::Fua), Machine::new(Side::Fua));
     let base = base_image(&machine, 4096);
-    let steps = vec![Step::Commit1, Step::Commit3];
+    let steps = vec![Step::Commit3, Step::Commit3];
     let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
     with_bug(bug, || {
         let mut image = record(&machine, &base, &workload, None).end;

@@ -3,14 +3,16 @@
 //! Each connection in WAL mode holds a shared POSIX lock on the database file for as long as it is open, and F_GETLK
 //! on *any* descriptor of that file tells of other processes' locks (never of this process's). A descriptor of our
 //! own would be a trap: closing it drops every lock that this process has on the file ("How To Corrupt", section
-//! 2.2). So the probe borrows the number of the descriptor that SQLite's unix VFS just opened, checks each time that
-//! it still is that file, and never closes it. A wrong guess is no danger: the answer only chooses between two ways
-//! of writing that are both right.
+//! 2.2). So the probe borrows one that SQLite's unix VFS opened: at the first question it looks through the
+//! descriptors of the process for one on that file, checks at each further one that it still is, and never closes
+//! it. A database that is written once is never asked about, and pays nothing. A wrong answer is no danger: it only
+//! chooses between two ways of writing that are both right.
 
 use std::ffi::{c_int, c_short};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// `PENDING_BYTE` + 2 and 510 bytes: SQLite's shared locks (os.h, `SHARED_FIRST` and `SHARED_SIZE`).
 const SHARED_FIRST: i64 = 0x4000_0000 + 2;
@@ -35,51 +37,104 @@ unsafe extern "C" {
     fn fcntl(file: c_int, command: c_int, ...) -> c_int;
 }
 
-/// A descriptor that somebody else opened and owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LockProbe {
+/// Descriptors with higher numbers are not looked at: 4,096 take a third of a millisecond.
+const DESCRIPTORS_MAX: RawFd = 4096;
+
+/// A descriptor that somebody else opened and owns, and the file that it led to.
+#[derive(Debug, Clone, Copy)]
+struct Borrowed {
     descriptor: RawFd,
     device: u64,
     inode: u64,
 }
 
-/// The number that the next descriptor of this process will probably get.
-pub(crate) fn next_descriptor() -> Option<RawFd> {
-    std::fs::File::open("/dev/null").ok().map(|file| file.as_raw_fd())
-}
-
-impl LockProbe {
-    /// A probe on `descriptor`, if it is open on the file at `path`; elsewhere than on 64-bit Linux, none.
-    pub(crate) fn new(descriptor: RawFd, path: &Path) -> Option<LockProbe> {
-        let named = std::fs::metadata(path).ok()?;
-        let probe = LockProbe { descriptor, device: named.dev(), inode: named.ino() };
-        (cfg!(target_pointer_width = "64") && probe.is_valid()).then_some(probe)
-    }
-
+impl Borrowed {
     fn is_valid(self) -> bool {
         // SAFETY: the descriptor is used for one fstat; if it is closed meanwhile, that fails.
-        let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.descriptor) };
+        let borrowed = unsafe { BorrowedFd::borrow_raw(self.descriptor) };
         rustix::fs::fstat(borrowed)
             .is_ok_and(|status| (status.st_dev, status.st_ino) == (self.device, self.inode))
     }
 
-    /// True when no other process holds a lock of a connection; false when one does, or nobody knows.
-    pub fn is_alone(self) -> bool {
-        self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
-    }
-
-    /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
-    pub fn is_write_lock_free(self) -> Option<bool> {
-        self.is_free(WRITE_LOCK, 1)
-    }
-
     fn is_free(self, start: i64, len_bytes: i64) -> Option<bool> {
-        if !self.is_valid() {
-            return None;
-        }
         let mut lock = Flock { kind: F_WRLCK, whence: 0, start, len_bytes, process: 0 };
         // SAFETY: F_GETLK reads and fills a `struct flock`, which lives through the call, and changes nothing else.
         let code = unsafe { fcntl(self.descriptor, F_GETLK, &raw mut lock) };
         (code == 0).then_some(lock.kind == F_UNLCK)
+    }
+}
+
+/// Asks about the locks of one file.
+#[derive(Debug)]
+pub struct LockProbe {
+    /// `None` where its locks are not POSIX locks.
+    path: Option<PathBuf>,
+    found: Mutex<Found>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Found {
+    #[default]
+    NotLooked,
+    On(Borrowed),
+    /// None of them; looking again at each commit would cost more than it could gain.
+    Nowhere,
+}
+
+impl LockProbe {
+    /// A probe on the file at `path`, which SQLite has open whenever it is asked; `None` never knows anything.
+    pub fn new(path: Option<PathBuf>) -> LockProbe {
+        LockProbe { path, found: Mutex::default() }
+    }
+
+    fn descriptor(&self) -> Option<Borrowed> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        match *found {
+            Found::Nowhere => return None,
+            Found::On(borrowed) if borrowed.is_valid() => return Some(borrowed),
+            Found::On(_) | Found::NotLooked => {}
+        }
+        let named = std::fs::metadata(self.path.as_ref()?).ok()?;
+        let on = |descriptor| Borrowed { descriptor, device: named.dev(), inode: named.ino() };
+        let answers = |borrowed: &Borrowed| borrowed.is_valid() && borrowed.is_free(0, 1).is_some();
+        let borrowed =
+            (0..DESCRIPTORS_MAX).map(on).find(answers).filter(|_| cfg!(target_pointer_width = "64"));
+        *found = borrowed.map_or(Found::Nowhere, Found::On);
+        borrowed
+    }
+
+    /// True when no other process holds a lock of a connection; false when one does, or nobody knows.
+    pub fn is_alone(&self) -> bool {
+        self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
+    }
+
+    /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
+    pub fn is_write_lock_free(&self) -> Option<bool> {
+        self.is_free(WRITE_LOCK, 1)
+    }
+
+    fn is_free(&self, start: i64, len_bytes: i64) -> Option<bool> {
+        self.descriptor()?.is_free(start, len_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_finds_a_descriptor_that_opens_later_and_another_when_that_is_closed() {
+        let path = std::env::temp_dir().join(format!("waldio-probe-{}", std::process::id()));
+        let probe = LockProbe::new(Some(path.clone()));
+        assert_eq!(probe.is_write_lock_free(), None, "there is no file");
+        let first = std::fs::File::create(&path).unwrap();
+        assert!(probe.is_alone());
+        let second = std::fs::File::open(&path).unwrap();
+        drop(first);
+        assert_eq!(probe.is_write_lock_free(), Some(true));
+        drop(second);
+        assert!(!probe.is_alone(), "nobody has it open");
+        std::fs::remove_file(&path).unwrap();
+        assert!(!LockProbe::new(None).is_alone());
     }
 }

@@ -15,7 +15,6 @@ use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::lock_probe;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::process::Process;
@@ -237,7 +236,6 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    let descriptor = if region == 0 { lock_probe::next_descriptor() } else { None };
     let code = forward!(file, xShmMap(region, region_bytes, extend, out), SQLITE_IOERR);
     if code == SQLITE_OK && region == 0 {
         // SAFETY: SQLite passes a valid place, which the base VFS just filled.
@@ -248,7 +246,6 @@ unsafe extern "C" fn shm_map(
         let connection = unsafe { connection(file) };
         return guard::code_or(SQLITE_IOERR, || {
             connection.set_wal_index(wal_index);
-            connection.database.find_write_probe(descriptor);
             code
         });
     }

@@ -14,7 +14,6 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::lock_probe::{self, LockProbe};
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::options::NAMES;
 use crate::process::{Opening, Process};
@@ -146,9 +145,6 @@ unsafe fn open_main(
         }
     }
     let base_file = base_of(file);
-    // POSIX locks are what "unix" uses; other variants lock in other ways.
-    let uses_posix_locks = registered.base.name() == "unix";
-    let descriptor = uses_posix_locks.then(lock_probe::next_descriptor).flatten();
     // SAFETY: behind our handle there is room for the base VFS's file (`szOsFile`).
     let code = unsafe { registered.base.open(name, base_file, flags, flags_out) };
     if code != SQLITE_OK {
@@ -161,7 +157,6 @@ unsafe fn open_main(
     }
     // SAFETY: terminated, as the caller promises.
     let path = unsafe { path_of(name) };
-    let probe = descriptor.and_then(|descriptor| LockProbe::new(descriptor, &path));
     let opening = Opening {
         path,
         base_name: registered.base.name(),
@@ -170,7 +165,7 @@ unsafe fn open_main(
         options,
     };
     let process = Process::current();
-    let connection = Arc::new(Connection::new(process.database(opening), probe));
+    let connection = Arc::new(Connection::new(process.database(opening)));
     process.add_connection(name.addr(), &connection);
     // SAFETY: room as above, and the base file is open.
     unsafe { main_methods::fill(file, connection, registered, name.addr()) };
