@@ -65,7 +65,7 @@ pub struct LogSession {
     fresh: AtomicBool,
     dir_unsynced: AtomicBool,
     grow_wanted: AtomicBool,
-    /// How far the frames reached when the file system last had no room to spare; 0: it had.
+    /// How far the frames reached when the file system last refused, or had no room to spare; 0: it had.
     refused_at: AtomicU64,
     growing: Mutex<()>,
     /// How much this place takes in about `PIECE_TIME_MAX`, as far as it was tried.
@@ -73,7 +73,8 @@ pub struct LogSession {
     closed: AtomicBool,
     /// Somebody waits to cut the file: growing stops after its present piece.
     cutting: AtomicBool,
-    fill_used: OnceLock<&'static str>,
+    /// How space was last reserved, or why not.
+    fill_used: Mutex<Option<&'static str>>,
     stats: Arc<Stats>,
     poison: Arc<OnceLock<String>>,
 }
@@ -111,7 +112,7 @@ impl LogSession {
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
-            fill_used: OnceLock::new(),
+            fill_used: Mutex::default(),
             stats,
             poison,
         }
@@ -130,7 +131,7 @@ impl LogSession {
     /// The log had content when it was opened: more may be reserved behind it, where anything is.
     pub fn assume_filled(&self) {
         let fills = choice::fill(&self.options, self.facts.filesystem).is_some();
-        let _ = self.fill_used.set(if fills { "as found" } else { NO_FILL });
+        self.note_fill(if fills { "as found" } else { NO_FILL });
     }
 
     /// The newest bytes. A panic while it was held leaves nothing half done that a reader could take for whole:
@@ -211,9 +212,13 @@ impl LogSession {
         self.tail().clear();
     }
 
-    /// Which fill was really used, or why none.
+    /// Which fill was really used last, or why none.
     pub fn fill_used(&self) -> &'static str {
-        self.fill_used.get().copied().unwrap_or("none yet")
+        self.fill_used.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or("none yet")
+    }
+
+    fn note_fill(&self, name: &'static str) {
+        *self.fill_used.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
     }
 
     /// Makes the log's name durable, once, or `again`; whether it was to do.
@@ -237,18 +242,18 @@ impl LogSession {
 
     /// True once space was reserved, or there is a reason for none.
     pub fn is_reserved(&self) -> bool {
-        self.fill_used.get().is_some()
+        self.fill_used.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Gives a log its first space, under the write lock, in front of a sync. A log that cannot have it works without.
     pub fn reserve_first(&self, file: &dyn DiskFile) {
         let Some(fill) = choice::fill(&self.options, self.facts.filesystem) else {
-            let _ = self.fill_used.set(NO_FILL);
+            self.note_fill(NO_FILL);
             return;
         };
         let limit_bytes = self.limit_bytes.load(SeqCst);
         if !self.has_room(file, self.options.log_bytes.min(limit_bytes)) {
-            let _ = self.fill_used.set("none: the file system is nearly full");
+            self.note_fill("none: the file system is nearly full");
             return;
         }
         // The device zeroes whole ranges at once: the working size costs no more than the first piece.
@@ -278,7 +283,7 @@ impl LogSession {
             Fill::WriteZeroes => "write-zeroes",
             Fill::Unwritten => "unwritten",
         };
-        let _ = self.fill_used.set(name);
+        self.note_fill(name);
         Stats::add(&self.stats.growths, 1);
         if fill == Fill::Zeroes {
             Stats::add(&self.stats.bytes_written, size.saturating_sub(before));
@@ -292,8 +297,8 @@ impl LogSession {
         if choice::fill(&self.options, self.facts.filesystem).is_none() || !self.is_reserved() {
             return false;
         }
-        // On a nearly full disk each commit would wake the worker for nothing: it is asked again when the log has
-        // doubled or was begun anew.
+        // On a nearly full disk, or one that refuses, each commit would wake the worker for nothing: it is asked again
+        // when the log has doubled or was begun anew.
         let refused_at = self.refused_at.load(SeqCst);
         let refused = (refused_at..refused_at.saturating_mul(2)).contains(&used_bytes);
         !refused && self.next_size(used_bytes).is_some() && !self.grow_wanted.swap(true, SeqCst)
@@ -312,9 +317,9 @@ impl LogSession {
             && self.grow_wanted.load(SeqCst)
             && let Err(error) = self.grow_in_pieces(disk, used_bytes)
         {
-            // No one's loss: commits write on without reserve. `grow_wanted` stays set: it would fail again.
+            // No one's loss: commits write on without reserve.
+            self.refused_at.store(used_bytes, SeqCst);
             self.stats.error(&format!("cannot grow {}: {error}", self.log_path.display()));
-            return;
         }
         drop(growing);
         self.grow_wanted.store(false, SeqCst);
@@ -424,12 +429,30 @@ mod tests {
     }
 
     #[test]
+    fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
+        let (full, session) = session_on(0);
+        let disk = SimDisk::from_image(&full.image(), SimOptions::default());
+        disk.set_capacity(disk.used_bytes());
+        let asked = orders(&disk, &session, 20);
+        assert!((2..6).contains(&asked.len()), "in vain after {asked:?} frames");
+        assert_eq!(session.stats.errors.load(Relaxed), asked.len() as u64, "each failure is told");
+        disk.set_capacity(u64::MAX);
+        let used_bytes = 32 + 40 * 4120;
+        session.note_end(used_bytes);
+        assert!(session.wants_growth(used_bytes));
+        session.grow(&disk, used_bytes);
+        assert!(session.stats.growths.load(Relaxed) > 0);
+    }
+
+    #[test]
     fn once_there_is_room_the_log_grows_again() {
         let (full, session) = session_on(0);
         assert_eq!(orders(&full, &session, 3), [1, 3]);
+        assert_eq!(session.fill_used(), "none: the file system is nearly full");
         let options = SimOptions::default();
         let roomy = SimDisk::from_image(&full.image(), options);
         assert_eq!(orders(&roomy, &session, 100)[0], 2);
         assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
+        assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
     }
 }
