@@ -115,7 +115,7 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
     let workers = Workers::new(environment_of_workers.collect()).map_err(Stop::Failed)?;
     let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
     let place = Place::of(work_dir.path());
-    let builds = Builds::find(options, selection.needs_waldio(), &Asker::new(&workers))?;
+    let builds = Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?;
     let environment = environment(options, &place, &builds);
     let start = Start { options, work_dir: &work_dir, place, builds, environment, began_ns };
     let asker = Asker::new(&workers);

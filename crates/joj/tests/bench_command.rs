@@ -118,6 +118,17 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
         eprintln!("skipped: {} is not usable: {}", extension.display(), text(&usable.stderr));
         return;
     }
+    for (option, parts) in [
+        ("persist=nonsense", ["waldio_persist is auto, flush or fua", "mend the option"]),
+        ("persit=flush", ["waldio has no option waldio_persit", "waldio_persist"]),
+    ] {
+        let here = place.to_str().unwrap();
+        let output =
+            run(&["bench", here, "--waldio", extension.to_str().unwrap(), "--waldio-option", option]);
+        let message = text(&output.stderr);
+        assert!(!output.status.success() && parts.iter().all(|part| message.contains(part)), "{message}");
+        assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
+    }
     let document = bench(
         &place,
         &[

@@ -486,12 +486,15 @@ impl Connection {
             }
             return None;
         }
-        if !options::NAMES.contains(&name.as_str()) {
+        if !name.starts_with("waldio_") {
             return None;
         }
-        if let Some(value) = value
-            && let Err(complaint) = self.database.set_option(&name, value)
-        {
+        let Some(setting) = self.database.options().get(&name) else {
+            // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.
+            return Some(Err(options::unknown(&name)));
+        };
+        let Some(value) = value else { return Some(Ok(setting)) };
+        if let Err(complaint) = self.database.set_option(&name, value) {
             return Some(Err(complaint));
         }
         self.database.options().get(&name).map(Ok)

@@ -43,13 +43,13 @@ fn is_durable_after(cut_at: Option<u64>) -> bool {
     let database =
         Arc::new(Database::new(path.to_path_buf(), "base".to_owned(), Arc::new(hooked), shared, options));
     let (session, file) = database.open_log(true).unwrap();
-    let mut log = LogFile::new(database, Arc::clone(&session), file, None);
+    let mut log = LogFile::new(database, Arc::clone(&session), file);
     log.write(&LogHeader::encode(false, PAGE_BYTES, 0, SALTS), 0, None).unwrap();
-    log.sync(false, false).unwrap();
+    log.sync(false, false, None).unwrap();
     let frame = FrameHeader { page_number: 1, commit_pages: 1, salts: SALTS, checksum: Checksum::default() };
     log.write(&frame.encode(), 32, Some(PAGE_BYTES)).unwrap();
     log.write(&[1; PAGE_BYTES as usize], 32 + 24, Some(PAGE_BYTES)).unwrap();
-    log.sync(false, true).unwrap();
+    log.sync(false, true, None).unwrap();
     assert!(log.is_flush_awaited(), "the commit shares a flush");
     *cut.lock().unwrap() = cut_at.map(|end| (Arc::clone(&session), end));
     log.await_flush(None).unwrap();

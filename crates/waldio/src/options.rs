@@ -82,7 +82,7 @@ impl Options {
             "waldio_strict" => self.strict = parse_switch(name, value)?,
             "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
             "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
-            _ => return Err(format!("waldio has no option {name:?}; it has {}", NAMES.join(", "))),
+            _ => return Err(unknown(name)),
         }
         Ok(())
     }
@@ -117,6 +117,11 @@ impl Options {
         options.no_sync = lookup("WALDIO_NO_SYNC").is_some_and(|value| value == "1");
         (options, complaints)
     }
+}
+
+/// What to tell of a name that no option has.
+pub fn unknown(name: &str) -> String {
+    format!("waldio has no option {name}; it has {}", NAMES.join(", "))
 }
 
 /// The name of a fill choice.

@@ -7,6 +7,7 @@ use joj_analysis::environment::{SqliteBuild, WaldioFacts};
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::task::{Answer, Libraries, Task};
 use crate::cli::BenchOptions;
+use crate::machine::work_dir::WorkDir;
 
 /// How Debian and most others name the system's SQLite for programs.
 const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
@@ -29,7 +30,11 @@ impl Builds {
     /// Finds what `options` ask for and loads each of it once.
     /// # Errors
     /// What is missing and how to get it.
-    pub fn find(options: &BenchOptions, needs_waldio: bool, asker: &Asker<'_>) -> Result<Builds, Stop> {
+    pub fn find(
+        options: &BenchOptions,
+        (needs_waldio, work_dir): (bool, &WorkDir),
+        asker: &Asker<'_>,
+    ) -> Result<Builds, Stop> {
         let mut builds = Builds { list: Vec::new(), waldio: None, notes: Vec::new() };
         let wants =
             |name: &str| options.builds.is_empty() || options.builds.iter().any(|wanted| wanted == name);
@@ -60,18 +65,31 @@ impl Builds {
             builds.list.push(describe(file, Some(file), asker)?);
         }
         if needs_waldio {
-            builds.waldio = Some(builds.find_waldio(options, asker)?);
+            builds.waldio = Some(builds.find_waldio(options, work_dir, asker)?);
         }
         Ok(builds)
     }
 
-    fn find_waldio(&self, options: &BenchOptions, asker: &Asker<'_>) -> Result<WaldioFacts, Stop> {
+    fn find_waldio(
+        &self,
+        options: &BenchOptions,
+        work_dir: &WorkDir,
+        asker: &Asker<'_>,
+    ) -> Result<WaldioFacts, Stop> {
         let file = extension_file(options).map_err(Stop::Failed)?;
         let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);
         let name = file.to_string_lossy().into_owned();
         for build in &self.list {
             let libraries = Libraries { sqlite: build.file.clone(), extension: Some(name.clone()) };
-            asker.ask(&Task::Describe(libraries))?;
+            asker.ask(&Task::Describe(libraries.clone()))?;
+            if !options.waldio_option.is_empty() {
+                let directory = work_dir.path().to_string_lossy().into_owned();
+                let options = options.waldio_option.clone();
+                asker.ask(&Task::SetOptions { libraries, directory, options })?;
+                work_dir
+                    .clear()
+                    .map_err(|error| Stop::Failed(format!("cannot remove a database: {error}")))?;
+            }
         }
         let option = |(name, value): &(String, String)| format!("{name}={value}");
         Ok(WaldioFacts {

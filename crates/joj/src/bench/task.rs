@@ -18,6 +18,15 @@ use crate::machine::usage::Usage;
 pub enum Task {
     /// Load a SQLite build, and the extension if there is one, and say what they are.
     Describe(Libraries),
+    /// Set each of these options of the extension, as it names them, on a new database.
+    SetOptions {
+        /// What to load.
+        libraries: Libraries,
+        /// Where the database goes.
+        directory: String,
+        /// Names and values.
+        options: Vec<(String, String)>,
+    },
     /// Time a few writes, to tell beforehand how long a plan takes.
     Calibrate {
         /// Where the file goes.
@@ -168,6 +177,8 @@ pub enum Answer {
         /// `sqlite3_sourceid()`.
         source_id: String,
     },
+    /// Of [`Task::SetOptions`]: it took them all.
+    OptionsSet,
     /// Of [`Task::Calibrate`].
     Calibrated(Calibration),
     /// Of [`Task::Limit`]: each kind, measured or the reason why it was refused.

@@ -29,6 +29,9 @@ pub fn serve() -> Result<(), String> {
         .map_err(|error| format!("bench-worker is for joj's own use, it found no task: {error}"))?;
     let reply: Reply = match &task {
         Task::Describe(libraries) => describe(libraries),
+        Task::SetOptions { libraries, directory, options } => {
+            load(libraries).and_then(|api| set_options(&api, directory, options))
+        }
         Task::Calibrate { directory } => calibrate(directory),
         Task::Limit { directory, kinds, operations, sources } => {
             limits(directory, kinds, *operations, sources)
@@ -90,6 +93,26 @@ fn load(libraries: &Libraries) -> Result<Api, Refusal> {
 fn describe(libraries: &Libraries) -> Reply {
     let (version, source_id) = connection::version(&load(libraries)?);
     Ok(Answer::Described { version, source_id })
+}
+
+/// Whether the extension takes `options`: it says itself which it has and what they may be.
+fn set_options(api: &Api, directory: &str, options: &[(String, String)]) -> Reply {
+    let connection = Connection::open(api, &format!("{directory}/options.db"))?;
+    for (name, value) in options {
+        let literal = value.replace('\'', "''");
+        let refuse = |reason: &str| Refusal {
+            message: format!(
+                "`--waldio-option {name}={value}` cannot be measured: {reason}; mend the option or leave it out"
+            ),
+            disk_full: false,
+        };
+        let taken = connection.value(&format!("PRAGMA waldio_{name}='{literal}'"));
+        if taken.map_err(|error| refuse(&error.message))?.is_empty() {
+            return Err(refuse("this waldio does not know it"));
+        }
+    }
+    connection.close()?;
+    Ok(Answer::OptionsSet)
 }
 
 /// Batches of operations that tell how fast the disk is, roughly.

@@ -43,7 +43,7 @@ impl House {
     }
 
     fn connect(&self) -> Connection {
-        Connection::new(Arc::clone(&self.database), None)
+        Connection::new(Arc::clone(&self.database))
     }
 
     /// A read lock, as SQLite asks for it: again, where the log may have changed.
