@@ -124,8 +124,6 @@ mod tests {
         assert_eq!(index.newest_whole(), Some(newest));
         assert!(!index.is_copied(newest) && index.is_copied((Salts(*b"saltSALT"), 0)));
         region[24] = 3;
-        // SAFETY: as above.
-        let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         (region[26], region[27], region[28]) = (2, 3, u32::MAX);
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
