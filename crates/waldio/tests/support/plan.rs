@@ -19,7 +19,7 @@ pub fn number(name: &str, default: u64) -> u64 {
 
 /// The usual effort.
 pub fn effort() -> Effort {
-    let samples = number("CRASH_SAMPLES", 8);
+    let samples = number("CRASH_SAMPLES", 6);
     let bounds = Bounds { exhaustive_units_max: 12, combinations_max: samples * 8, samples, seed: seed() };
     Effort { bounds, second_crash_every: 400, system_every: 500 }
 }
