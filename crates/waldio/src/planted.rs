@@ -7,6 +7,8 @@
 pub enum Bug {
     /// A new generation's header is written but not made durable before its frames (ticket ff5be73dee).
     SkipHeaderSync = 1,
+    /// Not only a fresh log's header, but each one waits for the sync of its first commit.
+    EveryHeaderWaits,
     /// COMMIT returns before its frames are on the medium.
     AckBeforeSync,
     /// The flush of the log before a checkpoint copies pages is left out.

@@ -50,6 +50,18 @@ fn planted_bug_is_caught_skip_header_sync() {
 }
 
 #[test]
+fn planted_bug_is_caught_every_header_waits() {
+    for side in [Side::Fua, Side::Flush] {
+        is_caught(
+            Bug::EveryHeaderWaits,
+            side,
+            &[Step::Commit1, Step::Commit1, Step::Reset],
+            Synchronous::Full,
+        );
+    }
+}
+
+#[test]
 fn planted_bug_is_caught_ack_before_sync() {
     for side in [Side::Fua, Side::Flush, Side::Strict] {
         // The first commit of a log is made durable with its header.
