@@ -40,9 +40,7 @@ pub struct Stats {
     pub hand_overs: AtomicU64,
     /// Checkpoints that had frames to copy.
     pub checkpoints: AtomicU64,
-    /// Of those, how many ran while new transactions were held back.
-    pub gates: AtomicU64,
-    /// How long new transactions were held back for a checkpoint.
+    /// How long new transactions were held back for one of those.
     pub gate_times: Histogram,
     /// How often that was in vain: a reader stayed.
     pub gates_failed: AtomicU64,
