@@ -54,7 +54,6 @@ pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gat
     }
     gated.set(Gated::WithWriteLock);
     connection.flush_shared();
-    // SAFETY: as above.
     let until = Instant::now() + reader_wait;
     for number in 1..=4 {
         let slot = (WAL_READ_LOCK_0 + number, 1);
