@@ -355,15 +355,10 @@ impl Connection {
                 state.guard.remember(salts);
             }
             let published_end = state.wal_index.and_then(WalIndex::published_end);
-            let newest = state.wal_index.map(WalIndex::newest);
-            let synced = std::mem::take(&mut state.synced_writing);
-            if let (Some(newest), true) = (newest, self.database.reads_durably()) {
-                state.reads.published(newest);
+            if self.database.reads_durably() {
+                state.note_published();
             }
             if let Some(log) = state.log.as_mut() {
-                if let (Some(newest), true) = (newest, synced && log.is_just_synced()) {
-                    log.note_durable(newest);
-                }
                 log.end_write(published_end);
                 self.note_pending(log);
             }

@@ -376,6 +376,11 @@ impl LogFile {
         self.session.durable.note(version);
     }
 
+    /// True where `version` is known to be on the medium.
+    pub fn is_known_durable(&self, version: Version) -> bool {
+        self.session.durable.covers(version)
+    }
+
     /// True where nothing was written since the last sync that covered everything in the file.
     pub fn is_just_synced(&self) -> bool {
         self.just_synced

@@ -4,10 +4,29 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::{Connection, State};
+use crate::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
 use crate::ffi::wal_index::WalIndex;
 use crate::planted::{self, Bug};
+
+impl State {
+    fn is_known_durable(&self, version: Version) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
+    }
+
+    /// The write lock is about to be given back: what SQLite's page cache holds is of the newest state, which readers
+    /// need not flush where it was synced before it was published.
+    pub(super) fn note_published(&mut self) {
+        let (Some(newest), Some(log)) = (self.wal_index.map(WalIndex::newest), self.log.as_ref()) else {
+            return;
+        };
+        self.reads.published(newest);
+        if self.synced_writing && log.is_just_synced() {
+            log.note_durable(newest);
+        }
+    }
+}
 
 impl Connection {
     /// A shared read lock was granted: SQLite has a snapshot, of the database alone where `slot` is the lock that
@@ -22,7 +41,7 @@ impl Connection {
         let from_cache = state.reads.may_answer_from_cache(newest);
         let durable = slot == WAL_READ_LOCK_0
             || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
-            || self.database.session().is_some_and(|session| session.durable.covers(newest));
+            || state.is_known_durable(newest);
         state.reads.begin(newest, durable);
         self.owes.store(state.reads.is_owing(), Relaxed);
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
@@ -32,9 +51,10 @@ impl Connection {
     pub fn before_read_unlock(&self) {
         let Ok(mut state) = self.state() else { return };
         state.snapshot = None;
+        // Where nothing is owed no page asked, so what its first page was excused from must not go to the next one.
         if self.owes.swap(false, Relaxed)
             && let Some(version) = state.reads.end()
-            && !self.database.session().is_some_and(|session| session.durable.covers(version))
+            && !state.is_known_durable(version)
         {
             // A failure poisons, and the next statement says so.
             let _ = self.make_durable(&mut state);
@@ -51,7 +71,7 @@ impl Connection {
         let mut state = self.state()?;
         let holds_write = state.holds_write;
         let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
-        if self.database.session().is_some_and(|session| session.durable.covers(version)) {
+        if state.is_known_durable(version) {
             state.reads.settled();
             self.owes.store(false, Relaxed);
             return Ok(());
