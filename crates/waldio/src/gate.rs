@@ -10,6 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use crate::durable_reads::Version;
 use crate::planted::{self, Bug};
 use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 
@@ -17,13 +18,35 @@ use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
 /// How long whoever closed it waits for the write lock, at least.
 const WRITER_WAIT_MIN: Duration = Duration::from_millis(10);
-/// How long for the readers, the first time and after each failure. On a busy machine a short reader may have lost its
-/// processor for some ticks of the scheduler. One that stays longer is a long one, and the gate is of no use.
+/// How long for the readers, the first time, the second, and from the third on. On a busy machine a short reader may
+/// have lost its processor for some ticks of the scheduler. One that stayed so often is a long one: waiting is of no use.
 const READER_WAITS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(8), Duration::from_millis(32)];
-/// After a failure the gate stays open for this long, then four times as long, up to the second figure. Writers add
-/// some 100 KB to the log in a millisecond, so the first three tries must fit in less than the log's working size.
+/// After a failure the gate stays open for this long, or until the reader that stayed has left; where the same reader
+/// stays again four times as long, up to the second figure. Writers add some 100 KB to the log in a millisecond, so the
+/// first three tries must fit in less than the log's working size.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
+
+/// A reader in the way of a checkpoint: the number of its read lock, and its snapshot. A read lock that was given to
+/// another snapshot was free in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stayer {
+    /// 1 to 4.
+    pub number: usize,
+    /// What that read lock stands for.
+    pub snapshot: Version,
+}
+
+/// How it went behind the closed gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is copied, and everybody was out.
+    Succeeded,
+    /// Somebody else kept the write lock, or the checkpoint ended early.
+    InVain,
+    /// This reader did not leave.
+    Stayed(Stayer),
+}
 
 /// See the file's head.
 #[derive(Debug, Default)]
@@ -38,8 +61,11 @@ struct State {
     closed_at: Option<Instant>,
     retry_at: Option<Instant>,
     back_off: Duration,
-    /// Since the last success.
+    /// How often a reader stayed since the last success.
     failures: usize,
+    /// The last of them, and how often that one did.
+    stayer: Option<Stayer>,
+    stays: usize,
 }
 
 impl Gate {
@@ -52,11 +78,18 @@ impl Gate {
         self.closed.load(SeqCst)
     }
 
-    /// Closes it; false where it is closed already, or failed a moment ago.
-    pub fn close(&self, now: Instant) -> bool {
+    /// Closes it; false where it is closed already, or failed a moment ago. `has_left` tells of the reader in whose way
+    /// that was.
+    pub fn close(&self, now: Instant, has_left: impl FnOnce(Stayer) -> bool) -> bool {
         let mut state = self.state();
-        if state.closed_at.is_some() || state.retry_at.is_some_and(|retry_at| now < retry_at) {
+        if state.closed_at.is_some() {
             return false;
+        }
+        if state.retry_at.is_some_and(|retry_at| now < retry_at) {
+            if !state.stayer.is_some_and(has_left) {
+                return false;
+            }
+            (state.stayer, state.stays) = (None, 0);
         }
         state.closed_at = Some(now);
         self.closed.store(true, SeqCst);
@@ -65,18 +98,28 @@ impl Gate {
 
     /// How long whoever closed it waits for the write lock, and then for the readers.
     pub fn waits(&self) -> (Duration, Duration) {
-        let readers = READER_WAITS.get(self.state().failures).copied().unwrap_or(READER_WAITS[0]);
+        let state = self.state();
+        let known = state.stays >= READER_WAITS.len();
+        let readers = READER_WAITS[if known { 0 } else { state.failures.min(READER_WAITS.len() - 1) }];
         (readers.max(WRITER_WAIT_MIN), readers)
     }
 
-    /// Opens it, and returns for how long it was closed. `succeeded`: everybody was out.
-    pub fn open(&self, now: Instant, succeeded: bool) -> Duration {
+    /// Opens it, and returns for how long it was closed.
+    pub fn open(&self, now: Instant, outcome: Outcome) -> Duration {
         let mut state = self.state();
         let closed_for = state.closed_at.take().map_or(Duration::ZERO, |closed_at| now - closed_at);
-        state.failures = if succeeded { 0 } else { state.failures + 1 };
-        state.back_off =
-            if succeeded { Duration::ZERO } else { (state.back_off * 4).clamp(BACK_OFF.0, BACK_OFF.1) };
-        state.retry_at = (!succeeded).then(|| now + state.back_off);
+        match outcome {
+            Outcome::Succeeded => *state = State::default(),
+            Outcome::InVain => state.retry_at = Some(now + BACK_OFF.0),
+            Outcome::Stayed(stayer) => {
+                let again = state.stayer == Some(stayer);
+                state.failures += 1;
+                state.stays = if again { state.stays + 1 } else { 1 };
+                state.back_off = if again { (state.back_off * 4).min(BACK_OFF.1) } else { BACK_OFF.0 };
+                state.stayer = Some(stayer);
+                state.retry_at = Some(now + state.back_off);
+            }
+        }
         self.closed.store(false, SeqCst);
         if !planted::is(Bug::LostWakeUp) {
             self.opened.notify_all();
@@ -109,49 +152,71 @@ impl Gate {
 mod tests {
     use super::*;
 
+    const STAYER: Stayer = Stayer { number: 2, snapshot: (crate::frame::Salts([7; 8]), 40) };
+
+    fn stays(_: Stayer) -> bool {
+        false
+    }
+
     #[test]
     fn after_a_failure_it_stays_open_for_longer_each_time() {
-        let (gate, now) = (Gate::default(), Instant::now());
-        assert!(gate.close(now) && gate.is_closed());
-        assert!(!gate.close(now), "closed once only");
-        assert_eq!(gate.open(now + BACK_OFF.0, false), BACK_OFF.0);
+        let (gate, now, failure) = (Gate::default(), Instant::now(), Outcome::Stayed(STAYER));
+        assert!(gate.close(now, stays) && gate.is_closed());
+        assert!(!gate.close(now, stays), "closed once only");
+        assert_eq!(gate.open(now + BACK_OFF.0, failure), BACK_OFF.0);
         let opened = now + BACK_OFF.0;
-        assert!(!gate.close(opened + BACK_OFF.0 / 2));
-        assert!(gate.close(opened + BACK_OFF.0));
-        gate.open(opened + BACK_OFF.0, false);
-        assert!(!gate.close(opened + 4 * BACK_OFF.0), "four times as long the second time");
-        assert!(gate.close(opened + 5 * BACK_OFF.0));
-        gate.open(opened + 5 * BACK_OFF.0, true);
-        assert!(gate.close(opened + 5 * BACK_OFF.0), "a success forgets the failures");
+        assert!(!gate.close(opened + BACK_OFF.0 / 2, stays));
+        assert!(gate.close(opened + BACK_OFF.0, stays));
+        gate.open(opened + BACK_OFF.0, failure);
+        assert!(!gate.close(opened + 4 * BACK_OFF.0, stays), "four times as long the second time");
+        assert!(gate.close(opened + 5 * BACK_OFF.0, stays));
+        gate.open(opened + 5 * BACK_OFF.0, Outcome::Succeeded);
+        assert!(gate.close(opened + 5 * BACK_OFF.0, stays), "a success forgets the failures");
+    }
+
+    #[test]
+    fn whoever_stayed_is_not_waited_for_once_it_has_left() {
+        let (gate, now) = (Gate::default(), Instant::now());
+        for _ in 0..5 {
+            assert!(gate.close(now, |stayer| stayer == STAYER));
+            gate.open(now, Outcome::Stayed(STAYER));
+            assert_eq!(gate.state().back_off, BACK_OFF.0, "another reader, which got the same read lock");
+        }
+        // A write lock that was not to be had tells of no reader.
+        assert!(gate.close(now + BACK_OFF.0, stays));
+        gate.open(now, Outcome::InVain);
+        assert!(gate.close(now + BACK_OFF.0, stays));
     }
 
     #[test]
     fn a_reader_that_stayed_is_given_more_time_until_it_is_known_for_a_long_one() {
         let (gate, mut now) = (Gate::default(), Instant::now());
-        let mut readers = Vec::new();
-        for _ in 0..5 {
-            assert!(gate.close(now));
+        let mut stay = |stayer| {
+            assert!(gate.close(now, stays));
             let (writer, reader) = gate.waits();
             assert!(writer >= WRITER_WAIT_MIN && writer >= reader);
-            readers.push(reader);
-            gate.open(now, false);
+            gate.open(now, Outcome::Stayed(stayer));
             now += BACK_OFF.1;
-        }
-        assert_eq!(readers[..3], READER_WAITS);
-        assert_eq!(readers[3..], [READER_WAITS[0]; 2]);
-        gate.close(now);
-        gate.open(now, true);
-        assert_eq!(gate.waits().1, READER_WAITS[0]);
+            reader
+        };
+        let [first, second, third] = READER_WAITS;
+        assert_eq!([(); 5].map(|()| stay(STAYER)), [first, second, third, first, first]);
+        // Others that come and go are given time: the machine is busy.
+        let others = [1, 3, 4].map(|number| stay(Stayer { number, ..STAYER }));
+        assert_eq!(others, [first, third, third]);
+        assert!(gate.close(now, stays));
+        gate.open(now, Outcome::Succeeded);
+        assert_eq!(gate.waits().1, first);
     }
 
     #[test]
     fn who_passes_waits_until_it_opens() {
         let gate = Gate::default();
         assert!(!gate.pass());
-        assert!(gate.close(Instant::now()));
+        assert!(gate.close(Instant::now(), stays));
         std::thread::scope(|scope| {
             let passing = scope.spawn(|| gate.pass());
-            gate.open(Instant::now(), true);
+            gate.open(Instant::now(), Outcome::Succeeded);
             // It may have come before or after the opening: it returns in both cases.
             let _ = passing.join().unwrap();
         });
@@ -161,7 +226,7 @@ mod tests {
     #[test]
     fn who_waited_for_long_enough_goes_on() {
         let (gate, began) = (Gate::default(), Instant::now());
-        assert!(gate.close(began));
+        assert!(gate.close(began, stays));
         assert!(!gate.pass(), "sent back to ask again");
         assert!(began.elapsed() >= CLOSED_MAX && gate.is_closed());
     }

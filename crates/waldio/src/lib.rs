@@ -49,7 +49,7 @@ pub use extension::{Registration, register, sqlite3_waldio_init, sqlite3_waldio_
 pub use {
     connection::{Connection, Granted},
     database::Database,
-    gate::{CLOSED_MAX, Gate},
+    gate::{CLOSED_MAX, Gate, Outcome, Stayer},
     line::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Seat},
     primitives::Bell,
     queue::{Turn, WriteQueue},

@@ -376,6 +376,11 @@ impl LogFile {
         self.session.durable.note(version);
     }
 
+    /// The size that the log should keep (`waldio_log_bytes`).
+    pub fn working_bytes(&self) -> u64 {
+        self.session.options.log_bytes
+    }
+
     /// True where `version` is known to be on the medium.
     pub fn is_known_durable(&self, version: Version) -> bool {
         self.session.durable.covers(version)

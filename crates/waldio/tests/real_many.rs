@@ -31,35 +31,42 @@ fn log_bytes_of_one_process() -> u64 {
 #[test]
 fn sixty_four_connections_of_one_process_get_their_turn() {
     in_own_process("sixty_four_connections_of_one_process_get_their_turn", || {
-        // Beside other programs a gate opens again before 64 threads had the processor once, and the log grows on.
-        let log_bytes = (0..3).map(|_| log_bytes_of_one_process()).min().unwrap();
-        assert!(log_bytes <= LOG_BYTES_MAX, "the log grew to {log_bytes} bytes");
+        // Beside other programs a gate may open again before 64 threads had the processor once.
+        let log_bytes = (0..3).map(|_| log_bytes_of_one_process()).find(|bytes| *bytes <= LOG_BYTES_MAX);
+        assert!(log_bytes.is_some(), "the log grew to more than {LOG_BYTES_MAX} bytes three times");
     });
 }
 
-#[test]
-fn sixty_four_connections_of_four_processes_get_their_turn() {
-    const NAME: &str = "sixty_four_connections_of_four_processes_get_their_turn";
+/// What the log of 16 writers in each of four processes grew to.
+fn log_bytes_of_four_processes(test: &str) -> u64 {
     const COMMITS: u64 = 150;
-    if at_work(NAME) {
-        return;
-    }
     let scratch = Scratch::new("many-processes");
     let database = scratch.join("app.db");
-    system().load(None).unwrap();
     let db = system().open(&database);
     db.rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
     let crews = ["a", "b", "c", "d"].map(|name| {
         let (database, name) = (database.clone(), name.to_owned());
         let orders =
             Orders { database, name, writers: 16, commits: COMMITS, parameters: "", synchronous: "FULL" };
-        orders.start(NAME)
+        orders.start(test)
     });
     let gone: Vec<_> = crews.into_iter().flat_map(Crew::finish).collect();
     assert!(gone.iter().all(|gone| gone.acknowledged == COMMITS), "{gone:?}");
     assert_eq!(db.one("SELECT count(*) FROM rows"), (64 * COMMITS).to_string());
     let log_bytes = number(&db, "log_file_bytes");
-    assert!(log_bytes <= LOG_BYTES_MAX * 3 / 2, "the log grew to {log_bytes} bytes");
     drop(db);
     check(&database, &gone, 0, true);
+    log_bytes
+}
+
+#[test]
+fn sixty_four_connections_of_four_processes_get_their_turn() {
+    const NAME: &str = "sixty_four_connections_of_four_processes_get_their_turn";
+    if at_work(NAME) {
+        return;
+    }
+    system().load(None).unwrap();
+    // As above; and a process knows nothing of another one's gate.
+    let log_bytes = (0..3).map(|_| log_bytes_of_four_processes(NAME)).find(|bytes| *bytes <= LOG_BYTES_MAX);
+    assert!(log_bytes.is_some(), "the log grew to more than {LOG_BYTES_MAX} bytes three times");
 }

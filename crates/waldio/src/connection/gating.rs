@@ -1,14 +1,27 @@
 //! The part of a connection that closes the gate for its checkpoint, or stands at it (`gate`, `vfs/gated.rs`).
 
+use std::time::Duration;
+
 use super::Connection;
 use crate::ffi::wal_index::WalIndex;
+use crate::gate::{CLOSED_MAX, Outcome, Stayer};
 use crate::planted::{self, Bug};
-use crate::primitives::now;
+use crate::primitives::{now, thread};
 use crate::stats::Stats;
 
+/// Whoever is held back looks so often whether the checkpoint is over.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// At half as much again as the working size a log is much too long: the rest up to twice that size is for those who are
+/// in the middle of a transaction.
+const fn held_back_from(log_bytes: u64) -> u64 {
+    log_bytes / 2 * 3
+}
+
 impl Connection {
-    /// A checkpoint begins: true where it should run with the gate closed, which is closed then.
-    pub fn close_gate(&self) -> bool {
+    /// A checkpoint begins: true where it should run with the gate closed, which is closed then. `is_free` tells whether
+    /// nobody has a read lock, 1 to 4.
+    pub fn close_gate(&self, is_free: impl FnOnce(usize) -> bool) -> bool {
         if !self.database.shares_commits() {
             return false;
         }
@@ -18,16 +31,44 @@ impl Connection {
         };
         let (frames, copied) = wal_index.frames_and_copied();
         let end = wal_index.published_end().unwrap_or(0);
-        // The bulk is copied beside the writers; a log that is short costs nothing.
-        let bulk_copied = copied > 0 && frames - copied.min(frames) <= frames / 2;
-        if state.holds_write || !bulk_copied || end < session.options.log_bytes / 4 * 3 {
+        let log_bytes = session.options.log_bytes;
+        // The bulk is copied beside the writers; a log that is short costs nothing. Where writers were so much faster that
+        // copying beside them would never end, they wait for all of it.
+        let bulk_copied = frames - copied.min(frames) <= frames / 2;
+        let due = copied > 0 && (bulk_copied && end >= log_bytes / 4 * 3 || end >= held_back_from(log_bytes));
+        if state.holds_write || !due {
             return false;
         }
-        if !self.database.gate.close(now()) {
+        drop(state);
+        let has_left = |stayer: Stayer| {
+            wal_index.snapshot_of(stayer.number) != stayer.snapshot || is_free(stayer.number)
+        };
+        if !self.database.gate.close(now(), has_left) {
             return false;
         }
         self.database.queue.shut();
         true
+    }
+
+    /// The write lock is wanted: while a checkpoint runs beside a log that is much too long, waits for its end, but not for
+    /// ever. A checkpoint whose thread seldom has the processor would else see the log grow faster than it copies.
+    pub fn hold_back(&self) {
+        if !self.finds_long_log() {
+            return;
+        }
+        let until = now() + CLOSED_MAX;
+        while self.database.is_checkpoint_running() && now() < until {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// True where the log is much too long for one more transaction of this connection.
+    fn finds_long_log(&self) -> bool {
+        let Ok(state) = self.state() else { return false };
+        let checkpoints = state.holds_write || state.guard.is_checkpointing();
+        let end = state.wal_index.and_then(WalIndex::published_end).unwrap_or(0);
+        let is_long = state.log.as_ref().is_some_and(|log| end >= held_back_from(log.working_bytes()));
+        is_long && !checkpoints && self.database.shares_commits()
     }
 
     /// The gate is closed and the write lock held: lets those who wait for a flush go on.
@@ -49,6 +90,14 @@ impl Connection {
         self.state().is_ok_and(|state| state.wal_index.is_some_and(|index| index.is_old_snapshot(number)))
     }
 
+    /// Whoever holds read lock `number` (1 to 4).
+    pub fn stayer(&self, number: usize) -> Outcome {
+        let wal_index = self.state().ok().and_then(|state| state.wal_index);
+        wal_index.map_or(Outcome::InVain, |index| {
+            Outcome::Stayed(Stayer { number, snapshot: index.snapshot_of(number) })
+        })
+    }
+
     /// True where checkpoints have copied every frame: from here on new readers need no log, until somebody commits.
     pub fn is_all_copied(&self) -> bool {
         let all = |index: WalIndex| index.is_copied(index.newest());
@@ -56,13 +105,13 @@ impl Connection {
     }
 
     /// The checkpoint that ran with the gate closed is over, or could not have it.
-    pub fn open_gate(&self, succeeded: bool) {
+    pub fn open_gate(&self, outcome: Outcome) {
         if let Ok(mut state) = self.state() {
             state.holds_write = false;
         }
-        let closed_for = self.database.gate.open(now(), succeeded);
+        let closed_for = self.database.gate.open(now(), outcome);
         let stats = &self.database.stats;
-        if succeeded {
+        if outcome == Outcome::Succeeded {
             stats.gate_times.record(closed_for);
         } else {
             Stats::add(&stats.gates_failed, 1);
@@ -77,5 +126,60 @@ impl Connection {
         let holds_write =
             self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtGate);
         closed && !holds_write && self.database.gate.pass()
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use blockio::disk::{Disk, OpenOptions};
+    use blockio::sim_disk::SimDisk;
+
+    use super::*;
+    use crate::database::Database;
+    use crate::ffi::codes::WAL_CKPT_LOCK;
+    use crate::options::Options;
+    use crate::queue::Turn;
+    use crate::worker::Worker;
+
+    const FRAMES_PER_MIB: u32 = (1 << 20) / 4120;
+
+    #[test]
+    fn writers_wait_for_a_checkpoint_beside_a_log_that_is_much_too_long() {
+        let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
+        drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).unwrap());
+        let owns = (Worker::Inline, Arc::default());
+        let database = Arc::new(Database::new(
+            path,
+            "unix".to_owned(),
+            disk,
+            owns,
+            Options { log_bytes: 4 << 20, ..Options::default() },
+        ));
+        let [writer, checkpointer] = [(); 2].map(|()| Connection::new(Arc::clone(&database)));
+        let mut region = vec![0_u32; 8192];
+        region[3] = 4096 << 16;
+        let mut with_log_of = |mib| {
+            region[4] = mib * FRAMES_PER_MIB;
+            // SAFETY: `region` is 32 KiB and outlives the value's last use.
+            let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) };
+            for connection in [&writer, &checkpointer] {
+                connection.set_wal_index(index);
+            }
+        };
+        assert!(writer.log_open(true).is_some() && checkpointer.log_open(true).is_some());
+        with_log_of(5);
+        checkpointer.exclusive_lock_granted(WAL_CKPT_LOCK);
+        assert!(database.is_checkpoint_running() && !writer.finds_long_log());
+        with_log_of(7);
+        assert!(writer.finds_long_log() && !checkpointer.finds_long_log(), "the checkpoint itself goes on");
+        let began = Instant::now();
+        assert_eq!(writer.ask_to_write(), Turn::Try);
+        assert!(began.elapsed() >= CLOSED_MAX, "it was not held back");
+        checkpointer.before_unlock(WAL_CKPT_LOCK);
+        assert!(!database.is_checkpoint_running());
     }
 }

@@ -87,11 +87,16 @@ impl WalIndex {
     /// True where read lock `number` (1 to 4) stands for a snapshot older than the newest commit: whoever holds it keeps
     /// a checkpoint from copying what came later. Nobody need hold it.
     pub fn is_old_snapshot(self, number: usize) -> bool {
-        const MARKS: usize = 100;
         const UNUSED: u32 = u32::MAX;
-        assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
-        let mark = self.read::<u32>(MARKS + 4 * number);
+        let (_, mark) = self.snapshot_of(number);
         mark != UNUSED && mark < self.newest().1
+    }
+
+    /// What read lock `number` (1 to 4) stands for: the current generation, up to a frame.
+    pub fn snapshot_of(self, number: usize) -> (Salts, u32) {
+        const MARKS: usize = 100;
+        assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
+        (self.salts(), self.read::<u32>(MARKS + 4 * number))
     }
 
     /// Where the last published frame ends in the log.

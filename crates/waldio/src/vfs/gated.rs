@@ -9,11 +9,17 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
+use crate::gate::Outcome;
 
 /// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
 const TRY_EVERY: Duration = Duration::from_micros(20);
 /// Read locks 1 to 4, in one call: those of readers that use the log.
 const READERS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
+
+/// Read lock `number`, 1 to 4.
+fn read_lock(number: usize) -> (c_int, c_int) {
+    (WAL_READ_LOCK_0 + c_int::try_from(number).unwrap_or(1), 1)
+}
 
 /// How a connection's checkpoint runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,25 +49,26 @@ pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
 /// # Safety
 /// `base` is the open file below `connection`'s, in a call of SQLite on it.
 pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
-    if !connection.close_gate() {
+    // SAFETY: the caller's promise, here and below.
+    let is_free = |number| unsafe { are_out(base, read_lock(number), Duration::ZERO) };
+    if !connection.close_gate(is_free) {
         return;
     }
     let (writer_wait, reader_wait) = connection.database.gate.waits();
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: as above.
     if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {
-        connection.open_gate(false);
+        connection.open_gate(Outcome::InVain);
         return;
     }
     gated.set(Gated::WithWriteLock);
     connection.flush_shared();
     let until = Instant::now() + reader_wait;
     for number in 1..=4 {
-        let slot = (WAL_READ_LOCK_0 + number, 1);
-        let is_old = connection.is_old_snapshot(usize::try_from(number).unwrap_or(0));
+        let left = until.saturating_duration_since(Instant::now());
         // SAFETY: as above.
-        if is_old && !unsafe { are_out(base, slot, until.saturating_duration_since(Instant::now())) } {
+        if connection.is_old_snapshot(number) && !unsafe { are_out(base, read_lock(number), left) } {
             // SAFETY: as above.
-            return unsafe { leave(base, connection, gated, false) };
+            return unsafe { leave(base, connection, gated, connection.stayer(number)) };
         }
     }
 }
@@ -76,19 +83,28 @@ pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated
     // Without the write lock in hand a wait would be for those who begin meanwhile.
     let reader_wait =
         if gated.get() == Gated::WithWriteLock { connection.database.gate.waits().1 } else { Duration::ZERO };
-    // SAFETY: the caller's promise.
-    let out = connection.is_all_copied() && unsafe { are_out(base, READERS, reader_wait) };
+    let all_copied = connection.is_all_copied();
+    // SAFETY: the caller's promise, here and below.
+    let outcome = if all_copied && unsafe { are_out(base, READERS, reader_wait) } {
+        Outcome::Succeeded
+    } else {
+        // SAFETY: as above.
+        let stays = |number: &usize| !unsafe { are_out(base, read_lock(*number), Duration::ZERO) };
+        let in_the_way = |number: &usize| all_copied || connection.is_old_snapshot(*number);
+        let stayer = (1..=4).filter(in_the_way).find(stays);
+        stayer.map_or(Outcome::InVain, |number| connection.stayer(number))
+    };
     // SAFETY: as above.
-    unsafe { leave(base, connection, gated, out) };
+    unsafe { leave(base, connection, gated, outcome) };
 }
 
-unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, succeeded: bool) {
+unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, outcome: Outcome) {
     // A lock that SQLite gave back may be another connection's by now.
     if gated.replace(Gated::No) == Gated::WithWriteLock {
         // SAFETY: the caller's promise.
         unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
     }
-    connection.open_gate(succeeded);
+    connection.open_gate(outcome);
 }
 
 /// Waits until nobody has these read locks, or `wait_max` is over.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use blockio::sim_disk::SimDisk;
 use waldio::ffi::codes::WAL_WRITE_LOCK;
+use waldio::frame::Salts;
 use waldio::model::{now, thread};
 use waldio::options::Options;
 use waldio::planted::Bug;
-use waldio::{CLOSED_MAX, Connection, Database, Granted, Turn, Worker};
+use waldio::{CLOSED_MAX, Connection, Database, Granted, Outcome, Stayer, Turn, Worker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -17,6 +18,8 @@ use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
 /// Between two tries for a lock, and how long a checkpoint tries (`vfs/gated.rs`).
 const TRY_EVERY: Duration = Duration::from_micros(20);
 const TRY_MAX: Duration = Duration::from_millis(10);
+
+const STAYED: Outcome = Outcome::Stayed(Stayer { number: 4, snapshot: (Salts([0; 8]), 0) });
 
 /// The base VFS's locks. Nobody is interrupted while it is looked at.
 #[derive(Debug, Default)]
@@ -96,19 +99,19 @@ impl House {
 
     /// A checkpoint behind the gate, as `vfs/gated.rs` runs it.
     fn checkpoint(&self, connection: &Connection) {
-        if !self.database.gate.close(now()) {
+        if !self.database.gate.close(now(), |_| true) {
             return;
         }
         self.database.queue.shut();
         let taken = self.tries(|base| !std::mem::replace(&mut base.writer, true));
         if taken {
             connection.flush_shared();
-            let succeeded = self.tries(|base| base.readers == 0);
+            let out = self.tries(|base| base.readers == 0);
             step();
             self.base().writer = false;
-            connection.open_gate(succeeded);
+            connection.open_gate(if out { Outcome::Succeeded } else { STAYED });
         } else {
-            connection.open_gate(false);
+            connection.open_gate(Outcome::InVain);
         }
     }
 
@@ -188,7 +191,7 @@ fn readers_beside_quick_checkpoints() {
 /// A checkpoint's thread stands still with the gate closed.
 fn a_reader_beside_a_checkpoint_that_never_ends() {
     let house = House::new();
-    assert!(house.database.gate.close(now()));
+    assert!(house.database.gate.close(now(), |_| true));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| house.lock_shared(&house.connect()));
