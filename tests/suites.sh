@@ -14,7 +14,8 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 export WALDIO_LIBRARY=$CARGO_TARGET_DIR/release/libwaldio.so
 
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+preparing=""
+trap 'if [[ -n $preparing ]]; then kill -- -"$preparing" 2>/dev/null || true; fi; rm -rf "$logs"' EXIT
 passed=0 failed=0 skipped=0
 started=$SECONDS
 
@@ -39,7 +40,15 @@ suite() {
 }
 
 tests/install_packages.sh test
-cargo build --release -p waldio -p joj
+# SQLite's suite is built beside everything else; what goes wrong there is said when it is needed.
+if [[ $level != smoke ]]; then
+    set -m
+    tests/tcl/run.py prepare >"$logs/prepare" 2>&1 &
+    preparing=$!
+    set +m
+fi
+# What users load: the extension alone, as they get it.
+cargo build --release -p waldio
 # Bugs are planted behind a feature that users do not have. `static-link` is apart: a library built with it leaves
 # SQLite's names undefined, which a shell that loads it does not provide.
 features=(--features waldio/planted-bugs)
@@ -60,11 +69,13 @@ test)
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
+    wait "$preparing" || cat "$logs/prepare"
     suite tcl tests/tcl/run.py test
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
     export CRASH_LENGTH=${CRASH_LENGTH:-2} CRASH_EXTRA=${CRASH_EXTRA:-300} CRASH_SAMPLES=${CRASH_SAMPLES:-24}
+    export CRASH_AGAIN=${CRASH_AGAIN:-400}
     export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
     export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
     suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
@@ -72,6 +83,7 @@ soak)
     suite asan tests/asan.sh
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
+    wait "$preparing" || cat "$logs/prepare"
     suite tcl tests/tcl/run.py soak
     ;;
 *) echo "tests/suites.sh: no level '$level'" >&2; exit 2 ;;

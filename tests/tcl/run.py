@@ -4,6 +4,7 @@
     run.py test            the wal, sync, crash, ioerr and pager files; under 4 minutes on 2 cores
     run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in both modes
     run.py files A.test..  the files named, as soak does; for hunting one difference
+    run.py prepare         fetches and builds what these need, and runs nothing
 
 A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
 as stock) and `ahead` (the default: the log preallocated and kept as a spare). What fails with waldio and not with
@@ -278,17 +279,20 @@ def plan(level, names, suite):
 
 def prepare():
     """Fetches and builds what is missing; the reason for skipping, or None."""
-    for command in (["fetch.sh", SUITE], ["build.sh", SUITE, "1024"], ["build.sh", SUITE, "4096"]):
-        if subprocess.run([os.path.join(HERE, command[0]), *command[1:]], check=False).returncode != 0:
-            return f"{command[0]} failed"
-    return None
+    if subprocess.run([os.path.join(HERE, "fetch.sh"), SUITE], check=False).returncode != 0:
+        return "fetch.sh failed"
+    # One compiler each: the library is a single file.
+    builds = [subprocess.Popen([os.path.join(HERE, "build.sh"), SUITE, page_size]) for page_size in ("1024", "4096")]
+    return "build.sh failed" if any([build.wait() for build in builds]) else None
 
 
 def main():
     level = sys.argv[1] if len(sys.argv) > 1 else ""
-    if level not in ("test", "soak", "files"):
+    if level not in ("test", "soak", "files", "prepare"):
         sys.exit(__doc__)
     problem = prepare()
+    if level == "prepare":
+        sys.exit(problem)
     if problem:
         print(f"FAILED tcl: {problem}\n0 passed, 1 failed, 0 skipped")
         sys.exit(1)

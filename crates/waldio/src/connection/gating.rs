@@ -160,14 +160,10 @@ mod tests {
             Options { log_bytes: 4 << 20, ..Options::default() },
         ));
         let [writer, checkpointer] = [(); 2].map(|()| Connection::new(Arc::clone(&database)));
-        let mut region = vec![0_u32; 8192];
-        region[3] = 4096 << 16;
-        let mut with_log_of = |mib| {
-            region[4] = mib * FRAMES_PER_MIB;
-            // SAFETY: `region` is 32 KiB and outlives the value's last use.
-            let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) };
+        let with_log_of = |mib| {
+            let index = WalIndex::sample(mib * FRAMES_PER_MIB);
             for connection in [&writer, &checkpointer] {
-                connection.set_wal_index(index);
+                connection.set_wal_index(Some(index));
             }
         };
         assert!(writer.log_open(true).is_some() && checkpointer.log_open(true).is_some());

@@ -73,10 +73,12 @@ pub fn rows_of(txn: i64, count: i64) -> Vec<i64> {
 /// Checks one payload.
 pub fn check_payload(id: i64, txn: i64, payload: &str, page_bytes: u32) -> Result<(), String> {
     let letter = letter_of(id, txn);
-    let filled = payload.bytes().position(|byte| char::from(byte) != letter).unwrap_or(payload.len());
-    let rest = payload.get(filled..).unwrap_or_default();
-    let expected = (id * 1_000_000 + txn).to_string();
-    if filled != payload_bytes(page_bytes) as usize || rest != expected {
+    let expected =
+        format!("{}{}", letter.to_string().repeat(payload_bytes(page_bytes) as usize), id * 1_000_000 + txn);
+    // Compared whole: this runs for every row of every crash state.
+    if payload != expected {
+        let filled = payload.bytes().position(|byte| char::from(byte) != letter).unwrap_or(payload.len());
+        let rest = payload.get(filled..).unwrap_or_default();
         return Err(format!("row {id} of transaction {txn} has {filled} x {letter:?} and then {rest:?}"));
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Which workloads a test runs, and how thoroughly: by default little enough for every build, more by environment.
 //!
 //! `CRASH_LENGTH=3` makes every sequence of three steps, `CRASH_EXTRA=1000` adds so many longer ones at random,
-//! `CRASH_SAMPLES=64` looks at more states of each cut, `CRASH_SEED=2` at others.
+//! `CRASH_SAMPLES=64` looks at more states of each cut, `CRASH_SEED=2` at others, and `CRASH_AGAIN=1` cuts the recovery of
+//! each one as well.
 //! `CRASH_ONLY=Commit1,Reset` runs that one sequence, which is how a failure is looked at again.
 
 use std::env;
@@ -19,9 +20,9 @@ pub fn number(name: &str, default: u64) -> u64 {
 
 /// The usual effort.
 pub fn effort() -> Effort {
-    let samples = number("CRASH_SAMPLES", 6);
+    let samples = number("CRASH_SAMPLES", 4);
     let bounds = Bounds { exhaustive_units_max: 12, combinations_max: samples * 8, samples, seed: seed() };
-    Effort { bounds, second_crash_every: 400, system_every: 500 }
+    Effort { bounds, second_crash_every: number("CRASH_AGAIN", 800), system_every: 500 }
 }
 
 /// Where random choices start.
