@@ -16,7 +16,7 @@ use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WR
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::Salts;
 use crate::line::Seat;
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, Share};
 use crate::options;
 use crate::patience::Patience;
 use crate::planted::{self, Bug};
@@ -180,12 +180,16 @@ impl Connection {
         let checkpointing = state.guard.is_checkpointing();
         let holds_contended = state.holds_write && self.database.shares_commits();
         let contended = state.contended || self.database.queue.is_awaited();
-        let wal_index = state.wal_index;
+        let (wal_index, holds_write) = (state.wal_index, state.holds_write);
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        let may_share = holds_contended
-            && (contended || log.is_flush_awaited())
-            && !self.database.super_journals.is_any_open();
-        let result = log.sync(checkpointing, may_share, wal_index);
+        let alone = self.database.super_journals.is_any_open();
+        let share = match log.window() {
+            _ if alone => Share::No,
+            Some(window) if holds_write => Share::Window(window),
+            _ if holds_contended && (contended || log.is_flush_awaited()) => Share::Wait,
+            _ => Share::No,
+        };
+        let result = log.sync(checkpointing, share, wal_index);
         if matches!(result, Err(Failure::Io(_))) {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
@@ -401,6 +405,13 @@ impl Connection {
         Ok(())
     }
 
+    /// Everything that was committed is durable when this returns; what there was to do.
+    fn flush_now(&self) -> Result<String, Failure> {
+        let mut state = self.state()?;
+        let Some(log) = state.log.as_mut() else { return Ok("no log".to_owned()) };
+        log.flush_now().map(|()| "durable".to_owned())
+    }
+
     /// `SQLITE_FCNTL_PRAGMA`: an answer where the pragma is ours; `Err` holds the complaint.
     pub fn pragma(&self, name: &str, value: Option<&str>) -> Option<Result<String, String>> {
         let name = name.to_ascii_lowercase();
@@ -414,6 +425,9 @@ impl Connection {
         }
         if !name.starts_with("waldio_") {
             return None;
+        }
+        if name == "waldio_flush" {
+            return Some(self.flush_now().map_err(|failure| failure.to_string()));
         }
         let Some(setting) = self.database.options().get(&name) else {
             // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.

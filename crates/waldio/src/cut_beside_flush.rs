@@ -10,9 +10,10 @@ use blockio::sim_disk::SimDisk;
 
 use crate::database::Database;
 use crate::frame::{Checksum, FrameHeader, LogHeader, Salts};
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, Share};
 use crate::options::{Options, PersistChoice};
 use crate::session::LogSession;
+use crate::window::Flusher;
 use crate::worker::Worker;
 use hooked_disk::{Call, HookedDisk};
 
@@ -39,17 +40,17 @@ fn is_durable_after(cut_at: Option<u64>) -> bool {
     };
     let hooked = HookedDisk { disk: Arc::new(disk), hook: Arc::new(hook) };
     let options = Options { persist: PersistChoice::Fua, ..Options::default() };
-    let shared = (Worker::Inline, Arc::default());
+    let shared = (Worker::Inline, Flusher::Never, Arc::default());
     let database =
         Arc::new(Database::new(path.to_path_buf(), "base".to_owned(), Arc::new(hooked), shared, options));
     let (session, file) = database.open_log(true).unwrap();
     let mut log = LogFile::new(database, Arc::clone(&session), file);
     log.write(&LogHeader::encode(false, PAGE_BYTES, 0, SALTS), 0, None).unwrap();
-    log.sync(false, false, None).unwrap();
+    log.sync(false, Share::No, None).unwrap();
     let frame = FrameHeader { page_number: 1, commit_pages: 1, salts: SALTS, checksum: Checksum::default() };
     log.write(&frame.encode(), 32, Some(PAGE_BYTES)).unwrap();
     log.write(&[1; PAGE_BYTES as usize], 32 + 24, Some(PAGE_BYTES)).unwrap();
-    log.sync(false, true, None).unwrap();
+    log.sync(false, Share::Wait, None).unwrap();
     assert!(log.is_flush_awaited(), "the commit shares a flush");
     *cut.lock().unwrap() = cut_at.map(|end| (Arc::clone(&session), end));
     log.await_flush(None).unwrap();

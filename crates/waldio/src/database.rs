@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
@@ -16,6 +17,7 @@ use crate::session::LogSession;
 use crate::spare;
 use crate::stats::Stats;
 use crate::super_journal::SuperJournals;
+use crate::window::Flusher;
 use crate::worker::{Growth, Worker};
 
 /// See the file's head.
@@ -41,6 +43,7 @@ pub struct Database {
     pub checkpointing: AtomicBool,
     poison: Arc<OnceLock<String>>,
     worker: Worker,
+    flusher: Flusher,
     /// Those of this process.
     pub super_journals: Arc<SuperJournals>,
     /// Tells whether another process has the database open.
@@ -67,7 +70,7 @@ impl Database {
         path: PathBuf,
         base_name: String,
         disk: Arc<dyn Disk>,
-        (worker, super_journals): (Worker, Arc<SuperJournals>),
+        (worker, flusher, super_journals): (Worker, Flusher, Arc<SuperJournals>),
         options: Options,
     ) -> Database {
         let open =
@@ -90,6 +93,7 @@ impl Database {
             stats,
             poison: Arc::default(),
             worker,
+            flusher,
             super_journals,
             open: Mutex::new(open),
         }
@@ -251,6 +255,11 @@ impl Database {
         self.stats.error(&text);
         let _ = self.poison.set(text);
         Failure::Io(error)
+    }
+
+    /// Has what is outstanding in the log flushed after `time`; false where nobody can.
+    pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
+        self.flusher.flush_within(session, file, time)
     }
 
     /// Has space reserved ahead, in the background.

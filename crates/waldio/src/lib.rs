@@ -12,11 +12,14 @@ mod process;
 mod connection;
 #[cfg(test)]
 mod cut_beside_flush;
+#[cfg(test)]
+mod overdue_flush;
 mod reset_guard;
 mod log_file;
 mod database;
 mod spare;
 mod worker;
+mod window;
 mod queue;
 mod line;
 mod gate;
@@ -55,5 +58,6 @@ pub use {
     queue::{Turn, WriteQueue},
     stats::Stats,
     tickets::{Covered, Failed, Mark, Ticket, Tickets},
+    window::Flusher,
     worker::Worker,
 };

@@ -30,6 +30,7 @@ use crate::ffi::sync_observer;
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
 use crate::layout::frame_at;
+use crate::options::Window;
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
 use crate::primitives::Bell;
@@ -39,6 +40,17 @@ use crate::stats::Stats;
 use crate::tickets::Ticket;
 
 mod sharing;
+
+/// Whether a commit may leave its flush for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// It is durable at `xSync`.
+    No,
+    /// It is durable when COMMIT returns, by a flush that others share.
+    Wait,
+    /// It is durable when this window is over.
+    Window(Window),
+}
 
 /// See the file's head.
 #[derive(Debug)]
@@ -66,6 +78,8 @@ pub struct LogFile {
     name_due: bool,
     /// Highest end of what this transaction already wrote to the file.
     written_end: u64,
+    /// How much SQLite wrote of this transaction.
+    transaction_bytes: u64,
     /// This connection's commit is published and waits for a shared flush.
     ticket: Option<Ticket>,
     bell: Arc<Bell>,
@@ -91,6 +105,7 @@ impl LogFile {
             unsynced: false,
             header_due: false,
             written_end: 0,
+            transaction_bytes: 0,
             ticket: None,
             bell: Arc::default(),
             just_synced: false,
@@ -121,6 +136,7 @@ impl LogFile {
         self.note(data, offset, page_bytes);
         self.just_synced = false;
         Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
+        self.transaction_bytes += data.len() as u64;
         if !self.pending.put(data, offset) {
             self.write_out()?;
             assert!(data.len() <= RUN_BYTES_MAX / 2, "SQLite wrote {} bytes at once", data.len());
@@ -168,15 +184,15 @@ impl LogFile {
         }
     }
 
-    /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit, where
-    /// `may_share`: then its frames are in the file, and `await_flush` makes them durable; and for the header of a log
-    /// that is fresh (the file's head).
+    /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit that may leave
+    /// its flush for later (`share`): then its frames are in the file, and `await_flush` makes them durable, or the
+    /// window does; and for the header of a log that is fresh (the file's head).
     /// # Errors
     /// The log is poisoned: what reached the medium is unknown.
     pub fn sync(
         &mut self,
         checkpointing: bool,
-        may_share: bool,
+        share: Share,
         wal_index: Option<WalIndex>,
     ) -> Result<(), Failure> {
         self.database.check_poison()?;
@@ -197,8 +213,8 @@ impl LogFile {
                 self.session.reserve_first(&*self.file);
                 self.unsynced = true;
             }
-            if commit && !header && may_share && self.session.is_name_synced() {
-                return self.share();
+            if commit && !header && share != Share::No && self.session.is_name_synced() {
+                return self.share(share);
             }
             if header && !self.header_due {
                 // Once a cycle: another process may have cut or extended the file.
@@ -277,7 +293,7 @@ impl LogFile {
         if self.just_synced || planted.into_iter().any(planted::is) {
             return Ok(());
         }
-        self.sync(true, false, wal_index)
+        self.sync(true, Share::No, wal_index)
     }
 
     fn flush(&mut self, call: impl FnOnce(&Self) -> std::io::Result<()>) -> Result<(), Failure> {
@@ -331,6 +347,7 @@ impl LogFile {
         self.commit_unsynced = false;
         self.commit_end = None;
         self.straight = false;
+        self.transaction_bytes = 0;
         let used_bytes = std::mem::take(&mut self.written_end);
         self.session.note_used(used_bytes);
         // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
@@ -374,6 +391,16 @@ impl LogFile {
     /// `version` is published and was synced before.
     pub fn note_durable(&self, version: Version) {
         self.session.durable.note(version);
+    }
+
+    /// The window of `waldio_group`.
+    pub fn window(&self) -> Option<Window> {
+        self.session.options.group
+    }
+
+    /// A sync failed where nobody had a lock: true once.
+    pub fn take_owed_rewrite(&self) -> bool {
+        self.session.take_owed_rewrite()
     }
 
     /// The size that the log should keep (`waldio_log_bytes`).

@@ -2,6 +2,8 @@
 //! first statement that touches the log, or `WALDIO_FILL=zeroes` for the whole process. The URI wins over the
 //! environment; a pragma wins over both.
 
+use std::time::Duration;
+
 use blockio::disk::Fill;
 
 use crate::reserve::LOG_BYTES_DEFAULT;
@@ -26,6 +28,15 @@ pub enum PersistChoice {
     Fua,
 }
 
+/// How much a power cut may take of what was committed (`waldio_group`), at the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Of the log. The commit that would make it more waits for a flush.
+    pub bytes: u64,
+    /// By the wall clock, from a commit's return to the beginning of a flush.
+    pub time: Duration,
+}
+
 /// The options of one database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -42,6 +53,8 @@ pub struct Options {
     pub group_commit: bool,
     /// `waldio_durable_reads`: no reader sees a commit that is not durable yet.
     pub durable_reads: bool,
+    /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within the window.
+    pub group: Option<Window>,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
     pub no_sync: bool,
 }
@@ -55,19 +68,21 @@ impl Default for Options {
             strict: false,
             group_commit: true,
             durable_reads: false,
+            group: None,
             no_sync: false,
         }
     }
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "waldio_fill",
     "waldio_persist",
     "waldio_log_bytes",
     "waldio_strict",
     "waldio_group_commit",
     "waldio_durable_reads",
+    "waldio_group",
 ];
 
 impl Options {
@@ -82,6 +97,7 @@ impl Options {
             "waldio_strict" => self.strict = parse_switch(name, value)?,
             "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
             "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
+            "waldio_group" => self.group = parse_window(value)?,
             _ => return Err(unknown(name)),
         }
         Ok(())
@@ -96,6 +112,7 @@ impl Options {
             "waldio_strict" => u8::from(self.strict).to_string(),
             "waldio_group_commit" => u8::from(self.group_commit).to_string(),
             "waldio_durable_reads" => u8::from(self.durable_reads).to_string(),
+            "waldio_group" => self.group.map_or_else(|| "off".to_owned(), window_text),
             _ => return None,
         })
     }
@@ -168,6 +185,32 @@ fn parse_log_bytes(value: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("waldio_log_bytes is a number from 65536 to 1073741824, not {value:?}"))
 }
 
+fn parse_window(value: &str) -> Result<Option<Window>, String> {
+    const BYTES: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
+    const MILLISECONDS: std::ops::RangeInclusive<u64> = 1..=60_000;
+    if matches!(value, "0" | "off" | "false" | "no") {
+        return Ok(None);
+    }
+    let within = |text: &str, range: std::ops::RangeInclusive<u64>| {
+        text.trim().parse().ok().filter(|number| range.contains(number))
+    };
+    let window = value.split_once(',').and_then(|(bytes, milliseconds)| {
+        let time = Duration::from_millis(within(milliseconds, MILLISECONDS)?);
+        Some(Window { bytes: within(bytes, BYTES)?, time })
+    });
+    window.map(Some).ok_or_else(|| {
+        format!(
+            "waldio_group is off, or BYTES,MS: how many bytes of the log (4096 to 1073741824) and milliseconds (1 to \
+             60000) a power cut may take; not {value:?}"
+        )
+    })
+}
+
+/// A window as `waldio_group` takes it.
+fn window_text(window: Window) -> String {
+    format!("{},{}", window.bytes, window.time.as_millis())
+}
+
 fn parse_switch(name: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" | "on" | "true" | "yes" => Ok(true),
@@ -190,6 +233,8 @@ mod tests {
             ("waldio_strict", "1"),
             ("waldio_group_commit", "0"),
             ("waldio_durable_reads", "1"),
+            ("waldio_group", "16384,2"),
+            ("waldio_group", "off"),
         ];
         for (name, value) in cases {
             let mut options = Options::default();
@@ -200,9 +245,11 @@ mod tests {
 
     #[test]
     fn wrong_values_change_nothing_and_say_what_is_right() {
-        for (name, value) in
-            [("waldio_fill", "x"), ("waldio_persist", ""), ("waldio_log_bytes", "-1"), ("waldio_nope", "1")]
-        {
+        let wrong_windows =
+            ["", "1", "on", "16384", "16384,0", "4095,2", "16384,2,2", "16384,x", "-4096,2", "4096,60001"];
+        let others =
+            [("waldio_fill", "x"), ("waldio_persist", ""), ("waldio_log_bytes", "-1"), ("waldio_nope", "1")];
+        for (name, value) in wrong_windows.map(|value| ("waldio_group", value)).into_iter().chain(others) {
             let mut options = Options::default();
             let complaint = options.set(name, value).unwrap_err();
             assert!(complaint.contains("waldio"), "{complaint}");

@@ -45,6 +45,8 @@ pub enum Bug {
     HandOverSwallowed,
     /// Whoever has the write lock waits at the gate, too.
     WriterHeldAtGate,
+    /// With `waldio_group` no commit waits, however much is outstanding.
+    WindowUnbounded,
 }
 
 #[cfg(feature = "planted-bugs")]

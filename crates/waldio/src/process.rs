@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::database::Database;
 use crate::options::Options;
 use crate::super_journal::SuperJournals;
+use crate::window::Flusher;
 use crate::worker::Worker;
 
 /// See the file's head.
@@ -21,6 +22,7 @@ use crate::worker::Worker;
 pub struct Process {
     id: u32,
     worker: Worker,
+    flusher: Flusher,
     /// Those that exist now.
     pub super_journals: Arc<SuperJournals>,
     databases: Mutex<HashMap<(PathBuf, usize), Weak<Database>>>,
@@ -58,6 +60,7 @@ impl Process {
         let fresh = Box::leak(Box::new(Process {
             id,
             worker: Worker::thread(),
+            flusher: Flusher::thread(),
             super_journals: Arc::default(),
             databases: Mutex::default(),
             connections: Mutex::default(),
@@ -87,8 +90,12 @@ impl Process {
             return database;
         }
         databases.retain(|_, database| database.strong_count() > 0);
-        let worker = if opening.inline_worker { Worker::Inline } else { self.worker.clone() };
-        let shared = (worker, Arc::clone(&self.super_journals));
+        let (worker, flusher) = if opening.inline_worker {
+            (Worker::Inline, Flusher::Never)
+        } else {
+            (self.worker.clone(), self.flusher.clone())
+        };
+        let shared = (worker, flusher, Arc::clone(&self.super_journals));
         let database =
             Arc::new(Database::new(opening.path, opening.base_name, opening.disk, shared, opening.options));
         databases.insert(key, Arc::downgrade(&database));

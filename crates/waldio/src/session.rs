@@ -73,10 +73,14 @@ pub struct LogSession {
     closed: AtomicBool,
     /// Somebody waits to cut the file: growing stops after its present piece.
     cutting: AtomicBool,
+    /// Somebody flushes when the window of `waldio_group` is over.
+    pub(crate) flush_ordered: AtomicBool,
+    /// A sync failed without a lock of SQLite's.
+    pub(crate) rewrite_owed: AtomicBool,
     /// How space was last reserved, or why not.
     fill_used: Mutex<Option<&'static str>>,
-    stats: Arc<Stats>,
-    poison: Arc<OnceLock<String>>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) poison: Arc<OnceLock<String>>,
 }
 
 impl LogSession {
@@ -112,6 +116,8 @@ impl LogSession {
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
+            flush_ordered: AtomicBool::new(false),
+            rewrite_owed: AtomicBool::new(false),
             fill_used: Mutex::default(),
             stats,
             poison,
@@ -366,8 +372,7 @@ impl LogSession {
                 && let Err(error) = file.sync_data()
             {
                 // It may be another's loss: the error is reported to this open file, and maybe to no other.
-                let _ = self.poison.set(format!("the sync of a growth of the log failed: {error}"));
-                self.tickets.fail();
+                self.fail_unlocked(&format!("the sync of a growth of the log failed: {error}"));
                 return Err(error);
             }
             size = self.file_bytes().max(end);

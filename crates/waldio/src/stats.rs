@@ -32,6 +32,10 @@ pub struct Stats {
     pub shared_commits: AtomicU64,
     /// Flushes for those.
     pub shared_flushes: AtomicU64,
+    /// Commits that left their flush to the window of `waldio_group`.
+    pub window_commits: AtomicU64,
+    /// Flushes when its time was over.
+    pub window_flushes: AtomicU64,
     /// The most commits that one flush made durable.
     pub largest_group: AtomicU64,
     /// How long connections stood in line for the write lock, from the first BUSY to the lock.

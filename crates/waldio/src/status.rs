@@ -91,6 +91,7 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
     rows.text("strict", if options.strict { "on" } else { "off" }, "waldio_strict");
     let durable_reads = if options.durable_reads { "on" } else { "off" };
     rows.text("durable_reads", durable_reads, "waldio_durable_reads");
+    rows.text("group", &options.get("waldio_group").unwrap_or_default(), "waldio_group");
     if options.no_sync {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
@@ -117,7 +118,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 16] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 18] = [
         ("commits", &stats.commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
@@ -129,6 +130,8 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("spares_kept", &stats.spares_kept, "spares"),
         ("shared_commits", &stats.shared_commits, "transactions"),
         ("shared_flushes", &stats.shared_flushes, "flushes"),
+        ("window_commits", &stats.window_commits, "transactions"),
+        ("window_flushes", &stats.window_flushes, "flushes"),
         ("largest_group", &stats.largest_group, "transactions"),
         ("hand_overs", &stats.hand_overs, "hand-overs"),
         ("checkpoints", &stats.checkpoints, "checkpoints"),

@@ -36,6 +36,14 @@ pub struct Mark {
 /// The number of a deferred commit, from 1.
 pub type Ticket = u64;
 
+/// What a flush that begins now covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covers {
+    /// The last deferred commit in it.
+    pub ticket: Ticket,
+    bytes: u64,
+}
+
 /// What a wait came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Covered {
@@ -64,6 +72,9 @@ pub struct Tickets {
 struct State {
     issued: Ticket,
     durable: Ticket,
+    /// How many bytes of the log the deferred commits wrote in all, and how many of them a flush covered.
+    issued_bytes: u64,
+    durable_bytes: u64,
     newest: Option<Mark>,
     /// Somebody leads a flush.
     flushing: bool,
@@ -85,10 +96,12 @@ impl Tickets {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a ticket to a commit whose frames are in the file up to `mark`; its caller holds the write lock.
-    pub fn issue(&self, mark: Mark) -> Ticket {
+    /// Gives a ticket to a commit whose frames, `bytes` of them, are in the file up to `mark`; its caller holds the write
+    /// lock.
+    pub fn issue(&self, mark: Mark, bytes: u64) -> Ticket {
         let mut state = self.state();
         state.issued += 1;
+        state.issued_bytes += bytes;
         state.newest = Some(mark);
         self.issued.store(state.issued, SeqCst);
         if state.awaited.is_some_and(|enough| state.issued >= enough) {
@@ -111,16 +124,22 @@ impl Tickets {
         self.issued.load(SeqCst) > self.durable.load(SeqCst)
     }
 
-    /// The last ticket given out: what a flush that begins now covers.
-    pub fn issued(&self) -> Ticket {
-        self.issued.load(SeqCst)
+    /// How many bytes of deferred commits no flush covered yet.
+    pub fn outstanding_bytes(&self) -> u64 {
+        let state = self.state();
+        state.issued_bytes - state.durable_bytes
     }
 
-    /// A flush that began when `ticket` was the last one succeeded, outside of `wait`: a checkpoint's, say.
-    pub fn covered(&self, ticket: Ticket) {
+    /// What a flush that begins now covers.
+    pub fn issued(&self) -> Covers {
+        self.state().issued()
+    }
+
+    /// A flush that began at `issued` succeeded, outside of `wait`: a checkpoint's, say.
+    pub fn covered(&self, covers: Covers) {
         let mut state = self.state();
-        if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < ticket {
-            self.move_mark(&mut state, ticket);
+        if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < covers.ticket {
+            self.move_mark(&mut state, covers);
         }
     }
 
@@ -175,7 +194,7 @@ impl Tickets {
         // Nobody else leads from here on. Whoever comes while this one lingers is covered.
         state.flushing = true;
         state = self.linger(state);
-        let (target, before) = (state.issued, state.durable);
+        let (target, before) = (state.issued(), state.durable);
         let mark = state.newest;
         drop(state);
         let began = now();
@@ -185,8 +204,8 @@ impl Tickets {
         state = self.state();
         state.flushing = false;
         state.flush_time = if state.flush_time.is_zero() { took } else { (state.flush_time * 7 + took) / 8 };
-        let group = target.saturating_sub(before);
-        state.population = group + (state.issued - target);
+        let group = target.ticket.saturating_sub(before);
+        state.population = group + (state.issued - target.ticket);
         if matches!(result, Ok(Ok(()))) && !state.failed {
             self.move_mark(&mut state, target);
         } else {
@@ -201,9 +220,10 @@ impl Tickets {
         if durable { Ok(Covered::Led(group)) } else { Err(Failed) }
     }
 
-    /// Everything up to `ticket` is durable: wakes the first whom that covers, and one who leads the next flush.
-    fn move_mark(&self, state: &mut State, ticket: Ticket) {
-        state.durable = state.durable.max(ticket);
+    /// A flush covered so much: wakes the first whom that lets go, and one who leads the next flush.
+    fn move_mark(&self, state: &mut State, covers: Covers) {
+        state.durable = state.durable.max(covers.ticket);
+        state.durable_bytes = state.durable_bytes.max(covers.bytes);
         self.durable.store(state.durable, SeqCst);
         let durable = state.durable;
         let (covered, others) =
@@ -255,6 +275,10 @@ impl Tickets {
 }
 
 impl State {
+    fn issued(&self) -> Covers {
+        Covers { ticket: self.issued, bytes: self.issued_bytes }
+    }
+
     fn wake_all(&mut self) {
         if planted::is(Bug::FailureNotTold) {
             return;
@@ -271,6 +295,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
 
+    const BYTES: u64 = 4120;
     const MARK: Mark = Mark { salts: Salts([1; 8]), end: 4152 };
 
     fn bell() -> Arc<Bell> {
@@ -284,7 +309,7 @@ mod tests {
     #[test]
     fn one_flush_covers_every_ticket_given_out_before_it() {
         let tickets = Tickets::default();
-        let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
+        let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
         assert!(tickets.is_outstanding());
         assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
         assert_eq!(tickets.wait(two, &bell(), unneeded), Ok(Covered::Joined));
@@ -294,11 +319,11 @@ mod tests {
     #[test]
     fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
         let tickets = Tickets::default();
-        let one = tickets.issue(MARK);
+        let one = tickets.issue(MARK, BYTES);
         let mut two = 0;
         assert_eq!(
             tickets.wait(one, &bell(), |_| {
-                two = tickets.issue(MARK);
+                two = tickets.issue(MARK, BYTES);
                 Ok(())
             }),
             Ok(Covered::Led(1))
@@ -315,21 +340,21 @@ mod tests {
     #[test]
     fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before() {
         let tickets = Tickets::default();
-        let one = tickets.issue(MARK);
+        let one = tickets.issue(MARK, BYTES);
         assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(1)));
-        let (two, three) = (tickets.issue(MARK), tickets.issue(MARK));
+        let (two, three) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
         assert_eq!(tickets.wait(two, &bell(), |_| Err(Failed)), Err(Failed));
         assert_eq!(tickets.wait(three, &bell(), unneeded), Err(Failed));
         assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
-        let four = tickets.issue(MARK);
-        tickets.covered(four);
+        let four = tickets.issue(MARK, BYTES);
+        tickets.covered(tickets.issued());
         assert_eq!(tickets.wait(four, &bell(), unneeded), Err(Failed), "never retry and trust");
     }
 
     #[test]
     fn a_flush_that_panics_leaves_nobody_waiting() {
         let tickets = Tickets::default();
-        let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
+        let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
         thread::scope(|scope| {
             let mut joined = None;
             let led = catch_unwind(AssertUnwindSafe(|| {
@@ -356,15 +381,32 @@ mod tests {
             Ok(())
         });
         assert_eq!(led, Ok(Covered::Led(1)));
-        let (one, reader) = (tickets.issue(MARK), tickets.join());
+        let (one, reader) = (tickets.issue(MARK, BYTES), tickets.join());
         assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
         assert_eq!(tickets.wait(reader, &bell(), unneeded), Ok(Covered::Joined));
     }
 
     #[test]
+    fn bytes_are_outstanding_until_a_flush_that_began_after_them() {
+        let tickets = Tickets::default();
+        let one = tickets.issue(MARK, BYTES);
+        let covers = tickets.issued();
+        tickets.issue(MARK, 2 * BYTES);
+        assert_eq!(tickets.outstanding_bytes(), 3 * BYTES);
+        tickets.covered(covers);
+        assert_eq!(tickets.outstanding_bytes(), 2 * BYTES);
+        let led = tickets.wait(tickets.join(), &bell(), |_| {
+            tickets.issue(MARK, 4 * BYTES);
+            Ok(())
+        });
+        assert_eq!((led, tickets.outstanding_bytes()), (Ok(Covered::Led(2)), 4 * BYTES));
+        assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
+    }
+
+    #[test]
     fn another_flush_of_the_whole_file_counts() {
         let tickets = Tickets::default();
-        let one = tickets.issue(MARK);
+        let one = tickets.issue(MARK, BYTES);
         tickets.covered(tickets.issued());
         assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
     }
@@ -372,7 +414,7 @@ mod tests {
     /// Whether a leader whose flush covered another commit wakes it.
     fn leader_wakes_the_covered() -> bool {
         let tickets = Tickets::default();
-        let (one, two) = (tickets.issue(MARK), tickets.issue(MARK));
+        let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
         thread::scope(|scope| {
             let led = tickets.wait(one, &bell(), |_| {
                 scope.spawn(|| tickets.wait(two, &bell(), unneeded));
@@ -406,16 +448,17 @@ mod tests {
     #[test]
     fn a_checkpoint_beside_a_flush_forgets_nobody() {
         let tickets = Tickets::default();
-        let (one, two) = (tickets.issue(MARK), AtomicU64::new(0));
+        let (one, two) = (tickets.issue(MARK, BYTES), AtomicU64::new(0));
         thread::scope(|scope| {
             let led = tickets.wait(one, &bell(), |_| {
                 // A commit comes while the flush runs, and sleeps; then a checkpoint makes the first one durable.
-                two.store(tickets.issue(MARK), SeqCst);
+                let first = tickets.issued();
+                two.store(tickets.issue(MARK, BYTES), SeqCst);
                 scope.spawn(|| assert!(tickets.wait(two.load(SeqCst), &bell(), |_| Ok(())).is_ok()));
                 while tickets.state().asleep.is_empty() {
                     thread::yield_now();
                 }
-                tickets.covered(one);
+                tickets.covered(first);
                 Ok(())
             });
             assert!(led.is_ok());
@@ -431,12 +474,12 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let ticket = tickets.issue(MARK);
+                        let ticket = tickets.issue(MARK, BYTES);
                         let flush = |_| {
                             assert_eq!(running.fetch_add(1, SeqCst), 0, "one flush at a time");
                             let covers = tickets.issued();
                             thread::yield_now();
-                            assert!(covers >= ticket);
+                            assert!(covers.ticket >= ticket);
                             flushed.fetch_add(1, SeqCst);
                             running.fetch_sub(1, SeqCst);
                             Ok(())

@@ -85,6 +85,13 @@ fn planted_bug_is_caught_skip_close_sync() {
 }
 
 #[test]
+fn planted_bug_is_caught_window_unbounded() {
+    for side in [Side::Window, Side::WindowFua] {
+        is_caught(Bug::WindowUnbounded, side, &[Step::Commit1; 5], Synchronous::Full);
+    }
+}
+
+#[test]
 fn planted_bug_is_caught_spare_not_cleared() {
     is_caught(
         Bug::SpareNotCleared,

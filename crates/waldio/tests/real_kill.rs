@@ -84,11 +84,12 @@ fn killed_writers_lose_nothing_they_acknowledged() {
 }
 
 /// What crews differ in.
-const CREWS: [(&str, &str); 4] = [
+const CREWS: [(&str, &str); 5] = [
     ("waldio_persist=flush", "FULL"),
     ("waldio_persist=auto", "FULL"),
     ("waldio_persist=fua", "FULL"),
     ("waldio_persist=auto", "NORMAL"),
+    ("waldio_group=65536,5", "FULL"),
 ];
 
 fn start(test: &str, database: &Path, number: u64, chance: &mut Chance) -> Crew {

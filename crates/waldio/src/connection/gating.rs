@@ -143,6 +143,7 @@ mod tests {
     use crate::ffi::codes::WAL_CKPT_LOCK;
     use crate::options::Options;
     use crate::queue::Turn;
+    use crate::window::Flusher;
     use crate::worker::Worker;
 
     const FRAMES_PER_MIB: u32 = (1 << 20) / 4120;
@@ -151,7 +152,7 @@ mod tests {
     fn writers_wait_for_a_checkpoint_beside_a_log_that_is_much_too_long() {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
         drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).unwrap());
-        let owns = (Worker::Inline, Arc::default());
+        let owns = (Worker::Inline, Flusher::Never, Arc::default());
         let database = Arc::new(Database::new(
             path,
             "unix".to_owned(),

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::LogFile;
+use super::{LogFile, Share};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
+use crate::options::Window;
+use crate::planted::{self, Bug};
 use crate::stats::Stats;
 use crate::tickets::{Covered, Failed, Mark};
 
@@ -15,12 +17,25 @@ impl LogFile {
         self.session.tickets.is_outstanding()
     }
 
-    /// Puts a commit's frames into the file and leaves the flush to `await_flush`.
-    pub(super) fn share(&mut self) -> Result<(), Failure> {
+    /// Puts a commit's frames into the file and leaves the flush to `await_flush`, or to whoever flushes when the window
+    /// is over.
+    pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
         let mark = Mark { salts: self.salts, end: self.written_end };
-        self.ticket = Some(self.session.tickets.issue(mark));
-        Stats::add(&self.database.stats.shared_commits, 1);
+        let ticket = self.session.tickets.issue(mark, self.transaction_bytes);
+        let stats = &self.database.stats;
+        let may_leave = |window: Window| {
+            self.session.tickets.outstanding_bytes() < window.bytes
+                && self.database.flush_within(&self.session, &self.file, window.time)
+        };
+        if let Share::Window(window) = share
+            && (may_leave(window) || planted::is(Bug::WindowUnbounded))
+        {
+            Stats::add(&stats.window_commits, 1);
+        } else {
+            Stats::add(&stats.shared_commits, 1);
+            self.ticket = Some(ticket);
+        }
         self.end_transaction();
         Ok(())
     }
@@ -32,21 +47,15 @@ impl LogFile {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
         let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
         let flush = |mark: Option<Mark>| {
-            let cuts = session.tail().cuts();
             let published = wal_index.and_then(WalIndex::newest_whole);
-            if self.flush(|log| log.file.sync_data()).is_err() {
+            let flushed = session.flush_for(mark, || self.flush(|log| log.file.sync_data()));
+            match (flushed, published) {
                 // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
-                self.write_again(wal_index.and_then(WalIndex::published_end));
-                return Err(Failed);
+                (Err(Failed), _) => self.write_again(wal_index.and_then(WalIndex::published_end)),
+                (Ok(()), Some(published)) => session.durable.note(published),
+                (Ok(()), None) => {}
             }
-            if let Some(published) = published {
-                session.durable.note(published);
-            }
-            let mut tail = session.tail();
-            if let (Some(mark), true) = (mark, tail.cuts() == cuts) {
-                tail.set_durable(mark.salts, mark.end);
-            }
-            Ok(())
+            flushed
         };
         match session.tickets.wait(ticket, &bell, flush) {
             Ok(covered) => {
@@ -61,6 +70,20 @@ impl LogFile {
             Err(Failed) => {
                 self.database.check_poison()?;
                 Err(Failure::Poisoned("a shared flush failed".to_owned()))
+            }
+        }
+    }
+
+    /// The same without a lock: `PRAGMA waldio_flush`.
+    /// # Errors
+    /// The log is poisoned.
+    pub fn flush_now(&mut self) -> Result<(), Failure> {
+        self.database.check_poison()?;
+        match self.session.flush_now(&*self.file) {
+            Ok(()) => Ok(()),
+            Err(Failed) => {
+                self.database.check_poison()?;
+                Err(Failure::Poisoned("a flush failed".to_owned()))
             }
         }
     }

@@ -10,7 +10,7 @@ use waldio::frame::Salts;
 use waldio::model::{now, thread};
 use waldio::options::Options;
 use waldio::planted::Bug;
-use waldio::{CLOSED_MAX, Connection, Database, Granted, Outcome, Stayer, Turn, Worker};
+use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Outcome, Stayer, Turn, Worker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -36,7 +36,7 @@ struct House {
 impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        let owns = (Worker::Inline, Arc::default());
+        let owns = (Worker::Inline, Flusher::Never, Arc::default());
         let database = Database::new(path, "unix".to_owned(), disk, owns, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }

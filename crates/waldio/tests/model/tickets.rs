@@ -120,7 +120,7 @@ impl Log {
             let _writer = self.write_lock.lock().expect("no writer panics");
             self.disk().written += 1;
             let written = self.disk().written;
-            let ticket = self.tickets.issue(mark(written));
+            let ticket = self.tickets.issue(mark(written), 1);
             assert_eq!(ticket, written, "tickets count in the order of the log");
             ticket
         };
@@ -178,7 +178,7 @@ impl Log {
         match self.flush(CHECKPOINT) {
             Ok(()) => {
                 self.tickets.covered(covers);
-                self.disk().acknowledge(covers);
+                self.disk().acknowledge(covers.ticket);
             }
             Err(Failed) => {
                 self.tickets.fail();
@@ -210,9 +210,9 @@ impl Log {
             }
         });
         let all = (writers * commits) as Ticket;
-        assert_eq!(self.tickets.issued(), all);
+        assert_eq!(self.tickets.issued().ticket, all);
         if self.disk().broken {
-            let late = self.tickets.issue(mark(all + 1));
+            let late = self.tickets.issue(mark(all + 1), 1);
             self.disk().written += 1;
             let heard = self.disk().heard;
             self.disk().over = heard;

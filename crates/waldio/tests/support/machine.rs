@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use blockio::disk::{Disk, Fill};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 
-use waldio::options::{FillChoice, Options, PersistChoice};
+use waldio::options::{FillChoice, Options, PersistChoice, Window};
 
 use super::hooked_disk::{Call, HookedDisk};
 use super::sim_host::Host;
@@ -38,12 +39,25 @@ pub enum Side {
     DurableReads,
     /// As `Fua`, and the same.
     DurableReadsFua,
+    /// As `Flush`, and commits do not wait for their flush until `WINDOW_BYTES` are outstanding.
+    Window,
+    /// As `Fua`, and the same.
+    WindowFua,
 }
+
+/// Two frames of a page each fit, three do not.
+const WINDOW_BYTES: u64 = 3 * 4120;
 
 impl Side {
     /// Whether what a reader saw must be there after a cut.
     pub fn reads_durably(self) -> bool {
         matches!(self, Side::DurableReads | Side::DurableReadsFua)
+    }
+
+    /// How much of what it acknowledged a cut may take.
+    pub fn window(self) -> Option<Window> {
+        let window = Window { bytes: WINDOW_BYTES, time: Duration::from_secs(1) };
+        matches!(self, Side::Window | Side::WindowFua).then_some(window)
     }
 
     fn options(self) -> Option<Options> {
@@ -60,6 +74,13 @@ impl Side {
                 Some(Options { persist: PersistChoice::Fua, durable_reads: true, ..default })
             }
             Side::Apart => Some(Options { persist: PersistChoice::Flush, group_commit: false, ..default }),
+            Side::Window => Some(Options {
+                persist: PersistChoice::Flush,
+                fill: FillChoice::Only(Fill::Zeroes),
+                group: self.window(),
+                ..default
+            }),
+            Side::WindowFua => Some(Options { persist: PersistChoice::Fua, group: self.window(), ..default }),
             Side::Strict => Some(Options { strict: true, ..default }),
         }
     }

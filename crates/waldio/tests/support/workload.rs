@@ -1,5 +1,6 @@
 //! Short sequences of what an application does to a database in WAL mode, and how one is run and recorded.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use blockio::sim_fault::Fault;
@@ -49,6 +50,8 @@ pub enum Step {
     LooseSecond,
     /// The same by the connection that does not know waldio.
     LooseForeign,
+    /// `PRAGMA waldio_flush`. Not among `STEPS`: stock does not know it.
+    FlushNow,
 }
 
 /// All of them but `Rejoin`.
@@ -164,6 +167,8 @@ struct Run<'machine> {
     failed: Vec<Failed>,
     wrong: Vec<String>,
     faulty: bool,
+    /// Newest states that a cut may take, with how much of the log each wrote at least (`waldio_group`).
+    outstanding: VecDeque<(u64, u64)>,
 }
 
 /// Runs `workload` on `base`, with `fault` from the first step on, and closes every connection.
@@ -198,6 +203,7 @@ pub fn record_from(
         failed: Vec::new(),
         wrong: Vec::new(),
         faulty: fault.is_some(),
+        outstanding: VecDeque::new(),
     };
     let mut outcomes = Vec::new();
     for step in &workload.steps {
@@ -259,6 +265,11 @@ impl Run<'_> {
             Step::Foreign => self.second(true, self.workload.synchronous),
             Step::LooseSecond => self.second(false, Synchronous::Normal),
             Step::LooseForeign => self.second(true, Synchronous::Normal),
+            Step::FlushNow => {
+                self.first()?.exec("PRAGMA waldio_flush")?;
+                self.promise_all();
+                Ok(())
+            }
             Step::Loose => {
                 let ids = self.next_rows(1);
                 let sql = self.transaction_sql(&ids, "COMMIT");
@@ -320,8 +331,10 @@ impl Run<'_> {
         match outcome {
             Ok(()) => {
                 self.history.publish(self.txn, &ids);
-                if durable {
-                    self.machine.disk.ack(self.history.newest());
+                match self.machine.side.window() {
+                    Some(window) if durable => self.promise(window.bytes, ids.len() as u64),
+                    _ if durable => self.machine.disk.ack(self.history.newest()),
+                    _ => {}
                 }
                 Ok(())
             }
@@ -335,6 +348,22 @@ impl Run<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// A commit returned that wrote `pages` pages: what is outstanding is less than the window.
+    fn promise(&mut self, window_bytes: u64, pages: u64) {
+        let bytes = pages * (24 + u64::from(self.workload.page_bytes));
+        self.outstanding.push_back((self.history.newest(), bytes));
+        while self.outstanding.iter().map(|(_, bytes)| bytes).sum::<u64>() >= window_bytes {
+            let (state, _) = self.outstanding.pop_front().expect("it is not empty");
+            self.machine.disk.ack(state);
+        }
+    }
+
+    /// Everything that was committed is durable.
+    fn promise_all(&mut self) {
+        self.outstanding.clear();
+        self.machine.disk.ack(self.history.newest());
     }
 
     fn spill(&mut self, rolled_back: bool) -> Result<(), SqlError> {
@@ -360,7 +389,7 @@ impl Run<'_> {
         let [busy, log, done] = [0, 1, 2].map(|column| rows[0][column].int());
         if busy == 0 && log == done {
             // Every frame is in the database, and that was synced; TRUNCATE reports 0 of 0 frames.
-            self.machine.disk.ack(self.history.newest());
+            self.promise_all();
         }
         Ok(())
     }
@@ -371,7 +400,7 @@ impl Run<'_> {
         self.first = None;
         if !self.faulty {
             // The last close has checkpointed everything; it tells nobody when it could not.
-            self.machine.disk.ack(self.history.newest());
+            self.promise_all();
         }
         self.first()?;
         Ok(())

@@ -1,0 +1,80 @@
+//! Goal: when the window of `waldio_group` is over, one flush makes all durable; a failing one is told to the next COMMIT.
+//! Method: a log on the simulated disk with one commit outstanding.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+use blockio::disk::{Disk, DiskFile, OpenOptions};
+use blockio::sim_disk::SimDisk;
+use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+
+use crate::database::Database;
+use crate::frame::Salts;
+use crate::options::{Options, Window};
+use crate::session::LogSession;
+use crate::tickets::Mark;
+use crate::window::Flusher;
+use crate::worker::Worker;
+
+const MARK: Mark = Mark { salts: Salts([1; 8]), end: 4152 };
+
+/// A log with one commit outstanding, whose next sync fails where `fails`.
+fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
+    let (path, disk) = (Path::new("/app.db"), SimDisk::new());
+    drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+    let disk = Arc::new(disk);
+    let shared = (Worker::Inline, Flusher::Never, Arc::default());
+    let window = Window { bytes: 1 << 20, time: Duration::from_millis(2) };
+    let options = Options { group: Some(window), ..Options::default() };
+    let database =
+        Database::new(path.to_path_buf(), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
+    let database = Arc::new(database);
+    let (session, file) = database.open_log(true).expect("a sound disk");
+    session.tickets.issue(MARK, 4120);
+    disk.set_fault(fails.then_some(Fault {
+        counted: Counted::Flushes,
+        number: 0,
+        kind: FaultKind::Io,
+        kept: Kept::All,
+        lasting: false,
+    }));
+    (database, session, file)
+}
+
+#[test]
+fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
+    let (database, session, file) = outstanding(false);
+    for _ in 0..2 {
+        session.flush_ordered(&*file);
+    }
+    assert_eq!(session.tickets.outstanding_bytes(), 0);
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
+    assert_eq!((count(&database.stats.window_flushes), count(&database.stats.flushes)), (1, 1));
+}
+
+#[test]
+fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_lock() {
+    let (database, session, file) = outstanding(true);
+    session.flush_ordered(&*file);
+    assert!(database.check_poison().is_err(), "the next COMMIT says so");
+    assert!(session.flush_now(&*file).is_err(), "never retry and trust");
+    assert_eq!(session.tickets.outstanding_bytes(), 4120);
+    assert!(session.take_owed_rewrite() && !session.take_owed_rewrite(), "once");
+}
+
+#[test]
+fn one_thread_flushes_when_the_time_is_over_however_often_it_is_asked() {
+    let (database, session, file) = outstanding(false);
+    let flusher = Flusher::thread();
+    let due = Instant::now() + Duration::from_millis(5);
+    for _ in 0..100 {
+        assert!(flusher.flush_within(&session, &file, Duration::from_millis(5)));
+    }
+    while session.tickets.is_outstanding() {
+        std::thread::yield_now();
+    }
+    assert!(Instant::now() >= due);
+    assert_eq!(database.stats.flushes.load(SeqCst), 1);
+}

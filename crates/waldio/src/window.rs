@@ -1,0 +1,157 @@
+//! The window of `waldio_group`: commits that do not wait for their flush, and who flushes for them.
+//!
+//! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its ticket. Whoever would make more
+//! than the window's bytes outstanding waits for a flush of all of them; else one thread for the whole process flushes
+//! when the window's time is over. It starts with the first order and never at load, because servers load extensions and
+//! then fork. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
+//!
+//! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
+//! at the first whose checksum is wrong.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use blockio::disk::DiskFile;
+
+use crate::ffi::signals;
+use crate::session::LogSession;
+use crate::stats::Stats;
+use crate::tickets::{Failed, Mark};
+
+/// One order to flush.
+#[derive(Debug)]
+pub struct Order {
+    /// The log, if it is still open by then.
+    session: Weak<LogSession>,
+    /// The file of whoever committed: kept open until then.
+    file: Arc<dyn DiskFile>,
+    /// When.
+    due: Instant,
+}
+
+/// A handle on the thread, or on none.
+#[derive(Debug, Clone)]
+pub enum Flusher {
+    /// Never: for tests that must be repeatable.
+    Never,
+    /// On this thread, started when the first order comes.
+    Thread(Arc<OnceLock<Option<Sender<Order>>>>),
+}
+
+impl Flusher {
+    /// A flusher whose thread does not run yet.
+    pub fn thread() -> Flusher {
+        Flusher::Thread(Arc::default())
+    }
+
+    /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
+    pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
+        let Flusher::Thread(orders) = self else { return true };
+        if session.flush_ordered.swap(true, SeqCst) {
+            return true;
+        }
+        let order =
+            Order { session: Arc::downgrade(session), file: Arc::clone(file), due: Instant::now() + time };
+        let ordered = orders.get_or_init(start).as_ref().is_some_and(|orders| orders.send(order).is_ok());
+        if !ordered {
+            session.flush_ordered.store(false, SeqCst);
+        }
+        ordered
+    }
+}
+
+fn start() -> Option<Sender<Order>> {
+    let (sender, orders) = channel();
+    // The host's signal handlers are not for this thread.
+    signals::with_all_blocked(|| {
+        let thread = std::thread::Builder::new().name("waldio-flush".to_owned()).stack_size(256 << 10);
+        thread.spawn(move || serve(&orders)).ok()
+    })?;
+    Some(sender)
+}
+
+fn serve(orders: &Receiver<Order>) {
+    let mut waiting: Vec<Order> = Vec::new();
+    loop {
+        let next = match waiting.iter().map(|order| order.due).min() {
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(order) => waiting.push(order),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        for order in waiting.extract_if(.., |order| order.due <= now) {
+            let run = || order.session.upgrade().map(|session| session.flush_ordered(&*order.file));
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        }
+    }
+}
+
+impl LogSession {
+    /// The window's time is over. A failure poisons, and the next COMMIT says so.
+    pub fn flush_ordered(&self, file: &dyn DiskFile) {
+        // First: a commit that comes from here on orders the next flush.
+        self.flush_ordered.store(false, SeqCst);
+        if self.tickets.is_outstanding() && self.flush_now(file).is_ok() {
+            Stats::add(&self.stats.window_flushes, 1);
+        }
+    }
+
+    /// Makes everything in the file durable, together with whoever waits for that, without any lock of SQLite's.
+    /// # Errors
+    /// The log is poisoned. Its published frames are written over themselves (`rewrite`) by the next who has a lock that
+    /// keeps them in place.
+    pub fn flush_now(&self, file: &dyn DiskFile) -> Result<(), Failed> {
+        let flush = |mark| {
+            self.flush_for(mark, || {
+                if self.options.no_sync {
+                    return Ok(());
+                }
+                let began = Instant::now();
+                let result = file.sync_data();
+                self.stats.flush_times.record(began.elapsed());
+                Stats::add(&self.stats.flushes, 1);
+                result.map_err(|error| {
+                    self.fail_unlocked(&format!("sync of {} failed: {error}", self.log_path.display()));
+                })
+            })
+        };
+        self.tickets.wait(self.tickets.join(), &Arc::default(), flush).map(|_| ())
+    }
+
+    /// A flush for deferred commits up to `mark`; `sync` makes the whole file durable.
+    /// # Errors
+    /// `sync` failed.
+    pub fn flush_for<E>(
+        &self,
+        mark: Option<Mark>,
+        sync: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), Failed> {
+        let cuts = self.tail().cuts();
+        sync().map_err(|_| Failed)?;
+        let mut tail = self.tail();
+        if let (Some(mark), true) = (mark, tail.cuts() == cuts) {
+            tail.set_durable(mark.salts, mark.end);
+        }
+        Ok(())
+    }
+
+    /// A sync failed where nobody had a lock of SQLite's: the log is poisoned, and writing its frames over themselves is
+    /// left to the next who has one.
+    pub fn fail_unlocked(&self, why: &str) {
+        self.stats.error(why);
+        let _ = self.poison.set(why.to_owned());
+        self.tickets.fail();
+        self.rewrite_owed.store(true, SeqCst);
+    }
+
+    /// True once after `fail_unlocked`.
+    pub fn take_owed_rewrite(&self) -> bool {
+        self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
+    }
+}

@@ -1,0 +1,59 @@
+//! Goal: with `waldio_group` a power cut takes less than the window of what was committed, and leaves a prefix.
+//! Method: as in crash_waldio.rs; acknowledged is what the window promises by its bytes. Its time never passes here: the
+//! timer's flushes could only make more durable. tests/real_window.rs has them.
+
+mod support;
+
+use support::explore::Explorer;
+use support::machine::{Machine, Side};
+use support::plan::{effort, hold, sequences};
+use support::workload::{Step, Synchronous, Workload, base_image, record};
+
+/// Much that stays outstanding, and all that ends it.
+const STEPS: [Step; 10] = [
+    Step::Commit1,
+    Step::FlushNow,
+    Step::Commit3,
+    Step::Second,
+    Step::Spill,
+    Step::Foreign,
+    Step::Passive,
+    Step::Reset,
+    Step::Reopen,
+    Step::Loose,
+];
+
+fn window_holds(side: Side, sequences: Vec<Vec<Step>>) {
+    let machine = Machine::new(side);
+    let (judge, stock) = (Machine::new(side), Machine::new(Side::Stock));
+    // Two commits in front: the first of a log is durable with its header, and the second is outstanding.
+    let busy = |steps: Vec<Step>| [Step::Commit1; 2].into_iter().chain(steps).collect();
+    let sequences = sequences.into_iter().map(busy).collect();
+    let stats = hold(&machine, vec![&judge, &stock], sequences, 4096, Synchronous::Full);
+    assert!(stats.states > stats.workloads * 4, "{stats:?}");
+}
+
+#[test]
+fn flushes_lose_less_than_the_window() {
+    window_holds(Side::Window, sequences(&STEPS, 2, 20));
+}
+
+#[test]
+fn buffered_writes_beside_durable_ones_lose_less_than_the_window() {
+    window_holds(Side::WindowFua, sequences(&STEPS, 1, 20));
+}
+
+/// What the window saves would be nothing if each commit were durable all the same.
+#[test]
+fn commits_inside_of_the_window_may_be_lost() {
+    let (machine, judge) = (Machine::new(Side::Window), Machine::new(Side::Flush));
+    let steps = vec![Step::Commit1; 3];
+    let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
+    let mut recording = record(&machine, &base_image(&machine, 4096), &workload, None);
+    let newest = recording.history.newest();
+    let at = recording.records.iter().rposition(|record| matches!(&record.op, blockio::sim_log::Op::Mark(_)));
+    let promise = blockio::sim_log::Op::Ack(newest);
+    recording.records[at.expect("the close is marked")].op = promise;
+    let lost = Explorer::new(vec![&judge], effort()).explore(&workload, &recording);
+    println!("{}", lost.expect_err("the last commit may be lost"));
+}

@@ -1,0 +1,107 @@
+//! Goal: with `waldio_group` commits do not wait, the flush comes within the window, by its bytes or by the clock, and
+//! `PRAGMA waldio_flush` is a flush now.
+//! Method: real files and threads, each test in a process of its own; `waldio_status` counts. What a power cut leaves is
+//! the business of crash_window.rs, what a kill leaves that of real_kill.rs.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real::child::in_own_process;
+use real::place::Scratch;
+use real::sqlite::{Connection, Library, system};
+use real::writers::number;
+
+const NEVER: &str = "waldio_group=1073741824,60000";
+
+fn open(library: &'static Library, path: &Path, options: &str) -> Connection {
+    let db = library.open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+    db.busy_timeout(60_000);
+    db.run("PRAGMA synchronous=FULL");
+    db
+}
+
+/// A table, and so many commits behind the first two, which waldio makes durable for reasons of their own.
+fn prepare(path: &Path, options: &str, commits: usize) -> Connection {
+    system().load(None).unwrap();
+    let db = open(system(), path, options);
+    db.rows("PRAGMA journal_mode=WAL");
+    db.rows("CREATE TABLE IF NOT EXISTS t(value)");
+    for _ in 0..2 + commits {
+        db.rows("INSERT INTO t VALUES(zeroblob(100))");
+    }
+    db
+}
+
+#[test]
+fn commits_do_not_wait_and_the_pragma_flushes_them() {
+    in_own_process("commits_do_not_wait_and_the_pragma_flushes_them", || {
+        let scratch = Scratch::new("window-pragma");
+        let db = prepare(&scratch.join("a.db"), NEVER, 0);
+        let before = number(&db, "flushes");
+        for _ in 0..100 {
+            db.rows("INSERT INTO t VALUES(zeroblob(100))");
+        }
+        // Growing syncs what it adds, on a thread of its own, and counts no flush.
+        assert_eq!(number(&db, "flushes"), before, "somebody flushed");
+        assert!(number(&db, "window_commits") >= 100);
+        assert_eq!(db.one("PRAGMA waldio_flush"), "durable");
+        assert_eq!(number(&db, "flushes"), before + 1);
+        assert_eq!(db.one("PRAGMA waldio_group"), "1073741824,60000");
+    });
+}
+
+#[test]
+fn the_flush_comes_by_the_clock() {
+    in_own_process("the_flush_comes_by_the_clock", || {
+        let scratch = Scratch::new("window-time");
+        let db = prepare(&scratch.join("a.db"), "waldio_group=1073741824,20", 1);
+        let until = Instant::now() + Duration::from_secs(20);
+        while number(&db, "window_flushes") == 0 {
+            assert!(Instant::now() < until, "nobody flushed");
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Nothing is outstanding now: no timer flushes again.
+        let flushes = number(&db, "flushes");
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(number(&db, "flushes"), flushes);
+        db.rows("INSERT INTO t VALUES(1)");
+        while number(&db, "window_flushes") == 1 {
+            assert!(Instant::now() < until, "nobody flushed again");
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+}
+
+#[test]
+fn the_flush_comes_by_the_bytes() {
+    in_own_process("the_flush_comes_by_the_bytes", || {
+        let scratch = Scratch::new("window-bytes");
+        // Four commits of one page each.
+        let db = prepare(&scratch.join("a.db"), "waldio_group=16384,60000", 0);
+        let before = number(&db, "flushes");
+        for value in 0..400 {
+            db.rows(&format!("UPDATE t SET value={value} WHERE rowid=1"));
+        }
+        let flushes = number(&db, "flushes") - before;
+        assert!((99..=101).contains(&flushes), "{flushes} flushes for 400 commits");
+    });
+}
+
+#[test]
+fn it_ends_with_the_connection_and_needs_no_thread_then() {
+    in_own_process("it_ends_with_the_connection_and_needs_no_thread_then", || {
+        let scratch = Scratch::new("window-close");
+        let path = scratch.join("a.db");
+        for _ in 0..20 {
+            // The order to flush outlives the connection, and its file.
+            drop(prepare(&path, "waldio_group=1073741824,3", 1));
+        }
+        let rows = system().open_stock(&path).one("SELECT count(*) FROM t");
+        assert_eq!(rows, "60");
+    });
+}
