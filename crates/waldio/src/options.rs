@@ -191,17 +191,22 @@ fn parse_window(value: &str) -> Result<Option<Window>, String> {
     if matches!(value, "0" | "off" | "false" | "no") {
         return Ok(None);
     }
-    let within = |text: &str, range: std::ops::RangeInclusive<u64>| {
-        text.trim().parse().ok().filter(|number| range.contains(number))
+    let within = |text: &str, units: &[(&str, u64)], range: std::ops::RangeInclusive<u64>| {
+        let of = |(unit, factor): &(&str, u64)| {
+            let number: u64 = text.trim().strip_suffix(unit)?.trim_end().parse().ok()?;
+            number.checked_mul(*factor)
+        };
+        units.iter().find_map(of).filter(|number| range.contains(number))
     };
     let window = value.split_once(',').and_then(|(bytes, milliseconds)| {
-        let time = Duration::from_millis(within(milliseconds, MILLISECONDS)?);
-        Some(Window { bytes: within(bytes, BYTES)?, time })
+        let bytes = within(bytes, &[("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)], BYTES)?;
+        let milliseconds = within(milliseconds, &[("ms", 1), ("", 1)], MILLISECONDS)?;
+        Some(Window { bytes, time: Duration::from_millis(milliseconds) })
     });
     window.map(Some).ok_or_else(|| {
         format!(
-            "waldio_group is off, or BYTES,MS: how many bytes of the log (4096 to 1073741824) and milliseconds (1 to \
-             60000) a power cut may take; not {value:?}"
+            "waldio_group is off, or BYTES,MS such as 16KiB,2ms: how much of the log (4096 to 1073741824 bytes) and how \
+             many milliseconds (1 to 60000) a power cut may take; not {value:?}"
         )
     })
 }
@@ -244,9 +249,36 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_read_with_units_and_without() {
+        let window = |bytes, milliseconds| Some(Window { bytes, time: Duration::from_millis(milliseconds) });
+        let cases = [
+            ("16384,2", window(16384, 2)),
+            ("16KiB,2ms", window(16384, 2)),
+            ("1 MiB, 100", window(1 << 20, 100)),
+            ("off", None),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(parse_window(value), Ok(expected), "{value}");
+        }
+        assert!(parse_window("18446744073709551615KiB,2").is_err());
+    }
+
+    #[test]
     fn wrong_values_change_nothing_and_say_what_is_right() {
-        let wrong_windows =
-            ["", "1", "on", "16384", "16384,0", "4095,2", "16384,2,2", "16384,x", "-4096,2", "4096,60001"];
+        let wrong_windows = [
+            "",
+            "1",
+            "on",
+            "16384",
+            "16384,0",
+            "4095,2",
+            "16384,2,2",
+            "16384,x",
+            "16kb,2",
+            "16KiB,2s",
+            "-4096,2",
+            "4096,60001",
+        ];
         let others =
             [("waldio_fill", "x"), ("waldio_persist", ""), ("waldio_log_bytes", "-1"), ("waldio_nope", "1")];
         for (name, value) in wrong_windows.map(|value| ("waldio_group", value)).into_iter().chain(others) {
