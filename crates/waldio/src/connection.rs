@@ -246,7 +246,6 @@ impl Connection {
         let salts = state.wal_index.map(WalIndex::salts);
         if slot == WAL_CKPT_LOCK {
             state.guard.remember(salts);
-            self.database.checkpointing.store(true, Relaxed);
         }
         if slot == WAL_WRITE_LOCK {
             state.holds_write = true;
@@ -276,7 +275,6 @@ impl Connection {
 
     /// The write lock is wanted: whether to ask the base VFS for it.
     pub fn ask_to_write(&self) -> Turn {
-        self.hold_back();
         if !self.queues() {
             return Turn::Try;
         }
@@ -351,7 +349,6 @@ impl Connection {
         let Ok(mut state) = self.state() else { return };
         if slot == WAL_CKPT_LOCK {
             state.guard.forget();
-            self.database.checkpointing.store(false, Relaxed);
         }
         if slot == WAL_WRITE_LOCK {
             state.holds_write = false;

@@ -39,8 +39,6 @@ pub struct Database {
     pub gate: Gate,
     group_commit: AtomicBool,
     durable_reads: AtomicBool,
-    /// A connection of this process has the checkpoint lock.
-    pub checkpointing: AtomicBool,
     poison: Arc<OnceLock<String>>,
     worker: Worker,
     flusher: Flusher,
@@ -48,7 +46,7 @@ pub struct Database {
     pub super_journals: Arc<SuperJournals>,
     /// Tells whether another process has the database open.
     pub open_probe: LockProbe,
-    /// Tells whether another process writes or checkpoints: on the wal-index's file.
+    /// Tells whether another process writes: on the wal-index's file.
     pub write_probe: LockProbe,
     open: Mutex<OpenLog>,
 }
@@ -83,7 +81,6 @@ impl Database {
             write_probe: locked(with_suffix(&path, "-shm")),
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
-            checkpointing: AtomicBool::new(false),
             gate: Gate::default(),
             queue: WriteQueue::new(Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
@@ -224,11 +221,6 @@ impl Database {
     /// Whether commits share flushes and writers stand in line.
     pub fn shares_commits(&self) -> bool {
         self.group_commit.load(Relaxed)
-    }
-
-    /// Whether anybody has the checkpoint lock, as far as that is known.
-    pub fn is_checkpoint_running(&self) -> bool {
-        self.checkpointing.load(Relaxed) || self.write_probe.is_checkpoint_lock_free() == Some(false)
     }
 
     /// Whether a reader waits until what it sees is durable.

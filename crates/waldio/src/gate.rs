@@ -27,6 +27,9 @@ const READER_WAITS: [Duration; 3] =
 /// first three tries must fit in less than the log's working size.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
 
+/// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
+const PAUSE_FACTOR: u32 = 4;
+
 /// A reader in the way of a checkpoint: the number of its read lock, and its snapshot. A read lock that was given to
 /// another snapshot was free in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub struct Gate {
 struct State {
     closed_at: Option<Instant>,
     retry_at: Option<Instant>,
+    /// Not even for a reader that has left.
+    not_before: Option<Instant>,
     back_off: Duration,
     /// How often a reader stayed since the last success.
     failures: usize,
@@ -82,7 +87,7 @@ impl Gate {
     /// that was.
     pub fn close(&self, now: Instant, has_left: impl FnOnce(Stayer) -> bool) -> bool {
         let mut state = self.state();
-        if state.closed_at.is_some() {
+        if state.closed_at.is_some() || state.not_before.is_some_and(|not_before| now < not_before) {
             return false;
         }
         if state.retry_at.is_some_and(|retry_at| now < retry_at) {
@@ -108,6 +113,7 @@ impl Gate {
     pub fn open(&self, now: Instant, outcome: Outcome) -> Duration {
         let mut state = self.state();
         let closed_for = state.closed_at.take().map_or(Duration::ZERO, |closed_at| now - closed_at);
+        state.not_before = Some(now + closed_for * PAUSE_FACTOR);
         match outcome {
             Outcome::Succeeded => *state = State::default(),
             Outcome::InVain => state.retry_at = Some(now + BACK_OFF.0),
@@ -163,8 +169,8 @@ mod tests {
         let (gate, now, failure) = (Gate::default(), Instant::now(), Outcome::Stayed(STAYER));
         assert!(gate.close(now, stays) && gate.is_closed());
         assert!(!gate.close(now, stays), "closed once only");
-        assert_eq!(gate.open(now + BACK_OFF.0, failure), BACK_OFF.0);
-        let opened = now + BACK_OFF.0;
+        let opened = now + Duration::from_micros(10);
+        assert_eq!(gate.open(opened, failure), opened - now);
         assert!(!gate.close(opened + BACK_OFF.0 / 2, stays));
         assert!(gate.close(opened + BACK_OFF.0, stays));
         gate.open(opened + BACK_OFF.0, failure);
@@ -186,6 +192,23 @@ mod tests {
         assert!(gate.close(now + BACK_OFF.0, stays));
         gate.open(now, Outcome::InVain);
         assert!(gate.close(now + BACK_OFF.0, stays));
+    }
+
+    #[test]
+    fn a_gate_that_was_closed_in_vain_stays_open_for_longer_whoever_has_left() {
+        let (gate, now) = (Gate::default(), Instant::now());
+        for outcome in [Outcome::Stayed(STAYER), Outcome::InVain] {
+            let (closed, closed_for) = (now + BACK_OFF.1, Duration::from_millis(32));
+            assert!(gate.close(closed, |_| true));
+            let opened = closed + closed_for;
+            gate.open(opened, outcome);
+            assert!(
+                !gate.close(opened + closed_for * (PAUSE_FACTOR - 1), |_| true),
+                "writers get most of the time"
+            );
+            assert!(gate.close(opened + closed_for * PAUSE_FACTOR, |_| true));
+            gate.open(opened + closed_for * PAUSE_FACTOR, Outcome::Succeeded);
+        }
     }
 
     #[test]

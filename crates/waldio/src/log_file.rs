@@ -403,11 +403,6 @@ impl LogFile {
         self.session.take_owed_rewrite()
     }
 
-    /// The size that the log should keep (`waldio_log_bytes`).
-    pub fn working_bytes(&self) -> u64 {
-        self.session.options.log_bytes
-    }
-
     /// True where `version` is known to be on the medium.
     pub fn is_known_durable(&self, version: Version) -> bool {
         self.session.durable.covers(version)

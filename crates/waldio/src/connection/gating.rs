@@ -1,20 +1,14 @@
 //! The part of a connection that closes the gate for its checkpoint, or stands at it (`gate`, `vfs/gated.rs`).
 
-use std::time::Duration;
-
 use super::Connection;
 use crate::ffi::wal_index::WalIndex;
-use crate::gate::{CLOSED_MAX, Outcome, Stayer};
+use crate::gate::{Outcome, Stayer};
 use crate::planted::{self, Bug};
-use crate::primitives::{now, thread};
+use crate::primitives::now;
 use crate::stats::Stats;
 
-/// Whoever is held back looks so often whether the checkpoint is over.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
-
-/// At half as much again as the working size a log is much too long: the rest up to twice that size is for those who are
-/// in the middle of a transaction.
-const fn held_back_from(log_bytes: u64) -> u64 {
+/// At half as much again as the working size a log is much too long: copying beside the writers does not keep up.
+const fn too_long(log_bytes: u64) -> u64 {
     log_bytes / 2 * 3
 }
 
@@ -35,7 +29,7 @@ impl Connection {
         // The bulk is copied beside the writers; a log that is short costs nothing. Where writers were so much faster that
         // copying beside them would never end, they wait for all of it.
         let bulk_copied = frames - copied.min(frames) <= frames / 2;
-        let due = copied > 0 && (bulk_copied && end >= log_bytes / 4 * 3 || end >= held_back_from(log_bytes));
+        let due = copied > 0 && (bulk_copied && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes));
         if state.holds_write || !due {
             return false;
         }
@@ -48,27 +42,6 @@ impl Connection {
         }
         self.database.queue.shut();
         true
-    }
-
-    /// The write lock is wanted: while a checkpoint runs beside a log that is much too long, waits for its end, but not for
-    /// ever. A checkpoint whose thread seldom has the processor would else see the log grow faster than it copies.
-    pub fn hold_back(&self) {
-        if !self.finds_long_log() {
-            return;
-        }
-        let until = now() + CLOSED_MAX;
-        while self.database.is_checkpoint_running() && now() < until {
-            thread::sleep(LOOK_EVERY);
-        }
-    }
-
-    /// True where the log is much too long for one more transaction of this connection.
-    fn finds_long_log(&self) -> bool {
-        let Ok(state) = self.state() else { return false };
-        let checkpoints = state.holds_write || state.guard.is_checkpointing();
-        let end = state.wal_index.and_then(WalIndex::published_end).unwrap_or(0);
-        let is_long = state.log.as_ref().is_some_and(|log| end >= held_back_from(log.working_bytes()));
-        is_long && !checkpoints && self.database.shares_commits()
     }
 
     /// The gate is closed and the write lock held: lets those who wait for a flush go on.
@@ -126,57 +99,5 @@ impl Connection {
         let holds_write =
             self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtGate);
         closed && !holds_write && self.database.gate.pass()
-    }
-}
-
-#[cfg(all(test, not(feature = "model")))]
-mod tests {
-    use std::path::PathBuf;
-    use std::sync::Arc;
-    use std::time::Instant;
-
-    use blockio::disk::{Disk, OpenOptions};
-    use blockio::sim_disk::SimDisk;
-
-    use super::*;
-    use crate::database::Database;
-    use crate::ffi::codes::WAL_CKPT_LOCK;
-    use crate::options::Options;
-    use crate::queue::Turn;
-    use crate::window::Flusher;
-    use crate::worker::Worker;
-
-    const FRAMES_PER_MIB: u32 = (1 << 20) / 4120;
-
-    #[test]
-    fn writers_wait_for_a_checkpoint_beside_a_log_that_is_much_too_long() {
-        let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).unwrap());
-        let owns = (Worker::Inline, Flusher::Never, Arc::default());
-        let database = Arc::new(Database::new(
-            path,
-            "unix".to_owned(),
-            disk,
-            owns,
-            Options { log_bytes: 4 << 20, ..Options::default() },
-        ));
-        let [writer, checkpointer] = [(); 2].map(|()| Connection::new(Arc::clone(&database)));
-        let with_log_of = |mib| {
-            let index = WalIndex::sample(mib * FRAMES_PER_MIB);
-            for connection in [&writer, &checkpointer] {
-                connection.set_wal_index(Some(index));
-            }
-        };
-        assert!(writer.log_open(true).is_some() && checkpointer.log_open(true).is_some());
-        with_log_of(5);
-        checkpointer.exclusive_lock_granted(WAL_CKPT_LOCK);
-        assert!(database.is_checkpoint_running() && !writer.finds_long_log());
-        with_log_of(7);
-        assert!(writer.finds_long_log() && !checkpointer.finds_long_log(), "the checkpoint itself goes on");
-        let began = Instant::now();
-        assert_eq!(writer.ask_to_write(), Turn::Try);
-        assert!(began.elapsed() >= CLOSED_MAX, "it was not held back");
-        checkpointer.before_unlock(WAL_CKPT_LOCK);
-        assert!(!database.is_checkpoint_running());
     }
 }

@@ -17,9 +17,8 @@ use std::sync::{Mutex, PoisonError};
 /// `PENDING_BYTE` + 2 and 510 bytes: SQLite's shared locks (os.h, `SHARED_FIRST` and `SHARED_SIZE`).
 const SHARED_FIRST: i64 = 0x4000_0000 + 2;
 const SHARED_SIZE: i64 = 510;
-/// The wal-index's write lock (os_unix.c, `UNIX_SHM_BASE`) and its checkpoint lock.
+/// The wal-index's write lock (os_unix.c, `UNIX_SHM_BASE`).
 const WRITE_LOCK: i64 = 120;
-const CHECKPOINT_LOCK: i64 = WRITE_LOCK + 1;
 const F_GETLK: c_int = 5;
 const F_WRLCK: c_short = 1;
 const F_UNLCK: c_short = 2;
@@ -112,11 +111,6 @@ impl LockProbe {
     /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
     pub fn is_write_lock_free(&self) -> Option<bool> {
         self.is_free(WRITE_LOCK, 1)
-    }
-
-    /// The same for the checkpoint lock.
-    pub fn is_checkpoint_lock_free(&self) -> Option<bool> {
-        self.is_free(CHECKPOINT_LOCK, 1)
     }
 
     fn is_free(&self, start: i64, len_bytes: i64) -> Option<bool> {

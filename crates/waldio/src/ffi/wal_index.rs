@@ -32,20 +32,6 @@ impl WalIndex {
         (!region.is_null()).then(|| WalIndex { address: region.expose_provenance() })
     }
 
-    /// Of a log of `frames` frames of 4 KiB pages, all published and none copied.
-    #[cfg(test)]
-    pub fn sample(frames: u32) -> WalIndex {
-        let mut region = vec![0_u32; 8192];
-        region[3] = u32::from_ne_bytes(if cfg!(target_endian = "little") {
-            [0, 0, 0, 0x10]
-        } else {
-            [0, 0, 0x10, 0]
-        });
-        region[4] = frames;
-        // SAFETY: 32 KiB, leaked: it outlives the value.
-        unsafe { WalIndex::new(region.leak().as_mut_ptr().cast()) }.expect("not null")
-    }
-
     fn read<T: Copy>(self, offset: usize) -> T {
         let field = ptr::with_exposed_provenance::<T>(self.address + offset);
         // SAFETY: mapped and large enough (`new`); aligned, as the region is page-aligned and offsets are multiples
