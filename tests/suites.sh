@@ -80,7 +80,8 @@ soak)
     export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
     suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
-    suite asan tests/asan.sh
+    suite asan tests/sanitizers.sh address
+    suite tsan tests/sanitizers.sh thread
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
     wait "$preparing" || cat "$logs/prepare"
