@@ -82,7 +82,7 @@ impl Database {
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
-            queue: WriteQueue::new(Arc::clone(&stats)),
+            queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
             path,
             base_name,

@@ -21,6 +21,7 @@ mod spare;
 mod worker;
 mod window;
 mod queue;
+mod process_line;
 mod line;
 mod gate;
 mod patience;

@@ -12,6 +12,8 @@ pub const RESERVATION: Duration = Duration::from_millis(10);
 /// How often the first in line looks whether another process still holds the lock.
 /// After each refusal twice as rarely, up to the second figure.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
+/// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
+const LOOK_UNRUNG: Duration = Duration::from_millis(4);
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in line of a connection that neither sleeps nor asks is kept this long.
@@ -62,6 +64,8 @@ pub struct Place {
     pub asleep: bool,
     /// It was woken, and has not looked yet.
     pub woken: bool,
+    /// It sleeps at this place among other processes.
+    pub abroad: Option<usize>,
     /// Its first BUSY, and when it was last heard of.
     pub came: Instant,
     seen: Instant,
@@ -95,6 +99,8 @@ pub enum Look {
     Mine,
     /// It looks again at this time, if nobody wakes it before.
     At(Instant),
+    /// The same, for another process to give the lock back.
+    Abroad(Instant),
     /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
     Woken,
 }
@@ -155,8 +161,21 @@ impl Line {
         }
     }
 
-    /// A thread in line looks: whether the lock is free for it.
-    pub fn next_look(&self, connection: usize, now: Instant, is_free: impl Fn() -> Option<bool>) -> Look {
+    /// True where this connection waits for another process, and nobody stands before it.
+    pub fn looks_abroad(&self, connection: usize) -> bool {
+        let first = self.line.iter().find(|place| place.asleep);
+        let waits = self.foreign && !self.shut && self.holder.is_none();
+        waits && first.is_some_and(|place| place.connection == connection)
+    }
+
+    /// A thread in line looks: whether the lock is free for it. `rings`: other processes ring when it is.
+    pub fn next_look(
+        &self,
+        connection: usize,
+        now: Instant,
+        rings: bool,
+        is_free: impl Fn() -> Option<bool>,
+    ) -> Look {
         if self.shut || self.holder.is_some() {
             return Look::Woken;
         }
@@ -174,12 +193,12 @@ impl Line {
         if !self.foreign {
             return Look::Mine;
         }
-        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at) {
-            return Look::At(look_at);
+        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at && !rings) {
+            return Look::Abroad(look_at);
         }
         match is_free() {
             Some(true) => Look::Mine,
-            Some(false) => Look::At(now + LOOK_EVERY.0),
+            Some(false) => Look::Abroad(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY.0 }),
             None => Look::Woken,
         }
     }
@@ -224,11 +243,26 @@ impl Line {
             Some(place) => place.seen = now,
             None => {
                 let seat = Arc::clone(seat);
-                let place = Place { connection, seat, asleep: false, woken: false, came: now, seen: now };
+                let place = Place {
+                    connection,
+                    seat,
+                    asleep: false,
+                    woken: false,
+                    abroad: None,
+                    came: now,
+                    seen: now,
+                };
                 self.line.push_back(place);
             }
         }
         self.contended_until = Some(now + CONTENDED);
+    }
+
+    /// A connection's busy handler naps at a place among other processes.
+    pub fn set_abroad(&mut self, connection: usize, number: usize) {
+        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+            place.abroad = Some(number);
+        }
     }
 
     /// Takes a connection out of the line.
@@ -242,6 +276,7 @@ impl Line {
         if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
             place.woken = false;
+            place.abroad = None;
             place.seen = now();
         }
     }

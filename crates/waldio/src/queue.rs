@@ -10,16 +10,23 @@
 //! on its way, a few times.
 //!
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
-//! The line knows this process alone; where another process holds the lock, the first in line looks again and again.
+//! The line knows this process alone; where another process holds the lock, the first in line waits among those of other
+//! processes (`process_line`), and looks again and again all the same.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat};
 use crate::planted::{self, Bug};
 use crate::primitives::{self, Mutex, MutexGuard};
+use crate::process_line::ProcessLine;
 use crate::stats::Stats;
+
+use abroad::Slept;
+
+mod abroad;
 
 /// What `xShmLock` of the write lock should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +43,20 @@ pub struct WriteQueue {
     state: Mutex<Line>,
     /// How many stand in line, for a look without the lock.
     waiting: AtomicUsize,
+    /// Not in a model, and not where other processes' locks cannot be seen.
+    abroad: Option<ProcessLine>,
+    /// How often the lock stayed in this process while others waited for it.
+    stays: AtomicU32,
     stats: Arc<Stats>,
 }
 
 impl WriteQueue {
-    /// An empty line.
-    pub fn new(stats: Arc<Stats>) -> WriteQueue {
-        WriteQueue { state: Mutex::default(), waiting: AtomicUsize::new(0), stats }
+    /// An empty line; among other processes where the locks of this database are POSIX locks.
+    pub fn new(database: Option<&Path>, stats: Arc<Stats>) -> WriteQueue {
+        let database = database.filter(|_| cfg!(not(feature = "model")));
+        let abroad = database.map(|path| ProcessLine::new(path, Arc::clone(&stats)));
+        let (waiting, stays) = (AtomicUsize::new(0), AtomicU32::new(0));
+        WriteQueue { state: Mutex::default(), waiting, abroad, stays, stats }
     }
 
     fn state(&self) -> MutexGuard<'_, Line> {
@@ -78,10 +92,13 @@ impl WriteQueue {
         self.change(|state| {
             state.refuse(connection, seat, now);
             // Whoever went to sleep meanwhile relies on a hand-over. There is none: it has to look by itself.
-            if let Some(first) = state.first_asleep(now) {
+            if let Some(first) = state.first_asleep(now).filter(|first| first.abroad.is_none()) {
                 first.wake();
             }
         });
+        if let Some(abroad) = &self.abroad {
+            abroad.open();
+        }
     }
 
     /// The base VFS granted the lock. True where others want it too, or had it a moment ago.
@@ -91,13 +108,16 @@ impl WriteQueue {
             if let Some(place) = place {
                 self.stats.queue_waits.record(now.saturating_duration_since(place.came));
             }
+            if let Some(abroad) = &self.abroad {
+                abroad.settle();
+            }
             contended
         })
     }
 
-    /// True while a connection stands in line.
+    /// True while a connection stands in line, of this process or another.
     pub fn is_awaited(&self) -> bool {
-        self.waiting.load(Relaxed) > 0
+        self.waiting.load(Relaxed) > 0 || self.abroad.as_ref().is_some_and(ProcessLine::is_awaited)
     }
 
     /// The lock was given back to the base VFS: it is kept for the first in line who sleeps.
@@ -108,6 +128,7 @@ impl WriteQueue {
                 self.hand_over(state);
             }
         });
+        self.ring_abroad();
     }
 
     /// Nobody begins to write until `reopen`.
@@ -124,6 +145,7 @@ impl WriteQueue {
             state.shut = false;
             self.hand_over(state);
         });
+        self.ring_abroad();
     }
 
     /// A connection closes: it holds nothing and waits for nothing.
@@ -158,8 +180,11 @@ impl WriteQueue {
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
         let Some(next) = state.first_asleep(now) else { return };
+        if foreign && next.abroad.is_some() {
+            return;
+        }
         let reserved = Reserved { connection: next.connection, until: now + lasts, awake: false };
-        next.wake();
+        self.wake(next);
         if foreign {
             return;
         }
@@ -180,20 +205,40 @@ impl WriteQueue {
         state.stand_in_line(connection, seat, primitives::now());
         state.set_asleep(connection, true);
         self.note(&state);
+        let (mut standing, mut slept) = (None, Slept::NotAbroad);
         loop {
+            if standing.is_none() && state.looks_abroad(connection) {
+                standing = self.abroad.as_ref().and_then(ProcessLine::stand);
+            }
             let now = primitives::now();
-            let until = match state.next_look(connection, now, &is_free) {
-                Look::Mine => {
-                    state.claim(connection, now);
-                    break;
-                }
-                Look::At(_) if now >= deadline => break,
-                Look::At(look_at) => deadline.min(look_at),
-                Look::Woken if now >= deadline => break,
-                Look::Woken => deadline.min(now + LOOK_AGAIN),
-            };
+            let rings = self.abroad.as_ref().is_some_and(ProcessLine::rings_come) && standing.is_some();
+            let look = state.next_look(connection, now, rings, &is_free);
+            if look == Look::Mine {
+                state.claim(connection, now);
+                self.note_rings(slept);
+                break;
+            }
+            if now >= deadline {
+                break;
+            }
+            let until = deadline.min(match look {
+                Look::At(look_at) | Look::Abroad(look_at) => look_at,
+                Look::Woken | Look::Mine => now + LOOK_AGAIN,
+            });
             let left = until.saturating_duration_since(now);
-            state = seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            let place = standing.take().filter(|_| matches!(look, Look::Abroad(_)));
+            state = match place {
+                Some(place) => {
+                    state.set_abroad(connection, place.number);
+                    drop(state);
+                    (standing, slept) = self.wait_abroad(place, left);
+                    self.state()
+                }
+                None => {
+                    slept = Slept::NotAbroad;
+                    seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
             state.set_asleep(connection, true);
         }
         state.set_asleep(connection, false);
@@ -201,6 +246,7 @@ impl WriteQueue {
         if !claimed {
             // Whoever is next in line sleeps until it is woken, and that was this one's task.
             self.hand_over(&mut state);
+            self.ring_on(slept);
         }
         self.note(&state);
     }
@@ -216,7 +262,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn queue() -> WriteQueue {
-        WriteQueue::new(Arc::default())
+        WriteQueue::new(None, Arc::default())
     }
 
     fn unknown() -> Option<bool> {

@@ -42,6 +42,8 @@ pub struct Stats {
     pub queue_waits: Histogram,
     /// How often the write lock was kept for the first in line.
     pub hand_overs: AtomicU64,
+    /// How often another process was woken because the write lock was given back.
+    pub process_hand_overs: AtomicU64,
     /// Checkpoints that had frames to copy.
     pub checkpoints: AtomicU64,
     /// How long new transactions were held back for one of those.

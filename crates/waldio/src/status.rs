@@ -44,6 +44,8 @@ pub fn rows(database: &Database) -> Vec<Row> {
     }
     let spare = if spare::path_of(&database.log_path).exists() { "present" } else { "none" };
     rows.text("spare", spare, "the file's name with -spare");
+    let (process_line, source) = database.queue.process_line();
+    rows.text("process_line", process_line, &source);
     counts(&mut rows, database);
     rows.rows
 }
@@ -118,7 +120,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 18] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 19] = [
         ("commits", &stats.commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
@@ -134,6 +136,7 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("window_flushes", &stats.window_flushes, "flushes"),
         ("largest_group", &stats.largest_group, "transactions"),
         ("hand_overs", &stats.hand_overs, "hand-overs"),
+        ("process_hand_overs", &stats.process_hand_overs, "hand-overs"),
         ("checkpoints", &stats.checkpoints, "checkpoints"),
         ("gates_failed", &stats.gates_failed, "gates"),
         ("resets_caught", &stats.resets_caught, "checkpoints"),

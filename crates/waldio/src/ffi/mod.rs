@@ -6,6 +6,7 @@ pub(crate) mod leaked;
 pub(crate) mod guard;
 pub mod wal_index;
 pub mod lock_probe;
+pub(crate) mod shared_page;
 pub(crate) mod base_vfs;
 #[cfg(feature = "static-link")]
 pub(crate) mod static_table;

@@ -38,7 +38,7 @@ struct House {
 
 impl House {
     fn new() -> House {
-        House { queue: WriteQueue::new(Arc::default()), base: Mutex::default() }
+        House { queue: WriteQueue::new(None, Arc::default()), base: Mutex::default() }
     }
 
     fn base(&self) -> MutexGuard<'_, Base> {

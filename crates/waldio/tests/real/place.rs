@@ -1,6 +1,7 @@
 //! File systems to test on: a folder, or an image file that is mounted. All of it is gone when the value is dropped.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -36,6 +37,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        // Killed processes leave the page in memory that their databases had.
+        for status in
+            fs::read_dir(&self.path).into_iter().flatten().flatten().flat_map(|file| file.metadata())
+        {
+            let _ = fs::remove_file(format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()));
+        }
         let _ = fs::remove_dir_all(&self.path);
     }
 }
