@@ -14,6 +14,8 @@ pub const RESERVATION: Duration = Duration::from_millis(10);
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
 /// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
 const LOOK_UNRUNG: Duration = Duration::from_millis(4);
+/// Whoever looks so rarely by now was refused five times in a row.
+const REFUSED_OFTEN: Duration = Duration::from_millis(1);
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in line of a connection that neither sleeps nor asks is kept this long.
@@ -130,6 +132,11 @@ impl Line {
     /// True where another process had the lock when it was last asked for.
     pub fn is_foreign(&self) -> bool {
         self.foreign
+    }
+
+    /// True where the lock seemed free and was refused again and again: somebody has it whom the line does not know.
+    pub fn is_refused_often(&self) -> bool {
+        self.look_every > REFUSED_OFTEN
     }
 
     /// Keeps the lock for a thread that is awake and asks for it next.

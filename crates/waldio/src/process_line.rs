@@ -203,7 +203,8 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    /// Nobody sleeps so long who is rung.
+    const LONG: Duration = Duration::from_secs(10);
 
     /// A folder with a database, which goes when the test ends.
     struct Scratch(PathBuf);
@@ -251,7 +252,7 @@ mod tests {
                 let standing = waiter.stand().unwrap();
                 tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
                 let began = Instant::now();
-                standing.wait(MINUTE);
+                standing.wait(LONG);
                 (began.elapsed(), standing.is_rung())
             });
             until_asleep(told.recv().unwrap());
@@ -269,7 +270,7 @@ mod tests {
             assert!(holder.is_awaited());
             holder.ring();
         });
-        assert!(rung && slept < MINUTE / 2 && !holder.is_awaited());
+        assert!(rung && slept < LONG / 2 && !holder.is_awaited());
         assert_eq!((hand_overs(&holder), hand_overs(&waiter)), (1, 0));
     }
 
@@ -299,7 +300,7 @@ mod tests {
         std::mem::forget(killed.stand().unwrap());
         assert!(holder.is_awaited());
         let (slept, rung) = sleeps_until(&waiter, || holder.ring());
-        assert!(rung && slept < MINUTE / 2, "the ring was the dead one's");
+        assert!(rung && slept < LONG / 2, "the ring was the dead one's");
         assert_eq!(hand_overs(&holder), 1);
         assert!(!holder.is_awaited(), "the place is free again");
     }

@@ -211,7 +211,7 @@ impl WriteQueue {
                 standing = self.abroad.as_ref().and_then(ProcessLine::stand);
             }
             let now = primitives::now();
-            let rings = self.abroad.as_ref().is_some_and(ProcessLine::rings_come) && standing.is_some();
+            let rings = standing.is_some() && self.rings_come(&state, slept);
             let look = state.next_look(connection, now, rings, &is_free);
             if look == Look::Mine {
                 state.claim(connection, now);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::WriteQueue;
-use crate::line::{PASSES_MAX, Place};
+use crate::line::{Line, PASSES_MAX, Place};
 use crate::process_line::{ProcessLine, Standing};
 
 /// How the last sleep ended.
@@ -65,10 +65,109 @@ impl WriteQueue {
         }
     }
 
+    /// True where a look may wait for a ring, and need not wait because of an earlier refusal.
+    pub(super) fn rings_come(&self, state: &Line, slept: Slept) -> bool {
+        let spins = state.is_refused_often() && slept != Slept::Rung;
+        !spins && self.abroad.as_ref().is_some_and(ProcessLine::rings_come)
+    }
+
     /// Whoever was told and does not come tells the next.
     pub(super) fn ring_on(&self, slept: Slept) {
         if let Some(abroad) = self.abroad.as_ref().filter(|_| slept == Slept::Rung) {
             abroad.ring();
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::line::Seat;
+    use crate::queue::Turn;
+
+    /// A database, which goes when the test ends.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("waldio-{name}-{}.db", std::process::id()));
+            std::fs::write(&path, "").expect("a temporary file");
+            Scratch(path)
+        }
+
+        /// The line of a process that another process was in the way of, and whether others can ring for it.
+        fn line(&self, connection: usize, seat: &Arc<Seat>) -> Option<WriteQueue> {
+            let queue = WriteQueue::new(Some(&self.0), Arc::default());
+            assert_eq!(queue.ask(connection, seat, Instant::now()), Turn::Try);
+            queue.refused(connection, seat, Instant::now());
+            let (state, why) = queue.process_line();
+            if state != "open" {
+                eprintln!("skipped: no line across processes here: {why}");
+                return None;
+            }
+            queue.note_rings(Slept::Rung);
+            Some(queue)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// Whether a process is rung when another gives the lock back; `None` where there is no line.
+    fn is_rung(database: &Scratch) -> Option<bool> {
+        let (seat, free) = (Arc::default(), AtomicBool::new(false));
+        let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &seat)?);
+        assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
+        holder.granted(0, Instant::now());
+        let nap = Instant::now() + Duration::from_secs(10);
+        thread::scope(|scope| {
+            scope.spawn(|| waiter.sleep(1, &seat, nap, || Some(free.load(SeqCst))));
+            while !holder.is_awaited() {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(1));
+            free.store(true, SeqCst);
+            holder.released(0);
+        });
+        Some(holder.stats.process_hand_overs.load(SeqCst) == 1)
+    }
+
+    #[test]
+    fn whoever_gives_the_lock_back_rings_for_another_process() {
+        let scratch = Scratch::new("rings");
+        // A waiter looks by itself now and then, and may be awake just then.
+        assert!((0..5).any(|_| is_rung(&scratch) != Some(false)));
+    }
+
+    #[test]
+    fn whoever_is_refused_a_lock_that_seems_free_looks_ever_more_seldom() {
+        const TIME: Duration = Duration::from_millis(100);
+        let (scratch, seat) = (Scratch::new("seems-free"), Arc::default());
+        let Some(queue) = scratch.line(1, &seat) else { return };
+        let (began, mut refusals) = (Instant::now(), 0);
+        while began.elapsed() < TIME {
+            queue.sleep(1, &seat, began + TIME, || Some(true));
+            assert_eq!(queue.ask(1, &seat, Instant::now()), Turn::Try);
+            queue.refused(1, &seat, Instant::now());
+            refusals += 1;
+        }
+        assert!(refusals < 20, "refused {refusals} times");
+    }
+
+    #[test]
+    fn without_posix_locks_there_is_no_page() {
+        let queue = WriteQueue::new(None, Arc::default());
+        queue.refused(1, &Arc::default(), Instant::now());
+        assert_eq!(queue.process_line().0, "none");
+        assert!(queue.is_awaited(), "by this process itself");
     }
 }
