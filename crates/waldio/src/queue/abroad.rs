@@ -149,6 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn whoever_waits_for_a_ring_that_does_not_come_looks_by_itself() {
+        let (scratch, seat, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
+        let Some(queue) = scratch.line(1, &seat) else { return };
+        // The holder is killed.
+        let is_free = || Some(began.elapsed() > Duration::from_millis(20));
+        queue.sleep(1, &seat, began + Duration::from_secs(10), is_free);
+        assert!(began.elapsed() < Duration::from_secs(1), "after {:?}", began.elapsed());
+        let rings_come = queue.abroad.as_ref().is_some_and(ProcessLine::rings_come);
+        assert!(!rings_come, "from here on it looks more often");
+    }
+
+    #[test]
     fn whoever_is_refused_a_lock_that_seems_free_looks_ever_more_seldom() {
         const TIME: Duration = Duration::from_millis(100);
         let (scratch, seat) = (Scratch::new("seems-free"), Arc::default());
