@@ -129,9 +129,7 @@ impl Connection {
     pub fn log_close(&self) {
         let log = self.state().ok().and_then(|mut state| state.log.take());
         if let Some(log) = log {
-            let synced = log.is_synced();
-            drop(log);
-            self.database.close_log(synced);
+            self.database.close_log(log.file(), log.is_synced());
         }
     }
 

@@ -155,12 +155,18 @@ impl Database {
 
     /// One connection closed its log. Unless its last write was synced, the log is not kept as a spare: clearing
     /// it durably would be ahead of a database file that `synchronous=OFF` left to the kernel.
-    pub fn close_log(&self, synced: bool) {
+    ///
+    /// SQLite leaves a log that another process has open as it is. What the window of `waldio_group` left outstanding there
+    /// is flushed now: nobody of this process would do so later. A failure poisons; nobody is there to be told.
+    pub fn close_log(&self, file: &dyn DiskFile, synced: bool) {
         let mut open = self.open();
         open.handles = open.handles.saturating_sub(1);
         if open.handles == 0
             && let Some(session) = open.session.take()
         {
+            if session.tickets.is_outstanding() {
+                let _ = session.flush_now(file);
+            }
             session.close();
             open.spare_bytes_max = (synced && session.is_worth_keeping()).then(|| session.spare_bytes_max());
         }

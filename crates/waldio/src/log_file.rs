@@ -393,6 +393,11 @@ impl LogFile {
         self.session.durable.note(version);
     }
 
+    /// This connection's open file.
+    pub fn file(&self) -> &dyn DiskFile {
+        &*self.file
+    }
+
     /// The window of `waldio_group`.
     pub fn window(&self) -> Option<Window> {
         self.session.options.group

@@ -10,7 +10,7 @@ use support::plan::{effort, hold, sequences};
 use support::workload::{Step, Synchronous, Workload, base_image, record};
 
 /// Much that stays outstanding, and all that ends it.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step::Commit1,
     Step::FlushNow,
     Step::Commit3,
@@ -20,6 +20,7 @@ const STEPS: [Step; 10] = [
     Step::Passive,
     Step::Reset,
     Step::Reopen,
+    Step::Rejoin,
     Step::Loose,
 ];
 
@@ -41,6 +42,15 @@ fn flushes_lose_less_than_the_window() {
 #[test]
 fn buffered_writes_beside_durable_ones_lose_less_than_the_window() {
     window_holds(Side::WindowFua, sequences(&STEPS, 1, 20));
+}
+
+/// Another process keeps the log open, so SQLite does not checkpoint when this one closes its last connection.
+#[test]
+fn what_a_process_leaves_to_others_is_durable() {
+    let steps = [Step::Foreign, Step::Commit1, Step::Commit1, Step::Commit1, Step::Rejoin];
+    for side in [Side::Window, Side::WindowFua] {
+        window_holds(side, vec![steps.to_vec()]);
+    }
 }
 
 /// What the window saves would be nothing if each commit were durable all the same.

@@ -258,6 +258,10 @@ impl Run<'_> {
             Step::Rejoin => {
                 self.second = None;
                 self.first = None;
+                if self.machine.side.window().is_some() && !self.faulty {
+                    // The process is done with the log, and nobody of it would flush later.
+                    self.promise_all();
+                }
                 self.first().map(|_| ())
             }
             Step::Switch => self.switch(),
