@@ -20,6 +20,7 @@ mod database;
 mod spare;
 mod worker;
 mod window;
+mod lazy_thread;
 mod queue;
 mod process_line;
 mod line;

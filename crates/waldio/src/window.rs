@@ -2,20 +2,19 @@
 //!
 //! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its ticket. Whoever would make more
 //! than the window's bytes outstanding waits for a flush of all of them; else one thread for the whole process flushes
-//! when the window's time is over. It starts with the first order and never at load, because servers load extensions and
-//! then fork. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
+//! when the window's time is over. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
 //!
 //! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
 //! at the first whose checksum is wrong.
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
-use crate::ffi::signals;
+use crate::lazy_thread::LazyThread;
 use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::tickets::{Failed, Mark};
@@ -31,30 +30,30 @@ pub struct Order {
     due: Instant,
 }
 
-/// A handle on the thread, or on none.
+/// Who flushes when the time is over.
 #[derive(Debug, Clone)]
 pub enum Flusher {
-    /// Never: for tests that must be repeatable.
+    /// Nobody: for tests that must be repeatable.
     Never,
-    /// On this thread, started when the first order comes.
-    Thread(Arc<OnceLock<Option<Sender<Order>>>>),
+    /// This thread.
+    Thread(LazyThread<Order>),
 }
 
 impl Flusher {
     /// A flusher whose thread does not run yet.
     pub fn thread() -> Flusher {
-        Flusher::Thread(Arc::default())
+        Flusher::Thread(LazyThread::new("waldio-flush", serve))
     }
 
     /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
-        let Flusher::Thread(orders) = self else { return true };
+        let Flusher::Thread(thread) = self else { return true };
         if session.flush_ordered.swap(true, SeqCst) {
             return true;
         }
         let order =
             Order { session: Arc::downgrade(session), file: Arc::clone(file), due: Instant::now() + time };
-        let ordered = orders.get_or_init(start).as_ref().is_some_and(|orders| orders.send(order).is_ok());
+        let ordered = thread.send(order);
         if !ordered {
             session.flush_ordered.store(false, SeqCst);
         }
@@ -62,17 +61,8 @@ impl Flusher {
     }
 }
 
-fn start() -> Option<Sender<Order>> {
-    let (sender, orders) = channel();
-    // The host's signal handlers are not for this thread.
-    signals::with_all_blocked(|| {
-        let thread = std::thread::Builder::new().name("waldio-flush".to_owned()).stack_size(256 << 10);
-        thread.spawn(move || serve(&orders)).ok()
-    })?;
-    Some(sender)
-}
-
-fn serve(orders: &Receiver<Order>) {
+#[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
+fn serve(orders: Receiver<Order>) {
     let mut waiting: Vec<Order> = Vec::new();
     loop {
         let next = match waiting.iter().map(|order| order.due).min() {
