@@ -400,11 +400,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Everything that was committed is durable when this returns; what there was to do.
+    /// Everything in the log, whoever wrote it, is durable when this returns; what there was to do.
     fn flush_now(&self) -> Result<String, Failure> {
-        let mut state = self.state()?;
-        let Some(log) = state.log.as_mut() else { return Ok("no log".to_owned()) };
-        log.flush_now().map(|()| "durable".to_owned())
+        let done = match self.state()?.log.as_mut() {
+            Some(log) => log.flush_now().map(|()| true),
+            // Not opened by this connection yet, or not by us.
+            None => self.database.flush_now(),
+        }?;
+        Ok(if done { "durable" } else { "no log" }.to_owned())
     }
 
     /// `SQLITE_FCNTL_PRAGMA`: an answer where the pragma is ours; `Err` holds the complaint.

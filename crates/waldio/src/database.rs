@@ -17,6 +17,7 @@ use crate::session::LogSession;
 use crate::spare;
 use crate::stats::Stats;
 use crate::super_journal::SuperJournals;
+use crate::tickets::Failed;
 use crate::window::Flusher;
 use crate::worker::{Growth, Worker};
 
@@ -253,6 +254,34 @@ impl Database {
         self.stats.error(&text);
         let _ = self.poison.set(text);
         Failure::Io(error)
+    }
+
+    /// Makes everything in the log durable for a connection that has not opened it; false where there is no log.
+    /// # Errors
+    /// The log cannot be opened for writing, or a sync failed, which poisons it.
+    pub fn flush_now(&self) -> Result<bool, Failure> {
+        self.check_poison()?;
+        let file = match self.disk.open(&self.log_path, OpenOptions::EXISTING) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        match self.session() {
+            Some(session) => self.flush_session(&session, &*file)?,
+            None if self.options().no_sync => {}
+            None => file.sync_data().map_err(|error| self.poison("sync", error))?,
+        }
+        Ok(true)
+    }
+
+    /// Makes everything in the log durable, without any lock of SQLite's.
+    /// # Errors
+    /// The log is poisoned.
+    pub fn flush_session(&self, session: &Arc<LogSession>, file: &dyn DiskFile) -> Result<(), Failure> {
+        self.check_poison()?;
+        session.flush_now(file).map_err(|Failed| {
+            let unknown = || Failure::Poisoned("a flush failed".to_owned());
+            self.check_poison().err().unwrap_or_else(unknown)
+        })
     }
 
     /// Has what is outstanding in the log flushed after `time`; false where nobody can.

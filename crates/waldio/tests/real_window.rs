@@ -18,8 +18,13 @@ use real::writers::number;
 
 const NEVER: &str = "waldio_group=1073741824,60000";
 
+/// A connection that has read nothing yet.
+fn untouched(library: &'static Library, path: &Path, options: &str) -> Connection {
+    library.open_with(&format!("file:{}?{options}", path.display()), None).unwrap()
+}
+
 fn open(library: &'static Library, path: &Path, options: &str) -> Connection {
-    let db = library.open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+    let db = untouched(library, path, options);
     db.busy_timeout(60_000);
     db.run("PRAGMA synchronous=FULL");
     db
@@ -52,6 +57,36 @@ fn commits_do_not_wait_and_the_pragma_flushes_them() {
         assert_eq!(db.one("PRAGMA waldio_flush"), "durable");
         assert_eq!(number(&db, "flushes"), before + 1);
         assert_eq!(db.one("PRAGMA waldio_group"), "1073741824,60000");
+    });
+}
+
+#[test]
+fn the_pragma_flushes_what_others_left_before_its_connection_read_anything() {
+    in_own_process("the_pragma_flushes_what_others_left_before_its_connection_read_anything", || {
+        let scratch = Scratch::new("window-other");
+        let path = scratch.join("a.db");
+        let db = prepare(&path, NEVER, 3);
+        let other = untouched(system(), &path, NEVER);
+        let before = number(&db, "flushes");
+        assert_eq!(other.one("PRAGMA waldio_flush"), "durable");
+        assert_eq!(number(&db, "flushes"), before + 1);
+        drop((db, other));
+        assert_eq!(untouched(system(), &path, NEVER).one("PRAGMA waldio_flush"), "no log");
+    });
+}
+
+/// A log that went through the base VFS is the same file.
+#[test]
+fn the_pragma_flushes_a_log_that_nobody_of_this_process_opened() {
+    in_own_process("the_pragma_flushes_a_log_that_nobody_of_this_process_opened", || {
+        let scratch = Scratch::new("window-nobody");
+        let path = scratch.join("a.db");
+        system().load(None).unwrap();
+        let stock = system().open_stock(&path);
+        stock.rows("PRAGMA journal_mode=WAL");
+        stock.rows("CREATE TABLE t(value)");
+        let db = untouched(system(), &path, NEVER);
+        assert_eq!(db.one("PRAGMA waldio_flush"), "durable");
     });
 }
 

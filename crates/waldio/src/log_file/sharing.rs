@@ -78,14 +78,7 @@ impl LogFile {
     /// # Errors
     /// The log is poisoned.
     pub fn flush_now(&mut self) -> Result<(), Failure> {
-        self.database.check_poison()?;
-        match self.session.flush_now(&*self.file) {
-            Ok(()) => Ok(()),
-            Err(Failed) => {
-                self.database.check_poison()?;
-                Err(Failure::Poisoned("a flush failed".to_owned()))
-            }
-        }
+        self.database.flush_session(&self.session, &*self.file)
     }
 
     /// Makes all that is in the file durable, together with whoever waits for that. The caller has a lock that keeps
