@@ -260,7 +260,8 @@ impl LogFile {
 
     /// Everything in the file and everything that waits is on the medium when this returns, and so is the log's name.
     fn make_durable(&mut self) -> Result<(), Failure> {
-        let covered = self.session.tickets.issued();
+        let tickets = &self.session.tickets;
+        let covers = tickets.is_outstanding().then(|| tickets.issued());
         if !self.write_durable()? {
             self.write_out()?;
             self.flush(|log| log.file.sync_data())?;
@@ -279,7 +280,9 @@ impl LogFile {
             // In the flags of stock's sync of a directory.
             sync_observer::notify(SQLITE_SYNC_NORMAL);
         }
-        self.session.tickets.covered(covered);
+        if let Some(covers) = covers {
+            self.session.tickets.covered(covers);
+        }
         Ok(())
     }
 

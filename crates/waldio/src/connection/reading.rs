@@ -35,15 +35,15 @@ impl Connection {
     /// With `waldio_durable_reads`: the snapshot may not be on the medium; the log is poisoned. SQLite has the lock.
     pub fn read_lock_granted(&self, slot: i32) -> Result<(), Failure> {
         let Ok(mut state) = self.state() else { return Ok(()) };
-        let newest = state.wal_index.map(WalIndex::newest);
+        let wal_index = state.wal_index;
+        let newest = wal_index.map(WalIndex::newest);
         state.snapshot = newest;
-        let published_end = state.wal_index.and_then(WalIndex::published_end);
         // The lock keeps the log from a reset.
         if slot > WAL_READ_LOCK_0
             && let Some(log) = state.log.as_mut()
             && log.take_owed_rewrite()
         {
-            log.write_again(published_end);
+            log.write_again(wal_index.and_then(WalIndex::published_end));
         }
         let (true, Some(newest)) = (self.database.reads_durably(), newest) else { return Ok(()) };
         let from_cache = state.reads.may_answer_from_cache(newest);
