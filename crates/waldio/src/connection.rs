@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::Salts;
+use crate::layout::Layout;
 use crate::line::Seat;
 use crate::log_file::{LogFile, Share};
 use crate::options;
@@ -46,6 +47,8 @@ pub struct Connection {
     owes: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
     blocks_in_base: AtomicBool,
+    /// Where SQLite has its file, for who may use it there.
+    main_file: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +94,18 @@ impl Connection {
             patience: Mutex::default(),
             owes: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
+            main_file: AtomicUsize::new(0),
         }
+    }
+
+    /// Notes the address of SQLite's file structure for this connection.
+    pub fn set_main_file(&self, address: usize) {
+        self.main_file.store(address, Relaxed);
+    }
+
+    /// That address.
+    pub fn main_file(&self) -> usize {
+        self.main_file.load(Relaxed)
     }
 
     /// Fails after a panic in an earlier call on this connection.
@@ -101,13 +115,13 @@ impl Connection {
     }
 
     /// Opens the log and returns its file and session; `None` where the base VFS should, and says why in `waldio_status`.
-    pub fn log_open(&self, create: bool) -> Option<(Arc<dyn DiskFile>, Arc<LogSession>)> {
+    pub fn log_open(&self, create: bool, layout: Layout) -> Option<(Arc<dyn DiskFile>, Arc<LogSession>)> {
         let mut state = self.state().ok()?;
         if state.log.is_some() {
             self.database.pass_through("this connection has a log open already");
             return None;
         }
-        match self.database.open_log(create) {
+        match self.database.open_log(create, layout) {
             Ok((session, file)) => {
                 let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
                 state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
@@ -313,7 +327,7 @@ impl Connection {
     /// asked for.
     pub fn nap(&self, nominal: Duration) {
         let deadline = self.patience().nap(now(), nominal);
-        let is_free = || self.database.write_probe.is_write_lock_free();
+        let is_free = || self.database.is_write_lock_free();
         self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
         if let Ok(mut state) = self.state() {
             state.reads.napped();

@@ -10,6 +10,7 @@ use blockio::sim_disk::SimDisk;
 
 use crate::database::Database;
 use crate::frame::{Checksum, FrameHeader, LogHeader, Salts};
+use crate::layout::Layout;
 use crate::log_file::{LogFile, Share};
 use crate::options::{Options, PersistChoice};
 use crate::session::LogSession;
@@ -43,7 +44,7 @@ fn is_durable_after(cut_at: Option<u64>) -> bool {
     let shared = (Worker::Inline, Flusher::Never, Arc::default());
     let database =
         Arc::new(Database::new(path.to_path_buf(), "base".to_owned(), Arc::new(hooked), shared, options));
-    let (session, file) = database.open_log(true).unwrap();
+    let (session, file) = database.open_log(true, Layout::Stock).unwrap();
     let mut log = LogFile::new(database, Arc::clone(&session), file);
     log.write(&LogHeader::encode(false, PAGE_BYTES, 0, SALTS), 0, None).unwrap();
     log.sync(false, Share::No, None).unwrap();

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
+use crate::embedded_file::{self, in_layout};
 use crate::failure::Failure;
 use crate::ffi::lock_probe::LockProbe;
 use crate::gate::Gate;
+use crate::layout::Layout;
 use crate::options::Options;
 use crate::queue::WriteQueue;
 use crate::session::LogSession;
 use crate::spare;
 use crate::stats::Stats;
 use crate::super_journal::SuperJournals;
+use crate::tails;
 use crate::tickets::Failed;
 use crate::window::Flusher;
 use crate::worker::{Growth, Worker};
@@ -28,6 +31,8 @@ pub struct Database {
     pub path: PathBuf,
     /// Its log.
     pub log_path: PathBuf,
+    /// A file of ours whose wal-index the `embedded` layout has: SQLite without us must not find one.
+    pub private_path: PathBuf,
     /// Name of the VFS that everything else goes to.
     pub base_name: String,
     /// Where the log is.
@@ -38,6 +43,8 @@ pub struct Database {
     pub queue: WriteQueue,
     /// Closed for short checkpoints.
     pub gate: Gate,
+    /// The log was last opened in the `embedded` layout.
+    embedded: AtomicBool,
     group_commit: AtomicBool,
     durable_reads: AtomicBool,
     poison: Arc<OnceLock<String>>,
@@ -47,8 +54,9 @@ pub struct Database {
     pub super_journals: Arc<SuperJournals>,
     /// Tells whether another process has the database open.
     pub open_probe: LockProbe,
-    /// Tells whether another process writes: on the wal-index's file.
-    pub write_probe: LockProbe,
+    /// Tell whether another process writes: on the wal-index's file, SQLite's and ours.
+    write_probe: LockProbe,
+    private_write_probe: LockProbe,
     open: Mutex<OpenLog>,
 }
 
@@ -61,6 +69,8 @@ struct OpenLog {
     spare_bytes_max: Option<u64>,
     /// Why this database's log goes through the base VFS, if it does.
     passed_through: Option<String>,
+    /// Why it has SQLite's own layout, if another was asked for.
+    stays_stock: Option<String>,
 }
 
 impl Database {
@@ -72,14 +82,23 @@ impl Database {
         (worker, flusher, super_journals): (Worker, Flusher, Arc<SuperJournals>),
         options: Options,
     ) -> Database {
-        let open =
-            OpenLog { options, session: None, handles: 0, spare_bytes_max: None, passed_through: None };
+        let open = OpenLog {
+            options,
+            session: None,
+            handles: 0,
+            spare_bytes_max: None,
+            passed_through: None,
+            stays_stock: None,
+        };
         let stats = Arc::<Stats>::default();
         // POSIX locks are what "unix" uses; other variants lock in other ways.
         let locked = |path: PathBuf| LockProbe::new((base_name == "unix").then_some(path));
         Database {
             open_probe: locked(path.clone()),
             write_probe: locked(with_suffix(&path, "-shm")),
+            private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
+            private_path: with_suffix(&path, "-waldio"),
+            embedded: AtomicBool::new(false),
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
@@ -101,12 +120,22 @@ impl Database {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// On the wal-index that is in use: true when no other process holds the write lock; `None`: nobody knows.
+    pub fn is_write_lock_free(&self) -> Option<bool> {
+        let probe = if self.embedded.load(Relaxed) { &self.private_write_probe } else { &self.write_probe };
+        probe.is_write_lock_free()
+    }
+
     /// Opens the log for one connection: what it shares with the others, and a file of its own.
     /// # Errors
     /// Nothing is open; the caller lets the base VFS try.
-    pub fn open_log(&self, create: bool) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
         let mut open = self.open();
         let (file, origin) = self.open_file(create, &open.options)?;
+        if layout == Layout::Embedded {
+            embedded_file::guard(&*file)?;
+        }
+        let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
         let session = match &open.session {
             Some(session) => Arc::clone(session),
             None => {
@@ -114,7 +143,7 @@ impl Database {
                 let shared = (Arc::clone(&self.stats), Arc::clone(&self.poison));
                 let facts = file.facts();
                 let session = LogSession::new(
-                    self.log_path.clone(),
+                    (self.log_path.clone(), layout),
                     open.options,
                     facts,
                     (size, origin != Origin::Existing),
@@ -126,11 +155,12 @@ impl Database {
                 Arc::new(session)
             }
         };
+        self.embedded.store(session.layout == Layout::Embedded, Relaxed);
         open.session = Some(Arc::clone(&session));
         open.handles += 1;
         open.spare_bytes_max = None;
         open.passed_through = None;
-        Ok((session, Arc::from(file)))
+        Ok((session, file))
     }
 
     fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {
@@ -173,6 +203,15 @@ impl Database {
         }
     }
 
+    /// The log is about to go: so does what the `embedded` layout has beside it. Nobody else has the database open.
+    pub fn remove_private_files(&self) {
+        if self.embedded.swap(false, Relaxed) {
+            // What stays behind is empty, or counts for no other log.
+            let _ = self.disk.remove(&self.private_path);
+            tails::remove(&*self.disk, &self.log_path);
+        }
+    }
+
     /// `xDelete` of the log: keeps it as a spare where that is worth it; false where SQLite should delete it.
     pub fn keep_as_spare(&self) -> bool {
         let mut open = self.open();
@@ -185,6 +224,16 @@ impl Database {
             Stats::add(&self.stats.spares_kept, 1);
         }
         kept
+    }
+
+    /// The log gets SQLite's own layout, and why where another was asked for.
+    pub fn stay_stock(&self, why: &str) {
+        self.open().stays_stock = Some(why.to_owned());
+    }
+
+    /// Why the log has SQLite's own layout though another was asked for.
+    pub fn stays_stock(&self) -> Option<String> {
+        self.open().stays_stock.clone()
     }
 
     /// The log goes through the base VFS, and why.

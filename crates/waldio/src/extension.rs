@@ -8,7 +8,7 @@ use blockio::real_disk::RealDisk;
 
 use crate::ffi::api::{Api, VERSION_MIN};
 use crate::ffi::base_vfs::BaseVfs;
-use crate::ffi::codes::{SQLITE_ERROR, SQLITE_OK};
+use crate::ffi::codes::{FCNTL_RESERVED_WANTED, SQLITE_ERROR, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_OK};
 use crate::ffi::guard;
 use crate::ffi::types::{sqlite3, sqlite3_api_routines};
 use crate::options::Options;
@@ -174,10 +174,26 @@ unsafe extern "C" fn each_connection(
     })
 }
 
+/// Has a database that is about to be made reserve what `waldio_layout=embedded` needs. SQLite has that control since
+/// 3.33; before, such a database stays in SQLite's own layout.
+/// # Safety
+/// As `add_table`.
+unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) {
+    // SAFETY: the caller's promise; ours, which takes an int.
+    if let Some(wanted) = unsafe { api.control_main(db, FCNTL_RESERVED_WANTED, 0) }
+        && wanted > 0
+    {
+        // SAFETY: the caller's promise; SQLite's, which takes an int.
+        unsafe { api.control_main(db, SQLITE_FCNTL_RESERVE_BYTES, wanted) };
+    }
+}
+
 /// # Safety
 /// `db` is a live connection of the library that `api` belongs to.
 unsafe fn add_table(db: *mut sqlite3, api: Api) -> c_int {
     let Some(client) = register_table::client(api, c"waldio") else { return SQLITE_OK };
+    // SAFETY: the caller's promise.
+    unsafe { reserve_bytes(db, api) };
     // SAFETY: the caller's promise; the client lives as long as the process.
     unsafe { api.create_module(db, c"waldio_status", &status_table::MODULE, client) }
 }

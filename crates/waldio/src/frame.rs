@@ -39,24 +39,38 @@ pub struct LogHeader {
     pub checksum: Checksum,
 }
 
+/// The version that a header states; `None` where its magic, page size or checksum is not right.
+pub fn header_version(bytes: &[u8; 32]) -> Option<u32> {
+    let word = |index: usize| word_at(bytes, index * 4);
+    let (magic, page_bytes) = (word(0), word(2));
+    let checksum = Checksum::default().over(&bytes[..24], magic & 1 == 1);
+    let valid = magic & !1 == MAGIC_LITTLE_ENDIAN
+        && page_bytes.is_power_of_two()
+        && (512..=65536).contains(&page_bytes)
+        && checksum == Checksum(word(6), word(7));
+    valid.then(|| word(1))
+}
+
+/// A header with another version, and the checksum that belongs to it.
+pub fn with_version(bytes: &[u8; 32], version: u32) -> [u8; 32] {
+    let mut bytes = *bytes;
+    bytes[4..8].copy_from_slice(&version.to_be_bytes());
+    let Checksum(first, second) = Checksum::default().over(&bytes[..24], word_at(&bytes, 0) & 1 == 1);
+    bytes[24..28].copy_from_slice(&first.to_be_bytes());
+    bytes[28..32].copy_from_slice(&second.to_be_bytes());
+    bytes
+}
+
 impl LogHeader {
     /// Reads a header; `None` where SQLite would treat the log as empty: wrong magic, version, size or checksum.
     pub fn parse(bytes: &[u8; 32]) -> Option<LogHeader> {
         let word = |index: usize| word_at(bytes, index * 4);
-        let page_bytes = word(2);
-        let big_endian_checksum = word(0) & 1 == 1;
-        let checksum = Checksum::default().over(&bytes[..24], big_endian_checksum);
-        let valid = word(0) & !1 == MAGIC_LITTLE_ENDIAN
-            && word(1) == VERSION
-            && page_bytes.is_power_of_two()
-            && (512..=65536).contains(&page_bytes)
-            && checksum == Checksum(word(6), word(7));
-        valid.then(|| LogHeader {
-            big_endian_checksum,
-            page_bytes,
+        (header_version(bytes) == Some(VERSION)).then(|| LogHeader {
+            big_endian_checksum: word(0) & 1 == 1,
+            page_bytes: word(2),
             sequence: word(3),
             salts: salts_at(bytes, 16),
-            checksum,
+            checksum: Checksum(word(6), word(7)),
         })
     }
 

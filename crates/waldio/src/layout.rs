@@ -10,6 +10,15 @@
 
 use crate::frame::{FRAME_HEADER_BYTES, LOG_HEADER_BYTES};
 
+/// Where frames stand in the log's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Where SQLite puts them: it reads and writes the same log.
+    Stock,
+    /// One block each (`embedded`).
+    Embedded,
+}
+
 /// Device blocks are taken as this large: what every Linux file system's direct I/O accepts, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 /// One block of zeros.

@@ -28,6 +28,8 @@ mod gate;
 mod patience;
 mod super_journal;
 mod session;
+mod embedded_file;
+mod tails;
 mod choice;
 mod tickets;
 mod tail;
@@ -39,6 +41,7 @@ mod failure;
 mod primitives;
 #[cfg(feature = "model")]
 pub mod model;
+pub mod embedded;
 pub mod planted;
 pub mod histogram;
 pub mod ffi;

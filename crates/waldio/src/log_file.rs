@@ -20,6 +20,7 @@ mod leaving;
 use std::sync::Arc;
 use std::time::Instant;
 
+use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
 
 use crate::database::Database;
@@ -59,6 +60,8 @@ pub struct LogFile {
     session: Arc<LogSession>,
     file: Arc<dyn DiskFile>,
     pending: Pending,
+    /// For direct writes in the `embedded` layout.
+    blocks: AlignedBuffer,
     /// Generation of the frames this connection writes.
     salts: Salts,
     page_bytes: Option<u32>,
@@ -96,6 +99,7 @@ impl LogFile {
             session,
             file,
             pending: Pending::default(),
+            blocks: AlignedBuffer::zeroed(0),
             salts: Salts::default(),
             page_bytes: None,
             commit_end: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use blockio::disk::Fill;
 
+use crate::layout::Layout;
 use crate::reserve::LOG_BYTES_DEFAULT;
 
 /// How blocks ahead of the frames are made ready.
@@ -55,6 +56,8 @@ pub struct Options {
     pub durable_reads: bool,
     /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within the window.
     pub group: Option<Window>,
+    /// `waldio_layout`: the layout of a log that is begun anew, where the database can have it.
+    pub layout: Layout,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
     pub no_sync: bool,
 }
@@ -69,13 +72,14 @@ impl Default for Options {
             group_commit: true,
             durable_reads: false,
             group: None,
+            layout: Layout::Stock,
             no_sync: false,
         }
     }
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "waldio_fill",
     "waldio_persist",
     "waldio_log_bytes",
@@ -83,6 +87,7 @@ pub const NAMES: [&str; 7] = [
     "waldio_group_commit",
     "waldio_durable_reads",
     "waldio_group",
+    "waldio_layout",
 ];
 
 impl Options {
@@ -98,6 +103,7 @@ impl Options {
             "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
             "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
             "waldio_group" => self.group = parse_window(value)?,
+            "waldio_layout" => self.layout = parse_layout(value)?,
             _ => return Err(unknown(name)),
         }
         Ok(())
@@ -112,6 +118,7 @@ impl Options {
             "waldio_strict" => u8::from(self.strict).to_string(),
             "waldio_group_commit" => u8::from(self.group_commit).to_string(),
             "waldio_durable_reads" => u8::from(self.durable_reads).to_string(),
+            "waldio_layout" => layout_name(self.layout).to_owned(),
             "waldio_group" => self.group.map_or_else(|| "off".to_owned(), window_text),
             _ => return None,
         })
@@ -168,6 +175,22 @@ fn parse_fill(value: &str) -> Result<FillChoice, String> {
         "unwritten" => FillChoice::Only(Fill::Unwritten),
         _ => return Err(format!("waldio_fill is auto, write-zeroes, zeroes or unwritten, not {value:?}")),
     })
+}
+
+fn parse_layout(value: &str) -> Result<Layout, String> {
+    match value {
+        "stock" => Ok(Layout::Stock),
+        "embedded" => Ok(Layout::Embedded),
+        _ => Err(format!("waldio_layout is stock or embedded, not {value:?}")),
+    }
+}
+
+/// A layout as `waldio_layout` takes it.
+pub fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Stock => "stock",
+        Layout::Embedded => "embedded",
+    }
 }
 
 fn parse_persist(value: &str) -> Result<PersistChoice, String> {
@@ -240,6 +263,7 @@ mod tests {
             ("waldio_durable_reads", "1"),
             ("waldio_group", "16384,2"),
             ("waldio_group", "off"),
+            ("waldio_layout", "embedded"),
         ];
         for (name, value) in cases {
             let mut options = Options::default();
@@ -279,8 +303,13 @@ mod tests {
             "-4096,2",
             "4096,60001",
         ];
-        let others =
-            [("waldio_fill", "x"), ("waldio_persist", ""), ("waldio_log_bytes", "-1"), ("waldio_nope", "1")];
+        let others = [
+            ("waldio_layout", "x"),
+            ("waldio_fill", "x"),
+            ("waldio_persist", ""),
+            ("waldio_log_bytes", "-1"),
+            ("waldio_nope", "1"),
+        ];
         for (name, value) in wrong_windows.map(|value| ("waldio_group", value)).into_iter().chain(others) {
             let mut options = Options::default();
             let complaint = options.set(name, value).unwrap_err();

@@ -12,6 +12,7 @@ use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
 
 use crate::database::Database;
 use crate::frame::Salts;
+use crate::layout::Layout;
 use crate::options::{Options, Window};
 use crate::session::LogSession;
 use crate::tickets::Mark;
@@ -31,7 +32,7 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     let database =
         Database::new(path.to_path_buf(), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
     let database = Arc::new(database);
-    let (session, file) = database.open_log(true).expect("a sound disk");
+    let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
     session.tickets.issue(MARK, 4120);
     disk.set_fault(fails.then_some(Fault {
         counted: Counted::Flushes,

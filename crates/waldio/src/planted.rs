@@ -47,6 +47,8 @@ pub enum Bug {
     WriterHeldAtGate,
     /// With `waldio_group` no commit waits, however much is outstanding.
     WindowUnbounded,
+    /// A log in the `embedded` layout has SQLite's own header.
+    GuardOff,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -16,6 +16,8 @@ use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
 
 use crate::choice::{self, Persist};
 use crate::durable_reads::DurableMark;
+use crate::embedded_file::in_layout;
+use crate::layout::Layout;
 use crate::options::Options;
 use crate::planted::{self, Bug};
 use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN, USED_BYTES_MIN};
@@ -42,6 +44,8 @@ const NO_FILL: &str = "none: nothing to gain here, or strict mode";
 pub struct LogSession {
     /// Where the log is.
     pub log_path: PathBuf,
+    /// Where frames stand in its file.
+    pub layout: Layout,
     /// The options that held when it was opened.
     pub options: Options,
     /// What the place can do.
@@ -87,7 +91,7 @@ impl LogSession {
     /// Begins a session on a log that was just opened with `file_bytes` of content; `fresh` when it was created, or
     /// was a spare until now.
     pub fn new(
-        log_path: PathBuf,
+        (log_path, layout): (PathBuf, Layout),
         options: Options,
         facts: Facts,
         (file_bytes, fresh): (u64, bool),
@@ -96,6 +100,7 @@ impl LogSession {
         let persist = choice::persist(&options, facts);
         LogSession {
             log_path,
+            layout,
             options,
             facts,
             fua: AtomicBool::new(persist.fua),
@@ -316,7 +321,7 @@ impl LogSession {
     }
 
     /// Reserves space ahead of `used_bytes`, off the commit path.
-    pub fn grow(&self, disk: &dyn Disk, used_bytes: u64) {
+    pub fn grow(&self, disk: &Arc<dyn Disk>, used_bytes: u64) {
         let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         // The order may come after the close, when the log may be gone or another's, or after the file was cut.
         if !self.closed.load(SeqCst)
@@ -344,9 +349,10 @@ impl LogSession {
         Ok(())
     }
 
-    fn grow_in_pieces(&self, disk: &dyn Disk, used_bytes: u64) -> io::Result<()> {
+    fn grow_in_pieces(&self, disk: &Arc<dyn Disk>, used_bytes: u64) -> io::Result<()> {
         let Some(target) = self.next_size(used_bytes) else { return Ok(()) };
         let file = disk.open(&self.log_path, OpenOptions::EXISTING)?;
+        let file = in_layout(self.layout, file, disk, (&self.log_path, self.options.no_sync));
         // Only a fill that never touches what another process writes may run without the write lock.
         let fill = match choice::fill(&self.options, self.facts.filesystem) {
             Some(Fill::Unwritten) => Fill::Unwritten,
@@ -405,7 +411,8 @@ mod tests {
         let path = PathBuf::from("/app.db-wal");
         let file = disk.open(&path, CREATE).unwrap();
         let shared = (Arc::default(), Arc::default());
-        let session = LogSession::new(path, Options::default(), file.facts(), (0, true), shared);
+        let session =
+            LogSession::new((path, Layout::Stock), Options::default(), file.facts(), (0, true), shared);
         session.reserve_first(&*file);
         (disk, session)
     }
@@ -417,7 +424,8 @@ mod tests {
             session.note_end(used_bytes);
             let wants = session.wants_growth(used_bytes);
             if wants {
-                session.grow(disk, used_bytes);
+                let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+                session.grow(&disk, used_bytes);
             }
             wants
         };
@@ -445,6 +453,7 @@ mod tests {
         let used_bytes = 32 + 40 * 4120;
         session.note_end(used_bytes);
         assert!(session.wants_growth(used_bytes));
+        let disk: Arc<dyn Disk> = Arc::new(disk);
         session.grow(&disk, used_bytes);
         assert!(session.stats.growths.load(Relaxed) > 0);
     }

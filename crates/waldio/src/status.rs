@@ -7,7 +7,8 @@ use blockio::disk::OpenOptions;
 use crate::database::Database;
 use crate::ffi::api::Value;
 use crate::histogram::Histogram;
-use crate::options::{fill_name, persist_name};
+use crate::layout::Layout;
+use crate::options::{fill_name, layout_name, persist_name};
 use crate::recovery;
 use crate::session::LogSession;
 use crate::spare;
@@ -32,7 +33,7 @@ pub fn rows(database: &Database) -> Vec<Row> {
     let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
     rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
     rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
-    rows.text("layout", "stock", "the only one so far");
+    layout_row(&mut rows, database);
     match (database.session(), database.passed_through()) {
         (Some(session), _) => {
             rows.text("log", "open", "this process");
@@ -48,6 +49,21 @@ pub fn rows(database: &Database) -> Vec<Row> {
     rows.text("process_line", process_line, &source);
     counts(&mut rows, database);
     rows.rows
+}
+
+/// The layout of the log, or the one that its next opening would ask for.
+fn layout_row(rows: &mut Rows, database: &Database) {
+    let asked = database.options().layout;
+    let Some(session) = database.session() else {
+        rows.text("layout", layout_name(asked), "waldio_layout; the log is not open");
+        return;
+    };
+    let source = match (session.layout, asked, database.stays_stock()) {
+        (Layout::Stock, Layout::Embedded, Some(why)) => why,
+        (layout, asked, _) if layout == asked => "waldio_layout".to_owned(),
+        _ => "the log's header".to_owned(),
+    };
+    rows.text("layout", layout_name(session.layout), &source);
 }
 
 struct Rows {

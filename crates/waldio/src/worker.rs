@@ -22,7 +22,7 @@ pub struct Growth {
 impl Growth {
     fn run(self) {
         if let Some(session) = self.session.upgrade() {
-            session.grow(&*self.disk, self.used_bytes);
+            session.grow(&self.disk, self.used_bytes);
         }
     }
 }

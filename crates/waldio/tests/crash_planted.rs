@@ -27,7 +27,8 @@ fn with_bug<T>(bug: Option<Bug>, action: impl FnOnce() -> T) -> T {
 
 /// The failure that the harness reports, or none.
 fn failure(bug: Option<Bug>, side: Side, steps: &[Step], synchronous: Synchronous) -> Option<String> {
-    let (machine, judge, stock) = (Machine::new(side), Machine::new(side), Machine::new(Side::Stock));
+    let alone = if side.is_embedded() { Side::Outsider } else { Side::Stock };
+    let (machine, judge, stock) = (Machine::new(side), Machine::new(side), Machine::new(alone));
     let base = base_image(&machine, 4096);
     let workload = Workload { steps: steps.to_vec(), page_bytes: 4096, synchronous };
     let recording = with_bug(bug, || record(&machine, &base, &workload, None));
@@ -88,6 +89,25 @@ fn planted_bug_is_caught_skip_close_sync() {
 fn planted_bug_is_caught_window_unbounded() {
     for side in [Side::Window, Side::WindowFua] {
         is_caught(Bug::WindowUnbounded, side, &[Step::Commit1; 5], Synchronous::Full);
+    }
+}
+
+#[test]
+fn planted_bug_is_caught_guard_off() {
+    for side in [Side::Embedded, Side::EmbeddedFua] {
+        is_caught(Bug::GuardOff, side, &[Step::Commit1, Step::Commit3], Synchronous::Full);
+    }
+}
+
+#[test]
+fn planted_bugs_are_caught_in_the_embedded_layout() {
+    let cases = [
+        (Bug::SkipHeaderSync, vec![Step::Commit1, Step::Commit1, Step::Reset], Synchronous::Full),
+        (Bug::AckBeforeSync, vec![Step::Commit1, Step::Commit1], Synchronous::Full),
+        (Bug::SkipCheckpointSync, vec![Step::Commit1, Step::Commit3, Step::Passive], Synchronous::Normal),
+    ];
+    for (bug, steps, synchronous) in cases {
+        is_caught(bug, Side::Embedded, &steps, synchronous);
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) mod slot {
     pub const RESULT_NULL: usize = 84;
     pub const RESULT_TEXT: usize = 85;
     pub const CREATE_MODULE_V2: usize = 119;
+    pub const FILE_CONTROL: usize = 127;
     pub const VFS_FIND: usize = 141;
     pub const VFS_REGISTER: usize = 142;
     pub const LOG: usize = 167;
@@ -150,6 +151,18 @@ impl Api {
         type Auto = unsafe extern "C" fn(*const c_void) -> c_int;
         // SAFETY: the caller's promise.
         routine!(self, slot::AUTO_EXTENSION, Auto).map_or(1, |call| unsafe { call(entry) })
+    }
+
+    /// Sends a file control that takes an int to the main database; whether somebody knew it, and what the int is then.
+    /// # Safety
+    /// `db` is a live connection, and the control takes an int.
+    pub unsafe fn control_main(self, db: *mut sqlite3, operation: c_int, argument: c_int) -> Option<c_int> {
+        type Control = unsafe extern "C" fn(*mut sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
+        let call = routine!(self, slot::FILE_CONTROL, Control)?;
+        let mut argument = argument;
+        // SAFETY: the caller's promise, and a terminated name.
+        let code = unsafe { call(db, c"main".as_ptr(), operation, (&raw mut argument).cast()) };
+        (code == 0).then_some(argument)
     }
 
     /// Registers an eponymous virtual table on a connection. Builds without virtual tables have no such slot: OK.

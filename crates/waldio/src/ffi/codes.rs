@@ -19,6 +19,9 @@ pub const SQLITE_IOERR_FSYNC: c_int = SQLITE_IOERR | 4 << 8;
 pub const SQLITE_IOERR_TRUNCATE: c_int = SQLITE_IOERR | 6 << 8;
 pub const SQLITE_IOERR_FSTAT: c_int = SQLITE_IOERR | 7 << 8;
 
+pub const SQLITE_LOCK_SHARED: c_int = 1;
+pub const SQLITE_LOCK_EXCLUSIVE: c_int = 4;
+
 pub const SQLITE_OPEN_READONLY: c_int = 0x1;
 pub const SQLITE_OPEN_READWRITE: c_int = 0x2;
 pub const SQLITE_OPEN_CREATE: c_int = 0x4;
@@ -26,11 +29,15 @@ pub const SQLITE_OPEN_MAIN_DB: c_int = 0x100;
 pub const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
 pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
 
+pub const SQLITE_FCNTL_LOCKSTATE: c_int = 1;
 pub const SQLITE_FCNTL_VFSNAME: c_int = 12;
 pub const SQLITE_FCNTL_PRAGMA: c_int = 14;
 pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
 pub const SQLITE_FCNTL_LOCK_TIMEOUT: c_int = 34;
+pub const SQLITE_FCNTL_RESERVE_BYTES: c_int = 38;
 pub const SQLITE_FCNTL_CKPT_START: c_int = 39;
+/// Ours (SQLite leaves numbers above 100 to us): how many bytes a new database shall reserve at the end of each page.
+pub const FCNTL_RESERVED_WANTED: c_int = 0x7761_6c01;
 
 pub const SQLITE_SYNC_NORMAL: c_int = 2;
 

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use super::LogFile;
+use crate::embedded_file::blocks_of;
 use crate::failure::Failure;
-use crate::layout::block_floor;
+use crate::layout::{Layout, block_ceil, block_floor};
 use crate::planted::{self, Bug};
 use crate::stats::Stats;
 
@@ -29,10 +30,21 @@ impl LogFile {
             return Ok(false);
         }
         self.session.note_direct();
-        self.fill_head()?;
-        let (base, start, end) = (self.pending.base(), self.pending.start(), self.pending.end());
+        let (start, end) = (self.pending.start(), self.pending.end());
+        let (blocks, base, log_end) = match self.session.layout {
+            Layout::Stock => {
+                self.fill_head()?;
+                let base = self.pending.base();
+                (self.pending.blocks(), base, block_ceil(end))
+            }
+            Layout::Embedded => {
+                let Some((len_bytes, base)) = blocks_of(self.pending.bytes(), start, &mut self.blocks) else {
+                    return Ok(false);
+                };
+                (&self.blocks.bytes()[..len_bytes], base, end)
+            }
+        };
         let began = Instant::now();
-        let blocks = self.pending.blocks();
         let len_bytes = blocks.len() as u64;
         match self.file.write_durable(blocks, base) {
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
@@ -48,7 +60,7 @@ impl LogFile {
             Stats::add(count, 1);
         }
         Stats::add(&stats.bytes_written, len_bytes);
-        self.session.note_end(base + len_bytes);
+        self.session.note_end(log_end);
         let mut tail = self.session.tail();
         tail.written(self.salts, start, self.pending.bytes(), true, self.session.tail_bytes_max());
         tail.set_durable(self.salts, end);

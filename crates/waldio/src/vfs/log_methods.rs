@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use blockio::disk::DiskFile;
 
+use super::answers::{answer, code_of};
+use super::main_handle;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ffi::codes::*;
@@ -79,18 +81,6 @@ unsafe fn connection<'a>(file: *mut sqlite3_file) -> &'a Connection {
     &unsafe { handle(file) }.connection
 }
 
-/// A failure as SQLite's code: FULL for a full disk, else the given code of the I/O error family.
-pub(crate) fn code_of(failure: &Failure, otherwise: c_int) -> c_int {
-    match failure {
-        Failure::Full => SQLITE_FULL,
-        Failure::Io(_) | Failure::Poisoned(_) => otherwise,
-    }
-}
-
-fn answer(result: Result<(), Failure>, otherwise: c_int) -> c_int {
-    result.map_or_else(|failure| code_of(&failure, otherwise), |()| SQLITE_OK)
-}
-
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite closes a file that `fill` filled, once; what is read out here is dropped here.
@@ -100,6 +90,9 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
         unsafe { (*file).pMethods = std::ptr::null() };
         drop((disk_file, session));
         connection.log_close();
+        let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+        // SAFETY: SQLite closes a log before its database, on the same thread, and has unmapped the wal-index.
+        unsafe { main_handle::set_private_shm(main, None) };
         SQLITE_OK
     })
 }

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::embedding;
 use super::log_methods;
-use super::main_methods::{self, base_of};
+use super::main_handle::{self, base_of};
+use super::main_methods;
 use super::registered::Registered;
 use super::waiter;
 use crate::connection::Connection;
@@ -15,6 +17,7 @@ use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
+use crate::layout::Layout;
 use crate::options::NAMES;
 use crate::process::{Opening, Process};
 
@@ -22,7 +25,7 @@ use crate::process::{Opening, Process};
 pub(crate) fn table(registered: &'static Registered) -> sqlite3_vfs {
     let base = registered.base.fields();
     let handle_bytes =
-        c_int::try_from(main_methods::HANDLE_BYTES.max(log_methods::HANDLE_BYTES)).unwrap_or(64);
+        c_int::try_from(main_handle::HANDLE_BYTES.max(log_methods::HANDLE_BYTES)).unwrap_or(64);
     sqlite3_vfs {
         iVersion: base.iVersion.min(3),
         szOsFile: handle_bytes + base.szOsFile.max(handle_bytes),
@@ -179,7 +182,7 @@ enum OpenedLog {
     Ours,
     /// The base VFS should.
     NotOurs,
-    /// Nobody: the base VFS could not keep what `waldio_durable_reads` promises.
+    /// Nobody: the base VFS could not keep what `waldio_durable_reads` promises, or the layout needs what cannot be had.
     Refused,
 }
 
@@ -198,11 +201,9 @@ unsafe fn open_log(
         return OpenedLog::NotOurs;
     };
     // SAFETY: the caller's promise.
-    if unsafe { open_own_log(registered, name, file, flags, &connection) } {
-        return OpenedLog::Ours;
-    }
-    if !connection.database.reads_durably() {
-        return OpenedLog::NotOurs;
+    let opened = unsafe { open_own_log(registered, name, file, flags, &connection) };
+    if opened != OpenedLog::NotOurs || !connection.database.reads_durably() {
+        return opened;
     }
     let why =
         connection.database.passed_through().unwrap_or_else(|| "it is opened for reading only".to_owned());
@@ -224,24 +225,46 @@ unsafe fn open_own_log(
     file: *mut sqlite3_file,
     flags: c_int,
     connection: &Arc<Connection>,
-) -> bool {
+) -> OpenedLog {
     if !registered.base_is_plain {
         let why = format!("the VFS below is {}, whose files may not be plain files", registered.base.name());
         connection.database.pass_through(&why);
-        return false;
+        return OpenedLog::NotOurs;
     }
     // SAFETY: terminated, as the caller promises.
     if unsafe { path_of(name) } != connection.database.log_path {
         connection.database.pass_through("the log has an unusual name");
-        return false;
+        return OpenedLog::NotOurs;
     }
     if flags & SQLITE_OPEN_READWRITE == 0 {
-        return false;
+        return OpenedLog::NotOurs;
     }
-    let Some(opened) = connection.log_open(flags & SQLITE_OPEN_CREATE != 0) else { return false };
+    // SAFETY: `main_methods::fill` noted it, and SQLite opens a log while its database is open.
+    let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+    // SAFETY: as above.
+    let decision = unsafe { embedding::decide(connection, base_of(main)) };
+    let opened = connection.log_open(flags & SQLITE_OPEN_CREATE != 0, decision.layout);
+    // SAFETY: as above.
+    unsafe { embedding::settle(&decision, base_of(main)) };
+    let Some(opened) = opened else { return OpenedLog::NotOurs };
+    if decision.layout == Layout::Embedded {
+        match embedding::open_shm(registered, &connection.database) {
+            // SAFETY: as above, in a call of SQLite on it, and no wal-index is mapped while no log is open.
+            Ok(shm) => unsafe { main_handle::set_private_shm(main, Some(shm)) },
+            Err(_) => {
+                drop(opened);
+                connection.log_close();
+                let path = connection.database.private_path.display();
+                registered
+                    .api
+                    .log(SQLITE_CANTOPEN, &format!("cannot open {path}, which the log's layout needs"));
+                return OpenedLog::Refused;
+            }
+        }
+    }
     // SAFETY: our `szOsFile` holds a log handle.
     unsafe { log_methods::fill(file, Arc::clone(connection), opened) };
-    true
+    OpenedLog::Ours
 }
 
 unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
@@ -252,6 +275,9 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
         let path = unsafe { path_of(name) };
         if path.as_os_str().as_bytes().ends_with(b"-wal") {
             let database = Process::current().database_of_log(&path, &registered.disk);
+            if let Some(database) = &database {
+                database.remove_private_files();
+            }
             if database.is_some_and(|database| database.keep_as_spare()) {
                 let synced = sync_dir == 0 || registered.disk.sync_dir_of(&path).is_ok();
                 return if synced { SQLITE_OK } else { SQLITE_IOERR_FSYNC };

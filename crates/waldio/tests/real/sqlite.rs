@@ -55,6 +55,7 @@ functions! {
     sqlite3_column_type: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_column_blob: fn(*mut ffi::sqlite3_stmt, c_int) -> *const c_void;
     sqlite3_column_bytes: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
+    sqlite3_file_control: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
     sqlite3_errmsg: fn(*mut ffi::sqlite3) -> *const c_char;
     sqlite3_extended_errcode: fn(*mut ffi::sqlite3) -> c_int;
     sqlite3_busy_timeout: fn(*mut ffi::sqlite3, c_int) -> c_int;
@@ -293,6 +294,22 @@ impl Connection {
     pub fn busy_timeout(&self, milliseconds: i32) {
         // SAFETY: an open connection.
         unsafe { (self.library.functions.sqlite3_busy_timeout)(self.raw, milliseconds) };
+    }
+
+    /// Has a database that is about to be made reserve so much of each page, in bytes.
+    pub fn reserve_bytes(&self, bytes: u8) {
+        let mut bytes = c_int::from(bytes);
+        let place = (&raw mut bytes).cast::<c_void>();
+        // SAFETY: an open connection, a terminated name, and a control that takes an int.
+        let code = unsafe {
+            (self.library.functions.sqlite3_file_control)(
+                self.raw,
+                c"main".as_ptr(),
+                ffi::SQLITE_FCNTL_RESERVE_BYTES,
+                place,
+            )
+        };
+        assert_eq!(code, ffi::SQLITE_OK);
     }
 
     /// Runs all statements of `sql` up to the first error; the rows of all of them, and how it ended.

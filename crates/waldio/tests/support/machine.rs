@@ -8,6 +8,7 @@ use blockio::disk::{Disk, Fill};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 
+use waldio::layout::Layout;
 use waldio::options::{FillChoice, Options, PersistChoice, Window};
 
 use super::hooked_disk::{Call, HookedDisk};
@@ -19,6 +20,8 @@ use super::watch_vfs::{self, Event};
 
 /// The database of every test.
 pub const DATABASE: &str = "/sim/app.db";
+/// Its log.
+pub const LOG: &str = "/sim/app.db-wal";
 
 /// Who writes the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,14 @@ pub enum Side {
     Window,
     /// As `Fua`, and the same.
     WindowFua,
+    /// As `Flush`, in the `embedded` layout.
+    Embedded,
+    /// As `FuaAlone`, and the same.
+    EmbeddedFua,
+    /// As `Embedded`, and commits do not wait for their flush until `WINDOW_BYTES` are outstanding.
+    EmbeddedWindow,
+    /// SQLite alone beside the `embedded` layout: it must refuse a log, and change nothing, or find every commit.
+    Outsider,
 }
 
 /// Two frames of a page each fit, three do not.
@@ -57,13 +68,18 @@ impl Side {
     /// How much of what it acknowledged a cut may take.
     pub fn window(self) -> Option<Window> {
         let window = Window { bytes: WINDOW_BYTES, time: Duration::from_secs(1) };
-        matches!(self, Side::Window | Side::WindowFua).then_some(window)
+        matches!(self, Side::Window | Side::WindowFua | Side::EmbeddedWindow).then_some(window)
+    }
+
+    /// Whether the log has the `embedded` layout.
+    pub fn is_embedded(self) -> bool {
+        self.options().is_some_and(|options| options.layout == Layout::Embedded)
     }
 
     fn options(self) -> Option<Options> {
         let default = Options::default();
         match self {
-            Side::Stock => None,
+            Side::Stock | Side::Outsider => None,
             Side::Fua => Some(Options { persist: PersistChoice::Fua, ..default }),
             Side::FuaAlone => Some(Options { persist: PersistChoice::Fua, group_commit: false, ..default }),
             Side::Flush | Side::DurableReads => {
@@ -81,6 +97,19 @@ impl Side {
                 ..default
             }),
             Side::WindowFua => Some(Options { persist: PersistChoice::Fua, group: self.window(), ..default }),
+            Side::Embedded | Side::EmbeddedWindow => Some(Options {
+                persist: PersistChoice::Flush,
+                fill: FillChoice::Only(Fill::Zeroes),
+                group: self.window(),
+                layout: Layout::Embedded,
+                ..default
+            }),
+            Side::EmbeddedFua => Some(Options {
+                persist: PersistChoice::Fua,
+                group_commit: false,
+                layout: Layout::Embedded,
+                ..default
+            }),
             Side::Strict => Some(Options { strict: true, ..default }),
         }
     }

@@ -64,6 +64,11 @@ impl Connection {
         error.map_or_else(|| Ok(rows.into_iter().map(values).collect()), Err)
     }
 
+    /// Has a database that is about to be made reserve so much of each page.
+    pub fn reserve_bytes(&self, bytes: u8) {
+        self.0.reserve_bytes(bytes);
+    }
+
     /// Closes; SQLite's last checkpoint may fail, which this does not tell.
     pub fn close(self) {}
 }

@@ -138,6 +138,9 @@ pub fn base_image(machine: &Machine, page_bytes: u32) -> Image {
     let _random = with_seed(1);
     machine.boot(&Image::default());
     let connection = machine.open().expect("an empty disk");
+    if machine.side.is_embedded() {
+        connection.reserve_bytes(waldio::embedded::RESERVED_BYTES);
+    }
     connection.exec(&create_sql(page_bytes)).expect("an empty disk");
     connection.close();
     machine.disk.image()

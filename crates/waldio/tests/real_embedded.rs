@@ -1,0 +1,303 @@
+//! Goal: while a database's log has the `embedded` layout, SQLite without waldio is refused and changes no byte of it; after
+//! a clean close it opens the database as ever; and waldio loses nothing whoever is killed.
+//! Method: real files; SQLite alone is Debian's shell, Debian's Python, and the bundled library in a process of its own.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use real::chance::{Chance, seed};
+use real::child::{Running, again, in_own_process, no_python, output_within, python, role};
+use real::place::{Scratch, skipped};
+use real::promises::{Gone, check};
+use real::sqlite::{Connection, bundled, system};
+
+/// All that one may try on a database that somebody else has open.
+const TRIES: [&str; 7] = [
+    "SELECT count(*) FROM t",
+    "INSERT INTO t VALUES(99)",
+    "PRAGMA wal_checkpoint(TRUNCATE)",
+    "VACUUM",
+    "PRAGMA journal_mode=DELETE",
+    "PRAGMA integrity_check",
+    "CREATE TABLE u(a)",
+];
+
+const LAYOUT: &str = "SELECT value FROM waldio_status WHERE name='layout'";
+
+fn embedded(path: &Path) -> Connection {
+    system().open_with(&format!("file:{}?waldio_layout=embedded", path.display()), None).unwrap()
+}
+
+/// A table with three rows, in the log.
+fn begin(path: &Path) -> Connection {
+    system().load(None).unwrap();
+    let db = embedded(path);
+    db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a); INSERT INTO t VALUES(1),(2),(3)");
+    assert_eq!(db.one(LAYOUT), "embedded");
+    db
+}
+
+/// What SQLite says alone, in a process of its own: by Debian's shell, by Debian's Python, by the newest library.
+fn say_alone(test: &str, path: &Path, sql: &str) -> Vec<(&'static str, String)> {
+    let path = path.to_str().unwrap();
+    let script = "import sqlite3, sys\nprint(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())";
+    let mut commands = vec![("shell", Command::new("sqlite3")), ("newest", again(test, &[path, sql]))];
+    commands[0].1.args([path, sql]);
+    if no_python().is_none() {
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", script, path, sql]);
+        commands.push(("Python", python));
+    }
+    let say = |(who, mut command): (&'static str, Command)| {
+        let output = output_within(Duration::from_secs(60), &mut command);
+        let text = [output.stdout, output.stderr].concat();
+        (who, String::from_utf8_lossy(&text).into_owned())
+    };
+    commands.into_iter().map(say).collect()
+}
+
+/// As the child of `say_alone`.
+fn speaks(test: &str) -> bool {
+    let Some(arguments) = role(test) else { return false };
+    let (rows, error) = bundled().open_stock(Path::new(&arguments[0])).run(&arguments[1]);
+    println!("{rows:?} {}", error.map(|error| error.to_string()).unwrap_or_default());
+    true
+}
+
+fn everybody_alone_is_refused(test: &str, path: &Path) {
+    let log = path.with_extension("db-wal");
+    let bytes = || [path, &log].map(|path| std::fs::read(path).unwrap());
+    let before = bytes();
+    for sql in TRIES {
+        for (who, said) in say_alone(test, path, sql) {
+            assert!(said.contains("unable to open database file"), "{who} said to {sql}: {said}");
+            assert!(bytes() == before, "{who} changed a file with {sql}");
+        }
+    }
+}
+
+#[test]
+fn sqlite_alone_is_refused_beside_us_and_changes_nothing() {
+    const NAME: &str = "sqlite_alone_is_refused_beside_us_and_changes_nothing";
+    if speaks(NAME) {
+        return;
+    }
+    let scratch = Scratch::new("embedded-live");
+    let path = scratch.join("a.db");
+    let db = begin(&path);
+    everybody_alone_is_refused(NAME, &path);
+    // Also where the log is empty for SQLite.
+    db.rows("PRAGMA wal_checkpoint(TRUNCATE)");
+    everybody_alone_is_refused(NAME, &path);
+    db.rows("INSERT INTO t VALUES(4)");
+    assert_eq!(db.one("SELECT count(*) FROM t"), "4");
+    drop(db);
+    for (who, said) in say_alone(NAME, &path, "SELECT 'rows', count(*) FROM t") {
+        assert!(said.contains("rows") && said.contains('4'), "{who} after a clean close: {said}");
+    }
+    for left in ["a.db-wal", "a.db-waldio", "a.db-waldio-shm", "a.db-wal-tails"] {
+        assert!(!scratch.join(left).exists(), "{left} is left");
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_a_log_that_only_we_open_and_all_of_it_is_there() {
+    const NAME: &str = "a_killed_process_leaves_a_log_that_only_we_open_and_all_of_it_is_there";
+    if let Some(arguments) = role(NAME)
+        && arguments.len() == 1
+    {
+        let _open = begin(Path::new(&arguments[0]));
+        println!("\nready");
+        std::thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    if speaks(NAME) {
+        return;
+    }
+    let scratch = Scratch::new("embedded-killed");
+    let path = scratch.join("a.db");
+    let mut writer = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
+    while writer.line().expect("it ended") != "ready" {}
+    writer.kill();
+    drop(writer);
+    everybody_alone_is_refused(NAME, &path);
+    // The header says what the layout is, not the option.
+    system().load(None).unwrap();
+    let db = system().open(&path);
+    assert_eq!(db.one("SELECT count(*) FROM t"), "3");
+    assert_eq!((db.one(LAYOUT), db.one("PRAGMA integrity_check")), ("embedded".to_owned(), "ok".to_owned()));
+}
+
+#[test]
+fn beside_a_connection_without_us_the_log_stays_sqlites_own() {
+    in_own_process("beside_a_connection_without_us_the_log_stays_sqlites_own", || {
+        let scratch = Scratch::new("embedded-beside");
+        let path = scratch.join("a.db");
+        drop(begin(&path));
+        let stock = system().open_stock(&path);
+        assert_eq!(stock.one("SELECT count(*) FROM t"), "3");
+        let db = embedded(&path);
+        db.rows("INSERT INTO t VALUES(4)");
+        assert_eq!(db.one(LAYOUT), "stock");
+        let why = db.one("SELECT source FROM waldio_status WHERE name='layout'");
+        assert!(why.contains("another connection"), "{why}");
+        stock.rows("INSERT INTO t VALUES(5)");
+        assert_eq!(
+            (db.one("SELECT count(*) FROM t"), stock.one("SELECT count(*) FROM t")),
+            ("5".into(), "5".into())
+        );
+        drop((stock, db));
+        let db = embedded(&path);
+        assert_eq!((db.one("SELECT count(*) FROM t"), db.one(LAYOUT)), ("5".into(), "embedded".into()));
+    });
+}
+
+#[test]
+fn databases_that_cannot_have_it_say_why() {
+    in_own_process("databases_that_cannot_have_it_say_why", || {
+        let scratch = Scratch::new("embedded-cannot");
+        system().load(None).unwrap();
+        let why = |name: &str, first: &str| {
+            let path = scratch.join(name);
+            system().open_stock(&path).rows(first);
+            let db = embedded(&path);
+            db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+            assert_eq!(db.one(LAYOUT), "stock");
+            db.one("SELECT source FROM waldio_status WHERE name='layout'")
+        };
+        let reserved = why("reserved.db", "PRAGMA user_version=1");
+        assert!(reserved.contains("0 reserved bytes"), "{reserved}");
+        let pages = why("pages.db", "PRAGMA page_size=8192; PRAGMA user_version=1");
+        assert!(pages.contains("8192"), "{pages}");
+    });
+}
+
+/// In exclusive locking mode there is no wal-index, and SQLite has the database locked when it opens the log.
+#[test]
+fn exclusive_locking_mode_has_it_too() {
+    in_own_process("exclusive_locking_mode_has_it_too", || {
+        let scratch = Scratch::new("embedded-exclusive");
+        let path = scratch.join("a.db");
+        drop(begin(&path));
+        let db = embedded(&path);
+        db.rows("PRAGMA locking_mode=EXCLUSIVE; INSERT INTO t VALUES(4)");
+        assert_eq!((db.one(LAYOUT), db.one("SELECT count(*) FROM t")), ("embedded".into(), "4".into()));
+        let other = embedded(&path);
+        assert!(other.run("SELECT count(*) FROM t").1.is_some(), "it has the database alone");
+        drop((other, db));
+        assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "4");
+    });
+}
+
+#[test]
+fn journal_modes_change_and_come_back() {
+    in_own_process("journal_modes_change_and_come_back", || {
+        let scratch = Scratch::new("embedded-modes");
+        let path = scratch.join("a.db");
+        let db = begin(&path);
+        for round in 4..8 {
+            assert_eq!(db.one("PRAGMA journal_mode=DELETE"), "delete");
+            assert!(!scratch.join("a.db-waldio").exists());
+            db.rows(&format!("INSERT INTO t VALUES({round})"));
+            assert_eq!(db.one("PRAGMA journal_mode=WAL"), "wal");
+            assert_eq!(
+                (db.one("SELECT count(*) FROM t"), db.one(LAYOUT)),
+                (round.to_string(), "embedded".into())
+            );
+        }
+    });
+}
+
+/// Somebody (a shim above us, a tool) used the reserved bytes of a page: SQLite copies them along.
+#[test]
+fn reserved_bytes_that_are_used_are_not_lost() {
+    const NAME: &str = "reserved_bytes_that_are_used_are_not_lost";
+    const USED: [u8; 24] = [0xab; 24];
+    if let Some(arguments) = role(NAME) {
+        system().load(None).unwrap();
+        let db = embedded(Path::new(&arguments[0]));
+        db.rows("INSERT INTO t VALUES(4); INSERT INTO t VALUES(5)");
+        println!("\nready {}", db.one(LAYOUT));
+        return std::thread::sleep(Duration::from_secs(60));
+    }
+    let scratch = Scratch::new("embedded-used");
+    let path = scratch.join("a.db");
+    drop(begin(&path));
+    let tail = || std::fs::read(&path).unwrap()[2 * 4096 - 24..2 * 4096].to_vec();
+    assert_eq!(tail(), [0; 24]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[2 * 4096 - 24..2 * 4096].copy_from_slice(&USED);
+    std::fs::write(&path, &bytes).unwrap();
+    let mut writer = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
+    while writer.line().expect("it ended") != "ready embedded" {}
+    writer.kill();
+    drop(writer);
+    assert!(scratch.join("a.db-wal-tails").exists(), "they were not used");
+    // The page in the database is another one from here on: what comes back came from the log.
+    bytes[4096..2 * 4096].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let db = embedded(&path);
+    assert_eq!(
+        (db.one("SELECT count(*) FROM t"), db.one("PRAGMA integrity_check")),
+        ("5".into(), "ok".into())
+    );
+    drop(db);
+    assert_eq!(tail(), USED);
+    assert!(!scratch.join("a.db-wal-tails").exists(), "it goes with the log");
+}
+
+#[test]
+fn killed_writers_lose_nothing() {
+    if let Some(why) = no_python() {
+        return skipped(&why);
+    }
+    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let (seed, end) = (seed(), Instant::now() + Duration::from_secs(seconds.unwrap_or(8)));
+    let mut chance = Chance::new(seed);
+    let scratch = Scratch::new("embedded-kills");
+    let path = scratch.join("app.db");
+    let db = begin(&path);
+    db.rows(real::promises::SCHEMA);
+    drop(db);
+    let (mut number, mut gone, mut writers) = (0, Vec::new(), Vec::new());
+    let kill = |(name, mut running): (String, Running)| {
+        running.kill();
+        let (lines, _) = running.finish();
+        let acknowledged = lines.iter().filter_map(|line| line.strip_prefix("ack ")?.parse().ok()).max();
+        Gone { name, acknowledged: acknowledged.unwrap_or(0) }
+    };
+    while Instant::now() < end {
+        while writers.len() < 3 {
+            number += 1;
+            let (side, synchronous) =
+                chance.pick(&[("waldio", "FULL"), ("waldio", "NORMAL"), ("waldio-fua", "FULL")]);
+            let name = format!("{number}-{side}-{synchronous}");
+            let mut command =
+                python("worker.py", &["write", path.to_str().unwrap(), side, &name, "1000000", synchronous]);
+            writers.push((name, Running::start(command.env("WALDIO_LAYOUT", "embedded"))));
+        }
+        std::thread::sleep(Duration::from_millis(100 + chance.below(400)));
+        if chance.below(4) == 0 {
+            gone.extend(writers.drain(..).map(kill));
+            check(&path, &gone, seed, true);
+        } else {
+            let victim = usize::try_from(chance.below(3)).unwrap();
+            gone.push(kill(writers.swap_remove(victim)));
+        }
+    }
+    let db = embedded(&path);
+    let layout = (db.one("SELECT count(*) > 0 FROM rows"), db.one(LAYOUT));
+    drop(db);
+    gone.extend(writers.drain(..).map(kill));
+    check(&path, &gone, seed, true);
+    check(&path, &gone, seed, false);
+    assert_eq!(layout, ("1".into(), "embedded".into()));
+    let acknowledged: u64 = gone.iter().map(|gone| gone.acknowledged).sum();
+    assert!(gone.len() > 8 && acknowledged > 100, "{} kills, {acknowledged} rows: no soak", gone.len());
+    eprintln!("{} writers killed, {acknowledged} rows acknowledged, seed {seed}", gone.len());
+}
