@@ -274,6 +274,11 @@ impl Database {
         Ok(())
     }
 
+    /// The layout that the next opening of the log asks for.
+    pub fn set_layout(&self, layout: Layout) {
+        self.open().options.layout = layout;
+    }
+
     /// Whether commits share flushes and writers stand in line.
     pub fn shares_commits(&self) -> bool {
         self.group_commit.load(Relaxed)

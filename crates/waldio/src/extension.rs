@@ -13,7 +13,7 @@ use crate::ffi::guard;
 use crate::ffi::types::{sqlite3, sqlite3_api_routines};
 use crate::options::Options;
 use crate::vfs::registered::Registered;
-use crate::vfs::{register_table, status_table, vfs_methods};
+use crate::vfs::{convert_function, register_table, status_table, vfs_methods};
 
 /// VFSes of SQLite whose files are plain files of the operating system.
 const PLAIN: [&str; 5] = ["unix", "unix-dotfile", "unix-excl", "unix-none", "unix-posix"];
@@ -180,11 +180,11 @@ unsafe extern "C" fn each_connection(
 /// As `add_table`.
 unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) {
     // SAFETY: the caller's promise; ours, which takes an int.
-    if let Some(wanted) = unsafe { api.control_main(db, FCNTL_RESERVED_WANTED, 0) }
+    if let Some(wanted) = unsafe { api.control(db, c"main", FCNTL_RESERVED_WANTED, 0) }
         && wanted > 0
     {
         // SAFETY: the caller's promise; SQLite's, which takes an int.
-        unsafe { api.control_main(db, SQLITE_FCNTL_RESERVE_BYTES, wanted) };
+        unsafe { api.control(db, c"main", SQLITE_FCNTL_RESERVE_BYTES, wanted) };
     }
 }
 
@@ -194,6 +194,13 @@ unsafe fn add_table(db: *mut sqlite3, api: Api) -> c_int {
     let Some(client) = register_table::client(api, c"waldio") else { return SQLITE_OK };
     // SAFETY: the caller's promise.
     unsafe { reserve_bytes(db, api) };
+    // SAFETY: `register_table` found our VFS, whose data it is.
+    let registered = unsafe { &*client.cast::<Registered>() };
+    // SAFETY: the caller's promise.
+    let code = unsafe { convert_function::add(db, registered) };
+    if code != SQLITE_OK {
+        return code;
+    }
     // SAFETY: the caller's promise; the client lives as long as the process.
     unsafe { api.create_module(db, c"waldio_status", &status_table::MODULE, client) }
 }

@@ -28,8 +28,6 @@ mod gate;
 mod patience;
 mod super_journal;
 mod session;
-mod embedded_file;
-mod tails;
 mod choice;
 mod tickets;
 mod tail;
@@ -41,6 +39,8 @@ mod failure;
 mod primitives;
 #[cfg(feature = "model")]
 pub mod model;
+pub mod embedded_file;
+pub mod tails;
 pub mod embedded;
 pub mod planted;
 pub mod histogram;

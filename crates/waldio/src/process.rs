@@ -122,6 +122,12 @@ impl Process {
         self.connections().insert(name, Arc::downgrade(connection));
     }
 
+    /// How many connections of this process have it open.
+    pub fn count_connections(&self, database: &Arc<Database>) -> usize {
+        let has_it = |connection: &Arc<Connection>| Arc::ptr_eq(&connection.database, database);
+        self.connections().values().filter_map(Weak::upgrade).filter(has_it).count()
+    }
+
     /// Forgets a connection.
     pub fn remove_connection(&self, name: usize) {
         self.connections().remove(&name);

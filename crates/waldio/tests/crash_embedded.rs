@@ -4,10 +4,10 @@
 
 mod support;
 
-use support::explore::Stats;
+use support::explore::{Explorer, Stats};
 use support::machine::{Machine, Side};
-use support::plan::{hold, sequences};
-use support::workload::{STEPS, Step, Synchronous};
+use support::plan::{effort, hold, sequences};
+use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 
 /// Those without SQLite alone as a second writer: it is refused.
 fn steps() -> Vec<Step> {
@@ -45,4 +45,30 @@ fn a_prefix_is_recovered_in_normal() {
 #[test]
 fn a_window_loses_less_than_it_says() {
     embedded_holds(Side::EmbeddedWindow, Synchronous::Full, 1, 0);
+}
+
+#[test]
+fn a_conversion_is_there_or_not_and_loses_nothing() {
+    use Step::{Commit1, Commit3, Convert, Passive, Reopen, Truncate};
+    let machine = Machine::new(Side::Embedded);
+    let (judge, other, outsider) =
+        (Machine::new(Side::Embedded), Machine::new(Side::Flush), Machine::new(Side::Outsider));
+    let base = base_image(&Machine::new(Side::Flush), 4096);
+    let mut explorer = Explorer::new(vec![&judge, &other, &outsider], effort());
+    for steps in [
+        vec![Commit1, Convert, Commit1],
+        vec![Convert, Reopen, Commit3],
+        vec![Commit3, Convert, Reopen, Commit1, Truncate, Commit1],
+        vec![Commit1, Convert, Passive, Commit1, Reopen, Commit1],
+    ] {
+        let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
+        let recording = record(&machine, &base, &workload, None);
+        assert!(recording.outcomes.iter().all(Result::is_ok), "{workload}: {:?}", recording.outcomes);
+        if let Err(failure) = explorer.explore(&workload, &recording) {
+            panic!("{failure}");
+        }
+    }
+    let stats = explorer.stats;
+    println!("{stats:?}");
+    assert!(stats.refused > 0 && stats.states > stats.refused, "both layouts occurred: {stats:?}");
 }

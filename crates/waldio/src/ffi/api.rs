@@ -4,29 +4,44 @@
 //! interpreter's and a module's), both load the same image of this extension, and memory from one must not be
 //! freed by the other.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::mem::transmute;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
-use super::types::{sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_vfs};
+use super::codes::SQLITE_OPEN_READWRITE;
+use super::types::{
+    Function, Row, sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_value, sqlite3_vfs,
+};
 
 /// SQLite 3.32.0: the first with `SQLITE_FCNTL_CKPT_START` and `sqlite3_database_file_object`.
 pub const VERSION_MIN: c_int = 3_032_000;
 
 /// Slots of the table. Source: sqlite3ext.h; slots are only ever appended.
 pub(crate) mod slot {
+    pub const CLOSE: usize = 16;
     pub const DECLARE_VTAB: usize = 50;
+    pub const ERRMSG: usize = 53;
+    pub const EXEC: usize = 55;
     pub const FREE: usize = 58;
+    pub const GET_AUTOCOMMIT: usize = 60;
     pub const LIBVERSION_NUMBER: usize = 67;
     pub const MPRINTF: usize = 69;
     pub const RESULT_DOUBLE: usize = 79;
+    pub const RESULT_ERROR: usize = 80;
     pub const RESULT_INT64: usize = 83;
     pub const RESULT_NULL: usize = 84;
     pub const RESULT_TEXT: usize = 85;
+    pub const VALUE_TEXT: usize = 109;
     pub const CREATE_MODULE_V2: usize = 119;
     pub const FILE_CONTROL: usize = 127;
+    pub const OPEN_V2: usize = 135;
     pub const VFS_FIND: usize = 141;
     pub const VFS_REGISTER: usize = 142;
+    pub const CONTEXT_DB_HANDLE: usize = 149;
+    pub const CREATE_FUNCTION_V2: usize = 162;
     pub const LOG: usize = 167;
+    pub const DB_FILENAME: usize = 180;
     pub const URI_PARAMETER: usize = 189;
     pub const AUTO_EXTENSION: usize = 192;
     pub const FILENAME_DATABASE: usize = 246;
@@ -153,16 +168,169 @@ impl Api {
         routine!(self, slot::AUTO_EXTENSION, Auto).map_or(1, |call| unsafe { call(entry) })
     }
 
-    /// Sends a file control that takes an int to the main database; whether somebody knew it, and what the int is then.
+    /// Sends a file control that takes an int to a database; what the int is then, where somebody knew the control.
     /// # Safety
     /// `db` is a live connection, and the control takes an int.
-    pub unsafe fn control_main(self, db: *mut sqlite3, operation: c_int, argument: c_int) -> Option<c_int> {
+    pub unsafe fn control(
+        self,
+        db: *mut sqlite3,
+        schema: &CStr,
+        operation: c_int,
+        argument: c_int,
+    ) -> Option<c_int> {
         type Control = unsafe extern "C" fn(*mut sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
         let call = routine!(self, slot::FILE_CONTROL, Control)?;
         let mut argument = argument;
         // SAFETY: the caller's promise, and a terminated name.
-        let code = unsafe { call(db, c"main".as_ptr(), operation, (&raw mut argument).cast()) };
+        let code = unsafe { call(db, schema.as_ptr(), operation, (&raw mut argument).cast()) };
         (code == 0).then_some(argument)
+    }
+
+    /// Opens an existing database for reading and writing: the code, and what is to be closed in any case.
+    /// # Safety
+    /// None but that: the connection is closed.
+    pub unsafe fn open(self, name: &CStr, vfs: &CStr) -> (c_int, *mut sqlite3) {
+        type Open = unsafe extern "C" fn(*const c_char, *mut *mut sqlite3, c_int, *const c_char) -> c_int;
+        let mut db = std::ptr::null_mut();
+        // SAFETY: terminated names, and a place for the connection.
+        let code = routine!(self, slot::OPEN_V2, Open).map_or(1, |call| unsafe {
+            call(name.as_ptr(), &raw mut db, SQLITE_OPEN_READWRITE, vfs.as_ptr())
+        });
+        (code, db)
+    }
+
+    /// Closes a connection.
+    /// # Safety
+    /// `db` came from `open`, and nothing of it is in use.
+    pub unsafe fn close(self, db: *mut sqlite3) {
+        if let Some(call) = routine!(self, slot::CLOSE, unsafe extern "C" fn(*mut sqlite3) -> c_int) {
+            // SAFETY: the caller's promise.
+            unsafe { call(db) };
+        }
+    }
+
+    /// Runs statements; `take` gets each row, and `place` with it.
+    /// # Safety
+    /// `db` is a live connection, and `place` is what `take` wants.
+    pub unsafe fn exec(self, db: *mut sqlite3, sql: &CStr, take: Row, place: *mut c_void) -> c_int {
+        type Exec =
+            unsafe extern "C" fn(*mut sqlite3, *const c_char, Row, *mut c_void, *mut *mut c_char) -> c_int;
+        let call = routine!(self, slot::EXEC, Exec);
+        // SAFETY: the caller's promise, and terminated text.
+        call.map_or(1, |call| unsafe { call(db, sql.as_ptr(), take, place, std::ptr::null_mut()) })
+    }
+
+    /// SQLite's words for the last failure.
+    /// # Safety
+    /// `db` came from `open`.
+    pub unsafe fn message(self, db: *mut sqlite3) -> String {
+        let call = routine!(self, slot::ERRMSG, unsafe extern "C" fn(*mut sqlite3) -> *const c_char);
+        // SAFETY: the caller's promise.
+        let text = call.map_or(std::ptr::null(), |call| unsafe { call(db) });
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: terminated, until the connection is used again.
+        let text = unsafe { CStr::from_ptr(text) };
+        text.to_string_lossy().into_owned()
+    }
+
+    /// True between BEGIN and COMMIT.
+    /// # Safety
+    /// `db` is a live connection.
+    pub unsafe fn is_in_transaction(self, db: *mut sqlite3) -> bool {
+        let call = routine!(self, slot::GET_AUTOCOMMIT, unsafe extern "C" fn(*mut sqlite3) -> c_int);
+        // SAFETY: the caller's promise.
+        call.is_none_or(|call| unsafe { call(db) } == 0)
+    }
+
+    /// The file of a database of a connection.
+    /// # Safety
+    /// `db` is a live connection.
+    pub unsafe fn database_path(self, db: *mut sqlite3, schema: &CStr) -> Option<PathBuf> {
+        type Filename = unsafe extern "C" fn(*mut sqlite3, *const c_char) -> *const c_char;
+        let call = routine!(self, slot::DB_FILENAME, Filename)?;
+        // SAFETY: the caller's promise, and a terminated name.
+        let name = unsafe { call(db, schema.as_ptr()) };
+        if name.is_null() {
+            return None;
+        }
+        // SAFETY: terminated, and there as long as the database is.
+        let name = unsafe { CStr::from_ptr(name) };
+        Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+    }
+
+    /// Gives a connection a function, which triggers and views may not call.
+    /// # Safety
+    /// `db` is a live connection; `function` stays, and takes `count` values.
+    pub unsafe fn create_function(
+        self,
+        db: *mut sqlite3,
+        name: &CStr,
+        count: c_int,
+        function: Function,
+    ) -> c_int {
+        type Create = unsafe extern "C" fn(
+            *mut sqlite3,
+            *const c_char,
+            c_int,
+            c_int,
+            *mut c_void,
+            Option<Function>,
+            *const c_void,
+            *const c_void,
+            *const c_void,
+        ) -> c_int;
+        const UTF8_AND_DIRECT_ONLY: c_int = 0x8_0001;
+        let (name, null) = (name.as_ptr(), std::ptr::null());
+        // SAFETY: the caller's promise; a scalar function has no other callbacks.
+        routine!(self, slot::CREATE_FUNCTION_V2, Create).map_or(1, |call| unsafe {
+            call(
+                db,
+                name,
+                count,
+                UTF8_AND_DIRECT_ONLY,
+                std::ptr::null_mut(),
+                Some(function),
+                null,
+                null,
+                null,
+            )
+        })
+    }
+
+    /// The connection that calls a function.
+    /// # Safety
+    /// `context` is the one that the function got.
+    pub unsafe fn context_connection(self, context: *mut sqlite3_context) -> *mut sqlite3 {
+        type Handle = unsafe extern "C" fn(*mut sqlite3_context) -> *mut sqlite3;
+        // SAFETY: the caller's promise.
+        routine!(self, slot::CONTEXT_DB_HANDLE, Handle)
+            .map_or(std::ptr::null_mut(), |call| unsafe { call(context) })
+    }
+
+    /// A function's argument as text; `None` for NULL.
+    /// # Safety
+    /// `value` is one that the function got.
+    pub unsafe fn value_text(self, value: *mut sqlite3_value) -> Option<CString> {
+        let call =
+            routine!(self, slot::VALUE_TEXT, unsafe extern "C" fn(*mut sqlite3_value) -> *const c_char)?;
+        // SAFETY: the caller's promise.
+        let text = unsafe { call(value) };
+        // SAFETY: terminated, until the value is used again.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
+    }
+
+    /// Ends a function with an error.
+    /// # Safety
+    /// `context` is the one that the function got.
+    pub unsafe fn result_error(self, context: *mut sqlite3_context, text: &str) {
+        type Set = unsafe extern "C" fn(*mut sqlite3_context, *const c_char, c_int);
+        let len_bytes = c_int::try_from(text.len()).unwrap_or(0);
+        if let Some(call) = routine!(self, slot::RESULT_ERROR, Set) {
+            // SAFETY: the caller's promise; SQLite copies so many bytes.
+            unsafe { call(context, text.as_ptr().cast(), len_bytes) }
+        }
     }
 
     /// Registers an eponymous virtual table on a connection. Builds without virtual tables have no such slot: OK.

@@ -10,6 +10,7 @@ pub(crate) mod shared_page;
 pub(crate) mod base_vfs;
 #[cfg(feature = "static-link")]
 pub(crate) mod static_table;
+pub(crate) mod own_connection;
 pub mod api;
 pub mod types;
 pub mod codes;

@@ -17,6 +17,18 @@ pub struct sqlite3_context {
     opaque: [u8; 0],
 }
 
+/// Opaque: a value that a function got.
+#[repr(C)]
+pub struct sqlite3_value {
+    opaque: [u8; 0],
+}
+
+/// An SQL function.
+pub type Function = unsafe extern "C" fn(*mut sqlite3_context, c_int, *mut *mut sqlite3_value);
+
+/// What `sqlite3_exec` calls for each row.
+pub type Row = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
 /// An open file: whoever opened it has its own fields behind this pointer.
 #[repr(C)]
 pub struct sqlite3_file {

@@ -2,6 +2,7 @@
 
 pub(crate) mod register_table;
 pub(crate) mod status_table;
+pub(crate) mod convert_function;
 pub(crate) mod vfs_methods;
 mod main_methods;
 mod log_methods;

@@ -50,6 +50,8 @@ pub enum Step {
     LooseSecond,
     /// The same by the connection that does not know waldio.
     LooseForeign,
+    /// What `waldio_convert('main', 'embedded')` does. Not among `STEPS`: once is enough.
+    Convert,
     /// `PRAGMA waldio_flush`. Not among `STEPS`: stock does not know it.
     FlushNow,
 }
@@ -272,6 +274,7 @@ impl Run<'_> {
             Step::Foreign => self.second(true, self.workload.synchronous),
             Step::LooseSecond => self.second(false, Synchronous::Normal),
             Step::LooseForeign => self.second(true, Synchronous::Normal),
+            Step::Convert => self.convert(),
             Step::FlushNow => {
                 self.first()?.exec("PRAGMA waldio_flush")?;
                 self.promise_all();
@@ -411,6 +414,15 @@ impl Run<'_> {
         }
         self.first()?;
         Ok(())
+    }
+
+    /// Makes room for the `embedded` layout; no row changes.
+    fn convert(&mut self) -> Result<(), SqlError> {
+        self.second = None;
+        let own = self.machine.open()?;
+        own.exec("SELECT count(*) FROM sqlite_master")?;
+        own.reserve_bytes(waldio::embedded::RESERVED_BYTES);
+        own.exec("VACUUM")
     }
 
     fn switch(&mut self) -> Result<(), SqlError> {

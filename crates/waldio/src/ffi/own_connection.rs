@@ -1,0 +1,90 @@
+//! A connection that waldio opens itself, for what an application's connection cannot do in the middle of a statement.
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+use super::api::Api;
+use super::codes::SQLITE_FCNTL_RESERVE_BYTES;
+use super::types::sqlite3;
+
+/// See the file's head. Closed when dropped.
+pub(crate) struct OwnConnection {
+    api: Api,
+    db: *mut sqlite3,
+}
+
+impl OwnConnection {
+    /// Opens an existing database through a VFS.
+    /// # Errors
+    /// A sentence; nothing is open.
+    pub(crate) fn open(api: Api, path: &OsStr, vfs: &CStr) -> Result<OwnConnection, String> {
+        let name = CString::new(path.as_bytes()).map_err(|_| "its name has a zero in it".to_owned())?;
+        // SAFETY: terminated names; the connection is closed in `drop`, as SQLite wants it after a failure too.
+        let (code, db) = unsafe { api.open(&name, vfs) };
+        let own = OwnConnection { api, db };
+        if code == 0 { Ok(own) } else { Err(own.complaint()) }
+    }
+
+    fn complaint(&self) -> String {
+        // SAFETY: an open connection, or the half-open one that a failed open leaves for this very purpose.
+        unsafe { self.api.message(self.db) }
+    }
+
+    /// Runs statements.
+    /// # Errors
+    /// SQLite's words.
+    pub(crate) fn run(&self, sql: &CStr) -> Result<(), String> {
+        self.number(sql).map(|_| ())
+    }
+
+    /// Runs statements; the first value of the last row, where it is a number.
+    /// # Errors
+    /// SQLite's words.
+    pub(crate) fn number(&self, sql: &CStr) -> Result<Option<i64>, String> {
+        let mut found: Option<i64> = None;
+        // SAFETY: an open connection, terminated text, and a callback that takes an `Option<i64>`.
+        let code = unsafe { self.api.exec(self.db, sql, take_number, (&raw mut found).cast()) };
+        if code == 0 { Ok(found) } else { Err(self.complaint()) }
+    }
+
+    /// How many bytes of each page the database reserves, or shall reserve from its next `VACUUM` on; `None` where
+    /// this SQLite has no such thing. The database must have been read.
+    pub(crate) fn reserved_bytes(&self) -> Option<c_int> {
+        // SAFETY: an open connection, and a control that takes an int: -1 only asks.
+        unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, -1) }
+    }
+
+    /// Has the next `VACUUM` reserve so many bytes of each page.
+    pub(crate) fn reserve_bytes(&self, bytes: c_int) {
+        // SAFETY: as in `reserved_bytes`.
+        unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, bytes) };
+    }
+}
+
+impl Drop for OwnConnection {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, with no statement left.
+        unsafe { self.api.close(self.db) };
+    }
+}
+
+unsafe extern "C" fn take_number(
+    place: *mut c_void,
+    count: c_int,
+    values: *mut *mut c_char,
+    _: *mut *mut c_char,
+) -> c_int {
+    if count < 1 {
+        return 0;
+    }
+    // SAFETY: `number` passes the place.
+    let place = unsafe { &mut *place.cast::<Option<i64>>() };
+    // SAFETY: SQLite passes so many values, one at least.
+    let value = unsafe { *values };
+    if !value.is_null() {
+        // SAFETY: SQLite's values are terminated.
+        let text = unsafe { CStr::from_ptr(value) };
+        *place = text.to_str().ok().and_then(|text| text.parse().ok());
+    }
+    0
+}
