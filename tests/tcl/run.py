@@ -2,12 +2,13 @@
 """Runs SQLite's own TCL tests on stock SQLite and with waldio as the default VFS, and compares.
 
     run.py test            the wal, sync, crash, ioerr and pager files; under 4 minutes on 2 cores
-    run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in both modes
+    run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in each mode
     run.py files A.test..  the files named, as soak does; for hunting one difference
     run.py prepare         fetches and builds what these need, and runs nothing
 
 A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
-as stock) and `ahead` (the default: the log preallocated and kept as a spare). What fails with waldio and not with
+as stock), `ahead` (the default: the log preallocated and kept as a spare) and `embedded` (as `strict`, with
+WALDIO_LAYOUT=embedded; it needs pages of 4096 bytes). What fails with waldio and not with
 stock is a difference. One that known_differences.txt names with its reason is accepted; any other fails, and so does
 a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file on one side.
 """
@@ -174,8 +175,10 @@ class Suite:
         environment.update(HOME=directory, TMPDIR=directory)
         if side.mode != "stock":
             environment.update(EXTENSION_UNDER_TEST=self.library, WALDIO_NO_SYNC="1")
-        if side.mode == "strict":
+        if side.mode in ("strict", "embedded"):
             environment.update(WALDIO_STRICT="1")
+        if side.mode == "embedded":
+            environment.update(WALDIO_LAYOUT="embedded")
         fixture = os.path.join(self.private, f"testfixture-{side.page_size}")
         script = os.path.join(self.private, "test", file + ".test")
         started = time.monotonic()
@@ -270,6 +273,7 @@ def plan(level, names, suite):
     else:
         files = suite.files(SOAK) + ["veryquick"] if level == "soak" else [name.removesuffix(".test") for name in names]
         sides = [Side(mode, page_size) for mode in ("stock", "strict", "ahead") for page_size in (1024, 4096)]
+        sides.append(Side("embedded", 4096))
     files.sort(key=lambda name: SLOW_FIRST.index(name) if name in SLOW_FIRST else 99)
     jobs = [(side, file) for file in files for side in sides]
     if level == "test":
