@@ -14,7 +14,7 @@ use real::chance::{Chance, seed};
 use real::child::{Running, no_python, python};
 use real::crew::{Crew, Orders, at_work};
 use real::place::{Scratch, skipped};
-use real::promises::{Gone, SCHEMA, check};
+use real::promises::{Gone, check, prepare, soak_time};
 use real::sqlite::system;
 
 /// One incarnation of a writer.
@@ -41,11 +41,6 @@ impl Writer {
     }
 }
 
-fn soak_time() -> Duration {
-    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(10))
-}
-
 #[test]
 fn killed_writers_lose_nothing_they_acknowledged() {
     if let Some(why) = no_python() {
@@ -58,9 +53,7 @@ fn killed_writers_lose_nothing_they_acknowledged() {
     let end = Instant::now() + soak_time();
     let (mut number, mut gone, mut wiped) = (0, Vec::new(), 0);
     let mut writers: Vec<Writer> = Vec::new();
-    system().load(None).unwrap();
-    // On a busy machine all of them may be killed before one has made it.
-    system().open(&database).rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
+    prepare(&database);
     while Instant::now() < end {
         while writers.len() < 3 {
             number += 1;
@@ -96,8 +89,8 @@ const CREWS: [(&str, &str); 5] = [
 
 fn start(test: &str, database: &Path, number: u64, chance: &mut Chance) -> Crew {
     let (parameters, synchronous) = *chance.pick(&CREWS);
-    let (database, name) = (database.to_path_buf(), format!("{number}-{parameters}-{synchronous}"));
-    Orders { database, name, writers: 4, commits: u64::MAX, parameters, synchronous }.start(test)
+    let name = format!("{number}-{parameters}-{synchronous}");
+    Orders { parameters, synchronous, ..Orders::new(database, &name) }.start(test)
 }
 
 #[test]
@@ -110,8 +103,7 @@ fn killed_crews_lose_nothing_and_make_nobody_wait_for_ever() {
     let mut chance = Chance::new(seed);
     let scratch = Scratch::new("crews");
     let database = scratch.join("app.db");
-    system().load(None).unwrap();
-    system().open(&database).rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
+    prepare(&database);
     let end = Instant::now() + soak_time();
     let (mut number, mut kills, mut acknowledged) = (0, 0, 0);
     let (mut crews, mut gone): (Vec<Crew>, Vec<Gone>) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ mod real;
 use real::child::in_own_process;
 use real::crew::{Crew, Orders, at_work};
 use real::place::Scratch;
-use real::promises::{SCHEMA, check};
+use real::promises::{self, check};
 use real::sqlite::system;
 use real::writers::{all_there, number, prepare, write};
 
@@ -42,14 +42,9 @@ fn log_bytes_of_four_processes(test: &str) -> u64 {
     const COMMITS: u64 = 150;
     let scratch = Scratch::new("many-processes");
     let database = scratch.join("app.db");
-    let db = system().open(&database);
-    db.rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
-    let crews = ["a", "b", "c", "d"].map(|name| {
-        let (database, name) = (database.clone(), name.to_owned());
-        let orders =
-            Orders { database, name, writers: 16, commits: COMMITS, parameters: "", synchronous: "FULL" };
-        orders.start(test)
-    });
+    let db = promises::prepare(&database);
+    let crews = ["a", "b", "c", "d"]
+        .map(|name| Orders { writers: 16, commits: COMMITS, ..Orders::new(&database, name) }.start(test));
     let gone: Vec<_> = crews.into_iter().flat_map(Crew::finish).collect();
     assert!(gone.iter().all(|gone| gone.acknowledged == COMMITS), "{gone:?}");
     assert_eq!(db.one("SELECT count(*) FROM rows"), (64 * COMMITS).to_string());
@@ -65,7 +60,6 @@ fn sixty_four_connections_of_four_processes_get_their_turn() {
     if at_work(NAME) {
         return;
     }
-    system().load(None).unwrap();
     // As above; and a process knows nothing of another one's gate.
     let log_bytes = (0..3).map(|_| log_bytes_of_four_processes(NAME)).find(|bytes| *bytes <= LOG_BYTES_MAX);
     assert!(log_bytes.is_some(), "the log grew to more than {LOG_BYTES_MAX} bytes three times");

@@ -14,13 +14,11 @@ use std::time::{Duration, Instant};
 use real::chance::{Chance, seed};
 use real::crew::{Crew, Orders, at_work};
 use real::place::Scratch;
-use real::promises::{Gone, SCHEMA, check};
-use real::sqlite::system;
+use real::promises::{Gone, check, prepare, soak_time};
 use real::writers::number;
 
 fn start(test: &str, database: &Path, number: u64, commits: u64) -> Crew {
-    let (database, name) = (database.to_path_buf(), format!("{number}"));
-    Orders { database, name, writers: 1, commits, parameters: "", synchronous: "FULL" }.start(test)
+    Orders { writers: 1, commits, ..Orders::new(database, &number.to_string()) }.start(test)
 }
 
 #[test]
@@ -32,10 +30,9 @@ fn sixteen_processes_hand_the_lock_over_to_each_other() {
     }
     let scratch = Scratch::new("processes");
     let database = scratch.join("app.db");
-    system().load(None).unwrap();
-    let db = system().open(&database);
+    let db = prepare(&database);
     db.busy_timeout(60_000);
-    db.rows(&format!("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}"));
+    db.rows("PRAGMA synchronous=FULL");
     assert_eq!(db.status("process_line"), "not open");
     let crews: Vec<Crew> = (1..16).map(|number| start(NAME, &database, number, COMMITS)).collect();
     let mut seq = 0;
@@ -75,10 +72,8 @@ fn killed_processes_make_nobody_wait_for_long() {
     let mut chance = Chance::new(seed);
     let scratch = Scratch::new("processes-killed");
     let database = scratch.join("app.db");
-    system().load(None).unwrap();
-    system().open(&database).rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
-    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(10));
+    prepare(&database);
+    let end = Instant::now() + soak_time();
     let (mut started, mut waits, mut gone) = (0, Vec::new(), Vec::new());
     let mut crews: Vec<Crew> = Vec::new();
     while Instant::now() < end {

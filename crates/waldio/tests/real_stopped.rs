@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use real::chance::{Chance, seed};
 use real::crew::{Crew, Orders, at_work};
 use real::place::Scratch;
-use real::promises::{SCHEMA, check};
+use real::promises::{check, prepare};
 use real::sqlite::system;
 
 const BUSY: i32 = 5;
@@ -79,10 +79,7 @@ fn write_beside(database: &Path, round: u32) -> Option<bool> {
 }
 
 fn start(test: &str, database: &Path, number: u32) -> Crew {
-    let (database, name) = (database.to_path_buf(), format!("crew{number}"));
-    let orders =
-        Orders { database, name, writers: 4, commits: u64::MAX, parameters: "", synchronous: "FULL" };
-    let crew = orders.start(test);
+    let crew = Orders::new(database, &format!("crew{number}")).start(test);
     crew.goes_on();
     crew
 }
@@ -97,9 +94,7 @@ fn a_stopped_process_makes_nobody_wait_longer_than_he_asked() {
     let mut chance = Chance::new(seed);
     let scratch = Scratch::new("stopped");
     let database = scratch.join("app.db");
-    system().load(None).unwrap();
-    let db = system().open(&database);
-    db.rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
+    let db = prepare(&database);
     let (mut caught, mut round, mut gone) = (Caught::default(), 0, Vec::new());
     let mut crew = start(NAME, &database, round);
     while !caught.is_enough() {

@@ -42,6 +42,12 @@ pub struct Crew {
 }
 
 impl Orders {
+    /// Four writers without end, each COMMIT durable.
+    pub fn new(database: &Path, name: &str) -> Orders {
+        let (database, name) = (database.to_path_buf(), name.to_owned());
+        Orders { database, name, writers: 4, commits: u64::MAX, parameters: "", synchronous: "FULL" }
+    }
+
     fn notes(&self) -> PathBuf {
         self.database.with_file_name(format!("{}.notes", self.name))
     }

@@ -1,11 +1,26 @@
 //! What writers had acknowledged when they were gone, compared with the rows that are there.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::sqlite::system;
+use super::sqlite::{Connection, system};
 
 /// The table that holds the rows; each writer numbers its own from 1.
-pub const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS rows(writer TEXT, seq INTEGER, content BLOB, PRIMARY KEY(writer, seq)) WITHOUT ROWID";
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS rows(writer TEXT, seq INTEGER, content BLOB, PRIMARY KEY(writer, seq)) WITHOUT ROWID";
+
+/// Loads waldio and makes the database. Its writers may be killed before one of them had made the table.
+pub fn prepare(database: &Path) -> Connection {
+    system().load(None).unwrap();
+    let db = system().open(database);
+    db.rows(&format!("PRAGMA journal_mode=WAL; {SCHEMA}"));
+    db
+}
+
+/// How long writers are killed.
+pub fn soak_time() -> Duration {
+    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(10))
+}
 
 /// One writer that is gone.
 #[derive(Debug, Clone)]
