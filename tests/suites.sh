@@ -39,6 +39,12 @@ suite() {
     echo "=== $name: $suite_passed passed, $suite_failed failed, $suite_skipped skipped in $((SECONDS - begun)) s"
 }
 
+# Waits for what is built beside everything else. Who has ended is not killed at the end: its number may be another's.
+prepared() {
+    wait "$preparing" || cat "$logs/prepare"
+    preparing=""
+}
+
 tests/install_packages.sh test
 # SQLite's suite is built beside everything else; what goes wrong there is said when it is needed.
 if [[ $level != smoke ]]; then
@@ -69,7 +75,7 @@ test)
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
-    wait "$preparing" || cat "$logs/prepare"
+    prepared
     suite tcl tests/tcl/run.py test
     ;;
 soak)
@@ -84,7 +90,7 @@ soak)
     suite tsan tests/sanitizers.sh thread
     suite clients tests/clients/run.sh soak
     suite fuzz tests/fuzz.sh
-    wait "$preparing" || cat "$logs/prepare"
+    prepared
     suite tcl tests/tcl/run.py soak
     ;;
 *) echo "tests/suites.sh: no level '$level'" >&2; exit 2 ;;
