@@ -5,8 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,18 @@ fn document(place: &Path, output: &Output) -> Document {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(entries(place), Vec::<PathBuf>::new(), "files left behind");
     Document::parse(&text(&output.stdout)).unwrap()
+}
+
+/// waldio, where it is built.
+fn extension() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    // `make test` names the one it built.
+    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
+    if !extension.exists() {
+        eprintln!("skipped: {} is not built", extension.display());
+        return None;
+    }
+    Some(extension)
 }
 
 /// What holds for any sound row.
@@ -82,13 +95,7 @@ fn threads_and_processes_are_measured_on_stock() {
 
 #[test]
 fn waldio_stands_beside_stock_where_the_extension_is_built() {
-    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
-    // `make test` names the one it built.
-    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
-    if !extension.exists() {
-        eprintln!("skipped: {} is not built", extension.display());
-        return;
-    }
+    let Some(extension) = extension() else { return };
     let place = directory("waldio");
     let more = ["--threads", "2", "--processes", "2", "--seconds", "0.2", "--json", "-"];
     let output = joj(&place, &more).args(["--waldio", extension.to_str().unwrap()]).output().unwrap();
@@ -159,22 +166,61 @@ fn processes_with_files_in(place: &Path) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter(is_inside).count()
 }
 
+/// Waits until `is_so`, at most half a minute.
+fn within_half_a_minute(is_so: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() && began.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_millis(20));
+    }
+    is_so()
+}
+
+#[track_caller]
+fn leaves_nothing(mut child: Child, signal: &str, place: &Path) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130), "after SIG{signal}");
+    assert_eq!(entries(place), Vec::<PathBuf>::new(), "files left behind by SIG{signal}");
+    assert!(
+        within_half_a_minute(|| processes_with_files_in(place) == 0),
+        "processes left behind by SIG{signal}"
+    );
+}
+
 #[test]
 fn ctrl_c_ends_every_writing_process_and_leaves_no_file() {
     let place = directory("signal");
     let more = ["--processes", "4", "--sides", "wal", "--seconds", "60"];
-    let mut child = joj(&place, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while processes_with_files_in(&place) < 4 && began.elapsed() < Duration::from_secs(30) {
-        sleep(Duration::from_millis(20));
+    for signal in ["INT", "TERM"] {
+        let child = joj(&place, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        within_half_a_minute(|| processes_with_files_in(&place) >= 4);
+        leaves_nothing(child, signal, &place);
     }
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
-    let ended = Instant::now();
-    while processes_with_files_in(&place) > 0 && ended.elapsed() < Duration::from_secs(5) {
-        sleep(Duration::from_millis(20));
+}
+
+/// What waldio's processes share for the database that is measured (docs/log_format.md).
+fn shared_page(place: &Path) -> Option<PathBuf> {
+    let database = entries(place).first()?.join("bench.db");
+    let status = fs::metadata(database).ok()?;
+    Some(format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into())
+}
+
+#[test]
+fn ctrl_c_leaves_no_page_of_the_killed_processes_in_memory() {
+    let Some(extension) = extension() else { return };
+    let place = directory("signal-waldio");
+    let more = ["--processes", "4", "--sides", "waldio", "--seconds", "60", "--waldio"];
+    for signal in ["INT", "TERM"] {
+        let mut command = joj(&place, &more);
+        command.arg(&extension).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let is_there = within_half_a_minute(|| shared_page(&place).is_some_and(|page| page.exists()));
+        let page = shared_page(&place);
+        leaves_nothing(child, signal, &place);
+        if !is_there {
+            return eprintln!("skipped: the processes shared no page here");
+        }
+        let page = page.unwrap();
+        assert!(!page.exists(), "{} left behind by SIG{signal}", page.display());
     }
-    assert_eq!(processes_with_files_in(&place), 0, "processes left behind");
 }

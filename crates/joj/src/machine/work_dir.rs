@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,15 +50,34 @@ impl WorkDir {
     /// # Errors
     /// As unlink(2).
     pub fn clear(&self) -> io::Result<()> {
+        let pages = self.shared_pages();
         for entry in fs::read_dir(&self.path)? {
             fs::remove_file(entry?.path())?;
         }
+        remove_all(&pages);
         Ok(())
+    }
+
+    /// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for
+    /// each database, by its inode.
+    fn shared_pages(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let page =
+            |status: fs::Metadata| format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into();
+        files.filter_map(|file| file.metadata().ok()).map(page).collect()
+    }
+}
+
+/// Most are not there.
+fn remove_all(pages: &[PathBuf]) {
+    for page in pages {
+        let _ = fs::remove_file(page);
     }
 }
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
+        let pages = self.shared_pages();
         // Writing processes that a signal ended may be in the middle of making a file.
         for _ in 0..50 {
             match fs::remove_dir_all(&self.path) {
@@ -67,6 +87,8 @@ impl Drop for WorkDir {
                 _ => break,
             }
         }
+        // Last: whoever made one until now is gone, or finds no database any more.
+        remove_all(&pages);
         if !self.path.exists() {
             return;
         }
