@@ -1,7 +1,8 @@
 //! Goal: processes that write one database hand the write lock over to each other, and one that is killed in the middle
 //! of that, with the lock or on its way to it, makes nobody wait for long.
 //! Method: many processes with one writer each, and this one among them; then few, of which one after the other is killed
-//! at a random moment, and each survivor's next COMMIT is waited for. JOJ_SOAK_SECONDS makes it longer.
+//! at a random moment: each survivor's next COMMIT is waited for, and this process writes until it has woken one of them,
+//! which it never does where the dead are woken. JOJ_SOAK_SECONDS makes it longer.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 
@@ -15,6 +16,7 @@ use real::chance::{Chance, seed};
 use real::crew::{Crew, Orders, at_work};
 use real::place::Scratch;
 use real::promises::{Gone, check, prepare, soak_time};
+use real::sqlite::Connection;
 use real::writers::number;
 
 fn start(test: &str, database: &Path, number: u64, commits: u64) -> Crew {
@@ -53,11 +55,38 @@ fn sixteen_processes_hand_the_lock_over_to_each_other() {
     assert!(!Path::new(&page).exists(), "{page} is left");
 }
 
-/// How long it takes until each crew has committed something more.
+/// How long it takes until each crew has committed something more, without the time in which a busy machine kept one of
+/// them from the processor.
 fn wait_of(crews: &[Crew]) -> Duration {
-    let began = Instant::now();
+    let kept = || crews.iter().map(Crew::kept_from_the_processor).sum::<Duration>();
+    let (kept_before, began) = (kept(), Instant::now());
     crews.iter().for_each(Crew::goes_on);
-    began.elapsed()
+    let waited = began.elapsed();
+    waited.saturating_sub(kept().saturating_sub(kept_before))
+}
+
+/// This process among the crews.
+struct Here {
+    db: Connection,
+    seq: u64,
+}
+
+impl Here {
+    /// Commits until it has woken another process, which must happen.
+    #[track_caller]
+    fn hands_over(&mut self) {
+        /// Far more than it takes where anybody can be rung for, on a machine however busy.
+        const COMMITS_MAX: u64 = 1000;
+        let (began, before) = (self.seq, number(&self.db, "process_hand_overs"));
+        while number(&self.db, "process_hand_overs") == before {
+            self.seq += 1;
+            assert!(self.seq - began <= COMMITS_MAX, "nobody was woken in {COMMITS_MAX} commits");
+            self.db.rows(&format!("INSERT INTO rows VALUES ('here', {}, zeroblob(100))", self.seq));
+            if self.db.status("process_line") == "refused" {
+                return;
+            }
+        }
+    }
 }
 
 #[test]
@@ -65,6 +94,7 @@ fn killed_processes_make_nobody_wait_for_long() {
     const NAME: &str = "killed_processes_make_nobody_wait_for_long";
     /// Far more than the line may add, and than three processes need for a commit each on any disk.
     const WAIT_MAX: Duration = Duration::from_millis(300);
+    const KILLS_MIN: usize = 50;
     if at_work(NAME) {
         return;
     }
@@ -72,11 +102,13 @@ fn killed_processes_make_nobody_wait_for_long() {
     let mut chance = Chance::new(seed);
     let scratch = Scratch::new("processes-killed");
     let database = scratch.join("app.db");
-    prepare(&database);
+    let mut here = Here { db: prepare(&database), seq: 0 };
+    here.db.busy_timeout(60_000);
+    here.db.rows("PRAGMA synchronous=FULL");
     let end = Instant::now() + soak_time();
     let (mut started, mut waits, mut gone) = (0, Vec::new(), Vec::new());
     let mut crews: Vec<Crew> = Vec::new();
-    while Instant::now() < end {
+    while Instant::now() < end || waits.len() < KILLS_MIN {
         while crews.len() < 3 {
             started += 1;
             crews.push(start(NAME, &database, started, u64::MAX));
@@ -86,14 +118,20 @@ fn killed_processes_make_nobody_wait_for_long() {
         let victim = usize::try_from(chance.below(3)).unwrap();
         gone.extend(crews.swap_remove(victim).kill());
         waits.push(wait_of(&crews));
+        here.hands_over();
     }
+    let line = here.db.status("process_line");
     gone.extend(crews.drain(..).flat_map(Crew::kill));
+    gone.push(Gone { name: "here".to_owned(), acknowledged: here.seq });
+    drop(here);
     check(&database, &gone, seed, true);
     check(&database, &gone, seed, false);
     waits.sort();
-    // A busy machine keeps a process from the processor for as long now and then.
     let long = waits.iter().filter(|wait| **wait > WAIT_MAX).count();
-    assert!(waits.len() > 20, "{} kills: no test", waits.len());
+    // The disk may be busy, too.
     assert!(long <= waits.len() / 50, "{long} of {} waits were long (seed {seed}): {waits:?}", waits.len());
-    eprintln!("{} killed, longest wait {:?}, seed {seed}", gone.len(), waits.last().unwrap());
+    eprintln!("{} killed, longest wait {:?}, seed {seed}", waits.len(), waits.last().unwrap());
+    if line != "open" {
+        real::place::skipped(&format!("no line across processes here: {line}"));
+    }
 }

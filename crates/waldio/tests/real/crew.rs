@@ -168,6 +168,16 @@ impl Crew {
         Some(self.threads().iter().any(|thread| call(thread).starts_with(fdatasync)))
     }
 
+    /// How long its threads were ready to run and did not, because others had the processor; zero where the kernel does
+    /// not tell.
+    pub fn kept_from_the_processor(&self) -> Duration {
+        let kept = |thread: &PathBuf| {
+            let times = fs::read_to_string(thread.join("schedstat")).ok()?;
+            times.split(' ').nth(1)?.parse().ok().map(Duration::from_nanos)
+        };
+        self.threads().iter().filter_map(kept).sum()
+    }
+
     fn send(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.running.id().try_into().unwrap()).unwrap(), signal).unwrap();
     }
