@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use real::chance::{Chance, seed};
 use real::child::{Running, again, in_own_process, no_python, output_within, python, role};
 use real::place::{Scratch, skipped};
-use real::promises::{Gone, check};
+use real::promises::{Gone, SCHEMA, check, soak_time};
 use real::sqlite::{Connection, bundled, system};
 
 /// All that one may try on a database that somebody else has open.
@@ -256,13 +256,12 @@ fn killed_writers_lose_nothing() {
     if let Some(why) = no_python() {
         return skipped(&why);
     }
-    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    let (seed, end) = (seed(), Instant::now() + Duration::from_secs(seconds.unwrap_or(8)));
+    let (seed, end) = (seed(), Instant::now() + soak_time());
     let mut chance = Chance::new(seed);
     let scratch = Scratch::new("embedded-kills");
     let path = scratch.join("app.db");
     let db = begin(&path);
-    db.rows(real::promises::SCHEMA);
+    db.rows(SCHEMA);
     drop(db);
     let (mut number, mut gone, mut writers) = (0, Vec::new(), Vec::new());
     let kill = |(name, mut running): (String, Running)| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::sqlite::{Connection, system};
 
 /// The table that holds the rows; each writer numbers its own from 1.
-const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS rows(writer TEXT, seq INTEGER, content BLOB, PRIMARY KEY(writer, seq)) WITHOUT ROWID";
+pub const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS rows(writer TEXT, seq INTEGER, content BLOB, PRIMARY KEY(writer, seq)) WITHOUT ROWID";
 
 /// Loads waldio and makes the database. Its writers may be killed before one of them had made the table.
 pub fn prepare(database: &Path) -> Connection {
