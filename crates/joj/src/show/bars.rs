@@ -1,4 +1,4 @@
-//! Horizontal bars, one or more for each row, under a heading for each SQLite build.
+//! Horizontal bars, one or more for each entry, under headings.
 
 use joj_analysis::document::Document;
 use joj_analysis::row::{Row, Summary};
@@ -7,35 +7,55 @@ use crate::show::svg::{Anchor, Fill, Svg, fill_of, round_steps};
 use crate::show::text::number;
 
 const WIDTH: f64 = 920.0;
-const LEFT: f64 = 150.0;
+const LEFT_MIN: f64 = 150.0;
+/// About the width of a letter of a label.
+const LETTER: f64 = 6.6;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 28.0;
 const HEADING_HEIGHT: f64 = 24.0;
 
 /// One bar.
-struct Bar {
-    value: f64,
-    interval: Option<(f64, f64)>,
-    fill: Fill,
-    note: String,
+#[derive(Debug)]
+pub struct Bar {
+    /// Where it ends.
+    pub value: f64,
+    /// Ends of the interval around it.
+    pub interval: Option<(f64, f64)>,
+    /// How it looks.
+    pub fill: Fill,
+    /// What stands beside it.
+    pub note: String,
 }
 
-/// The bars of a row, and what stands beside them.
-struct Entry<'row> {
-    row: &'row Row,
-    bars: Vec<Bar>,
+/// Bars that belong together, and what stands beside them.
+#[derive(Debug)]
+pub struct Entry {
+    /// Neighbours of one heading stand below it.
+    pub heading: String,
+    /// What is left of the bars.
+    pub label: String,
+    /// The bars.
+    pub bars: Vec<Bar>,
 }
 
 /// A vertical line across all bars.
-struct Mark {
-    value: f64,
-    label: String,
+#[derive(Debug)]
+pub struct Mark {
+    /// Where it stands.
+    pub value: f64,
+    /// What is above it.
+    pub label: String,
+}
+
+/// The bars of a row.
+fn entry(row: &Row, bars: Vec<Bar>) -> Entry {
+    Entry { heading: short_name(&row.key.library), label: row.key.side_title(), bars }
 }
 
 /// Throughput of the rows of a group, with intervals and the disk's limit.
 pub fn throughput(document: &Document, rows: &[&Row]) -> String {
-    let entries: Vec<Entry<'_>> = rows
+    let entries: Vec<Entry> = rows
         .iter()
         .filter_map(|row| {
             let summary = row.summary.as_ref()?;
@@ -46,7 +66,7 @@ pub fn throughput(document: &Document, rows: &[&Row]) -> String {
                 fill: fill_of(&row.key),
                 note: throughput_note(summary),
             };
-            Some(Entry { row, bars: vec![bar] })
+            Some(entry(row, vec![bar]))
         })
         .collect();
     let is_bound = rows.iter().any(|row| row.key.is_bound_by_flushes());
@@ -68,7 +88,7 @@ fn throughput_note(summary: &Summary) -> String {
 
 /// Bytes per transaction: what the process passed to write calls, and what the device wrote.
 pub fn bytes(rows: &[&Row]) -> String {
-    let entries: Vec<Entry<'_>> = rows
+    let entries: Vec<Entry> = rows
         .iter()
         .filter_map(|row| {
             let summary = row.summary.as_ref()?;
@@ -80,13 +100,14 @@ pub fn bytes(rows: &[&Row]) -> String {
             };
             let bars = [bar(summary.wchar_bytes, 0.4, "calls"), bar(summary.device_bytes, 1.0, "device")];
             let bars: Vec<Bar> = bars.into_iter().flatten().collect();
-            (!bars.is_empty()).then_some(Entry { row, bars })
+            (!bars.is_empty()).then(|| entry(row, bars))
         })
         .collect();
     draw("KiB per transaction", &entries, None, 12.0)
 }
 
-fn draw(title: &str, entries: &[Entry<'_>], mark: Option<&Mark>, bar_height: f64) -> String {
+/// The image of `entries`, whose neighbours under one heading stand together; empty where no bar has a length.
+pub fn draw(title: &str, entries: &[Entry], mark: Option<&Mark>, bar_height: f64) -> String {
     let ends = entries.iter().flat_map(|entry| &entry.bars);
     let largest = ends.map(|bar| bar.interval.map_or(bar.value, |(_, high)| high.max(bar.value)));
     let largest = largest.chain(mark.map(|mark| mark.value)).fold(0.0, f64::max);
@@ -95,11 +116,12 @@ fn draw(title: &str, entries: &[Entry<'_>], mark: Option<&Mark>, bar_height: f64
     }
     let steps = round_steps(largest);
     let span = steps.last().copied().unwrap_or(1.0);
-    let x_of = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * value / span;
-    let libraries: std::collections::BTreeSet<&str> =
-        entries.iter().map(|entry| entry.row.key.library.as_str()).collect();
+    let letters = entries.iter().map(|entry| entry.label.chars().count()).max().unwrap_or(0);
+    let left = LEFT_MIN.max(letters as f64 * LETTER + 12.0);
+    let x_of = |value: f64| left + (WIDTH - left - RIGHT) * value / span;
+    let headings = 1 + entries.windows(2).filter(|pair| pair[0].heading != pair[1].heading).count();
     let bars: f64 = entries.iter().map(|entry| entry.bars.len() as f64 * bar_height + 7.0).sum();
-    let bottom = TOP + bars + HEADING_HEIGHT * libraries.len() as f64;
+    let bottom = TOP + bars + HEADING_HEIGHT * headings as f64;
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM, title);
     svg.text((0.0, 14.0), Anchor::Start, "title", title);
     for step in &steps {
@@ -107,11 +129,11 @@ fn draw(title: &str, entries: &[Entry<'_>], mark: Option<&Mark>, bar_height: f64
         svg.text((x_of(*step), bottom + 16.0), Anchor::Middle, "tick", &number(*step));
     }
     let mut y = TOP;
-    let mut library = None;
+    let mut heading = None;
     for entry in entries {
-        if library != Some(&entry.row.key.library) {
-            library = Some(&entry.row.key.library);
-            svg.text((0.0, y + 15.0), Anchor::Start, "library", &short_name(&entry.row.key.library));
+        if heading != Some(&entry.heading) {
+            heading = Some(&entry.heading);
+            svg.text((0.0, y + 15.0), Anchor::Start, "library", &entry.heading);
             y += HEADING_HEIGHT;
         }
         y = draw_entry(&mut svg, entry, y, bar_height, &x_of);
@@ -125,17 +147,12 @@ fn draw(title: &str, entries: &[Entry<'_>], mark: Option<&Mark>, bar_height: f64
 }
 
 /// Draws one entry at `y`; where the next one goes.
-fn draw_entry(
-    svg: &mut Svg,
-    entry: &Entry<'_>,
-    mut y: f64,
-    bar_height: f64,
-    x_of: &impl Fn(f64) -> f64,
-) -> f64 {
+fn draw_entry(svg: &mut Svg, entry: &Entry, mut y: f64, bar_height: f64, x_of: &impl Fn(f64) -> f64) -> f64 {
     let middle = y + entry.bars.len() as f64 * bar_height / 2.0 + 4.0;
-    svg.text((LEFT - 8.0, middle), Anchor::End, "label", &entry.row.key.side_title());
+    let left = x_of(0.0);
+    svg.text((left - 8.0, middle), Anchor::End, "label", &entry.label);
     for bar in &entry.bars {
-        svg.bar((LEFT, y), x_of(bar.value) - LEFT, bar_height - 1.0, bar.fill);
+        svg.bar((left, y), x_of(bar.value) - left, bar_height - 1.0, bar.fill);
         let end = x_of(bar.value);
         if let Some((low, high)) = bar.interval {
             let centre = y + bar_height / 2.0 - 0.5;
