@@ -9,6 +9,7 @@ use crate::environment::{Environment, SqliteBuild};
 use crate::row::Row;
 use crate::run::{DeviceDelta, Latency};
 use crate::statistics::Estimate;
+use crate::study::Study;
 
 /// The value of `format` in every file of this kind.
 pub const FORMAT: &str = "joj-bench";
@@ -38,6 +39,9 @@ pub struct Document {
     /// Rows of contended commits; empty where none were asked for, and in files of older programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedRow>,
+    /// What `--waldio-study` measured; absent where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Study>,
     /// What to hold against the figures.
     pub warnings: Vec<Warning>,
 }
@@ -207,11 +211,16 @@ impl Document {
             .max_by(|left, right| speed(left).total_cmp(&speed(right)))
     }
 
-    /// Rows that are not to be used, contended ones too: (what was measured, what was wrong).
+    /// Rows that are not to be used, of whatever kind: (what was measured, what was wrong).
     pub fn failures(&self) -> Vec<(String, &str)> {
         let of_rows = self.rows.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
         let of_contended = self.contended.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
-        of_rows.chain(of_contended).filter_map(|(key, failure)| Some((key, failure?))).collect()
+        let of_study = self.study.iter().flat_map(Study::failures);
+        of_rows
+            .chain(of_contended)
+            .chain(of_study)
+            .filter_map(|(key, failure)| Some((key, failure?)))
+            .collect()
     }
 
     /// True where every row is sound.
@@ -224,6 +233,8 @@ impl Document {
 pub(crate) mod tests {
     use super::*;
     use crate::contended::tests::{key as contended_key, row as contended_row};
+    use crate::initialisation::Approach;
+    use crate::initialisation::tests::row as initialisation_row;
     use crate::key::{LogState, Side};
     use crate::row::tests::{key, row};
 
@@ -255,6 +266,7 @@ pub(crate) mod tests {
             quantile_parts: crate::statistics::quantile_grid(),
             rows,
             contended: Vec::new(),
+            study: None,
             warnings: Vec::new(),
         }
     }
@@ -274,12 +286,22 @@ pub(crate) mod tests {
         Document { plan, rows: Vec::new(), contended, ..document() }
     }
 
+    /// A result of the study alone.
+    pub(crate) fn study() -> Document {
+        let initialisation = vec![
+            initialisation_row(Approach::Zeroes, &[500, 510, 490]),
+            initialisation_row(Approach::Unwritten, &[400, 410, 390]),
+        ];
+        Document { rows: Vec::new(), study: Some(Study { initialisation }), ..document() }
+    }
+
     #[test]
     fn a_document_survives_its_own_text() {
-        for written in [document(), contended()] {
+        for written in [document(), contended(), study()] {
             let text = serde_json::to_string(&written).unwrap();
             assert!(Document::parse(&text).unwrap() == written, "reading back changed {text:.200}");
-            assert_eq!(text.contains("\"contended\""), written.rows.is_empty());
+            assert_eq!(text.contains("\"contended\""), !written.contended.is_empty());
+            assert_eq!(text.contains("\"study\""), written.study.is_some());
         }
     }
 

@@ -7,9 +7,13 @@
 pub mod compare;
 pub mod warnings;
 pub mod document;
+pub mod study;
+pub mod initialisation;
+pub mod measurement;
 pub mod contended;
 pub mod row;
 pub mod environment;
 pub mod run;
+pub mod durability;
 pub mod key;
 pub mod statistics;

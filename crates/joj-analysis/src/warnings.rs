@@ -6,7 +6,9 @@
 use crate::contended::ContendedRow;
 use crate::document::{Document, Limit, LimitRun, Warning};
 use crate::row::Row;
+use crate::run::Run;
 use crate::statistics::Estimate;
+use crate::study::Study;
 
 /// Share of all cores that others may use before flushes have to wait for a core.
 const OTHERS_SHARE_MAX: f64 = 0.25;
@@ -52,7 +54,8 @@ fn warning(kind: &str, what: String, remedy: &str) -> Option<Warning> {
 fn failed_rows(document: &Document) -> Option<Warning> {
     let failed = document.failures();
     let (key, reason) = failed.first()?;
-    let all = document.rows.len() + document.contended.len();
+    let of_study = document.study.as_ref().map_or(0, Study::row_count);
+    let all = document.rows.len() + document.contended.len() + of_study;
     warning(
         "failed_rows",
         format!("{} of {all} rows FAILED, first {key}: {reason}", failed.len()),
@@ -64,13 +67,20 @@ fn median(values: Vec<f64>) -> Option<f64> {
     Estimate::of(&values).map(|estimate| estimate.median)
 }
 
+/// Runs of the study.
+fn study_runs(document: &Document) -> impl Iterator<Item = &Run> {
+    let measurements = document.study.iter().flat_map(Study::measurements);
+    measurements.flat_map(|(_, measurement)| &measurement.runs)
+}
+
 fn busy_cores(document: &Document) -> Option<Warning> {
     let cores = document.environment.cores.max(1) as f64;
     let of_rows = document.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.others_cores);
     let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).filter_map(|run| run.others_cores);
     let contended = document.contended.iter().flat_map(|row| &row.runs);
     let of_contended = contended.filter_map(|run| run.run.others_cores);
-    let others = median(of_rows.chain(of_limits).chain(of_contended).collect())?;
+    let of_study = study_runs(document).filter_map(|run| run.others_cores);
+    let others = median(of_rows.chain(of_limits).chain(of_contended).chain(of_study).collect())?;
     if others <= cores * OTHERS_SHARE_MAX {
         return None;
     }
@@ -84,7 +94,8 @@ fn busy_cores(document: &Document) -> Option<Warning> {
 fn ticks(document: &Document) -> Option<Warning> {
     let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).map(|run| run.tick_share);
     let of_rows = document.rows.iter().flat_map(|row| &row.runs).map(|run| run.tick_share);
-    let shares: Vec<f64> = of_limits.chain(of_rows).collect();
+    let of_study = study_runs(document).map(|run| run.tick_share);
+    let shares: Vec<f64> = of_limits.chain(of_rows).chain(of_study).collect();
     let touched = shares.iter().filter(|share| **share > TICK_SHARE_MAX).count();
     // One run in ten may have met something else that takes 4 ms.
     if touched == 0 || touched * 10 < shares.len() {
@@ -143,12 +154,14 @@ fn moving_limit(document: &Document) -> Option<Warning> {
     )
 }
 
-/// (what was measured, its throughput) of every row, contended ones too.
+/// (what was measured, its throughput) of every row, of whatever kind.
 fn speeds(document: &Document) -> Vec<(String, Estimate)> {
     let of_row = |row: &Row| Some((row.key.to_string(), row.summary.as_ref()?.transactions_per_s));
     let of_contended = |row: &ContendedRow| Some((row.key.to_string(), row.summary.as_ref()?.commits_per_s));
     let rows = document.rows.iter().filter_map(of_row);
-    rows.chain(document.contended.iter().filter_map(of_contended)).collect()
+    let study = document.study.iter().flat_map(Study::measurements);
+    let of_study = study.filter_map(|(name, found)| Some((name, found.summary.as_ref()?.operations_per_s)));
+    rows.chain(document.contended.iter().filter_map(of_contended)).chain(of_study).collect()
 }
 
 fn wide_intervals(document: &Document) -> Option<Warning> {
@@ -213,7 +226,8 @@ fn cut_waits(document: &Document) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::tests::{contended, document};
+    use crate::document::tests::{contended, document, study};
+    use crate::initialisation::InitialisationRow;
     use crate::run::{DeviceDelta, Latency};
 
     fn kinds(document: &Document) -> Vec<String> {
@@ -281,6 +295,22 @@ mod tests {
         wide.contended[0].summary.as_mut().unwrap().commits_per_s =
             Estimate::of(&[100.0, 500.0, 900.0]).unwrap();
         assert_eq!(kinds(&wide), ["wide_intervals"]);
+    }
+
+    #[test]
+    fn rows_of_the_study_are_judged_too() {
+        assert_eq!(kinds(&study()), Vec::<String>::new());
+        let mut failed = study();
+        failed.study.as_mut().unwrap().initialisation[0].failure = Some("a block is lost".to_owned());
+        assert_eq!(kinds(&failed), ["failed_rows"]);
+        let mut busy = study();
+        let rows = &mut busy.study.as_mut().unwrap().initialisation;
+        let runs = rows.iter_mut().flat_map(|row| &mut row.second_pass.runs);
+        runs.for_each(|run| run.others_cores = Some(1.9));
+        let rows = &mut busy.study.as_mut().unwrap().initialisation;
+        rows.iter_mut().for_each(|row| row.first_pass.runs.truncate(2));
+        rows.iter_mut().for_each(InitialisationRow::summarise);
+        assert_eq!(kinds(&busy), ["few_runs"], "half of the runs are not most");
     }
 
     #[test]

@@ -16,10 +16,12 @@ use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::Builds;
 use crate::bench::contended_plan::Contention;
 use crate::bench::contention::ContendedSession;
-use crate::bench::forecast::{LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough};
+use crate::bench::forecast::{LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough, study_expected_s};
 use crate::bench::plan::{Group, Selection};
 use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
+use crate::bench::study;
+use crate::bench::study_plan;
 use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
@@ -115,14 +117,18 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
     let workers = Workers::new(environment_of_workers.collect()).map_err(Stop::Failed)?;
     let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
     let place = Place::of(work_dir.path());
-    let builds = Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?;
+    let builds = if options.is_study() {
+        Builds::default()
+    } else {
+        Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?
+    };
     let environment = environment(options, &place, &builds);
     let start = Start { options, work_dir: &work_dir, place, builds, environment, began_ns };
     let asker = Asker::new(&workers);
-    let mut document = if options.is_contended() {
-        many_writers(start, asker, &contention)?
-    } else {
-        one_writer(start, asker, selection)?
+    let mut document = match options {
+        _ if options.is_study() => waldio_study(start, asker)?,
+        _ if options.is_contended() => many_writers(start, asker, &contention)?,
+        _ => one_writer(start, asker, selection)?,
     };
     document.warnings = warnings(&document);
     Ok(document)
@@ -185,6 +191,24 @@ fn many_writers(start: Start<'_>, asker: Asker<'_>, contention: &Contention) -> 
     Ok(document)
 }
 
+fn waldio_study(start: Start<'_>, asker: Asker<'_>) -> Result<Document, Stop> {
+    let parts = &start.options.waldio_study;
+    let (transactions, runs) = counts(start.options);
+    let calibration = start.announce(&asker)?;
+    let expected = study_expected_s(parts, (transactions, runs), calibration);
+    let rows: usize = parts.iter().map(|part| study_plan::row_count(*part)).sum();
+    eprintln!("{rows} rows of the study, {runs} runs: expect about {}", rough(expected));
+    advise_quick(expected, study_expected_s(parts, QUICK_COUNTS, calibration), calibration);
+    let selection = Selection::default();
+    let session = start.session(asker, (transactions, runs), &selection);
+    let mut progress = Progress::new(study_plan::steps(parts, runs), expected);
+    let measured = study::measure(&session, parts, &mut progress);
+    progress.clear();
+    let (study, limits) = measured?;
+    let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };
+    Ok(Document { study: Some(study), ..start.finish(plan, limits) })
+}
+
 impl Start<'_> {
     fn build_names(&self) -> Vec<String> {
         self.builds.list.iter().map(|build| build.name.clone()).collect()
@@ -240,6 +264,7 @@ impl Start<'_> {
             quantile_parts: quantile_grid(),
             rows: Vec::new(),
             contended: Vec::new(),
+            study: None,
             warnings: Vec::new(),
         }
     }

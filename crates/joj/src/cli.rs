@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
+use joj_analysis::study::StudyPart;
 
 /// Measures the way from a SQLite COMMIT to the flash.
 #[derive(Debug, Parser)]
@@ -40,6 +41,7 @@ Examples:
   joj bench --processes 4,16 --seconds 10        the same with processes; long runs show long waits
   joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
   joj bench --threads 16 --waldio-option group_commit=off
+  joj bench --waldio-study /mnt/card             what the WALDIO paper measured, on this disk
 
 Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
 INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
@@ -48,6 +50,10 @@ With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYN
 device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
 merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every
 library and raw system calls alike.
+
+The study (--waldio-study) makes 256 overwrites a pass at most. Its part `init` has no SQLite in it: a log of 4 MiB and 4 KiB is
+made ready in each way that there is, made 4 MiB longer, and its first blocks are overwritten twice, each 4 KiB made durable
+with fdatasync (FS) or O_DIRECT and RWF_DSYNC (PD). A way that kernel, file system or device refuses is named with the errno.
 
 Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
@@ -83,6 +89,11 @@ pub struct BenchOptions {
     /// Many writers on a device whose flushes take this long, one at a time: 2ms, 500us
     #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
     pub flush_delay: Option<u64>,
+
+    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init
+    #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',',
+          default_missing_value = StudyPart::DEFAULT, conflicts_with_all = NOT_IN_STUDY)]
+    pub waldio_study: Vec<StudyPart>,
 
     /// Transactions per run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
@@ -144,7 +155,16 @@ pub struct BenchOptions {
 /// Options that say something about one writer only.
 const ONE_WRITER: [&str; 4] = ["transactions", "workloads", "sync", "log"];
 
+/// Options that choose what the study does not leave open.
+const NOT_IN_STUDY: [&str; 9] =
+    ["threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "sides", "sync", "log"];
+
 impl BenchOptions {
+    /// True where the WALDIO study is asked for.
+    pub fn is_study(&self) -> bool {
+        !self.waldio_study.is_empty()
+    }
+
     /// True where many writers are asked for.
     pub fn is_contended(&self) -> bool {
         !self.threads.is_empty() || !self.processes.is_empty()
@@ -189,12 +209,28 @@ fn parse_option(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use joj_analysis::key::Word;
 
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_study_has_all_parts_unless_some_are_named() {
+        let parts = |words: &[&str]| match Cli::try_parse_from([&["joj", "bench"], words].concat()) {
+            Ok(Cli { command: Command::Bench(options) }) => Ok((options.waldio_study, options.directory)),
+            Ok(_) => Err("another command".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let all = (StudyPart::ALL.to_vec(), PathBuf::from("/mnt"));
+        assert_eq!(parts(&["--waldio-study", "/mnt"]), Ok(all.clone()));
+        assert_eq!(parts(&["/mnt", "--waldio-study=init"]), Ok((vec![StudyPart::Init], all.1)));
+        assert!(parts(&["--waldio-study=innit"]).unwrap_err().contains("init"));
+        assert!(parts(&["--waldio-study", "--sides", "wal"]).unwrap_err().contains("cannot be used with"));
+        assert_eq!(StudyPart::DEFAULT.split(',').count(), StudyPart::ALL.len());
     }
 
     #[test]

@@ -15,8 +15,8 @@ const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
 /// File name of the extension.
 const EXTENSION: &str = "libwaldio.so";
 
-/// All that can be loaded.
-#[derive(Debug)]
+/// All that can be loaded; by default nothing.
+#[derive(Debug, Default)]
 pub struct Builds {
     /// The SQLite builds.
     pub list: Vec<SqliteBuild>,
@@ -35,7 +35,7 @@ impl Builds {
         (needs_waldio, work_dir): (bool, &WorkDir),
         asker: &Asker<'_>,
     ) -> Result<Builds, Stop> {
-        let mut builds = Builds { list: Vec::new(), waldio: None, notes: Vec::new() };
+        let mut builds = Builds::default();
         let wants =
             |name: &str| options.builds.is_empty() || options.builds.iter().any(|wanted| wanted == name);
         if let Some(unknown) = options.builds.iter().find(|name| !is_known(name, &options.sqlite)) {

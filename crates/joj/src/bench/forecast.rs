@@ -5,10 +5,12 @@
 
 use joj_analysis::contended::{ContendedKey, WriterKind};
 use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Workload};
+use joj_analysis::study::StudyPart;
 
 use crate::bench::contended_plan::Contention;
 use crate::bench::contended_run::warm_up_ns;
 use crate::bench::plan::{Group, Selection};
+use crate::bench::study_plan::{overwrites, row_count};
 use crate::bench::task::Calibration;
 use crate::bench::workload::transaction_count;
 
@@ -123,6 +125,25 @@ pub fn contended_expected_s(
     all_ns / 1e9
 }
 
+/// Expected seconds for `runs` rounds of `parts` of the study with so many transactions asked for.
+pub fn study_expected_s(
+    parts: &[StudyPart],
+    (transactions, runs): (u64, u32),
+    calibration: Calibration,
+) -> f64 {
+    let (overwrite_ns, append_ns) = (calibration.overwrite_ns as f64, calibration.append_ns as f64);
+    let limit_ns = SETUP_NS + 3.0 * limit_operations(transactions) as f64 * overwrite_ns;
+    let of_part = |part: &StudyPart| match part {
+        StudyPart::Init => {
+            // Each half is some 64 blocks' worth of time to zero; blocks that are first written may cost an append.
+            let initialise_ns = 128.0 * append_ns;
+            let passes_ns = overwrites(transactions) as f64 * (append_ns + overwrite_ns);
+            limit_ns + row_count(StudyPart::Init) as f64 * (SETUP_NS + initialise_ns + passes_ns)
+        }
+    };
+    f64::from(runs) * parts.iter().map(of_part).sum::<f64>() / 1e9
+}
+
 /// `40 s`, `3 min`, `2 h`: no more digits than a forecast has.
 pub fn rough(seconds: f64) -> String {
     match seconds {
@@ -161,6 +182,12 @@ mod tests {
         let slow = Contention { flush_delay_ns: 2_000_000, ..contention };
         let slow_s = contended_expected_s(&slow, &slow.groups(&["system".to_owned()]), 5, FAST);
         assert!((50.0..80.0).contains(&slow_s), "{slow_s}");
+    }
+
+    #[test]
+    fn the_study_takes_as_much_longer_as_its_flushes() {
+        let expected = |calibration| study_expected_s(&[StudyPart::Init], (1_000, 5), calibration);
+        assert!(expected(FAST) < 30.0 && expected(SLOW) > 60.0 * expected(FAST), "{}", expected(SLOW));
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! The upper half asks, the lower half, from `worker` on, answers in a process of its own. A file uses only files
 //! below it.
 
+pub mod study;
+pub mod initialisation;
 pub mod contention;
 pub mod session;
 pub mod builds;
 pub mod progress;
 pub mod forecast;
 pub mod contended_plan;
+pub mod study_plan;
 pub mod plan;
 pub mod ask;
 pub mod worker;
 pub mod contended_run;
+pub mod initialisation_run;
 pub mod writers;
 pub mod database_run;
 pub mod stopwatch;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use joj_analysis::contended::{ContendedKey, ContendedRun};
 use joj_analysis::document::LimitKind;
+use joj_analysis::initialisation::InitialisationKey;
 use joj_analysis::key::{RowKey, Schema};
 use joj_analysis::run::{Run, StatusLine, SyncCount};
 use libsqlite3_sys::SQLITE_FULL;
@@ -49,6 +50,8 @@ pub enum Task {
     Contend(ContendedTask),
     /// Be one or more of these writers.
     Write(WriteTask),
+    /// Make a log ready and overwrite it.
+    Initialise(InitialisationTask),
 }
 
 /// What to load.
@@ -113,6 +116,34 @@ pub struct WriteTask {
     pub ask_waldio: bool,
     /// The slow device: its path and how long a flush takes there, in nanoseconds.
     pub slow_device: Option<(String, u64)>,
+}
+
+/// One run of a way to initialise a log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InitialisationTask {
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: InitialisationKey,
+    /// Blocks of each pass.
+    pub overwrites: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+/// Its steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InitialisationRuns {
+    /// Making the file.
+    pub create: Run,
+    /// Making it longer.
+    pub extend: Run,
+    /// The first overwrite of each block.
+    pub first_pass: Run,
+    /// The second.
+    pub second_pass: Run,
+    /// What was wrong with the file afterwards.
+    pub failure: Option<String>,
 }
 
 /// When to write, by the clock that all processes share. The second line that a writing process reads.
@@ -189,6 +220,8 @@ pub enum Answer {
     Contended(Box<Contended>),
     /// Of [`Task::Write`], first: all connections are open.
     Ready,
+    /// Of [`Task::Initialise`]: measured, or the reason why it was refused.
+    Initialised(Result<Box<InitialisationRuns>, String>),
     /// Of [`Task::Write`], at last.
     Written(Box<ProcessReport>),
 }

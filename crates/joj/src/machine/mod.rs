@@ -8,6 +8,7 @@ pub mod sync_count;
 pub mod slow_device;
 pub mod log_size;
 pub mod limit_file;
+pub mod prepared_log;
 pub mod counters;
 pub mod place;
 pub mod usage;

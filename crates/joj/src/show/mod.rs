@@ -1,10 +1,12 @@
 //! A result as people see it: a table for a terminal, a page with plots. A file uses only files below it.
 
 pub mod page;
+pub mod initialisation_page;
 pub mod writers;
 pub mod latency;
 pub mod bars;
 pub mod svg;
 pub mod table;
 pub mod contended_table;
+pub mod initialisation_table;
 pub mod text;

@@ -8,7 +8,7 @@ use joj_analysis::statistics::Estimate;
 
 use crate::show::svg::escape;
 use crate::show::text::{duration, number, or_dash};
-use crate::show::{bars, latency, table, writers};
+use crate::show::{bars, initialisation_page, latency, table, writers};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
@@ -64,6 +64,9 @@ pub fn page(document: &Document) -> String {
         if document.contended[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
             body.push_str(&contended_section(document, row));
         }
+    }
+    if let Some(study) = &document.study {
+        body.push_str(&initialisation_page::section(&study.initialisation));
     }
     let text = escape(&table::render(document));
     body.push_str(&format!(

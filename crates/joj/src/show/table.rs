@@ -5,8 +5,8 @@ use joj_analysis::environment::{Environment, SqliteBuild};
 use joj_analysis::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
-use crate::show::contended_table;
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
+use crate::show::{contended_table, initialisation_table};
 
 /// The whole result.
 pub fn render(document: &Document) -> String {
@@ -20,6 +20,9 @@ pub fn render(document: &Document) -> String {
         }
     }
     text.push_str(&contended_table::render(document));
+    if let Some(study) = &document.study {
+        text.push_str(&initialisation_table::render(&study.initialisation));
+    }
     text.push_str(&failures(document));
     if !document.rows.is_empty() {
         text.push_str(LEGEND);

@@ -1,5 +1,7 @@
 //! Numbers as people read them, and columns that line up.
 
+use std::time::Duration;
+
 /// Three significant digits, thousands set apart: `12,300`, `456`, `7.89`, `0.012`.
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();
@@ -42,6 +44,11 @@ pub fn duration(nanoseconds: u64) -> String {
         100_000_000..1_000_000_000 => format!("{:.0}ms", value / 1e6),
         _ => format!("{:.2}s", value / 1e9),
     }
+}
+
+/// A duration that is a median of several: whole nanoseconds are enough.
+pub fn duration_of(nanoseconds: f64) -> String {
+    duration(Duration::from_secs_f64(nanoseconds.max(0.0) / 1e9).as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
 /// Bytes as KiB.
@@ -94,6 +101,7 @@ mod tests {
     fn durations_carry_their_unit() {
         let shown = [900, 131_000, 4_020_000, 250_000_000, 1_200_000_000].map(duration);
         assert_eq!(shown, ["0.9us", "131us", "4.02ms", "250ms", "1.20s"]);
+        assert_eq!([duration_of(-1.0), duration_of(4_020_000.4)], ["0.0us", "4.02ms"]);
     }
 
     #[test]

@@ -1,0 +1,70 @@
+//! What the WALDIO paper (USENIX ATC 2015) measured, or left out, measured today.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::initialisation::InitialisationRow;
+use crate::key::{UnknownWord, Word, parse_word};
+use crate::measurement::Measurement;
+
+/// A part of the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StudyPart {
+    /// The ways to initialise a log ahead of its commits.
+    Init,
+}
+
+impl Word for StudyPart {
+    const DIMENSION: &'static str = "part of the study";
+    const ALL: &'static [Self] = &[Self::Init];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+        }
+    }
+}
+
+impl StudyPart {
+    /// The words of all parts.
+    pub const DEFAULT: &'static str = "init";
+}
+
+impl FromStr for StudyPart {
+    type Err = UnknownWord;
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        parse_word(text)
+    }
+}
+
+/// The rows of every part that was measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Study {
+    /// Ways to initialise a log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub initialisation: Vec<InitialisationRow>,
+}
+
+impl Study {
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.initialisation.len()
+    }
+
+    /// Each step of each row: what was measured, and its runs.
+    pub fn measurements(&self) -> Vec<(String, &Measurement)> {
+        let mut all = Vec::new();
+        for row in &self.initialisation {
+            for (step, measurement) in row.steps() {
+                all.push((format!("{}, {step}", row.key), measurement));
+            }
+        }
+        all
+    }
+
+    /// Rows that are not to be used: (what was measured, what was wrong).
+    pub fn failures(&self) -> Vec<(String, Option<&str>)> {
+        self.initialisation.iter().map(|row| (row.key.to_string(), row.failure.as_deref())).collect()
+    }
+}

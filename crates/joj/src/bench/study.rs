@@ -1,0 +1,29 @@
+//! `--waldio-study`: its parts one after the other, each with its rounds.
+
+use joj_analysis::document::Limit;
+use joj_analysis::study::{Study, StudyPart};
+
+use crate::bench::ask::Stop;
+use crate::bench::initialisation::InitialisationSession;
+use crate::bench::progress::Progress;
+use crate::bench::session::{Collected, Session};
+
+/// Measures `parts` with what `session` has.
+/// # Errors
+/// [`Stop::Signal`] and [`Stop::Full`]; a row that fails alone is marked instead.
+pub fn measure(
+    session: &Session<'_>,
+    parts: &[StudyPart],
+    progress: &mut Progress,
+) -> Result<(Study, Vec<Limit>), Stop> {
+    let mut limits = Collected::new(std::iter::empty());
+    let mut study = Study::default();
+    for part in parts {
+        match part {
+            StudyPart::Init => {
+                study.initialisation = InitialisationSession::new(session).measure(&mut limits, progress)?;
+            }
+        }
+    }
+    Ok((study, limits.finish().1))
+}
