@@ -236,6 +236,8 @@ pub(crate) mod tests {
     use crate::initialisation::Approach;
     use crate::initialisation::tests::row as initialisation_row;
     use crate::key::{LogState, Side};
+    use crate::pattern::Pattern;
+    use crate::pattern::tests::row as pattern_row;
     use crate::row::tests::{key, row};
 
     pub(crate) fn document() -> Document {
@@ -292,7 +294,8 @@ pub(crate) mod tests {
             initialisation_row(Approach::Zeroes, &[500, 510, 490]),
             initialisation_row(Approach::Unwritten, &[400, 410, 390]),
         ];
-        Document { rows: Vec::new(), study: Some(Study { initialisation }), ..document() }
+        let patterns = vec![pattern_row(Pattern::Embedded, &[500, 510, 490])];
+        Document { rows: Vec::new(), study: Some(Study { initialisation, patterns }), ..document() }
     }
 
     #[test]

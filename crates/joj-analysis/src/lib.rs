@@ -9,6 +9,7 @@ pub mod warnings;
 pub mod document;
 pub mod study;
 pub mod initialisation;
+pub mod pattern;
 pub mod measurement;
 pub mod contended;
 pub mod row;

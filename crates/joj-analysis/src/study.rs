@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::initialisation::InitialisationRow;
 use crate::key::{UnknownWord, Word, parse_word};
 use crate::measurement::Measurement;
+use crate::pattern::PatternRow;
 
 /// A part of the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,21 +15,24 @@ use crate::measurement::Measurement;
 pub enum StudyPart {
     /// The ways to initialise a log ahead of its commits.
     Init,
+    /// How frames may lie on the disk.
+    Alignment,
 }
 
 impl Word for StudyPart {
     const DIMENSION: &'static str = "part of the study";
-    const ALL: &'static [Self] = &[Self::Init];
+    const ALL: &'static [Self] = &[Self::Init, Self::Alignment];
     fn word(self) -> &'static str {
         match self {
             Self::Init => "init",
+            Self::Alignment => "alignment",
         }
     }
 }
 
 impl StudyPart {
     /// The words of all parts.
-    pub const DEFAULT: &'static str = "init";
+    pub const DEFAULT: &'static str = "init,alignment";
 }
 
 impl FromStr for StudyPart {
@@ -44,12 +48,15 @@ pub struct Study {
     /// Ways to initialise a log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub initialisation: Vec<InitialisationRow>,
+    /// Log patterns: log writes without SQLite.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<PatternRow>,
 }
 
 impl Study {
     /// How many rows there are.
     pub fn row_count(&self) -> usize {
-        self.initialisation.len()
+        self.initialisation.len() + self.patterns.len()
     }
 
     /// Each step of each row: what was measured, and its runs.
@@ -60,11 +67,17 @@ impl Study {
                 all.push((format!("{}, {step}", row.key), measurement));
             }
         }
+        for row in &self.patterns {
+            // One flush behind everything says nothing by its time.
+            all.push((row.key.to_string(), &row.commits));
+        }
         all
     }
 
     /// Rows that are not to be used: (what was measured, what was wrong).
     pub fn failures(&self) -> Vec<(String, Option<&str>)> {
-        self.initialisation.iter().map(|row| (row.key.to_string(), row.failure.as_deref())).collect()
+        let initialisation = self.initialisation.iter().map(|row| (row.key.to_string(), &row.failure));
+        let patterns = self.patterns.iter().map(|row| (row.key.to_string(), &row.failure));
+        initialisation.chain(patterns).map(|(key, failure)| (key, failure.as_deref())).collect()
     }
 }

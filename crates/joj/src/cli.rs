@@ -42,6 +42,7 @@ Examples:
   joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
   joj bench --threads 16 --waldio-option group_commit=off
   joj bench --waldio-study /mnt/card             what the WALDIO paper measured, on this disk
+  joj bench --waldio-study=alignment --html patterns.html
 
 Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
 INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
@@ -51,9 +52,11 @@ device: it waits until those before it are done, then it takes that time at leas
 merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every
 library and raw system calls alike.
 
-The study (--waldio-study) makes 256 overwrites a pass at most. Its part `init` has no SQLite in it: a log of 4 MiB and 4 KiB is
-made ready in each way that there is, made 4 MiB longer, and its first blocks are overwritten twice, each 4 KiB made durable
-with fdatasync (FS) or O_DIRECT and RWF_DSYNC (PD). A way that kernel, file system or device refuses is named with the errno.
+The study (--waldio-study) has parts. `init`, without SQLite: a log of 4 MiB and 4 KiB is made ready in each way that there is,
+made 4 MiB longer, and its first 256 blocks at most are overwritten twice, each 4 KiB made durable with fdatasync (FS) or
+O_DIRECT and RWF_DSYNC (PD). A way that kernel, file system or device refuses is named with the errno.
+`alignment`, log patterns without SQLite: 1,000 commits at most of one frame, laid out as WAL does (24 + 4096 bytes), padded to
+sectors, to pages, to 8 KiB, and with the header inside the page; FS, PD, and without a flush (NS), on a prepared and on a growing log.
 
 Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
@@ -90,7 +93,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
     pub flush_delay: Option<u64>,
 
-    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init
+    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init, alignment
     #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',',
           default_missing_value = StudyPart::DEFAULT, conflicts_with_all = NOT_IN_STUDY)]
     pub waldio_study: Vec<StudyPart>,

@@ -14,6 +14,7 @@ use joj_analysis::document::Document;
 use joj_analysis::durability::Durability;
 use joj_analysis::initialisation::{Approach, InitialisationRow};
 use joj_analysis::key::Word;
+use joj_analysis::pattern::{Pattern, PatternKey};
 
 /// A fresh directory on the disk that the build uses.
 fn directory(name: &str) -> PathBuf {
@@ -89,6 +90,32 @@ fn every_way_to_initialise_is_measured_or_says_who_refuses_it() {
     assert!(html.contains("Initialising a log") && html.contains("fallocate alone (unwritten)"));
 }
 
+#[test]
+fn every_log_pattern_is_written_and_read_back() {
+    let place = directory("alignment");
+    let page = directory("alignment-page").join("page.html");
+    let more = ["--runs", "2", "--transactions", "20", "--html", page.to_str().unwrap()];
+    let document = study(&place, "alignment", &more);
+    assert!(document.is_sound(), "{:?}", document.failures());
+    let rows = &document.study.as_ref().unwrap().patterns;
+    assert_eq!(rows.len(), Pattern::ALL.len() * Durability::ALL.len() * 2);
+    for row in rows {
+        if let Some(reason) = &row.refused {
+            assert!(row.key.durability == Durability::Pd && !reason.is_empty(), "{}: {reason}", row.key);
+            continue;
+        }
+        assert_eq!(row.commits.runs.len(), 2, "{}", row.key);
+        assert!(row.commits.runs.iter().all(|run| run.transactions == 20), "{}", row.key);
+        assert!(row.commits.summary.is_some() && row.last_flush.summary.is_some(), "{}", row.key);
+        // Whatever is flushed has been written; whoever else writes can only add to it.
+        if let Some(bytes) = row.device_bytes_with_last_flush() {
+            assert!(bytes >= 4096.0, "{}: {bytes}", row.key);
+        }
+    }
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("log writes without SQLite") && html.contains("Commits per second</title>"));
+}
+
 /// An image with a file system, mounted for as long as the value lives.
 struct Image {
     folder: PathBuf,
@@ -150,13 +177,44 @@ fn only_unwritten_and_missing_blocks_make_the_journal_commit() {
 }
 
 #[test]
+fn a_commit_writes_the_blocks_that_its_pattern_touches_and_nothing_else() {
+    let Some(image) = Image::ext4("patterns") else { return };
+    let document = study(&image.point(), "alignment", &["--runs", "1", "--transactions", "100"]);
+    let kib = |pattern, durability, prepared| {
+        let key = PatternKey { pattern, durability, prepared };
+        let rows = &document.study.as_ref().unwrap().patterns;
+        let summary = rows.iter().find(|row| row.key == key).unwrap().commits.summary.clone().unwrap();
+        (summary.device_bytes.unwrap() / 1024.0, summary.journal_commits.unwrap())
+    };
+    for durability in [Durability::Fs, Durability::Pd] {
+        for (pattern, blocks) in [
+            (Pattern::Wal, 8.0..8.2),
+            (Pattern::Page, 8.0..8.1),
+            (Pattern::Page8k, 8.0..8.1),
+            (Pattern::Embedded, 4.0..4.1),
+        ] {
+            let (bytes, commits) = kib(pattern, durability, true);
+            // The journal also commits every five seconds.
+            let slack = blocks.start..blocks.end + 1.0;
+            assert!(
+                slack.contains(&bytes) && commits < 0.1,
+                "{pattern:?} {durability:?}: {bytes}, {commits}"
+            );
+            let (growing_bytes, growing_commits) = kib(pattern, durability, false);
+            assert!(growing_bytes > bytes && growing_commits > 0.5, "{pattern:?} {durability:?}");
+        }
+    }
+    assert!(kib(Pattern::Embedded, Durability::Ns, true).0 < 4.0, "nothing was to be flushed");
+}
+
+#[test]
 fn mistakes_are_explained() {
     let place = directory("mistakes");
     let cases: &[(&Path, &str, i32, &[&str])] = &[
         (Path::new("/nonexistent/place"), "--waldio-study", 1, &["/nonexistent/place", "mkdir"]),
         (Path::new("/proc"), "--waldio-study", 1, &["cannot write in /proc", "another directory"]),
-        (&place, "--waldio-study=innit", 2, &["innit", "choose from: init"]),
-        (&place, "--waldio-study=", 2, &["choose from: init"]),
+        (&place, "--waldio-study=innit", 2, &["innit", "choose from: init, alignment"]),
+        (&place, "--waldio-study=", 2, &["choose from: init, alignment"]),
     ];
     for (place, option, code, parts) in cases {
         let output = joj(place, &[option]).output().unwrap();

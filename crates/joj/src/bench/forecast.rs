@@ -10,7 +10,7 @@ use joj_analysis::study::StudyPart;
 use crate::bench::contended_plan::Contention;
 use crate::bench::contended_run::warm_up_ns;
 use crate::bench::plan::{Group, Selection};
-use crate::bench::study_plan::{overwrites, row_count};
+use crate::bench::study_plan::{frame_commits, overwrites, row_count};
 use crate::bench::task::Calibration;
 use crate::bench::workload::transaction_count;
 
@@ -138,7 +138,13 @@ pub fn study_expected_s(
             // Each half is some 64 blocks' worth of time to zero; blocks that are first written may cost an append.
             let initialise_ns = 128.0 * append_ns;
             let passes_ns = overwrites(transactions) as f64 * (append_ns + overwrite_ns);
-            limit_ns + row_count(StudyPart::Init) as f64 * (SETUP_NS + initialise_ns + passes_ns)
+            limit_ns + row_count(*part) as f64 * (SETUP_NS + initialise_ns + passes_ns)
+        }
+        StudyPart::Alignment => {
+            let commits = frame_commits(transactions) as f64;
+            // Two durabilities of three flush, half of the logs grow; 64 appends' worth of time to prepare one.
+            let row_ns = SETUP_NS + 64.0 * append_ns + commits * (overwrite_ns + append_ns) / 3.0;
+            limit_ns + row_count(*part) as f64 * row_ns
         }
     };
     f64::from(runs) * parts.iter().map(of_part).sum::<f64>() / 1e9

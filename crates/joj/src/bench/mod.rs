@@ -5,6 +5,8 @@
 
 pub mod study;
 pub mod initialisation;
+pub mod patterns;
+pub mod rounds;
 pub mod contention;
 pub mod session;
 pub mod builds;
@@ -17,6 +19,7 @@ pub mod ask;
 pub mod worker;
 pub mod contended_run;
 pub mod initialisation_run;
+pub mod pattern_run;
 pub mod writers;
 pub mod database_run;
 pub mod stopwatch;

@@ -4,9 +4,9 @@ use joj_analysis::document::Limit;
 use joj_analysis::study::{Study, StudyPart};
 
 use crate::bench::ask::Stop;
-use crate::bench::initialisation::InitialisationSession;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
+use crate::bench::{initialisation, patterns};
 
 /// Measures `parts` with what `session` has.
 /// # Errors
@@ -21,8 +21,9 @@ pub fn measure(
     for part in parts {
         match part {
             StudyPart::Init => {
-                study.initialisation = InitialisationSession::new(session).measure(&mut limits, progress)?;
+                study.initialisation = initialisation::measure(session, &mut limits, progress)?;
             }
+            StudyPart::Alignment => study.patterns = patterns::measure(session, &mut limits, progress)?,
         }
     }
     Ok((study, limits.finish().1))

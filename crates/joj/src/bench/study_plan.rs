@@ -3,9 +3,11 @@
 use joj_analysis::durability::Durability;
 use joj_analysis::initialisation::{Approach, InitialisationKey};
 use joj_analysis::key::Word;
+use joj_analysis::pattern::{Pattern, PatternKey};
 use joj_analysis::study::StudyPart;
 
 use crate::bench::initialisation_run::OVERWRITES_MAX;
+use crate::bench::pattern_run::COMMITS_MAX;
 
 /// The rows of [`StudyPart::Init`]. None without a flush: the page cache would hide how blocks were made ready.
 pub fn initialisation_keys() -> Vec<InitialisationKey> {
@@ -20,10 +22,28 @@ pub fn overwrites(transactions: u64) -> u64 {
     transactions.min(OVERWRITES_MAX)
 }
 
+/// The rows of [`StudyPart::Alignment`], by table.
+pub fn pattern_keys() -> Vec<PatternKey> {
+    let mut keys = Vec::new();
+    for prepared in [true, false] {
+        for durability in Durability::ALL {
+            let key = |pattern: &Pattern| PatternKey { pattern: *pattern, durability: *durability, prepared };
+            keys.extend(Pattern::ALL.iter().map(key));
+        }
+    }
+    keys
+}
+
+/// Commits of a run of [`StudyPart::Alignment`] where `transactions` are asked for.
+pub fn frame_commits(transactions: u64) -> u64 {
+    transactions.min(COMMITS_MAX)
+}
+
 /// How many rows a part has.
 pub fn row_count(part: StudyPart) -> usize {
     match part {
         StudyPart::Init => initialisation_keys().len(),
+        StudyPart::Alignment => pattern_keys().len(),
     }
 }
 

@@ -6,6 +6,7 @@ use joj_analysis::contended::{ContendedKey, ContendedRun};
 use joj_analysis::document::LimitKind;
 use joj_analysis::initialisation::InitialisationKey;
 use joj_analysis::key::{RowKey, Schema};
+use joj_analysis::pattern::PatternKey;
 use joj_analysis::run::{Run, StatusLine, SyncCount};
 use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,8 @@ pub enum Task {
     Write(WriteTask),
     /// Make a log ready and overwrite it.
     Initialise(InitialisationTask),
+    /// Write frames to a log.
+    Pattern(PatternTask),
 }
 
 /// What to load.
@@ -131,7 +134,31 @@ pub struct InitialisationTask {
     pub sources: Sources,
 }
 
+/// One run of a log pattern.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PatternTask {
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: PatternKey,
+    /// How many commits of one frame.
+    pub commits: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
 /// Its steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PatternRuns {
+    /// The commits.
+    pub commits: Run,
+    /// One fdatasync behind them.
+    pub last_flush: Run,
+    /// What was wrong with the file afterwards.
+    pub failure: Option<String>,
+}
+
+/// Steps of an initialisation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitialisationRuns {
     /// Making the file.
@@ -222,6 +249,8 @@ pub enum Answer {
     Ready,
     /// Of [`Task::Initialise`]: measured, or the reason why it was refused.
     Initialised(Result<Box<InitialisationRuns>, String>),
+    /// Of [`Task::Pattern`]: measured, or the reason why it was refused.
+    Patterned(Result<Box<PatternRuns>, String>),
     /// Of [`Task::Write`], at last.
     Written(Box<ProcessReport>),
 }

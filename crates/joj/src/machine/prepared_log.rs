@@ -70,18 +70,40 @@ impl PreparedLog {
 
     /// Writes block `index`, whose first bytes tell `serial`, and makes it durable.
     /// # Errors
-    /// `Unsupported` where the file takes no direct writes; else as write(2) and fdatasync(2).
+    /// As [`PreparedLog::write`].
     pub fn write_block(&mut self, index: u64, serial: u64, durability: Durability) -> io::Result<()> {
         self.block.bytes_mut()[..8].copy_from_slice(&serial.to_le_bytes());
-        let offset = index * BLOCK_BYTES as u64;
+        self.write(self.block.bytes(), index * BLOCK_BYTES as u64, durability)
+    }
+
+    /// Writes `data` at `offset` and makes it durable; for a direct write both are aligned.
+    /// # Errors
+    /// `Unsupported` where the file takes no such direct write; else as write(2) and fdatasync(2).
+    pub fn write(&self, data: &[u8], offset: u64, durability: Durability) -> io::Result<()> {
         match durability {
-            Durability::Pd => self.file.write_durable(self.block.bytes(), offset),
-            Durability::Ns => self.file.write_at(self.block.bytes(), offset),
+            Durability::Pd => self.file.write_durable(data, offset),
+            Durability::Ns => self.file.write_at(data, offset),
             Durability::Fs => {
-                self.file.write_at(self.block.bytes(), offset)?;
+                self.file.write_at(data, offset)?;
                 self.file.sync_data()
             }
         }
+    }
+
+    /// fdatasync.
+    /// # Errors
+    /// As fdatasync(2).
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// True where the file holds `data` from its beginning, zeros at the end of `data` aside that the file lacks.
+    /// # Errors
+    /// As pread(2).
+    pub fn begins_with(&self, data: &[u8]) -> io::Result<bool> {
+        let mut found = vec![0; data.len()];
+        self.file.read_at(&mut found, 0)?;
+        Ok(found == data)
     }
 
     /// What block `index` tells; `None` past the end of the file.

@@ -2,6 +2,7 @@
 
 pub mod page;
 pub mod initialisation_page;
+pub mod pattern_page;
 pub mod writers;
 pub mod latency;
 pub mod bars;
@@ -9,4 +10,5 @@ pub mod svg;
 pub mod table;
 pub mod contended_table;
 pub mod initialisation_table;
+pub mod pattern_table;
 pub mod text;

@@ -8,7 +8,7 @@ use joj_analysis::statistics::Estimate;
 
 use crate::show::svg::escape;
 use crate::show::text::{duration, number, or_dash};
-use crate::show::{bars, initialisation_page, latency, table, writers};
+use crate::show::{bars, initialisation_page, latency, pattern_page, table, writers};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
@@ -67,6 +67,7 @@ pub fn page(document: &Document) -> String {
     }
     if let Some(study) = &document.study {
         body.push_str(&initialisation_page::section(&study.initialisation));
+        body.push_str(&pattern_page::section(&study.patterns));
     }
     let text = escape(&table::render(document));
     body.push_str(&format!(

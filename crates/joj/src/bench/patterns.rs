@@ -1,0 +1,51 @@
+//! A measurement of log patterns.
+
+use joj_analysis::pattern::{PatternRow, summarise};
+use joj_analysis::run::Run;
+
+use crate::bench::ask::Stop;
+use crate::bench::progress::Progress;
+use crate::bench::rounds::in_rounds;
+use crate::bench::session::{Collected, Session};
+use crate::bench::study_plan::{frame_commits, pattern_keys};
+use crate::bench::task::{Answer, PatternRuns, PatternTask, Task};
+
+/// Measures everything, the disk's limit once a round.
+/// # Errors
+/// [`Stop::Signal`] and [`Stop::Full`]; a row that fails alone is marked instead.
+pub fn measure(
+    session: &Session<'_>,
+    limits: &mut Collected,
+    progress: &mut Progress,
+) -> Result<Vec<PatternRow>, Stop> {
+    let mut rows: Vec<_> = pattern_keys().into_iter().map(PatternRow::new).collect();
+    let name = |row: &PatternRow| row.key.to_string();
+    in_rounds(session, &mut rows, (limits, progress), name, |row, round| measure_row(session, row, round))?;
+    summarise(&mut rows);
+    Ok(rows)
+}
+
+fn measure_row(session: &Session<'_>, row: &mut PatternRow, round: u32) -> Result<(), Stop> {
+    if row.failure.is_some() || row.refused.is_some() {
+        return Ok(());
+    }
+    let task = Task::Pattern(PatternTask {
+        directory: session.directory(),
+        key: row.key,
+        commits: frame_commits(session.transactions),
+        sources: session.sources.clone(),
+    });
+    match session.perform(&task) {
+        Ok(Answer::Patterned(Ok(runs))) => {
+            let PatternRuns { commits, last_flush, failure } = *runs;
+            row.failure = failure;
+            row.commits.runs.push(Run { round, ..commits });
+            row.last_flush.runs.push(Run { round, ..last_flush });
+        }
+        Ok(Answer::Patterned(Err(reason))) => row.refused = Some(reason),
+        Ok(other) => row.failure = Some(format!("a worker that should write a log answered {other:?}")),
+        Err(Stop::Failed(reason)) => row.failure = Some(reason),
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
