@@ -233,12 +233,14 @@ impl Document {
 pub(crate) mod tests {
     use super::*;
     use crate::contended::tests::{key as contended_key, row as contended_row};
+    use crate::durability::Durability;
     use crate::initialisation::Approach;
     use crate::initialisation::tests::row as initialisation_row;
     use crate::key::{LogState, Side};
     use crate::pattern::Pattern;
     use crate::pattern::tests::row as pattern_row;
     use crate::row::tests::{key, row};
+    use crate::table_two::tests::row as mode_row;
 
     pub(crate) fn document() -> Document {
         let mut rows = vec![
@@ -295,7 +297,9 @@ pub(crate) mod tests {
             initialisation_row(Approach::Unwritten, &[400, 410, 390]),
         ];
         let patterns = vec![pattern_row(Pattern::Embedded, &[500, 510, 490])];
-        Document { rows: Vec::new(), study: Some(Study { initialisation, patterns }), ..document() }
+        let table_two = vec![mode_row(Side::Waldio, Durability::Pd, &[500, 510, 490])];
+        let study = Study { initialisation, patterns, table_two };
+        Document { rows: Vec::new(), study: Some(study), ..document() }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod document;
 pub mod study;
 pub mod initialisation;
 pub mod pattern;
+pub mod table_two;
 pub mod measurement;
 pub mod contended;
 pub mod row;

@@ -8,6 +8,7 @@ use crate::initialisation::InitialisationRow;
 use crate::key::{UnknownWord, Word, parse_word};
 use crate::measurement::Measurement;
 use crate::pattern::PatternRow;
+use crate::table_two::ModeRow;
 
 /// A part of the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,22 +18,25 @@ pub enum StudyPart {
     Init,
     /// How frames may lie on the disk.
     Alignment,
+    /// The paper's Table 2 through SQLite.
+    Table2,
 }
 
 impl Word for StudyPart {
     const DIMENSION: &'static str = "part of the study";
-    const ALL: &'static [Self] = &[Self::Init, Self::Alignment];
+    const ALL: &'static [Self] = &[Self::Init, Self::Alignment, Self::Table2];
     fn word(self) -> &'static str {
         match self {
             Self::Init => "init",
             Self::Alignment => "alignment",
+            Self::Table2 => "table2",
         }
     }
 }
 
 impl StudyPart {
     /// The words of all parts.
-    pub const DEFAULT: &'static str = "init,alignment";
+    pub const DEFAULT: &'static str = "init,alignment,table2";
 }
 
 impl FromStr for StudyPart {
@@ -51,12 +55,15 @@ pub struct Study {
     /// Log patterns: log writes without SQLite.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<PatternRow>,
+    /// The paper's Table 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub table_two: Vec<ModeRow>,
 }
 
 impl Study {
     /// How many rows there are.
     pub fn row_count(&self) -> usize {
-        self.initialisation.len() + self.patterns.len()
+        self.initialisation.len() + self.patterns.len() + self.table_two.len()
     }
 
     /// Each step of each row: what was measured, and its runs.
@@ -71,6 +78,7 @@ impl Study {
             // One flush behind everything says nothing by its time.
             all.push((row.key.to_string(), &row.commits));
         }
+        all.extend(self.table_two.iter().map(|row| (row.key.to_string(), &row.transactions)));
         all
     }
 
@@ -78,6 +86,11 @@ impl Study {
     pub fn failures(&self) -> Vec<(String, Option<&str>)> {
         let initialisation = self.initialisation.iter().map(|row| (row.key.to_string(), &row.failure));
         let patterns = self.patterns.iter().map(|row| (row.key.to_string(), &row.failure));
-        initialisation.chain(patterns).map(|(key, failure)| (key, failure.as_deref())).collect()
+        let table_two = self.table_two.iter().map(|row| (row.key.to_string(), &row.failure));
+        initialisation
+            .chain(patterns)
+            .chain(table_two)
+            .map(|(key, failure)| (key, failure.as_deref()))
+            .collect()
     }
 }

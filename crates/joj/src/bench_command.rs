@@ -10,6 +10,7 @@ use joj_analysis::document::{Document, FORMAT, Limit, Plan, VERSION};
 use joj_analysis::environment::{Environment, iso_8601};
 use joj_analysis::key::Side;
 use joj_analysis::statistics::quantile_grid;
+use joj_analysis::study::StudyPart;
 use joj_analysis::warnings::warnings;
 
 use crate::bench::ask::{Asker, Stop};
@@ -21,7 +22,8 @@ use crate::bench::plan::{Group, Selection};
 use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
 use crate::bench::study;
-use crate::bench::study_plan;
+use crate::bench::study_plan::{StudyPlan, mode_keys};
+use crate::bench::table_two::known_layouts;
 use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
@@ -117,7 +119,7 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
     let workers = Workers::new(environment_of_workers.collect()).map_err(Stop::Failed)?;
     let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
     let place = Place::of(work_dir.path());
-    let builds = if options.is_study() {
+    let builds = if options.is_study() && !options.waldio_study.contains(&StudyPart::Table2) {
         Builds::default()
     } else {
         Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?
@@ -192,17 +194,19 @@ fn many_writers(start: Start<'_>, asker: Asker<'_>, contention: &Contention) -> 
 }
 
 fn waldio_study(start: Start<'_>, asker: Asker<'_>) -> Result<Document, Stop> {
-    let parts = &start.options.waldio_study;
     let (transactions, runs) = counts(start.options);
     let calibration = start.announce(&asker)?;
-    let expected = study_expected_s(parts, (transactions, runs), calibration);
-    let rows: usize = parts.iter().map(|part| study_plan::row_count(*part)).sum();
-    eprintln!("{rows} rows of the study, {runs} runs: expect about {}", rough(expected));
-    advise_quick(expected, study_expected_s(parts, QUICK_COUNTS, calibration), calibration);
     let selection = Selection::default();
     let session = start.session(asker, (transactions, runs), &selection);
-    let mut progress = Progress::new(study_plan::steps(parts, runs), expected);
-    let measured = study::measure(&session, parts, &mut progress);
+    let mut plan = StudyPlan { parts: start.options.waldio_study.clone(), modes: Vec::new() };
+    for library in start.build_names() {
+        plan.modes.extend(mode_keys(&library, &known_layouts(&session, &library)?));
+    }
+    let expected = study_expected_s(&plan, (transactions, runs), calibration);
+    eprintln!("{} rows of the study, {runs} runs: expect about {}", plan.row_count_of_all(), rough(expected));
+    advise_quick(expected, study_expected_s(&plan, QUICK_COUNTS, calibration), calibration);
+    let mut progress = Progress::new(plan.steps(runs), expected);
+    let measured = study::measure(&session, &plan, &mut progress);
     progress.clear();
     let (study, limits) = measured?;
     let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };

@@ -57,6 +57,9 @@ made 4 MiB longer, and its first 256 blocks at most are overwritten twice, each 
 O_DIRECT and RWF_DSYNC (PD). A way that kernel, file system or device refuses is named with the errno.
 `alignment`, log patterns without SQLite: 1,000 commits at most of one frame, laid out as WAL does (24 + 4096 bytes), padded to
 sectors, to pages, to 8 KiB, and with the header inside the page; FS, PD, and without a flush (NS), on a prepared and on a growing log.
+`table2`, through SQLite (the system's unless --builds names others): stock journal modes; WAL with FULL and NORMAL; waldio with
+persist=flush (FS), persist=fua (PD), synchronous=NORMAL (NS), and FS with group=16KiB,2ms; insert, update, delete. Log and
+database are told apart: no checkpoint runs beside the transactions, and one behind them has a clock of its own.
 
 Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
@@ -93,7 +96,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
     pub flush_delay: Option<u64>,
 
-    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init, alignment
+    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init, alignment, table2
     #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',',
           default_missing_value = StudyPart::DEFAULT, conflicts_with_all = NOT_IN_STUDY)]
     pub waldio_study: Vec<StudyPart>,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use joj_analysis::document::Document;
 use joj_analysis::durability::Durability;
 use joj_analysis::initialisation::{Approach, InitialisationRow};
-use joj_analysis::key::Word;
+use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::pattern::{Pattern, PatternKey};
 
 /// A fresh directory on the disk that the build uses.
@@ -208,13 +208,57 @@ fn a_commit_writes_the_blocks_that_its_pattern_touches_and_nothing_else() {
 }
 
 #[test]
+fn table_two_has_each_mode_that_the_extension_has() {
+    let place = directory("table2");
+    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    // `make test` names the one it built.
+    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
+    if !extension.exists() {
+        eprintln!("skipped: {} is not built", extension.display());
+        return;
+    }
+    let page = directory("table2-page").join("page.html");
+    let (extension, page_name) = (extension.to_str().unwrap(), page.to_str().unwrap());
+    let more = ["--runs", "1", "--transactions", "20", "--builds", "bundled"];
+    let document =
+        study(&place, "table2", &[&more[..], &["--waldio", extension, "--html", page_name]].concat());
+    assert!(document.is_sound(), "{:?}", document.failures());
+    let rows = &document.study.as_ref().unwrap().table_two;
+    for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
+        for side in Side::ALL {
+            let mut found =
+                rows.iter().filter(|row| (row.key.row.workload, row.key.row.side) == (workload, *side));
+            assert!(found.next().is_some(), "no {workload:?} on {side:?}");
+        }
+    }
+    for row in rows {
+        assert!(row.transactions.summary.is_some() && row.versus_stock_wal.is_some(), "{}", row.key);
+        assert_eq!(row.checkpoint.runs.len(), usize::from(row.key.row.side.has_log()), "{}", row.key);
+        let said = |name: &str| row.waldio_status.iter().find(|line| line.name == name);
+        match (row.key.row.side, row.key.durability) {
+            (Side::Waldio, Durability::Fs) => {
+                assert_eq!(said("persist").unwrap().value, "flush", "{}", row.key)
+            }
+            (Side::Waldio, _) => assert!(said("persist").is_some(), "{}", row.key),
+            _ => assert_eq!(row.waldio_status, [], "{}", row.key),
+        }
+        // Whoever else writes can only add to it.
+        let (log, all) = (row.log_bytes(), row.all_bytes());
+        if let Some(all) = all {
+            assert!(all > 0.0 && log.is_none_or(|log| log < all), "{}: {log:?} of {all}", row.key);
+        }
+    }
+    assert!(fs::read_to_string(&page).unwrap().contains("Table 2 of the WALDIO paper: delete"));
+}
+
+#[test]
 fn mistakes_are_explained() {
     let place = directory("mistakes");
     let cases: &[(&Path, &str, i32, &[&str])] = &[
-        (Path::new("/nonexistent/place"), "--waldio-study", 1, &["/nonexistent/place", "mkdir"]),
-        (Path::new("/proc"), "--waldio-study", 1, &["cannot write in /proc", "another directory"]),
-        (&place, "--waldio-study=innit", 2, &["innit", "choose from: init, alignment"]),
-        (&place, "--waldio-study=", 2, &["choose from: init, alignment"]),
+        (Path::new("/nonexistent/place"), "--waldio-study=init", 1, &["/nonexistent/place", "mkdir"]),
+        (Path::new("/proc"), "--waldio-study=alignment", 1, &["cannot write in /proc", "another directory"]),
+        (&place, "--waldio-study=innit", 2, &["innit", "choose from: init, alignment, table2"]),
+        (&place, "--waldio-study=", 2, &["choose from: init, alignment, table2"]),
     ];
     for (place, option, code, parts) in cases {
         let output = joj(place, &[option]).output().unwrap();
@@ -223,6 +267,9 @@ fn mistakes_are_explained() {
         assert!(parts.iter().all(|part| message.contains(part)), "{option}: {message}");
         assert!(!message.contains("panicked"), "{option}: {message}");
     }
+    let missing = joj(&place, &["--waldio-study=table2", "--waldio", "/nonexistent.so"]).output().unwrap();
+    let message = text(&missing.stderr);
+    assert!(message.contains("/nonexistent.so") && message.contains("right path"), "{message}");
     let output = joj(&place, &["--waldio-study", "--threads", "2"]).output().unwrap();
     assert!(text(&output.stderr).contains("cannot be used with"), "{}", text(&output.stderr));
     assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
@@ -231,7 +278,7 @@ fn mistakes_are_explained() {
 #[test]
 fn ctrl_c_leaves_no_file() {
     let place = directory("signal");
-    let mut child = joj(&place, &["--waldio-study", "--runs", "1000"])
+    let mut child = joj(&place, &["--waldio-study=init", "--runs", "1000"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

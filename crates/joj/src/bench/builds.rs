@@ -43,10 +43,11 @@ impl Builds {
                 format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`");
             return Err(Stop::Failed(text));
         }
-        // Many writers take minutes a build: one will do where none is named, and which call it makes matters less.
-        let is_spared =
-            |list: &[SqliteBuild]| options.is_contended() && options.builds.is_empty() && !list.is_empty();
-        if wants("bundled") && !options.is_contended() {
+        // Many writers and the study take minutes a build: one will do where none is named, and which call it makes
+        // matters less.
+        let one_will_do = options.is_contended() || options.is_study();
+        let is_spared = |list: &[SqliteBuild]| one_will_do && options.builds.is_empty() && !list.is_empty();
+        if wants("bundled") && !one_will_do {
             builds.list.push(describe("bundled", None, asker)?);
         }
         if wants("system") {
@@ -58,7 +59,7 @@ impl Builds {
                 Err(stop) => return Err(stop),
             }
         }
-        if wants("bundled") && options.is_contended() && !is_spared(&builds.list) {
+        if wants("bundled") && one_will_do && !is_spared(&builds.list) {
             builds.list.push(describe("bundled", None, asker)?);
         }
         for file in options.sqlite.iter().filter(|file| wants(file)) {
@@ -133,7 +134,7 @@ fn extension_file(options: &BenchOptions) -> Result<PathBuf, String> {
         "give the right path"
     } else {
         "build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, or measure without it: \
-         `--sides delete,truncate,persist,memory,off,wal`"
+         `--sides delete,truncate,persist,memory,off,wal` (of the study: `--waldio-study=init,alignment`)"
     };
     file.canonicalize()
         .map_err(|error| format!("cannot find the waldio extension {}: {error}; {remedy}", file.display()))

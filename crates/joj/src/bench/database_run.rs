@@ -2,11 +2,13 @@
 //!
 //!   open, tables, rows | log fresh, steady or full | clock: transactions | integrity_check, count | close, count
 
+use std::fs::File;
+
 use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Word, Workload};
-use joj_analysis::run::StatusLine;
+use joj_analysis::run::{Run, StatusLine};
 
 use crate::bench::stopwatch::Stopwatch;
-use crate::bench::task::{Answer, Reply, RowTask};
+use crate::bench::task::{Answer, Refusal, Reply, RowTask};
 use crate::bench::workload::{self, LARGE_ROWS};
 use crate::machine::clock::now_ns;
 use crate::machine::connection::{Connection, SqliteError, Statement};
@@ -26,7 +28,19 @@ const READ_CACHE_PAGES: u32 = 10;
 const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    open_as(api, &format!("{}/bench.db", task.directory), task.key.side, task.key.synchronous)
+    let connection = Connection::open(api, &database(task))?;
+    for (name, value) in &task.waldio_options {
+        connection.run(&format!("PRAGMA waldio_{name}='{}'", value.replace('\'', "''")))?;
+    }
+    configure(&connection, task.key.side, task.key.synchronous)?;
+    if task.checkpoint_apart {
+        connection.run("PRAGMA wal_autocheckpoint=0")?;
+    }
+    Ok(connection)
+}
+
+fn database(task: &RowTask) -> String {
+    format!("{}/bench.db", task.directory)
 }
 
 /// A connection to `database` in the journal mode of `side`.
@@ -39,6 +53,11 @@ pub fn open_as<'api>(
     synchronous: Synchronous,
 ) -> Result<Connection<'api>, SqliteError> {
     let connection = Connection::open(api, database)?;
+    configure(&connection, side, synchronous)?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection<'_>, side: Side, synchronous: Synchronous) -> Result<(), SqliteError> {
     let mode = side.journal_mode();
     connection.run(&format!("PRAGMA page_size={PAGE_BYTES}"))?;
     let accepted = connection.value(&format!("PRAGMA journal_mode={mode}"))?;
@@ -47,8 +66,7 @@ pub fn open_as<'api>(
         return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
     }
     let level = synchronous.word();
-    connection.run(&format!("PRAGMA synchronous={level}"))?;
-    Ok(connection)
+    connection.run(&format!("PRAGMA synchronous={level}"))
 }
 
 fn create_rows(connection: &Connection<'_>, key: &RowKey, transactions: u64) -> Result<(), SqliteError> {
@@ -91,7 +109,11 @@ fn prepare<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sql
     let connection = open(api, task)?;
     create_rows(&connection, &task.key, task.transactions)?;
     if task.key.log == LogState::Steady {
+        connection.run("PRAGMA wal_autocheckpoint=1000")?;
         make_steady(&connection)?;
+        if task.checkpoint_apart {
+            connection.run("PRAGMA wal_autocheckpoint=0")?;
+        }
     }
     let has_rows = workload::rows_before(task.key.workload, task.transactions) > 0;
     if task.key.log == LogState::Fresh && has_rows {
@@ -195,6 +217,26 @@ fn measure(
     Ok(latencies_ns)
 }
 
+/// Brings what is left of the log to the medium, then copies it to the database: each with a clock of its own.
+fn checkpoint(connection: &Connection<'_>, task: &RowTask) -> Result<(Run, Run), Refusal> {
+    let log = format!("{}-wal", database(task));
+    let refuse = |reason: String| Refusal { message: reason, disk_full: false };
+    let start = Stopwatch::now(&task.sources);
+    let began_ns = now_ns();
+    // SQLite has no locks on the log's file that closing it here would drop.
+    let flushed = File::open(&log).and_then(|file| file.sync_data());
+    flushed.map_err(|error| refuse(format!("cannot flush {log}: {error}; look into `dmesg`")))?;
+    let log_flush = start.finish(&task.sources, vec![now_ns() - began_ns]).run;
+    let start = Stopwatch::now(&task.sources);
+    let began_ns = now_ns();
+    let rows = connection.rows("PRAGMA wal_checkpoint", 3)?;
+    let run = start.finish(&task.sources, vec![now_ns() - began_ns]).run;
+    match rows.first().map(Vec::as_slice) {
+        Some([busy, frames, copied]) if busy == "0" && frames == copied => Ok((log_flush, run)),
+        found => Err(refuse(format!("the checkpoint of {log} did not copy all of it: {found:?}"))),
+    }
+}
+
 /// What is wrong with the database, if anything.
 fn verify(connection: &Connection<'_>, task: &RowTask, ids: &[u64]) -> Result<Option<String>, SqliteError> {
     let verdict = connection.value("PRAGMA integrity_check")?;
@@ -254,6 +296,9 @@ pub fn run(api: &Api, task: &RowTask) -> Reply {
         Some(Ok(counter)) => measured.syncs = Some(counter.counted(task.transactions)),
         Some(Err(error)) => measured.syncs_refused = Some(format!("seccomp: {error}")),
         None => {}
+    }
+    if task.checkpoint_apart {
+        measured.apart = Some(checkpoint(&connection, task)?);
     }
     if task.key.workload == Workload::Open {
         connection = open(api, task)?;

@@ -6,6 +6,7 @@
 pub mod study;
 pub mod initialisation;
 pub mod patterns;
+pub mod table_two;
 pub mod rounds;
 pub mod contention;
 pub mod session;

@@ -126,6 +126,8 @@ impl Session<'_> {
             transactions,
             sources: self.sources.clone(),
             count_syncs,
+            waldio_options: Vec::new(),
+            checkpoint_apart: false,
         });
         match self.perform(&task)? {
             Answer::Measured(measured) => Ok(*measured),

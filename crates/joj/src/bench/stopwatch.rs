@@ -31,7 +31,14 @@ impl Stopwatch {
         sorted.sort_unstable();
         let window = (&self.counters, &counters, elapsed_ns);
         let run = run_of(latencies_ns.len() as u64, &sorted, &usage, window);
-        Measured { run, latencies_ns, syncs: None, syncs_refused: None, waldio_status: Vec::new() }
+        Measured {
+            run,
+            latencies_ns,
+            apart: None,
+            syncs: None,
+            syncs_refused: None,
+            waldio_status: Vec::new(),
+        }
     }
 }
 

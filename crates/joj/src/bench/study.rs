@@ -6,24 +6,28 @@ use joj_analysis::study::{Study, StudyPart};
 use crate::bench::ask::Stop;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
-use crate::bench::{initialisation, patterns};
+use crate::bench::study_plan::StudyPlan;
+use crate::bench::{initialisation, patterns, table_two};
 
-/// Measures `parts` with what `session` has.
+/// Measures `plan` with what `session` has.
 /// # Errors
 /// [`Stop::Signal`] and [`Stop::Full`]; a row that fails alone is marked instead.
 pub fn measure(
     session: &Session<'_>,
-    parts: &[StudyPart],
+    plan: &StudyPlan,
     progress: &mut Progress,
 ) -> Result<(Study, Vec<Limit>), Stop> {
     let mut limits = Collected::new(std::iter::empty());
     let mut study = Study::default();
-    for part in parts {
+    for part in &plan.parts {
         match part {
             StudyPart::Init => {
                 study.initialisation = initialisation::measure(session, &mut limits, progress)?;
             }
             StudyPart::Alignment => study.patterns = patterns::measure(session, &mut limits, progress)?,
+            StudyPart::Table2 => {
+                study.table_two = table_two::measure(session, &plan.modes, &mut limits, progress)?;
+            }
         }
     }
     Ok((study, limits.finish().1))

@@ -81,6 +81,10 @@ pub struct RowTask {
     pub sources: Sources,
     /// Count calls for durability instead of time.
     pub count_syncs: bool,
+    /// Options of waldio that the environment does not set: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+    /// Run no checkpoint beside the transactions, but one behind them with a clock of its own.
+    pub checkpoint_apart: bool,
 }
 
 /// One run of many writers.
@@ -271,6 +275,8 @@ pub struct Measured {
     pub run: Run,
     /// Latencies in nanoseconds, in the order they occurred.
     pub latencies_ns: Vec<u64>,
+    /// One fdatasync of the log behind it, and the checkpoint, where that was to be apart.
+    pub apart: Option<(Run, Run)>,
     /// Calls for durability, where they were counted.
     pub syncs: Option<SyncCount>,
     /// Why they were not, where they should have been.

@@ -3,6 +3,7 @@
 pub mod page;
 pub mod initialisation_page;
 pub mod pattern_page;
+pub mod mode_page;
 pub mod writers;
 pub mod latency;
 pub mod bars;
@@ -11,4 +12,5 @@ pub mod table;
 pub mod contended_table;
 pub mod initialisation_table;
 pub mod pattern_table;
+pub mod mode_table;
 pub mod text;

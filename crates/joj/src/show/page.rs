@@ -8,7 +8,7 @@ use joj_analysis::statistics::Estimate;
 
 use crate::show::svg::escape;
 use crate::show::text::{duration, number, or_dash};
-use crate::show::{bars, initialisation_page, latency, pattern_page, table, writers};
+use crate::show::{bars, initialisation_page, latency, mode_page, pattern_page, table, writers};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
@@ -68,6 +68,7 @@ pub fn page(document: &Document) -> String {
     if let Some(study) = &document.study {
         body.push_str(&initialisation_page::section(&study.initialisation));
         body.push_str(&pattern_page::section(&study.patterns));
+        body.push_str(&mode_page::sections(&study.table_two));
     }
     let text = escape(&table::render(document));
     body.push_str(&format!(

@@ -6,7 +6,7 @@ use joj_analysis::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
-use crate::show::{contended_table, initialisation_table, pattern_table};
+use crate::show::{contended_table, initialisation_table, mode_table, pattern_table};
 
 /// The whole result.
 pub fn render(document: &Document) -> String {
@@ -23,6 +23,7 @@ pub fn render(document: &Document) -> String {
     if let Some(study) = &document.study {
         text.push_str(&initialisation_table::render(&study.initialisation));
         text.push_str(&pattern_table::render(&study.patterns));
+        text.push_str(&mode_table::render(&study.table_two));
     }
     text.push_str(&failures(document));
     if !document.rows.is_empty() {
