@@ -113,7 +113,10 @@ fn every_log_pattern_is_written_and_read_back() {
         }
     }
     let html = fs::read_to_string(&page).unwrap();
-    assert!(html.contains("log writes without SQLite") && html.contains("Commits per second</title>"));
+    assert!(
+        html.contains("log writes without SQLite")
+            && html.contains("Commits per second, each made durable</title>")
+    );
 }
 
 /// An image with a file system, mounted for as long as the value lives.
