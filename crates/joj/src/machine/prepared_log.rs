@@ -44,7 +44,7 @@ impl PreparedLog {
 
     /// Makes the file ready up to `end_bytes` and brings that to the medium.
     /// # Errors
-    /// `Unsupported` where the way is not open here, see [`refusal`]; else as write(2), fallocate(2) and fdatasync(2).
+    /// `Unsupported` where the way is not open here, see `refusal`; else as write(2), fallocate(2) and fdatasync(2).
     pub fn extend(&self, end_bytes: u64) -> io::Result<()> {
         match self.approach {
             Approach::Appended => return Ok(()),
