@@ -208,7 +208,13 @@ impl Database {
         if self.embedded.swap(false, Relaxed) {
             // What stays behind is empty, or counts for no other log.
             let _ = self.disk.remove(&self.private_path);
-            tails::remove(&*self.disk, &self.log_path);
+            // A power cut may keep the log and take its tails: the frames in front of the first that needs one would
+            // stand for the whole log (found by `crash_embedded`).
+            if tails::exist(&*self.disk, &self.log_path)
+                && spare::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()
+            {
+                tails::remove(&*self.disk, &self.log_path);
+            }
         }
     }
 

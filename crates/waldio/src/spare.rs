@@ -64,6 +64,13 @@ pub fn take(disk: &dyn Disk, log_path: &Path, mode_and_owner: (u32, (u32, u32)))
     Ok(disk.rename_no_replace(&spare_path, log_path).is_ok())
 }
 
+/// Zeros the header of a log, durably, whose frames are all in the database.
+/// # Errors
+/// It is as before, or zeros.
+pub fn clear_at(disk: &dyn Disk, log_path: &Path, no_sync: bool) -> io::Result<()> {
+    clear(&*disk.open(log_path, OpenOptions::EXISTING)?, no_sync)
+}
+
 /// Zeros the log's header, durably; does nothing where it is zeros, because nobody but this function makes it so.
 ///
 /// The header's 32 bytes and no more: they lie in one sector, so a power cut leaves the old log or none. Zeroing

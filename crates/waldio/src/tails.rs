@@ -4,7 +4,8 @@
 //!
 //! SQLite leaves reserved bytes zero, and so this file is hardly ever made; but whoever writes there (a shim above us)
 //! loses nothing. Invariants: 1. a slot is on the medium, and so is the file's name, before the frame that needs it is
-//! in the log. 2. a slot counts only in the generation that wrote it. 3. it is deleted with the log.
+//! in the log. 2. a slot counts only in the generation that wrote it. 3. the file is removed when the log has no header any more
+//! on the medium.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,8 +85,13 @@ impl Tails {
     }
 }
 
-/// Removes the file, if there is one: the log is about to go, and nobody else has it open.
+/// Whether a log has the file beside it.
+pub fn exist(disk: &dyn Disk, log_path: &Path) -> bool {
+    disk.open(&path_of(log_path), OpenOptions::EXISTING).is_ok()
+}
+
+/// Removes the file of a log that has no header any more.
 pub fn remove(disk: &dyn Disk, log_path: &Path) {
-    // What is left behind of a log that is gone counts for no other: its salts are others.
+    // What stays counts for no other log, whose salts are others.
     let _ = disk.remove(&path_of(log_path));
 }

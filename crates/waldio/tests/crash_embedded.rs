@@ -4,10 +4,15 @@
 
 mod support;
 
+use std::path::Path;
+
+use blockio::sim_image::Image;
+use blockio::sim_log::{Op, Record};
+
 use support::explore::{Explorer, Stats};
-use support::machine::{Machine, Side};
+use support::machine::{DATABASE, LOG, Machine, Side};
 use support::plan::{effort, hold, sequences};
-use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
+use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record, used_base_image};
 
 /// Those without SQLite alone as a second writer: it is refused.
 fn steps() -> Vec<Step> {
@@ -71,4 +76,50 @@ fn a_conversion_is_there_or_not_and_loses_nothing() {
     let stats = explorer.stats;
     println!("{stats:?}");
     assert!(stats.refused > 0 && stats.states > stats.refused, "both layouts occurred: {stats:?}");
+}
+
+/// As `base`, with bytes of somebody else's where the layout has its headers: in one page of `every`.
+fn with_used_tails(base: &Image, every: u64) -> Image {
+    let mut image = base.clone();
+    let database = image.files.get_mut(Path::new(DATABASE)).expect("it has a database");
+    for page in (1..=database.size_bytes() / 4096).filter(|page| page % every == 0) {
+        database.write(&[0xab; 24], page * 4096 - 24);
+    }
+    image
+}
+
+#[test]
+fn pages_whose_reserved_bytes_are_used_lose_nothing() {
+    use Step::{Commit1, Commit3, Passive, Reopen, Reset, Second, Spill, Switch, Truncate};
+    let machine = Machine::new(Side::Embedded);
+    let (judge, outsider) = (Machine::new(Side::Embedded), Machine::new(Side::Outsider));
+    let mut explorer = Explorer::new(vec![&judge, &outsider], effort());
+    let bases = [base_image(&machine, 4096), used_base_image(&machine, 4096)];
+    let sequences = [
+        vec![Commit1, Commit3],
+        vec![Commit1, Commit3, Commit1, Commit3],
+        vec![Commit3, Reset, Commit1],
+        vec![Commit1, Truncate, Commit3],
+        vec![Spill, Second, Passive],
+        vec![Commit3, Commit3, Switch],
+        vec![Commit3, Commit1, Commit3, Reopen, Commit1],
+    ];
+    let cases = sequences.into_iter().enumerate();
+    // With all of them a log that lost its tails is empty; with some of them it is a part of what it was.
+    for (number, every, steps) in
+        cases.flat_map(|(number, steps)| [1, 2, 3].map(|every| (number, every, steps.clone())))
+    {
+        let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
+        let base = with_used_tails(&bases[number % 2], every);
+        let recording = record(&machine, &base, &workload, None);
+        assert!(recording.outcomes.iter().all(Result::is_ok), "{workload}: {:?}", recording.outcomes);
+        let tails = format!("{LOG}-tails");
+        let used =
+            |record: &Record| matches!(&record.op, Op::Create { path, .. } if *path == Path::new(&tails));
+        assert!(every > 1 || recording.records.iter().any(used), "{workload}: no page had bytes to keep");
+        if let Err(failure) = explorer.explore(&workload, &recording) {
+            panic!("{failure}");
+        }
+    }
+    println!("{:?}", explorer.stats);
 }
