@@ -26,6 +26,7 @@ mod process_line;
 mod line;
 mod gate;
 mod patience;
+mod db_chunk;
 mod super_journal;
 mod session;
 mod choice;

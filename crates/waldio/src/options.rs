@@ -56,6 +56,8 @@ pub struct Options {
     pub durable_reads: bool,
     /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within the window.
     pub group: Option<Window>,
+    /// `waldio_db_chunk`: checkpoints make the database file longer by this many bytes at once; 0 for just what they need.
+    pub db_chunk_bytes: u64,
     /// `waldio_layout`: the layout of a log that is begun anew, where the database can have it.
     pub layout: Layout,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
@@ -72,6 +74,7 @@ impl Default for Options {
             group_commit: true,
             durable_reads: false,
             group: None,
+            db_chunk_bytes: 0,
             layout: Layout::Stock,
             no_sync: false,
         }
@@ -79,7 +82,7 @@ impl Default for Options {
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "waldio_fill",
     "waldio_persist",
     "waldio_log_bytes",
@@ -88,6 +91,7 @@ pub const NAMES: [&str; 8] = [
     "waldio_durable_reads",
     "waldio_group",
     "waldio_layout",
+    "waldio_db_chunk",
 ];
 
 impl Options {
@@ -104,6 +108,7 @@ impl Options {
             "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
             "waldio_group" => self.group = parse_window(value)?,
             "waldio_layout" => self.layout = parse_layout(value)?,
+            "waldio_db_chunk" => self.db_chunk_bytes = parse_db_chunk(value)?,
             _ => return Err(unknown(name)),
         }
         Ok(())
@@ -119,6 +124,10 @@ impl Options {
             "waldio_group_commit" => u8::from(self.group_commit).to_string(),
             "waldio_durable_reads" => u8::from(self.durable_reads).to_string(),
             "waldio_layout" => layout_name(self.layout).to_owned(),
+            "waldio_db_chunk" => match self.db_chunk_bytes {
+                0 => "off".to_owned(),
+                bytes => bytes.to_string(),
+            },
             "waldio_group" => self.group.map_or_else(|| "off".to_owned(), window_text),
             _ => return None,
         })
@@ -177,6 +186,31 @@ fn parse_fill(value: &str) -> Result<FillChoice, String> {
     })
 }
 
+fn parse_db_chunk(value: &str) -> Result<u64, String> {
+    const RANGE: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
+    if matches!(value, "0" | "off" | "false" | "no") {
+        return Ok(0);
+    }
+    let bytes =
+        with_unit(value, &BYTE_UNITS).filter(|bytes| RANGE.contains(bytes) && bytes.is_power_of_two());
+    bytes.ok_or_else(|| {
+        format!("waldio_db_chunk is off, or a power of two from 4096 to 1073741824 bytes, such as 1MiB, not {value:?}")
+    })
+}
+
+/// Names of units and what they stand for; a number may have none.
+const BYTE_UNITS: [(&str, u64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)];
+const TIME_UNITS: [(&str, u64); 2] = [("ms", 1), ("", 1)];
+
+/// A whole number with a unit behind it.
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let of = |(unit, factor): &(&str, u64)| {
+        let number: u64 = text.trim().strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(*factor)
+    };
+    units.iter().find_map(of)
+}
+
 fn parse_layout(value: &str) -> Result<Layout, String> {
     match value {
         "stock" => Ok(Layout::Stock),
@@ -214,16 +248,9 @@ fn parse_window(value: &str) -> Result<Option<Window>, String> {
     if matches!(value, "0" | "off" | "false" | "no") {
         return Ok(None);
     }
-    let within = |text: &str, units: &[(&str, u64)], range: std::ops::RangeInclusive<u64>| {
-        let of = |(unit, factor): &(&str, u64)| {
-            let number: u64 = text.trim().strip_suffix(unit)?.trim_end().parse().ok()?;
-            number.checked_mul(*factor)
-        };
-        units.iter().find_map(of).filter(|number| range.contains(number))
-    };
     let window = value.split_once(',').and_then(|(bytes, milliseconds)| {
-        let bytes = within(bytes, &[("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)], BYTES)?;
-        let milliseconds = within(milliseconds, &[("ms", 1), ("", 1)], MILLISECONDS)?;
+        let bytes = with_unit(bytes, &BYTE_UNITS).filter(|bytes| BYTES.contains(bytes))?;
+        let milliseconds = with_unit(milliseconds, &TIME_UNITS).filter(|time| MILLISECONDS.contains(time))?;
         Some(Window { bytes, time: Duration::from_millis(milliseconds) })
     });
     window.map(Some).ok_or_else(|| {
@@ -263,6 +290,8 @@ mod tests {
             ("waldio_group", "16384,2"),
             ("waldio_group", "off"),
             ("waldio_layout", "embedded"),
+            ("waldio_db_chunk", "1048576"),
+            ("waldio_db_chunk", "off"),
         ];
         for (name, value) in cases {
             let mut options = Options::default();
@@ -303,6 +332,8 @@ mod tests {
             "4096,60001",
         ];
         let others = [
+            ("waldio_db_chunk", "5000"),
+            ("waldio_db_chunk", "2048"),
             ("waldio_layout", "x"),
             ("waldio_fill", "x"),
             ("waldio_persist", ""),

@@ -45,3 +45,8 @@ fn pages_smaller_than_a_block_are_as_safe() {
 fn strict_mode_is_as_safe() {
     waldio_holds(Side::Strict, 4096, Synchronous::Full, 1, 20);
 }
+
+#[test]
+fn a_database_file_that_grows_in_chunks_is_as_safe() {
+    waldio_holds(Side::Chunks, 4096, Synchronous::Full, 1, 10);
+}

@@ -289,3 +289,38 @@ fn exclusive_locking_mode_is_as_on_stock() {
         assert_eq!(other.one("PRAGMA integrity_check"), "ok");
     }
 }
+
+/// SQLite's own growth is a page at a time.
+#[test]
+fn the_database_file_grows_in_chunks_where_it_is_large() {
+    in_own_process("the_database_file_grows_in_chunks_where_it_is_large", || {
+        let scratch = Scratch::new("chunks");
+        let path = scratch.join("a.db");
+        system().load(None).unwrap();
+        let name = format!("file:{}?waldio_db_chunk=64KiB", path.display());
+        let db = system().open_with(&name, None).unwrap();
+        db.rows("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; CREATE TABLE t(value)");
+        let size = || std::fs::metadata(&path).unwrap().len();
+        let mut sizes = Vec::new();
+        for _ in 0..60 {
+            db.rows("INSERT INTO t SELECT zeroblob(3000) FROM (VALUES(1),(2),(3))");
+            db.rows("PRAGMA wal_checkpoint");
+            sizes.push(size());
+        }
+        let (small, large): (Vec<u64>, Vec<u64>) = sizes.into_iter().partition(|size| *size < 4 * (64 << 10));
+        assert!(small.iter().any(|size| size % (64 << 10) != 0), "{small:?}");
+        let mut large = large[1..].to_vec();
+        assert!(large.iter().all(|size| size % (64 << 10) == 0), "{large:?}");
+        large.dedup();
+        assert!((4..12).contains(&large.len()), "{large:?}");
+        let pages: u64 = db.one("PRAGMA page_count").parse().unwrap();
+        assert!(pages * 4096 <= size(), "what is behind the pages is no part of the database");
+        assert_eq!(db.one("PRAGMA integrity_check"), "ok");
+        drop(db);
+        let stock = system().open_stock(&path);
+        assert_eq!(
+            (stock.one("SELECT count(*) FROM t"), stock.one("PRAGMA page_count")),
+            ("180".into(), pages.to_string())
+        );
+    });
+}

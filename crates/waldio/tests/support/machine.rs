@@ -46,6 +46,8 @@ pub enum Side {
     Window,
     /// As `Fua`, and the same.
     WindowFua,
+    /// As `Flush`, and the database file grows in chunks.
+    Chunks,
     /// As `Flush`, in the `embedded` layout.
     Embedded,
     /// As `FuaAlone`, and the same.
@@ -102,6 +104,12 @@ impl Side {
                 fill: FillChoice::Only(Fill::Zeroes),
                 group: self.window(),
                 layout: Layout::Embedded,
+                ..default
+            }),
+            Side::Chunks => Some(Options {
+                persist: PersistChoice::Flush,
+                fill: FillChoice::Only(Fill::Zeroes),
+                db_chunk_bytes: 8192,
                 ..default
             }),
             Side::EmbeddedFua => Some(Options {

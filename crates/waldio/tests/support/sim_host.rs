@@ -62,6 +62,8 @@ pub struct Handle {
     pub level: c_int,
     /// FCNTL_PERSIST_WAL.
     pub persist_wal: bool,
+    /// FCNTL_CHUNK_SIZE; 0 for none.
+    pub chunk_bytes: u64,
 }
 
 /// What a log's handle wrote since its last sync.
@@ -129,6 +131,7 @@ impl Host {
             written: Written::default(),
             level: 0,
             persist_wal: false,
+            chunk_bytes: 0,
         })
     }
 
@@ -226,6 +229,10 @@ impl Handle {
 
     /// xTruncate.
     pub fn truncate(&self, size_bytes: u64) -> c_int {
+        let size_bytes = match self.chunk_bytes {
+            0 => size_bytes,
+            chunk_bytes => size_bytes.div_ceil(chunk_bytes) * chunk_bytes,
+        };
         self.file.truncate(size_bytes).map_or(ffi::SQLITE_IOERR_TRUNCATE, |()| ffi::SQLITE_OK)
     }
 

@@ -237,6 +237,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, op: c_int, argument
             // SAFETY: as above.
             unsafe { put(place, c_int::from(handle.persist_wal)) };
         }
+        // SAFETY: as above.
+        ffi::SQLITE_FCNTL_CHUNK_SIZE => handle.chunk_bytes = offset_of(i64::from(unsafe { place.read() })),
         ffi::SQLITE_FCNTL_SIZE_HINT => {}
         _ => return SQLITE_NOTFOUND,
     }
