@@ -15,6 +15,7 @@ use joj_analysis::durability::Durability;
 use joj_analysis::initialisation::{Approach, InitialisationRow};
 use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::pattern::{Pattern, PatternKey};
+use joj_analysis::table_two::Layout;
 
 /// A fresh directory on the disk that the build uses.
 fn directory(name: &str) -> PathBuf {
@@ -234,6 +235,7 @@ fn table_two_has_each_mode_that_the_extension_has() {
             assert!(found.next().is_some(), "no {workload:?} on {side:?}");
         }
     }
+    assert!(rows.iter().any(|row| row.key.layout == Layout::Embedded), "the extension knows it");
     for row in rows {
         assert!(row.transactions.summary.is_some() && row.versus_stock_wal.is_some(), "{}", row.key);
         assert_eq!(row.checkpoint.runs.len(), usize::from(row.key.row.side.has_log()), "{}", row.key);
@@ -244,6 +246,9 @@ fn table_two_has_each_mode_that_the_extension_has() {
             }
             (Side::Waldio, _) => assert!(said("persist").is_some(), "{}", row.key),
             _ => assert_eq!(row.waldio_status, [], "{}", row.key),
+        }
+        if row.key.row.side == Side::Waldio {
+            assert_eq!(said("layout").unwrap().value, row.key.layout.word(), "{}", row.key);
         }
         // Whoever else writes can only add to it.
         let (log, all) = (row.log_bytes(), row.all_bytes());

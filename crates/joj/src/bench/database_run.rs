@@ -28,11 +28,28 @@ const READ_CACHE_PAGES: u32 = 10;
 const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open(api, &database(task))?;
-    for (name, value) in &task.waldio_options {
-        connection.run(&format!("PRAGMA waldio_{name}='{}'", value.replace('\'', "''")))?;
+    if task.waldio_options.is_empty() {
+        let connection = Connection::open(api, &database(task))?;
+        configure(&connection, task.key.side, task.key.synchronous)?;
+        return paced(connection, task);
     }
+    let connection = Connection::open_with(api, &database(task), &task.waldio_options)?;
     configure(&connection, task.key.side, task.key.synchronous)?;
+    let connection = paced(connection, task)?;
+    if let Some((_, wanted)) = task.waldio_options.iter().find(|(name, _)| name == "layout") {
+        // waldio falls back to SQLite's own where a database cannot have it, and a row must not bear the wrong name.
+        connection.value("SELECT count(*) FROM sqlite_master")?;
+        let found =
+            connection.value("SELECT value || ': ' || source FROM waldio_status WHERE name='layout'")?;
+        if !found.starts_with(&format!("{wanted}: ")) {
+            let message = format!("the log should have the {wanted} layout, and has {found}");
+            return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
+        }
+    }
+    Ok(connection)
+}
+
+fn paced<'api>(connection: Connection<'api>, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
     if task.checkpoint_apart {
         connection.run("PRAGMA wal_autocheckpoint=0")?;
     }

@@ -48,6 +48,14 @@ pub fn version(api: &Api) -> (String, String) {
     (text_of(number), text_of(source))
 }
 
+/// A text as part of a URI.
+fn in_uri(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-,".contains(byte);
+    text.bytes()
+        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 /// An open connection; dropping it closes it.
 #[derive(Debug)]
 pub struct Connection<'api> {
@@ -60,9 +68,24 @@ impl<'api> Connection<'api> {
     /// # Errors
     /// As sqlite3_open_v2; nothing stays open.
     pub fn open(api: &'api Api, path: &str) -> Result<Self, SqliteError> {
+        Self::open_as_named(api, path, 0)
+    }
+
+    /// As [`Connection::open`], with options of waldio's (their names without `waldio_`), which hold from the first byte of a new
+    /// database.
+    /// # Errors
+    /// As sqlite3_open_v2; an option that waldio refuses is in SQLite's error log.
+    pub fn open_with(api: &'api Api, path: &str, options: &[(String, String)]) -> Result<Self, SqliteError> {
+        let options: Vec<String> =
+            options.iter().map(|(name, value)| format!("waldio_{name}={}", in_uri(value))).collect();
+        let uri = format!("file:{}?{}", in_uri(path), options.join("&"));
+        Self::open_as_named(api, &uri, ffi::SQLITE_OPEN_URI)
+    }
+
+    fn open_as_named(api: &'api Api, path: &str, more_flags: c_int) -> Result<Self, SqliteError> {
         let name = c_string(path)?;
         let mut db = ptr::null_mut();
-        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE;
+        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | more_flags;
         // SAFETY: `name` ends with a zero and outlives the call; `db` is written to.
         let code = unsafe { (api.open_v2)(name.as_ptr(), &raw mut db, flags, ptr::null()) };
         let connection = Connection { api, db };
