@@ -69,6 +69,8 @@ pub struct LogFile {
     commit_end: Option<u64>,
     /// A commit frame is complete and no sync came since.
     commit_unsynced: bool,
+    /// It is not among the `commits` of the status yet.
+    uncounted: bool,
     /// This connection's commits are followed by a sync (`synchronous=FULL` or `EXTRA`).
     sync_follows: bool,
     /// Pieces after an unsynced commit frame go straight to the file: nothing else will carry them.
@@ -104,6 +106,7 @@ impl LogFile {
             page_bytes: None,
             commit_end: None,
             commit_unsynced: false,
+            uncounted: false,
             sync_follows: false,
             straight: false,
             unsynced: false,
@@ -151,7 +154,7 @@ impl LogFile {
         if self.commit_end.is_some_and(|commit_end| end >= commit_end) {
             self.commit_end = None;
             self.commit_unsynced = true;
-            Stats::add(&self.database.stats.commits, 1);
+            self.uncounted = true;
             self.straight = !self.sync_follows;
             if self.straight && self.header_due {
                 // Here and not at the barrier, where a failure would come after the publication.
@@ -351,6 +354,10 @@ impl LogFile {
     }
 
     fn end_transaction(&mut self) {
+        // What could not be written or synced is no commit.
+        if std::mem::take(&mut self.uncounted) && self.database.check_poison().is_ok() {
+            Stats::add(&self.database.stats.commits, 1);
+        }
         self.commit_unsynced = false;
         self.commit_end = None;
         self.straight = false;

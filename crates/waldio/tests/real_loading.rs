@@ -122,6 +122,7 @@ fn wrong_options_are_refused_with_what_is_right() {
         ("waldio_log_bytes", "1", "65536 to 1073741824"),
         ("waldio_log_bytes", "4M", "65536 to 1073741824"),
         ("waldio_strict", "maybe", "on or off"),
+        ("waldio_groop", "16KiB,2ms", "it has waldio_fill"),
     ];
     for (name, value, right) in wrong {
         let refused = open_uri(&path, &format!("{name}={value}")).err().expect("a wrong value opens nothing");

@@ -44,6 +44,7 @@ pub(crate) mod slot {
     pub const DB_FILENAME: usize = 180;
     pub const URI_PARAMETER: usize = 189;
     pub const AUTO_EXTENSION: usize = 192;
+    pub const URI_KEY: usize = 245;
     pub const FILENAME_DATABASE: usize = 246;
 }
 
@@ -119,6 +120,22 @@ impl Api {
         // SAFETY: SQLite returned a terminated string inside the filename's memory.
         let value = unsafe { CStr::from_ptr(value) };
         Some(value.to_string_lossy().into_owned())
+    }
+
+    /// The name of a parameter of a database's URI, by its place from 0.
+    /// # Safety
+    /// As `uri_parameter`.
+    pub unsafe fn uri_key(self, filename: *const c_char, place: c_int) -> Option<String> {
+        type Key = unsafe extern "C" fn(*const c_char, c_int) -> *const c_char;
+        let call = routine!(self, slot::URI_KEY, Key)?;
+        // SAFETY: the caller's promise.
+        let key = unsafe { call(filename, place) };
+        if key.is_null() {
+            return None;
+        }
+        // SAFETY: as in `uri_parameter`.
+        let key = unsafe { CStr::from_ptr(key) };
+        Some(key.to_string_lossy().into_owned())
     }
 
     /// The very pointer that `xOpen` got for the database of this log.

@@ -42,6 +42,7 @@ linked! {
     RESULT_INT64 = sqlite3_result_int64,
     RESULT_NULL = sqlite3_result_null,
     RESULT_TEXT = sqlite3_result_text,
+    URI_KEY = sqlite3_uri_key,
     URI_PARAMETER = sqlite3_uri_parameter,
     VALUE_TEXT = sqlite3_value_text,
     VFS_FIND = sqlite3_vfs_find,

@@ -112,6 +112,7 @@ impl LogFile {
         self.session.tail().cut(self.pending.start());
         self.pending.clear();
         self.commit_unsynced = false;
+        self.uncounted = false;
         self.commit_end = None;
         match Failure::from(error) {
             Failure::Io(error) => self.poison("write", error),

@@ -18,7 +18,6 @@ use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::layout::Layout;
-use crate::options::NAMES;
 use crate::process::{Opening, Process};
 
 /// Fills a VFS structure whose methods are ours.
@@ -136,11 +135,12 @@ unsafe fn open_main(
         return unsafe { registered.base.open(name, file, flags, flags_out) };
     }
     let mut options = registered.options;
-    for option in NAMES {
-        let key = std::ffi::CString::new(option).unwrap_or_default();
-        if let Some(value) = parameter(&key)
-            && let Err(complaint) = options.set(option, &value)
-        {
+    // SAFETY: as above.
+    let keys = (0..).map_while(|place| unsafe { registered.api.uri_key(name, place) });
+    // SQLite ignores what nobody knows, and the user would believe that it holds.
+    for key in keys.filter(|key| key.to_ascii_lowercase().starts_with("waldio_")) {
+        let value = parameter(&std::ffi::CString::new(&*key).unwrap_or_default()).unwrap_or_default();
+        if let Err(complaint) = options.set(&key, &value) {
             registered
                 .api
                 .log(SQLITE_CANTOPEN, &format!("cannot open the database: its URI says {complaint}"));
