@@ -11,6 +11,9 @@ use crate::ffi::base_vfs::{BaseVfs, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 
+/// What SQLite's `databaseName` (main.c) goes back to from a name in hand.
+const NAME_FRONT: [u8; 4] = [0; 4];
+
 /// See the file's head.
 pub(super) struct PrivateShm {
     /// The base VFS's own structure, in words for its alignment.
@@ -26,12 +29,14 @@ impl PrivateShm {
     pub(super) fn open(base: BaseVfs, path: &Path) -> Result<PrivateShm, c_int> {
         let file_bytes = usize::try_from(base.fields().szOsFile).unwrap_or(0);
         let mut memory = vec![0_u64; file_bytes.div_ceil(8)].into_boxed_slice();
-        // Behind a database's name SQLite has its parameters: none.
-        let name: Box<[u8]> = [path.as_os_str().as_bytes(), &[0; 4]].concat().into();
+        // A database's name as SQLite has it: four zeros in front (it looks for them), its parameters behind: none.
+        let name: Box<[u8]> = [&NAME_FRONT[..], path.as_os_str().as_bytes(), &[0; 8]].concat().into();
         let file = memory.as_mut_ptr().cast::<sqlite3_file>();
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
         // SAFETY: `szOsFile` zeroed bytes, and a terminated name; both live until `drop`.
-        let code = unsafe { base.open(name.as_ptr().cast::<c_char>(), file, flags, std::ptr::null_mut()) };
+        let code = unsafe {
+            base.open(name[NAME_FRONT.len()..].as_ptr().cast::<c_char>(), file, flags, std::ptr::null_mut())
+        };
         let shm = PrivateShm { memory, _name: name };
         if code == SQLITE_OK { Ok(shm) } else { Err(code) }
     }

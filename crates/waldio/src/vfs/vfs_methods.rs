@@ -105,7 +105,7 @@ unsafe extern "C" fn open(
             }
             match opened {
                 OpenedLog::Ours => return SQLITE_OK,
-                OpenedLog::Refused => return SQLITE_CANTOPEN,
+                OpenedLog::Refused(code) => return code,
                 OpenedLog::NotOurs => {}
             }
         }
@@ -182,8 +182,8 @@ enum OpenedLog {
     Ours,
     /// The base VFS should.
     NotOurs,
-    /// Nobody: the base VFS could not keep what `waldio_durable_reads` promises, or the layout needs what cannot be had.
-    Refused,
+    /// Nobody: the base VFS could not keep what `waldio_durable_reads` promises, or the layout needs what cannot be had; SQLite's code.
+    Refused(c_int),
 }
 
 /// Opens a log ourselves where that is possible.
@@ -214,7 +214,7 @@ unsafe fn open_log(
             connection.database.path.display()
         ),
     );
-    OpenedLog::Refused
+    OpenedLog::Refused(SQLITE_CANTOPEN)
 }
 
 /// # Safety
@@ -251,14 +251,14 @@ unsafe fn open_own_log(
         match embedding::open_shm(registered, &connection.database) {
             // SAFETY: as above, in a call of SQLite on it, and no wal-index is mapped while no log is open.
             Ok(shm) => unsafe { main_handle::set_private_shm(main, Some(shm)) },
-            Err(_) => {
+            Err(code) => {
                 drop(opened);
                 connection.log_close();
                 let path = connection.database.private_path.display();
                 registered
                     .api
                     .log(SQLITE_CANTOPEN, &format!("cannot open {path}, which the log's layout needs"));
-                return OpenedLog::Refused;
+                return OpenedLog::Refused(code);
             }
         }
     }
