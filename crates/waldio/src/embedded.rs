@@ -107,6 +107,11 @@ pub fn file_end(end: u64) -> u64 {
     }
 }
 
+/// Size of the file whose log is cut to `end`: of a frame that ends behind that nothing stays. SQLite cuts behind frames alone.
+pub fn cut_end(end: u64) -> u64 {
+    BLOCK_BYTES * (1 + end.saturating_sub(LOG_HEADER_BYTES) / FRAME as u64)
+}
+
 /// What SQLite takes for the size of a log whose file has `bytes`: 0 for the first block alone.
 pub fn log_end(bytes: u64) -> u64 {
     match bytes / BLOCK_BYTES {
@@ -168,10 +173,11 @@ mod tests {
     fn sizes_agree_in_both_directions() {
         assert_eq!((file_end(0), file_end(1), file_end(32), file_end(33)), (0, 4096, 4096, 8192));
         assert_eq!((log_end(0), log_end(4095), log_end(4096), log_end(8191)), (0, 0, 0, 0));
+        assert_eq!((cut_end(1), cut_end(8000), cut_end(32 + 4120)), (4096, 8192, 8192));
         for frames in 1..5 {
             let end = LOG_HEADER_BYTES + frames * FRAME as u64;
             assert_eq!(file_end(end), (1 + frames) * BLOCK_BYTES);
-            assert_eq!(log_end(file_end(end)), end);
+            assert_eq!((log_end(file_end(end)), cut_end(end)), (end, file_end(end)));
         }
     }
 

@@ -10,8 +10,8 @@ use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Facts, Fill};
 
 use crate::embedded::{
-    BLOCK, FRAME, Found, HEADER, TailBytes, block_offset, encode, file_end, guard_block, header_block,
-    header_of, log_end, look, put_tail, salts_of, split,
+    BLOCK, FRAME, Found, HEADER, TailBytes, block_offset, cut_end, encode, file_end, guard_block,
+    header_block, header_of, log_end, look, put_tail, salts_of, split,
 };
 use crate::frame::{LOG_HEADER_BYTES, Salts};
 use crate::layout::{BLOCK_BYTES, Layout};
@@ -234,7 +234,7 @@ impl DiskFile for EmbeddedFile {
             self.file.write_at(&guard_block(), 0)?;
             return self.file.truncate(BLOCK_BYTES);
         }
-        self.file.truncate(file_end(size_bytes))
+        self.file.truncate(cut_end(size_bytes))
     }
 
     fn read_ahead(&self, offset: u64, len_bytes: u64) {
