@@ -5,15 +5,14 @@ use joj_analysis::document::Document;
 use joj_analysis::key::Side;
 use joj_analysis::statistics::Estimate;
 
+use crate::show::groups::groups;
 use crate::show::text::{columns, count, duration, number, or_dash};
 
 /// A table for each kind of writer, schema and build, then what its columns mean; empty without contended rows.
 pub fn render(document: &Document) -> String {
     let mut text = String::new();
-    for (index, row) in document.contended.iter().enumerate() {
-        if document.contended[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
-            text.push_str(&group(document, row));
-        }
+    for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
+        text.push_str(&group(document, &members));
     }
     if !text.is_empty() {
         text.push_str(LEGEND);
@@ -33,9 +32,9 @@ included;
 used = most of it that held frames. err = INSERTs that failed, SQLITE_BUSY after 60 s among them.
 ";
 
-fn group(document: &Document, first: &ContendedRow) -> String {
-    let members = || document.contended.iter().filter(|row| row.key.same_group(&first.key));
-    let speed = members().find_map(|row| row.summary.as_ref()).map(|summary| &summary.commits_per_s);
+fn group(document: &Document, members: &[&ContendedRow]) -> String {
+    let first = members[0];
+    let speed = members.iter().find_map(|row| row.summary.as_ref()).map(|summary| &summary.commits_per_s);
     let interval = speed
         .map_or_else(|| "interval".to_owned(), |found| format!("{:.0} % int.", found.confidence * 100.0));
     let build = document.builds.iter().find(|build| build.name == first.key.library);
@@ -62,7 +61,7 @@ fn group(document: &Document, first: &ContendedRow) -> String {
         vec![format!("{}; {}{build}", first.key.group_title(), first.key.library)],
         head.map(str::to_owned).to_vec(),
     ];
-    lines.extend(members().map(line));
+    lines.extend(members.iter().map(|row| line(row)));
     format!("\n{}", columns(&lines))
 }
 

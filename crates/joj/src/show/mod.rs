@@ -13,4 +13,5 @@ pub mod contended_table;
 pub mod initialisation_table;
 pub mod pattern_table;
 pub mod mode_table;
+pub mod groups;
 pub mod text;

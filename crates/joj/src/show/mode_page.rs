@@ -5,6 +5,7 @@ use joj_analysis::key::Word;
 use joj_analysis::table_two::ModeRow;
 
 use crate::show::bars::{Bar, Entry, draw, short_name};
+use crate::show::groups::groups;
 use crate::show::svg::{Fill, escape, fill_of};
 use crate::show::text::number;
 
@@ -12,12 +13,9 @@ use crate::show::text::number;
 /// rows.
 pub fn sections(rows: &[ModeRow]) -> String {
     let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        if rows[..index].iter().any(|earlier| earlier.key.same_group(&row.key)) {
-            continue;
-        }
-        let members: Vec<&ModeRow> =
-            rows.iter().filter(|other| other.key.same_group(&row.key) && other.failure.is_none()).collect();
+    for group in groups(rows, |one, other| one.key.same_group(&other.key)) {
+        let row = group[0];
+        let members: Vec<&ModeRow> = group.into_iter().filter(|row| row.failure.is_none()).collect();
         text.push_str(&format!(
             "<h2>Table 2 of the WALDIO paper: {}</h2>\n{}{}{}",
             escape(row.key.row.workload.word()),

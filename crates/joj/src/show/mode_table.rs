@@ -3,16 +3,13 @@
 use joj_analysis::key::Word;
 use joj_analysis::table_two::ModeRow;
 
+use crate::show::groups::groups;
 use crate::show::text::{columns, count, duration_of, kib, number, or_dash};
 
 /// A table for each workload, then what the columns mean; empty without rows.
 pub fn render(rows: &[ModeRow]) -> String {
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        if rows[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
-            text.push_str(&group(rows, row));
-        }
-    }
+    let groups = groups(rows, |one, other| one.key.same_group(&other.key));
+    let text: String = groups.iter().map(|members| group(members)).collect();
     if text.is_empty() { text } else { format!("{text}{LEGEND}") }
 }
 
@@ -27,19 +24,18 @@ x WAL = against stock WAL with FS, paired by round. journal = commits of the fil
 power cut.
 ";
 
-fn group(rows: &[ModeRow], first: &ModeRow) -> String {
-    let members = || rows.iter().filter(|row| row.key.same_group(&first.key));
+fn group(members: &[&ModeRow]) -> String {
     let transactions =
-        members().find_map(|row| row.transactions.runs.first()).map_or(0, |run| run.transactions);
+        members.iter().find_map(|row| row.transactions.runs.first()).map_or(0, |run| run.transactions);
     let head = ["", "tx/s", "interval", "x WAL", "p50", "p99", "log KB", "db KB", "all KB", "journal"];
     let title = format!(
         "Table 2: {}, {} transactions; SQLite {}",
-        first.key.row.workload.word(),
+        members[0].key.row.workload.word(),
         count(transactions),
-        first.key.row.library
+        members[0].key.row.library
     );
     let mut lines = vec![vec![title], head.map(str::to_owned).to_vec()];
-    lines.extend(members().map(line));
+    lines.extend(members.iter().map(|row| line(row)));
     format!("\n{}", columns(&lines))
 }
 

@@ -6,6 +6,7 @@ use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::row::Row;
 use joj_analysis::statistics::Estimate;
 
+use crate::show::groups::groups;
 use crate::show::svg::escape;
 use crate::show::text::{duration, number, or_dash};
 use crate::show::{bars, initialisation_page, latency, mode_page, pattern_page, table, writers};
@@ -55,15 +56,11 @@ pub fn page(document: &Document) -> String {
         body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
     }
     body.push_str(&glance(document));
-    for (index, row) in document.rows.iter().enumerate() {
-        if document.rows[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
-            body.push_str(&section(document, row));
-        }
+    for members in groups(&document.rows, |one, other| one.key.same_group(&other.key)) {
+        body.push_str(&section(document, &members));
     }
-    for (index, row) in document.contended.iter().enumerate() {
-        if document.contended[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
-            body.push_str(&contended_section(document, row));
-        }
+    for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
+        body.push_str(&contended_section(&members));
     }
     if let Some(study) = &document.study {
         body.push_str(&initialisation_page::section(&study.initialisation));
@@ -152,12 +149,10 @@ fn glance(document: &Document) -> String {
     )
 }
 
-fn section(document: &Document, first: &Row) -> String {
-    let rows: Vec<&Row> = document
-        .rows
-        .iter()
-        .filter(|row| row.key.same_group(&first.key) && row.failure.is_none() && row.summary.is_some())
-        .collect();
+fn section(document: &Document, members: &[&Row]) -> String {
+    let first = members[0];
+    let told = |row: &&&Row| row.failure.is_none() && row.summary.is_some();
+    let rows: Vec<&Row> = members.iter().filter(told).copied().collect();
     format!(
         "<h2>{}</h2>\n{}<div class=\"pair\">\n{}</div>\n{}",
         escape(&first.key.group_title()),
@@ -168,12 +163,10 @@ fn section(document: &Document, first: &Row) -> String {
 }
 
 /// Two plots over the number of writers, and each number of writers in a line.
-fn contended_section(document: &Document, first: &ContendedRow) -> String {
-    let rows: Vec<&ContendedRow> = document
-        .contended
-        .iter()
-        .filter(|row| row.key.same_group(&first.key) && row.failure.is_none() && row.summary.is_some())
-        .collect();
+fn contended_section(members: &[&ContendedRow]) -> String {
+    let first = members[0];
+    let told = |row: &&&ContendedRow| row.failure.is_none() && row.summary.is_some();
+    let rows: Vec<&ContendedRow> = members.iter().filter(told).copied().collect();
     let mut lines = String::new();
     for row in &rows {
         let Some(summary) = &row.summary else { continue };

@@ -2,16 +2,13 @@
 
 use joj_analysis::pattern::PatternRow;
 
+use crate::show::groups::groups;
 use crate::show::text::{columns, duration_of, kib, number, or_dash};
 
 /// A table for each durability and kind of log, then what the columns mean; empty without rows.
 pub fn render(rows: &[PatternRow]) -> String {
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        if rows[..index].iter().all(|earlier| !earlier.key.same_group(&row.key)) {
-            text.push_str(&group(rows, row));
-        }
-    }
+    let groups = groups(rows, |one, other| one.key.same_group(&other.key));
+    let text: String = groups.iter().map(|members| group(members)).collect();
     if text.is_empty() { text } else { format!("{text}{LEGEND}") }
 }
 
@@ -24,19 +21,18 @@ caused it; + flush = with one fdatasync behind the last commit; flushes and jour
 journal.
 ";
 
-fn group(rows: &[PatternRow], first: &PatternRow) -> String {
-    let members = || rows.iter().filter(|row| row.key.same_group(&first.key));
-    let commits = members().find_map(|row| row.commits.runs.first()).map_or(0, |run| run.transactions);
+fn group(members: &[&PatternRow]) -> String {
+    let commits = members.iter().find_map(|row| row.commits.runs.first()).map_or(0, |run| run.transactions);
     let head =
         ["", "commits/s", "interval", "x WAL", "p50", "p99", "disk KB", "+ flush", "flushes", "journal"];
     let mut lines = vec![
         vec![format!(
             "log patterns, without SQLite; {}; {commits} commits of one frame",
-            first.key.group_title()
+            members[0].key.group_title()
         )],
         head.map(str::to_owned).to_vec(),
     ];
-    lines.extend(members().map(line));
+    lines.extend(members.iter().map(|row| line(row)));
     format!("\n{}", columns(&lines))
 }
 
