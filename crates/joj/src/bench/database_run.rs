@@ -28,14 +28,11 @@ const READ_CACHE_PAGES: u32 = 10;
 const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    if task.waldio_options.is_empty() {
-        let connection = Connection::open(api, &database(task))?;
-        configure(&connection, task.key.side, task.key.synchronous)?;
-        return paced(connection, task);
-    }
     let connection = Connection::open_with(api, &database(task), &task.waldio_options)?;
     configure(&connection, task.key.side, task.key.synchronous)?;
-    let connection = paced(connection, task)?;
+    if task.checkpoint_apart {
+        connection.run("PRAGMA wal_autocheckpoint=0")?;
+    }
     if let Some((_, wanted)) = task.waldio_options.iter().find(|(name, _)| name == "layout") {
         // waldio falls back to SQLite's own where a database cannot have it, and a row must not bear the wrong name.
         connection.value("SELECT count(*) FROM sqlite_master")?;
@@ -45,13 +42,6 @@ fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sqlite
             let message = format!("the log should have the {wanted} layout, and has {found}");
             return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
         }
-    }
-    Ok(connection)
-}
-
-fn paced<'api>(connection: Connection<'api>, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    if task.checkpoint_apart {
-        connection.run("PRAGMA wal_autocheckpoint=0")?;
     }
     Ok(connection)
 }

@@ -76,6 +76,9 @@ impl<'api> Connection<'api> {
     /// # Errors
     /// As sqlite3_open_v2; an option that waldio refuses is in SQLite's error log.
     pub fn open_with(api: &'api Api, path: &str, options: &[(String, String)]) -> Result<Self, SqliteError> {
+        if options.is_empty() {
+            return Self::open(api, path);
+        }
         let options: Vec<String> =
             options.iter().map(|(name, value)| format!("waldio_{name}={}", in_uri(value))).collect();
         let uri = format!("file:{}?{}", in_uri(path), options.join("&"));
