@@ -57,9 +57,9 @@ pub(super) unsafe extern "C" fn file_control(
             }
             FCNTL_RESERVED_WANTED if !argument.is_null() => {
                 let mut size_bytes = 0_i64;
-                let code = forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR);
-                let embedded = connection.database.options().layout == Layout::Embedded;
-                let wanted = embedded && code == SQLITE_OK && size_bytes == 0;
+                let wanted = connection.database.options().layout == Layout::Embedded
+                    && forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) == SQLITE_OK
+                    && size_bytes == 0;
                 // SAFETY: only we send this control, with a place for an int.
                 unsafe {
                     argument.cast::<c_int>().write(if wanted { c_int::from(RESERVED_BYTES) } else { 0 })
