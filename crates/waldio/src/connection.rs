@@ -10,7 +10,6 @@ use std::time::Duration;
 use blockio::disk::DiskFile;
 
 use crate::database::Database;
-use crate::db_chunk::Chunked;
 use crate::durable_reads::DurableReads;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
@@ -350,13 +349,6 @@ impl Connection {
         let mut state = self.state()?;
         let wal_index = state.wal_index;
         state.log.as_mut().map_or(Ok(()), |log| log.before_checkpoint(wal_index))
-    }
-
-    /// What a checkpoint that begins now needs of the database file; `None` where it grows as SQLite has it.
-    pub fn database_growth(&self) -> Option<Chunked> {
-        let chunk_bytes = self.database.options().db_chunk_bytes;
-        let needed_bytes = self.state().ok()?.wal_index.and_then(WalIndex::database_bytes)?;
-        (chunk_bytes > 0).then_some(Chunked { chunk_bytes, needed_bytes })
     }
 
     /// The connection is about to close.

@@ -26,7 +26,6 @@ mod process_line;
 mod line;
 mod gate;
 mod patience;
-mod db_chunk;
 mod super_journal;
 mod session;
 mod choice;

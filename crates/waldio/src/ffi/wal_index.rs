@@ -1,7 +1,6 @@
 //! SQLite's wal-index in shared memory: the few fields that waldio reads, never writes.
 //!
-//!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      20 | pages of the database, 4
-//!          32 | salts, 8
+//!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      32 | salts, 8
 //!          96 | frames that checkpoints copied, 4        100 | read marks 0 to 4, 4 each
 //!
 //! The header stands there twice, 48 bytes apart; a writer changes the second copy, then the first.
@@ -100,11 +99,6 @@ impl WalIndex {
         (self.salts(), self.read::<u32>(MARKS + 4 * number))
     }
 
-    /// Size of the database after the newest commit, in bytes; `None` before the index was made.
-    pub fn database_bytes(self) -> Option<u64> {
-        Some(u64::from(self.read::<u32>(20)) * u64::from(self.page_bytes()?))
-    }
-
     /// Where the last published frame ends in the log.
     pub fn published_end(self) -> Option<u64> {
         let frames = u64::from(self.read::<u32>(16));
@@ -121,7 +115,6 @@ mod tests {
         let mut region = vec![0_u32; 8192];
         region[3] = u32::from_ne_bytes([0, 0, 0, 0x10]).to_le(); // bytes 14 and 15: 4096 on a little-endian host
         region[4] = 3;
-        region[5] = 7;
         region[8] = u32::from_ne_bytes(*b"salt");
         region[9] = u32::from_ne_bytes(*b"SALT");
         // SAFETY: `region` is 32 KiB and outlives the value.
@@ -144,7 +137,6 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert_eq!(index.page_bytes(), Some(4096));
             assert_eq!(index.published_end(), Some(32 + 3 * 4120));
-            assert_eq!(index.database_bytes(), Some(7 * 4096));
         }
         drop(region);
     }

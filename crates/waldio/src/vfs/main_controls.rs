@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::main_handle::{base_of, connection, forward, handle};
 use super::registered::Registered;
 use crate::connection::Connection;
-use crate::db_chunk::Chunked;
 use crate::embedded::RESERVED_BYTES;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -34,10 +33,7 @@ pub(super) unsafe extern "C" fn file_control(
             SQLITE_FCNTL_CKPT_START => {
                 // SQLite does not look at the answer: what the failure poisoned stops the checkpoint's next step.
                 let _ = connection.before_checkpoint();
-                if let Some(chunked) = connection.database_growth() {
-                    // SAFETY: as above, and the checkpoint lock is held.
-                    unsafe { grow_database(file, chunked) };
-                }
+                grow_in_chunks(file, connection.database.options().db_chunk_bytes);
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_LOCK_TIMEOUT if !argument.is_null() => {
@@ -78,35 +74,22 @@ pub(super) unsafe extern "C" fn file_control(
     })
 }
 
-/// Makes the database file longer by chunks. Where it cannot be, SQLite finds out when it writes.
-/// # Safety
-/// As `handle`, while a checkpoint begins.
-unsafe fn grow_database(file: *mut sqlite3_file, chunked: Chunked) {
-    static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+/// Database files below so many chunks grow page by page, as ever.
+const CHUNKS_MIN: u64 = 4;
+
+/// Before a checkpoint: has the base VFS make a large database file longer by chunks (`SQLITE_FCNTL_CHUNK_SIZE`), where it takes that.
+fn grow_in_chunks(file: *mut sqlite3_file, chunk_bytes: u64) {
     let mut size_bytes = 0_i64;
-    if forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) != SQLITE_OK {
+    if chunk_bytes == 0 || forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) != SQLITE_OK {
         return;
     }
-    let mut at = u64::try_from(size_bytes).unwrap_or(0);
-    if !chunked.applies(at) {
+    if u64::try_from(size_bytes).unwrap_or(0) < CHUNKS_MIN * chunk_bytes {
         return;
     }
-    // SQLite cuts the file to what it needs at the end of a checkpoint, rounded up to this.
-    let mut chunk = c_int::try_from(chunked.chunk_bytes).unwrap_or(0);
-    let place = (&raw mut chunk).cast();
-    if forward!(file, xFileControl(SQLITE_FCNTL_CHUNK_SIZE, place), SQLITE_NOTFOUND) != SQLITE_OK {
-        return;
-    }
-    let end = chunked.end(at).unwrap_or(at);
-    while at < end {
-        let len_bytes = (end - at).min(ZEROES.len() as u64);
-        let (data, len) = (ZEROES.as_ptr().cast(), c_int::try_from(len_bytes).unwrap_or(0));
-        let offset = i64::try_from(at).unwrap_or(i64::MAX);
-        if forward!(file, xWrite(data, len, offset), SQLITE_IOERR_WRITE) != SQLITE_OK {
-            return;
-        }
-        at += len_bytes;
-    }
+    let mut chunk_bytes = c_int::try_from(chunk_bytes).unwrap_or(0);
+    let place = (&raw mut chunk_bytes).cast();
+    // Where it does not the file grows as ever.
+    let _ = forward!(file, xFileControl(SQLITE_FCNTL_CHUNK_SIZE, place), SQLITE_NOTFOUND);
 }
 
 /// # Safety
