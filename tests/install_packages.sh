@@ -6,7 +6,8 @@
 # As root it installs them with apt-get; as anyone else it names them, says how to install them, and stops.
 set -euo pipefail
 
-build_packages=(gcc libc6-dev libsqlite3-0)
+# clang compiles joj's eBPF program; libelf and zlib are what loads it.
+build_packages=(gcc libc6-dev libsqlite3-0 clang libelf-dev zlib1g-dev pkgconf)
 test_packages=(
     sqlite3 python3 procps    # the stock shell and the stock Python: clients of the extension; kill
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod trace;
 pub mod compare;
 pub mod warnings;
 pub mod document;

@@ -1,0 +1,190 @@
+//! What a trace says of itself and of the machine: who captured it, which disks and filesystems there were, and
+//! where those filesystems keep their metadata.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::DeviceNumber;
+
+/// The version of saved traces that this code writes, and the newest that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The head of a trace. Everything in it was asked of the machine at the start of the capture, but what [`Ending`] holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Header {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub version: u32,
+    /// The writer, for example `joj 0.1.0`.
+    pub writer: String,
+    /// Where the events come from.
+    pub source: Source,
+    /// Wall clock at the start, nanoseconds since 1970; 0 where unknown.
+    pub started_unix_ns: u64,
+    /// The trace clock at the same moment.
+    pub started_ns: u64,
+    /// `uname -r`; empty where unknown.
+    pub kernel: String,
+    /// The command that was traced, word by word; empty where the whole machine was.
+    pub command: Vec<String>,
+    /// Disks and their partitions.
+    pub disks: Vec<Disk>,
+    /// Filesystems that were mounted from them.
+    pub filesystems: Vec<FileSystem>,
+    /// What an importer had to guess, a sentence each; empty for a capture.
+    pub inferred: Vec<String>,
+    /// What is known at the end only; `None` in a trace that was cut off.
+    pub ending: Option<Ending>,
+}
+
+/// Where events come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// eBPF programs on tracepoints.
+    #[default]
+    Bpf,
+    /// The tracefs ring buffers.
+    Tracefs,
+    /// blktrace's binary files.
+    Blktrace,
+    /// blkparse's text.
+    Blkparse,
+    /// ftrace's text.
+    Ftrace,
+    /// Made by a program: tests, benchmarks.
+    Generated,
+}
+
+/// A disk or a partition of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Disk {
+    /// Its own number.
+    pub number: DeviceNumber,
+    /// The whole disk's number: the same for a whole disk.
+    pub whole: DeviceNumber,
+    /// Kernel name, for example `vda1`.
+    pub name: String,
+    /// Where it begins on the whole disk.
+    pub start_sector: u64,
+    /// Its length.
+    pub sectors: u64,
+    /// True for `write back`: what is complete may still be lost.
+    pub write_cache: bool,
+    /// True where the device takes FUA writes.
+    pub fua: bool,
+    /// For a loop device, the file behind it.
+    pub behind: Option<String>,
+    /// Names in /proc/interrupts that belong to it, for example `virtio0-req.0`.
+    pub interrupt: Option<String>,
+}
+
+/// A mounted filesystem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct FileSystem {
+    /// What files on it have as their device (`s_dev`, `st_dev`).
+    pub device: DeviceNumber,
+    /// `ext4`, `xfs`, `btrfs`, `f2fs`, `nilfs2`, or another name of /proc/filesystems.
+    pub kind: String,
+    /// Where it is mounted, once.
+    pub mount_point: String,
+    /// Mount options, as /proc/self/mountinfo has them.
+    pub options: String,
+    /// Bytes of its blocks; 0 where unknown.
+    pub block_bytes: u32,
+    /// Disks or partitions that hold its data; more than one for Btrfs.
+    pub disks: Vec<DeviceNumber>,
+    /// Where it keeps what is not data, in order of disk and sector, without overlap. Empty where nobody could read it.
+    pub regions: Vec<Region>,
+}
+
+/// Sectors of a filesystem with a use of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// The whole disk.
+    pub disk: DeviceNumber,
+    /// First sector, on the whole disk.
+    pub sector: u64,
+    /// Length.
+    pub sectors: u64,
+    /// What is there.
+    pub purpose: RegionUse,
+    /// Byte of the journal at which this piece of it begins; 0 for other uses.
+    pub journal_offset: u64,
+}
+
+/// What a region is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RegionUse {
+    /// The filesystem's own description, and its copies.
+    Superblock,
+    /// ext4: where groups keep what; reserved ones included.
+    GroupDescriptors,
+    /// ext4: which blocks are in use.
+    BlockBitmap,
+    /// ext4: which inodes are in use.
+    InodeBitmap,
+    /// ext4: the inodes.
+    InodeTable,
+    /// jbd2's log (ext4), XFS's log.
+    Journal,
+    /// ext4: the end of the log that fast commits use.
+    FastCommit,
+    /// XFS: superblock copy, free space, inode and free list headers of an allocation group.
+    GroupHeader,
+    /// F2FS: checkpoint packs.
+    Checkpoint,
+    /// F2FS: segment information table.
+    SegmentInformation,
+    /// F2FS: node address table.
+    NodeAddress,
+    /// F2FS: segment summary area.
+    SegmentSummary,
+}
+
+/// What is known when a capture ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Ending {
+    /// The trace clock.
+    pub ended_ns: u64,
+    /// Events that were written.
+    pub events: u64,
+    /// Events that the kernel could not hand over; 0 is a promise that none is missing.
+    pub lost: u64,
+    /// Why the capture ended early, if it did.
+    pub cut_short: Option<String>,
+    /// What each whole disk's own counters say of the same time.
+    pub disks: Vec<DiskCounters>,
+    /// Interrupts by device: (name, how many).
+    pub interrupts: Vec<(String, u64)>,
+}
+
+/// /sys/block/NAME/stat over the time of the capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct DiskCounters {
+    /// The whole disk.
+    pub disk: DeviceNumber,
+    /// Completed reads and their bytes.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Completed discards.
+    pub discards: u64,
+    /// Completed flushes.
+    pub flushes: u64,
+}
+
+impl Header {
+    /// The disk or partition with this number.
+    pub fn disk(&self, number: DeviceNumber) -> Option<&Disk> {
+        self.disks.iter().find(|disk| disk.number == number)
+    }
+
+    /// The filesystem whose files have this device number.
+    pub fn filesystem(&self, device: DeviceNumber) -> Option<&FileSystem> {
+        self.filesystems.iter().find(|filesystem| filesystem.device == device)
+    }
+}

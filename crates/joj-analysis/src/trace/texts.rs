@@ -1,0 +1,64 @@
+//! Names of files, processes and blocks, each kept once.
+
+use std::collections::HashMap;
+
+/// A name in a [`Texts`]. The first, 0, is always the empty one: no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Text(pub u32);
+
+impl Text {
+    /// No name.
+    pub const NONE: Self = Self(0);
+}
+
+/// The names of one trace. It grows with the number of different names, not with the number of events.
+#[derive(Debug, Clone)]
+pub struct Texts {
+    texts: Vec<Box<str>>,
+    index: HashMap<Box<str>, Text>,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        let mut empty = Self { texts: Vec::new(), index: HashMap::new() };
+        empty.keep("");
+        empty
+    }
+}
+
+impl Texts {
+    /// The text's number, the same for the same text.
+    pub fn keep(&mut self, text: &str) -> Text {
+        if let Some(&known) = self.index.get(text) {
+            return known;
+        }
+        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        assert!(number < u32::MAX, "a trace has at most 2^32 - 1 names");
+        self.texts.push(text.into());
+        self.index.insert(text.into(), Text(number));
+        Text(number)
+    }
+
+    /// The text behind a number; empty where the number belongs to other texts.
+    pub fn get(&self, text: Text) -> &str {
+        self.texts.get(text.0 as usize).map_or("", |text| text)
+    }
+
+    /// How many there are, the empty one included.
+    pub fn count(&self) -> usize {
+        self.texts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_kept_once_and_the_first_is_empty() {
+        let mut texts = Texts::default();
+        let (first, second) = (texts.keep("app.db"), texts.keep("app.db-wal"));
+        assert_eq!((texts.keep("app.db"), texts.get(second), texts.count()), (first, "app.db-wal", 3));
+        assert_eq!((texts.keep(""), texts.get(Text(99))), (Text::NONE, ""));
+    }
+}
