@@ -1,5 +1,17 @@
 //! Block traces: capture, read, attribute, classify, summarise. What is here works on events alone, saved or live.
 
+pub mod attribute;
+mod barriers;
+mod queued;
+mod syncs;
+mod works;
+pub mod request;
+mod files;
+mod extents;
+mod classify;
+mod places;
+pub mod histogram;
+pub mod file_type;
 pub mod order;
 pub mod class;
 pub mod header;

@@ -1,0 +1,136 @@
+//! Which file's bytes lie on which sectors, for captures that do not see the memory of a request.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::event::{DeviceNumber, FileKey, SECTOR_BYTES};
+
+/// A stretch of sectors that hold a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Extent {
+    end: u64,
+    file: FileKey,
+    offset: u64,
+}
+
+/// The newest owner of each sector that an extent event named.
+#[derive(Debug, Default)]
+pub struct Extents {
+    by_sector: BTreeMap<(DeviceNumber, u64), Extent>,
+    of_file: HashMap<FileKey, Vec<(DeviceNumber, u64)>>,
+}
+
+/// Where a sector belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The file.
+    pub file: FileKey,
+    /// Byte of the file at that sector.
+    pub offset: u64,
+    /// First sector for which this says nothing more.
+    pub end_sector: u64,
+}
+
+impl Extents {
+    /// `bytes` of `file` from `offset` on lie at `sector` now, whoever had those sectors before.
+    pub fn set(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, file: FileKey, offset: u64) {
+        let end = sector.saturating_add(bytes.div_ceil(SECTOR_BYTES));
+        if end <= sector {
+            return;
+        }
+        let same = self.by_sector.get(&(disk, sector));
+        if same.is_some_and(|extent| *extent == Extent { end, file, offset }) {
+            return;
+        }
+        self.clear(disk, sector, end);
+        self.by_sector.insert((disk, sector), Extent { end, file, offset });
+        self.of_file.entry(file).or_default().push((disk, sector));
+    }
+
+    /// A file has no blocks any more.
+    pub fn forget(&mut self, file: FileKey) {
+        for at in self.of_file.remove(&file).unwrap_or_default() {
+            // The sectors may belong to another file by now.
+            if self.by_sector.get(&at).is_some_and(|extent| extent.file == file) {
+                self.by_sector.remove(&at);
+            }
+        }
+    }
+
+    /// Whose a sector is.
+    pub fn owner(&self, disk: DeviceNumber, sector: u64) -> Option<Owner> {
+        let (&(_, first), extent) = self.by_sector.range((disk, 0)..=(disk, sector)).next_back()?;
+        (sector < extent.end).then(|| Owner {
+            file: extent.file,
+            offset: extent.offset + (sector - first) * SECTOR_BYTES,
+            end_sector: extent.end,
+        })
+    }
+
+    /// First sector after `sector` that has an owner, as far as `end`.
+    pub fn next_owned(&self, disk: DeviceNumber, sector: u64, end: u64) -> u64 {
+        let next = self.by_sector.range((disk, sector.saturating_add(1))..).next();
+        next.filter(|((on, first), _)| *on == disk && *first < end).map_or(end, |((_, first), _)| *first)
+    }
+
+    /// Cuts what there is between two sectors out of its extents.
+    fn clear(&mut self, disk: DeviceNumber, first: u64, end: u64) {
+        let mut touched: Vec<(u64, Extent)> = Vec::new();
+        if let Some((&(_, at), extent)) = self.by_sector.range((disk, 0)..(disk, first)).next_back()
+            && extent.end > first
+        {
+            touched.push((at, *extent));
+        }
+        touched
+            .extend(self.by_sector.range((disk, first)..(disk, end)).map(|((_, at), extent)| (*at, *extent)));
+        for (at, extent) in touched {
+            self.by_sector.remove(&(disk, at));
+            if at < first {
+                self.by_sector.insert((disk, at), Extent { end: first, ..extent });
+            }
+            if extent.end > end {
+                let offset = extent.offset + (end - at) * SECTOR_BYTES;
+                self.by_sector.insert((disk, end), Extent { offset, ..extent });
+                self.of_file.entry(extent.file).or_default().push((disk, end));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DeviceNumber = DeviceNumber(5);
+
+    fn file(inode: u64) -> FileKey {
+        FileKey { device: DISK, inode, generation: 0 }
+    }
+
+    fn owner(extents: &Extents, sector: u64) -> Option<(u64, u64)> {
+        extents.owner(DISK, sector).map(|owner| (owner.file.inode, owner.offset))
+    }
+
+    #[test]
+    fn the_newest_owner_counts_and_cuts_the_others() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 10 * 512, file(1), 0);
+        extents.set(DISK, 104, 2 * 512, file(2), 4096);
+        let found: Vec<_> =
+            [99, 100, 103, 104, 105, 106, 109, 110].map(|sector| owner(&extents, sector)).into();
+        let first = |sector: u64| Some((1, (sector - 100) * 512));
+        assert_eq!(
+            found,
+            [None, first(100), first(103), Some((2, 4096)), Some((2, 4608)), first(106), first(109), None]
+        );
+        assert_eq!((extents.next_owned(DISK, 103, 200), extents.next_owned(DISK, 106, 200)), (104, 200));
+    }
+
+    #[test]
+    fn a_file_that_is_freed_leaves_what_others_took_over() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 8 * 512, file(1), 0);
+        extents.set(DISK, 102, 512, file(2), 0);
+        extents.forget(file(1));
+        assert_eq!([101, 102, 103].map(|sector| owner(&extents, sector)), [None, Some((2, 0)), None]);
+    }
+}
