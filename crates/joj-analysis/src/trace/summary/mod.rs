@@ -1,0 +1,215 @@
+//! A trace in numbers: everything the papers ask of one.
+
+pub mod counts;
+pub mod durability;
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use self::counts::{Counter, Counts, Volume};
+use self::durability::{Durability, Persistence, SyncCalls, Works};
+use super::attribute::Outcome;
+use super::class::Class;
+use super::event::{DeviceNumber, Event, EventKind, Operation};
+use super::header::Header;
+use super::request::Request;
+use super::texts::{Text, Texts};
+
+/// The version of a summary in JSON.
+pub const SUMMARY_VERSION: u32 = 1;
+/// So many files are named; the rest is summed.
+const FILES_NAMED: usize = 25;
+
+/// A file and what was written to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct FileVolume {
+    /// Path, or what is known of it.
+    pub path: String,
+    /// What it is for.
+    pub file_type: String,
+    /// It was deleted when some of this was written.
+    pub deleted: bool,
+    /// Writes, in runs.
+    pub written: Volume,
+    /// Reads, in runs.
+    pub read: Volume,
+}
+
+/// What was seen of a disk, beside its own counters.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct DiskCheck {
+    /// Kernel name.
+    pub disk: String,
+    /// Writes seen, and bytes.
+    pub written: Volume,
+    /// Reads seen.
+    pub read: Volume,
+    /// Flushes seen.
+    pub flushes: u64,
+    /// Its own counters: writes; `None` where the trace has none.
+    pub counted_writes: Option<u64>,
+    /// Bytes written by its own counters.
+    pub counted_written_bytes: Option<u64>,
+    /// Reads by its own counters.
+    pub counted_reads: Option<u64>,
+    /// Flushes by its own counters.
+    pub counted_flushes: Option<u64>,
+}
+
+/// A whole trace in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct Summary {
+    /// [`SUMMARY_VERSION`].
+    pub version: u32,
+    /// Who captured it, and how.
+    pub header: Header,
+    /// Events.
+    pub events: u64,
+    /// Events that the capture lost; `None` where it does not know.
+    pub lost: Option<u64>,
+    /// Nanoseconds from the first event to the last.
+    pub span_ns: u64,
+    /// Requests and bytes.
+    pub counts: Counts,
+    /// Written bytes that were placed, of all.
+    pub attributed_share: f64,
+    /// Written bytes for each byte of data in files; `None` where no data was written.
+    pub write_amplification: Option<f64>,
+    /// Sync calls by kind and type of file.
+    pub sync_calls: Vec<SyncCalls>,
+    /// Sync calls that wrote something.
+    pub persistence: Persistence,
+    /// SQLite's commits.
+    pub commits: Works,
+    /// SQLite's checkpoints.
+    pub checkpoints: Works,
+    /// Filesystem journals' commits.
+    pub journal_commits: u64,
+    /// The files with the most bytes.
+    pub files: Vec<FileVolume>,
+    /// How many other files there were.
+    pub files_not_named: u64,
+    /// Disks beside their own counters.
+    pub disks: Vec<DiskCheck>,
+}
+
+/// Makes a summary of outcomes, in memory that does not grow with them.
+#[derive(Debug, Default)]
+pub struct Summariser {
+    counter: Counter,
+    durability: Durability,
+    files: HashMap<Text, FileVolume>,
+    disks: HashMap<DeviceNumber, DiskCheck>,
+    events: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    lost: u64,
+    loss_known: bool,
+    journal_commits: u64,
+}
+
+impl Summariser {
+    /// An event went by.
+    pub fn event(&mut self, event: &Event) {
+        self.events += 1;
+        self.first_ns.get_or_insert(event.time_ns);
+        self.last_ns = event.time_ns;
+        self.journal_commits += u64::from(event.kind == EventKind::JournalEnd);
+        if event.kind == EventKind::Lost {
+            self.lost += u64::try_from(event.detail).unwrap_or(0);
+            self.loss_known |= event.detail >= 0;
+        }
+    }
+
+    /// Something is complete.
+    pub fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
+        match outcome {
+            Outcome::Request(request) => self.request(request, texts),
+            Outcome::Sync(sync) => self.durability.sync(sync, texts),
+            Outcome::Work(work) => self.durability.work(work),
+            Outcome::Note(..) => {}
+        }
+    }
+
+    fn request(&mut self, request: &Request, texts: &Texts) {
+        self.counter.add(request);
+        let disk = self.disks.entry(request.disk).or_default();
+        match request.operation {
+            Operation::Write => disk.written.add(request.bytes),
+            Operation::Read => disk.read.add(request.bytes),
+            Operation::Flush => disk.flushes += 1,
+            _ => {}
+        }
+        for run in request.runs.iter().filter(|run| run.class == Class::Data) {
+            let file = self.files.entry(run.name).or_insert_with(|| FileVolume {
+                path: texts.get(run.name).to_owned(),
+                file_type: run.file_type.text().to_owned(),
+                ..FileVolume::default()
+            });
+            file.deleted |= run.deleted;
+            let is_write = request.operation == Operation::Write;
+            if is_write { &mut file.written } else { &mut file.read }.add(run.bytes);
+        }
+    }
+
+    /// The summary of everything, under the trace's head.
+    pub fn finish(self, header: &Header) -> Summary {
+        let counts = self.counter.finish();
+        let (sync_calls, persistence, commits, checkpoints) = self.durability.finish();
+        let data = counts
+            .classes
+            .iter()
+            .find(|one| one.label == Class::Data.text())
+            .map_or(0, |one| one.written.bytes);
+        let (files, files_not_named) = largest(self.files);
+        let lost = header.ending.as_ref().map(|ending| ending.lost);
+        Summary {
+            version: SUMMARY_VERSION,
+            header: header.clone(),
+            events: self.events,
+            lost: lost.map(|lost| lost.max(self.lost)).or(self.loss_known.then_some(self.lost)),
+            span_ns: self.last_ns.saturating_sub(self.first_ns.unwrap_or(self.last_ns)),
+            attributed_share: counts.attributed_share(),
+            write_amplification: (data > 0).then(|| counts.writes.bytes as f64 / data as f64),
+            counts,
+            sync_calls,
+            persistence,
+            commits,
+            checkpoints,
+            journal_commits: self.journal_commits,
+            files,
+            files_not_named,
+            disks: checked(self.disks, header),
+        }
+    }
+}
+
+fn largest(files: HashMap<Text, FileVolume>) -> (Vec<FileVolume>, u64) {
+    let mut files: Vec<FileVolume> = files.into_values().collect();
+    files.sort_by(|a, b| {
+        (b.written.bytes, b.read.bytes).cmp(&(a.written.bytes, a.read.bytes)).then(a.path.cmp(&b.path))
+    });
+    let not_named = files.len().saturating_sub(FILES_NAMED) as u64;
+    files.truncate(FILES_NAMED);
+    (files, not_named)
+}
+
+/// What was seen beside what the disks count themselves.
+fn checked(disks: HashMap<DeviceNumber, DiskCheck>, header: &Header) -> Vec<DiskCheck> {
+    let mut disks: Vec<(DeviceNumber, DiskCheck)> = disks.into_iter().collect();
+    disks.sort_by_key(|(number, _)| *number);
+    let ending = header.ending.as_ref();
+    let with_counters = |(number, check): (DeviceNumber, DiskCheck)| {
+        let counters = ending.and_then(|ending| ending.disks.iter().find(|counted| counted.disk == number));
+        DiskCheck {
+            disk: header.disk(number).map_or_else(|| number.to_string(), |disk| disk.name.clone()),
+            counted_writes: counters.map(|counted| counted.writes),
+            counted_written_bytes: counters.map(|counted| counted.written_bytes),
+            counted_reads: counters.map(|counted| counted.reads),
+            counted_flushes: counters.map(|counted| counted.flushes),
+            ..check
+        }
+    };
+    disks.into_iter().map(with_counters).collect()
+}
