@@ -1,0 +1,128 @@
+//! One transaction at a time, step by step: which call made which requests.
+
+use std::collections::HashMap;
+
+use super::attribute::Outcome;
+use super::event::{Event, EventKind};
+use super::request::{Request, Sync, SyncId, Work, WorkId};
+
+/// What belongs together: a commit or checkpoint, or a sync call outside of any.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Owner {
+    /// SQLite's work.
+    Work(Work),
+    /// A call of a program that is not seen to be SQLite.
+    Sync(Sync),
+}
+
+/// Something that happened in it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A sync call, at its begin.
+    Sync(Sync),
+    /// A request, when it was handed over.
+    Request(Request),
+    /// A file lost its name, or was cut.
+    Note(Event),
+}
+
+impl Step {
+    /// Nanoseconds of the trace's clock.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Self::Sync(sync) => sync.begun_ns,
+            Self::Request(request) => request.runs.first().map_or(request.issued_ns, |run| run.queued_ns),
+            Self::Note(event) => event.time_ns,
+        }
+    }
+
+    /// Calls before their requests, where times are equal.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Sync(_) => 0,
+            Self::Note(_) => 1,
+            Self::Request(_) => 2,
+        }
+    }
+}
+
+/// A transaction, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Story {
+    /// Whose.
+    pub owner: Owner,
+    /// What happened, in order of time.
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Work(WorkId),
+    Sync(SyncId),
+}
+
+/// Collects stories: those after the first `skip`, `count` of them.
+#[derive(Debug)]
+pub struct Stories {
+    open: HashMap<Key, Vec<Step>>,
+    done: Vec<Story>,
+    skip: usize,
+    count: usize,
+}
+
+impl Stories {
+    /// A collector.
+    pub fn new(skip: usize, count: usize) -> Self {
+        Self { open: HashMap::new(), done: Vec::new(), skip, count }
+    }
+
+    /// True when no more are wanted.
+    pub fn is_full(&self) -> bool {
+        self.done.len() >= self.count
+    }
+
+    /// Something is complete.
+    pub fn outcome(&mut self, outcome: &Outcome<'_>) {
+        if self.is_full() {
+            return;
+        }
+        match outcome {
+            Outcome::Request(request) => {
+                let owner =
+                    request.runs.iter().find_map(|run| run.work.map(Key::Work).or(run.cause.map(Key::Sync)));
+                if let Some(key) = owner {
+                    self.open.entry(key).or_default().push(Step::Request((*request).clone()));
+                }
+            }
+            Outcome::Sync(sync) => match sync.work {
+                Some(work) => self.open.entry(Key::Work(work)).or_default().push(Step::Sync((*sync).clone())),
+                None => self.close(Key::Sync(sync.id), Owner::Sync((*sync).clone())),
+            },
+            Outcome::Work(work) => self.close(Key::Work(work.id), Owner::Work((*work).clone())),
+            Outcome::Note(event, Some(work))
+                if matches!(event.kind, EventKind::Unlinked | EventKind::Truncated) =>
+            {
+                self.open.entry(Key::Work(*work)).or_default().push(Step::Note(**event));
+            }
+            Outcome::Note(..) => {}
+        }
+    }
+
+    fn close(&mut self, key: Key, owner: Owner) {
+        let mut steps = self.open.remove(&key).unwrap_or_default();
+        if steps.is_empty() {
+            return;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        steps.sort_by_key(|step| (step.time_ns(), step.rank()));
+        self.done.push(Story { owner, steps });
+    }
+
+    /// The stories, in the order in which they ended.
+    pub fn finish(self) -> Vec<Story> {
+        self.done
+    }
+}
