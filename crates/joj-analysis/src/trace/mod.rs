@@ -14,6 +14,7 @@ mod classify;
 mod places;
 pub mod histogram;
 pub mod file_type;
+pub mod layout;
 pub mod order;
 pub mod class;
 pub mod header;

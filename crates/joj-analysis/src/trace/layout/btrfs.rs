@@ -1,0 +1,59 @@
+//! Where Btrfs keeps its superblocks: everything else moves, and says what it is in its header.
+//!
+//! Source: Btrfs documentation, "On-disk format". Little endian.
+
+use super::checksum::{CASTAGNOLI, crc32};
+use super::piece::Piece;
+use super::regions::Regions;
+use super::{Extent, Layout, ReadAt};
+use crate::trace::event::SECTOR_BYTES;
+use crate::trace::header::RegionUse;
+
+const MAGIC: &[u8; 8] = b"_BHRfS_M";
+const SUPERBLOCK_BYTES: usize = 4096;
+/// The first and its two copies, where the device is that long.
+const PLACES: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
+/// Feature bit of zoned devices: their superblocks wander in zones of their own.
+const INCOMPAT_ZONED: u64 = 1 << 12;
+
+/// Reads the layout of one of the filesystem's devices.
+/// # Errors
+/// The bytes cannot be read, or they are not those of a Btrfs filesystem; zoned devices.
+pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+    let place = (PLACES[0], SUPERBLOCK_BYTES);
+    let piece = Piece::read_checked(read, place, "Btrfs superblock", check_sum)?;
+    piece.need(
+        piece.le64(0xbc)? & INCOMPAT_ZONED == 0,
+        "a zoned device, whose superblocks have no fixed place",
+    )?;
+    let block_bytes = piece.le32(0x90)?;
+    piece.need(
+        block_bytes.is_power_of_two() && (512..=65536).contains(&block_bytes),
+        format_args!("blocks of {block_bytes} bytes"),
+    )?;
+    // What this device holds: its own entry, devid and then its length.
+    let bytes = piece.le64(0xc9 + 8)?;
+    piece.need(
+        bytes / SECTOR_BYTES <= device.sectors,
+        format_args!("{bytes} bytes on a device of {} sectors", device.sectors),
+    )?;
+    let mut regions = Regions::new(device);
+    for at in PLACES {
+        if at + SUPERBLOCK_BYTES as u64 <= bytes {
+            regions.add(RegionUse::Superblock, at, SUPERBLOCK_BYTES as u64)?;
+        }
+    }
+    Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere: None })
+}
+
+fn check_sum(piece: &Piece) -> Result<(), String> {
+    piece.need(piece.array(0x40)? == *MAGIC, "no Btrfs magic number")?;
+    let here = piece.le64(0x30)?;
+    piece.need(here == PLACES[0], format_args!("it says that it lies at byte {here}"))?;
+    // 1 to 3: xxhash, sha256, blake2, of which we check none.
+    if piece.le16(0xc4)? != 0 {
+        return Ok(());
+    }
+    let sum = !crc32(CASTAGNOLI, !0, piece.bytes().get(0x20..).unwrap_or(&[]));
+    piece.need(sum == piece.le32(0)?, "its checksum does not fit")
+}

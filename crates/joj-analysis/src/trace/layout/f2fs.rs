@@ -1,0 +1,68 @@
+//! Where F2FS keeps superblocks, checkpoints and its three tables.
+//!
+//! ```text
+//! | superblock x2 | checkpoint x2 | segment information | node address | segment summary | main area
+//! ```
+//! Source: Documentation/filesystems/f2fs.rst of the kernel. Little endian.
+
+use super::checksum::{ETHERNET, crc32};
+use super::piece::Piece;
+use super::regions::Regions;
+use super::{Extent, Layout, ReadAt};
+use crate::trace::event::SECTOR_BYTES;
+use crate::trace::header::RegionUse;
+
+const MAGIC: u32 = 0xf2f5_2010;
+/// Byte of the superblock in its block.
+const SUPERBLOCK_AT: u64 = 1024;
+const SUPERBLOCK_BYTES: usize = 3072;
+const FEATURE_CHECKSUM: u32 = 0x800;
+
+/// Reads the layout of the filesystem's first device, which has all of this.
+/// # Errors
+/// The bytes cannot be read, or they are not those of an F2FS filesystem on such a device.
+pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+    let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
+    let piece = Piece::read_checked(read, place, "F2FS superblock", check_sum)?;
+    let (shift, segment_shift) = (piece.le32(16)?, piece.le32(20)?);
+    piece.need(
+        (12..=16).contains(&shift) && segment_shift == 9,
+        format_args!("blocks of 2^{shift} bytes, segments of 2^{segment_shift} blocks"),
+    )?;
+    let (block_bytes, segment_bytes) = (1_u64 << shift, 1_u64 << (shift + segment_shift));
+    let device_blocks = device.sectors / (block_bytes / SECTOR_BYTES);
+    let mut regions = Regions::new(device);
+    regions.add(RegionUse::Superblock, 0, 2 * block_bytes)?;
+    let mut end = 2;
+    let areas = [
+        (RegionUse::Checkpoint, 76, 52),
+        (RegionUse::SegmentInformation, 80, 56),
+        (RegionUse::NodeAddress, 84, 60),
+        (RegionUse::SegmentSummary, 88, 64),
+    ];
+    for (purpose, at, segments) in areas {
+        let (block, segments) = (u64::from(piece.le32(at)?), u64::from(piece.le32(segments)?));
+        piece.need(
+            block >= end && block < device_blocks,
+            format_args!("{purpose:?} at block {block}, but it begins at block {end} at the earliest"),
+        )?;
+        regions.add(purpose, block * block_bytes, segments * segment_bytes)?;
+        end = block + segments * (segment_bytes / block_bytes);
+    }
+    let main = u64::from(piece.le32(92)?);
+    piece.need(main >= end, format_args!("files from block {main} on, but the tables end at block {end}"))?;
+    let block_bytes = u32::try_from(block_bytes).map_err(|error| error.to_string())?;
+    Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere: None })
+}
+
+fn check_sum(piece: &Piece) -> Result<(), String> {
+    piece.need(piece.le32(0)? == MAGIC, "no F2FS magic number")?;
+    if piece.le32(2180)? & FEATURE_CHECKSUM == 0 {
+        return Ok(());
+    }
+    let at = usize::try_from(piece.le32(32)?).unwrap_or(usize::MAX);
+    let Some(checked) = piece.bytes().get(..at) else {
+        return piece.wrong(format_args!("its checksum at byte {at} of it"));
+    };
+    piece.need(crc32(ETHERNET, MAGIC, checked) == piece.le32(at)?, "its checksum does not fit")
+}

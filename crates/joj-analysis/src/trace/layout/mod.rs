@@ -1,0 +1,74 @@
+//! Where filesystems keep what is not data: the bytes of their superblocks in, [`Region`]s out.
+//!
+//! Bytes are read through a closure, so that a device, an image and a test serve alike. They are not trusted: what
+//! does not fit together is an error that says what and where, and no number in them decides how much memory is taken.
+
+pub mod ext4;
+mod jbd2;
+pub mod xfs;
+pub mod btrfs;
+pub mod f2fs;
+pub mod nilfs2;
+mod regions;
+mod piece;
+mod checksum;
+
+use super::event::DeviceNumber;
+use super::header::Region;
+
+pub use regions::in_order;
+
+/// Reads so many bytes from this byte of the filesystem's device on; fewer are an error.
+pub type ReadAt<'reader> = dyn FnMut(u64, usize) -> Result<Vec<u8>, String> + 'reader;
+
+/// Where a filesystem's device lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The whole disk.
+    pub disk: DeviceNumber,
+    /// First sector of the partition on it; 0 where the whole disk is the device.
+    pub start_sector: u64,
+    /// Sectors of the device.
+    pub sectors: u64,
+}
+
+/// What a filesystem's own description says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// In order of sectors, without overlap, neighbours of one use joined.
+    pub regions: Vec<Region>,
+    /// A journal on another device, which the caller has to find.
+    pub journal_elsewhere: Option<JournalElsewhere>,
+}
+
+/// What is known of a journal on another device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalElsewhere {
+    /// ext4: the device whose superblock has this UUID; [`ext4::journal_device`] reads it.
+    Ext4 {
+        /// The journal device's UUID.
+        uuid: [u8; 16],
+    },
+    /// XFS: the first bytes of the device in the mount option `logdev`; [`xfs::log_device`] makes regions of it.
+    Xfs {
+        /// Length of the log.
+        bytes: u64,
+    },
+}
+
+/// Reads the layout of a filesystem of this `kind` (ext2, ext3, ext4, xfs, btrfs, f2fs, nilfs2); `None` for any other kind.
+/// # Errors
+/// The bytes cannot be read, or are not those of such a filesystem on such a device.
+pub fn read(kind: &str, device: Extent, bytes: &mut ReadAt<'_>) -> Result<Option<Layout>, String> {
+    let layout = match kind {
+        "ext2" | "ext3" | "ext4" => ext4::layout(device, bytes),
+        "xfs" => xfs::layout(device, bytes),
+        "btrfs" => btrfs::layout(device, bytes),
+        "f2fs" => f2fs::layout(device, bytes),
+        "nilfs2" => nilfs2::layout(device, bytes),
+        _ => return Ok(None),
+    };
+    layout.map(Some)
+}

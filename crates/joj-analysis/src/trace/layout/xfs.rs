@@ -1,0 +1,109 @@
+//! Where XFS keeps the headers of its allocation groups and its log.
+//!
+//! ```text
+//! allocation group  | superblock | AGF | AGI | AGFL |  ..     one sector each; the group in the middle has the log
+//! ```
+//! Source: "XFS Algorithms & Data Structures" (xfs-documentation). Big endian.
+
+use super::checksum::{CASTAGNOLI, crc32};
+use super::piece::Piece;
+use super::regions::Regions;
+use super::{Extent, JournalElsewhere, Layout, ReadAt};
+use crate::trace::event::SECTOR_BYTES;
+use crate::trace::header::{Region, RegionUse};
+
+const MAGIC: u32 = 0x5846_5342;
+const SUPERBLOCK_BYTES: usize = 512;
+/// Superblock, free space, inode and free list header.
+const HEADER_SECTORS: u64 = 4;
+/// A petabyte of groups of a gigabyte.
+const GROUPS_MAX: u64 = 1 << 20;
+
+/// Reads the layout.
+/// # Errors
+/// The bytes cannot be read, or they are not those of an XFS filesystem on such a device.
+pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+    let piece = Piece::read(read, 0, SUPERBLOCK_BYTES, "XFS superblock")?;
+    piece.need(piece.be32(0)? == MAGIC, "no XFS magic number")?;
+    let sector_bytes = u64::from(piece.be16(102)?);
+    piece.need(
+        sector_bytes.is_power_of_two() && (512..=32768).contains(&sector_bytes),
+        format_args!("sectors of {sector_bytes} bytes"),
+    )?;
+    let whole = usize::try_from(sector_bytes).map_err(|error| error.to_string())?;
+    let piece = Piece::read_checked(read, (0, whole), "XFS superblock", check_sum)?;
+    let (block_bytes, blocks) = (u64::from(piece.be32(4)?), piece.be64(8)?);
+    let (group_blocks, groups) = (u64::from(piece.be32(84)?), u64::from(piece.be32(88)?));
+    piece.need(
+        block_bytes.is_power_of_two() && (512..=65536).contains(&block_bytes) && block_bytes >= sector_bytes,
+        format_args!("blocks of {block_bytes} bytes"),
+    )?;
+    let device_blocks = device.sectors / (block_bytes / SECTOR_BYTES);
+    let fits = blocks <= device_blocks && groups <= GROUPS_MAX && group_blocks * groups >= blocks;
+    piece.need(
+        fits && groups > 0 && group_blocks * (groups - 1) < blocks && group_blocks * block_bytes >= 1 << 24,
+        format_args!(
+            "{groups} groups of {group_blocks} blocks of {block_bytes} bytes, {blocks} in all, do not fit on {} sectors",
+            device.sectors
+        ),
+    )?;
+    let mut regions = Regions::new(device);
+    regions.add(RegionUse::Superblock, 0, sector_bytes)?;
+    regions.add(RegionUse::GroupHeader, sector_bytes, (HEADER_SECTORS - 1) * sector_bytes)?;
+    for group in 1..groups {
+        let at = group * group_blocks * block_bytes;
+        regions.add(RegionUse::GroupHeader, at, HEADER_SECTORS * sector_bytes)?;
+    }
+    let journal_elsewhere = add_log(&piece, (block_bytes, group_blocks, groups), &mut regions)?;
+    let block_bytes = u32::try_from(block_bytes).map_err(|error| error.to_string())?;
+    Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere })
+}
+
+/// Adds the log, or says how long it is on the device that has it.
+fn add_log(
+    piece: &Piece,
+    (block_bytes, group_blocks, groups): (u64, u64, u64),
+    regions: &mut Regions,
+) -> Result<Option<JournalElsewhere>, String> {
+    let (start, bytes) = (piece.be64(48)?, u64::from(piece.be32(96)?) * block_bytes);
+    if start == 0 {
+        return Ok(Some(JournalElsewhere::Xfs { bytes }));
+    }
+    // A block's number has the group above and the block in it below this many bits.
+    let shift = u32::from(piece.byte(124)?);
+    piece.need(
+        shift <= 32 && group_blocks <= 1 << shift,
+        format_args!("2^{shift} numbers for {group_blocks} blocks"),
+    )?;
+    let (group, block) = (start >> shift, start & ((1 << shift) - 1));
+    piece.need(
+        group < groups && block < group_blocks,
+        format_args!("the log at block {block} of group {group}"),
+    )?;
+    let at = (group * group_blocks + block) * block_bytes;
+    regions.add_piece(RegionUse::Journal, at, bytes, 0)?;
+    Ok(None)
+}
+
+/// A log of this many bytes that has a device to itself.
+/// # Errors
+/// The device is shorter.
+pub fn log_device(device: Extent, bytes: u64) -> Result<Vec<Region>, String> {
+    let mut regions = Regions::new(device);
+    regions.add_piece(RegionUse::Journal, 0, bytes, 0)?;
+    regions.finish()
+}
+
+/// Version 5 has a checksum, which is little endian, alone in XFS.
+fn check_sum(piece: &Piece) -> Result<(), String> {
+    let version = piece.be16(100)? & 0xf;
+    piece.need(version == 4 || version == 5, format_args!("version {version}; 4 and 5 are known"))?;
+    if version == 4 {
+        return Ok(());
+    }
+    let mut bytes = piece.bytes().to_vec();
+    if let Some(sum) = bytes.get_mut(224..228) {
+        sum.fill(0);
+    }
+    piece.need(!crc32(CASTAGNOLI, !0, &bytes) == piece.le32(224)?, "its checksum does not fit")
+}
