@@ -24,6 +24,9 @@ pub enum Command {
     /// Put two results of `joj bench --json` side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// Print what a trace would say of this machine's disks and filesystems, as JSON
+    #[command(hide = true)]
+    TraceHeader(TraceHeaderOptions),
     /// Run one task from standard input
     #[command(hide = true)]
     BenchWorker,
@@ -184,6 +187,13 @@ pub struct CompareOptions {
     pub first: PathBuf,
     /// Result to compare
     pub second: PathBuf,
+}
+
+/// Options of `joj trace-header`.
+#[derive(Debug, Args)]
+pub struct TraceHeaderOptions {
+    /// Only the disk below this file, directory or device
+    pub path: Option<PathBuf>,
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

@@ -1,5 +1,6 @@
 //! The `joj` command. A file uses only files below it in this list.
 
+mod trace_header_command;
 mod bench_command;
 mod compare;
 mod bench;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(options) => bench_command::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::TraceHeader(options) => trace_header_command::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|message| {

@@ -35,6 +35,12 @@ pub fn calendar_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Nanoseconds since 1970.
+pub fn calendar_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Waits.
 pub fn pause(duration: Duration) {
     thread::sleep(duration);

@@ -1,6 +1,12 @@
 //! Everything that touches the machine: system calls, clocks, privilege, `unsafe`. The rest of joj is arithmetic.
 //! A file uses only files below it.
 
+pub mod below;
+pub mod trace_header;
+pub mod device_bytes;
+pub mod mounts;
+pub mod disks;
+pub mod interrupts;
 pub mod worker_process;
 pub mod connection;
 pub mod sqlite_api;

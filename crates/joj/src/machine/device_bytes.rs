@@ -1,0 +1,43 @@
+//! Bytes of a block device, for those who look at a filesystem's own description.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use joj_analysis::trace::header::Disk;
+
+/// A block device, open for reading through the page cache: what the kernel changed there and has not yet written is seen too.
+#[derive(Debug)]
+pub struct DeviceBytes {
+    file: File,
+    path: PathBuf,
+}
+
+impl DeviceBytes {
+    /// Opens the device of a disk or partition.
+    /// # Errors
+    /// There is no such node in /dev, it is another device's, or this process may not read it.
+    pub fn open(disk: &Disk) -> Result<Self, String> {
+        // sysfs writes the slash in names such as cciss/c0d0 as an exclamation mark.
+        let path = Path::new("/dev").join(disk.name.replace('!', "/"));
+        let problem = |error: std::io::Error| format!("{}: {error}", path.display());
+        let file = OpenOptions::new().read(true).open(&path).map_err(problem)?;
+        let facts = file.metadata().map_err(problem)?;
+        let number = (rustix::fs::major(facts.rdev()), rustix::fs::minor(facts.rdev()));
+        if !facts.file_type().is_block_device() || number != disk.number.major_minor() {
+            return Err(format!("{}: it is not block device {}", path.display(), disk.number));
+        }
+        Ok(Self { file, path })
+    }
+
+    /// Reads `bytes` bytes from byte `at` on.
+    /// # Errors
+    /// The device ends before, or cannot be read.
+    pub fn read(&self, at: u64, bytes: usize) -> Result<Vec<u8>, String> {
+        let mut buffer = vec![0; bytes];
+        match self.file.read_exact_at(&mut buffer, at) {
+            Ok(()) => Ok(buffer),
+            Err(error) => Err(format!("{}: {error}", self.path.display())),
+        }
+    }
+}
