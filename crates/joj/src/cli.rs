@@ -27,6 +27,9 @@ pub enum Command {
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),
+    /// Make a trace for tests and benchmarks
+    #[command(hide = true)]
+    TraceGenerate(TraceGenerateOptions),
     /// Run one task from standard input
     #[command(hide = true)]
     BenchWorker,
@@ -194,6 +197,19 @@ pub struct CompareOptions {
 pub struct TraceHeaderOptions {
     /// Only the disk below this file, directory or device
     pub path: Option<PathBuf>,
+}
+
+/// Options of `joj trace-generate`.
+#[derive(Debug, Args)]
+pub struct TraceGenerateOptions {
+    /// How many events
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub events: u64,
+    /// Read it back, and say how long that takes
+    #[arg(long)]
+    pub read: bool,
+    /// The trace to write
+    pub file: PathBuf,
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

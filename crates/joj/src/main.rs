@@ -2,10 +2,12 @@
 
 mod trace_header_command;
 mod bench_command;
+mod trace_generate;
 mod compare;
 mod bench;
 mod cli;
 mod show;
+mod trace_file;
 mod machine;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench_command::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::TraceHeader(options) => trace_header_command::run(&options),
+        Command::TraceGenerate(options) => trace_generate::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|message| {

@@ -10,6 +10,7 @@ const TABLE: [(&str, &[&str], &[&str]); 5] = [
         "joj",
         &[
             "blockio",
+            "bytes",
             "clap",
             "joj-analysis",
             "libbpf-rs",

@@ -15,6 +15,7 @@ mod places;
 pub mod histogram;
 pub mod file_type;
 pub mod layout;
+pub mod generate;
 pub mod order;
 pub mod class;
 pub mod header;

@@ -1,0 +1,183 @@
+//! A capture from its start to its findings: the command runs meanwhile, or time passes.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::file_type::FileTypes;
+use joj_analysis::trace::header::Header;
+use joj_analysis::trace::texts::Texts;
+
+use crate::machine::below::disk_of_path;
+use crate::machine::capture::Capture;
+use crate::machine::capture_selection::Selection;
+use crate::machine::clock::shared_ns;
+use crate::machine::signal::is_stopped;
+use crate::machine::trace_header::{self, CaptureEnd};
+use crate::machine::watched_command::WatchedCommand;
+use crate::trace::analysis::{Analysis, Findings};
+use crate::trace_file::writer::TraceWriter;
+use crate::trace_options::{BackendChoice, TraceOptions};
+
+/// How long a poll waits for events.
+const POLL: Duration = Duration::from_millis(100);
+/// A command's last requests may still be under way when it ends.
+const LINGER_NS: u64 = 200_000_000;
+/// Between two lines of progress.
+const PROGRESS_NS: u64 = 1_000_000_000;
+
+/// A capture that is over.
+#[derive(Debug)]
+pub struct Captured {
+    /// What came of it.
+    pub findings: Findings,
+    /// Its names.
+    pub texts: Texts,
+    /// The command's exit code; 0 without a command.
+    pub exit_code: u8,
+}
+
+/// Captures what the options ask for.
+/// # Errors
+/// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
+pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String> {
+    let selection = selection(options)?;
+    let words = command_words(options)?;
+    let mut capture = begin(options, &selection, &words)?;
+    let devices = (!selection.devices.is_empty()).then_some(selection.devices.as_slice());
+    let mut header = trace_header::header(devices, &words, capture.source())?;
+    header.inferred.extend(capture.limits().iter().cloned());
+    let before = trace_header::counters(&header);
+    let mut out = Out {
+        writer: options.save.as_deref().map(|path| TraceWriter::create(path, &header)).transpose()?,
+        analysis: Analysis::new(&header, types, (options.skip, options.steps.unwrap_or(STORIES))),
+        events: 0,
+        problem: None,
+    };
+    let mut texts = Texts::default();
+    let to_stderr = options.json.as_deref() == Some(Path::new("-"));
+    let start = |words: &Vec<String>| WatchedCommand::start(words, to_stderr).map_err(|error| error.message);
+    let mut command = if words.is_empty() { None } else { Some(start(&words)?) };
+    let result = watch(options, &mut capture, &mut texts, &mut out, command.as_mut());
+    let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
+    result?;
+    let lost = capture.stop(&mut texts, &mut |event, texts| out.take(event, texts))?;
+    let cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
+    let ending = trace_header::ending(&header, &before, CaptureEnd { events: out.events, lost, cut_short });
+    header.ending = Some(ending.clone());
+    if let Some(problem) = out.problem {
+        return Err(problem);
+    }
+    if let Some(writer) = out.writer {
+        writer.finish(ending)?;
+    }
+    let findings = out.analysis.finish(&header, &texts);
+    Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1) })
+}
+
+/// So many transactions are kept for the page where nobody asked for a number.
+pub const STORIES: usize = 3;
+
+/// Where events go.
+struct Out {
+    writer: Option<TraceWriter>,
+    analysis: Analysis,
+    events: u64,
+    /// The first that went wrong: later events have nowhere to go.
+    problem: Option<String>,
+}
+
+impl Out {
+    fn take(&mut self, event: &Event, texts: &Texts) {
+        self.events += 1;
+        self.analysis.event(event, texts);
+        if self.problem.is_none()
+            && let Some(writer) = &mut self.writer
+        {
+            self.problem = writer.push(event, texts).err();
+        }
+    }
+}
+
+/// Polls until the command ended, the time is over, or a signal came.
+fn watch(
+    options: &TraceOptions,
+    capture: &mut Capture,
+    texts: &mut Texts,
+    out: &mut Out,
+    mut command: Option<&mut WatchedCommand>,
+) -> Result<(), String> {
+    let began_ns = shared_ns();
+    let mut end_ns = options.for_ns.map(|for_ns| began_ns.saturating_add(for_ns));
+    let mut told_ns = began_ns;
+    let mut lingers = false;
+    while !is_stopped() && out.problem.is_none() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
+        capture.poll(POLL, texts, &mut |event, texts| out.take(event, texts))?;
+        let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
+        if ended && !lingers {
+            lingers = true;
+            end_ns = Some(shared_ns().saturating_add(LINGER_NS));
+        }
+        if options.pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            break;
+        }
+        if stderr().is_terminal() && shared_ns() - told_ns > PROGRESS_NS {
+            told_ns = shared_ns();
+            eprint!("\r\x1b[K{} s, {} events; Ctrl-C ends", (told_ns - began_ns) / 1_000_000_000, out.events);
+            let _ = stderr().flush();
+        }
+    }
+    if stderr().is_terminal() && told_ns > began_ns {
+        eprint!("\r\x1b[K");
+    }
+    Ok(())
+}
+
+fn command_words(options: &TraceOptions) -> Result<Vec<String>, String> {
+    let word = |word: &std::ffi::OsString| {
+        word.to_str().map(str::to_owned).ok_or_else(|| format!("{} is not UTF-8", word.display()))
+    };
+    options.command.iter().map(word).collect()
+}
+
+fn selection(options: &TraceOptions) -> Result<Selection, String> {
+    let mut devices = Vec::new();
+    for path in &options.device {
+        let node = Path::new("/dev").join(path);
+        let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error))?;
+        below.notes.iter().for_each(|note| eprintln!("joj: {note}"));
+        devices.extend(below.disks);
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    Ok(Selection { devices, process: options.pid, log_contents: options.log_contents })
+}
+
+/// Begins to capture, by eBPF if it can.
+fn begin(options: &TraceOptions, selection: &Selection, words: &[String]) -> Result<Capture, String> {
+    let known = known_files(options, words);
+    match options.backend {
+        BackendChoice::Bpf => Capture::bpf(selection),
+        BackendChoice::Tracefs => Capture::tracefs(selection, &known),
+        BackendChoice::Auto => Capture::bpf(selection).or_else(|why_not_bpf| {
+            let capture = Capture::tracefs(selection, &known).map_err(|why_not| {
+                format!("cannot capture. With eBPF: {why_not_bpf}. With tracefs: {why_not}")
+            })?;
+            eprintln!("joj: captures through tracefs, without eBPF: {why_not_bpf}");
+            Ok(capture)
+        }),
+    }
+}
+
+/// Where files may lie that were there before: what the options and the command name, and where the command runs.
+fn known_files(options: &TraceOptions, words: &[String]) -> Vec<PathBuf> {
+    let mut known: Vec<PathBuf> = options.device.iter().filter(|path| path.is_dir()).cloned().collect();
+    for path in words.iter().skip(1).map(PathBuf::from).filter(|path| path.exists()) {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        known.push(if path.is_dir() { path } else { parent.unwrap_or(Path::new(".")).to_owned() });
+    }
+    known.sort_unstable();
+    known.dedup();
+    known
+}

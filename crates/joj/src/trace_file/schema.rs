@@ -1,0 +1,245 @@
+//! The columns of a saved trace: what they are called, how they are stored, which field of an event each holds.
+//!
+//! No column has a name that SQL or a dataframe library uses for something of its own.
+
+use std::sync::Arc;
+
+use joj_analysis::trace::event::{
+    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
+};
+use joj_analysis::trace::texts::Text;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+
+/// Key of the metadata entry that holds the trace's header as JSON.
+pub const HEADER_KEY: &str = "joj_trace";
+/// Key of the metadata entry that holds the checksums.
+pub const CHECKSUMS_KEY: &str = "joj_checksums";
+
+/// Where a column's values are while they are in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In `Columns::ints`.
+    Int(usize),
+    /// In `Columns::longs`.
+    Long(usize),
+    /// In the writer's and reader's own lists of texts.
+    Text(usize),
+}
+
+/// How many columns have 32 bits, 64 bits, and text.
+pub const INTS: usize = 10;
+pub const LONGS: usize = 6;
+pub const TEXTS: usize = 2;
+
+/// One column.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Its values.
+    pub place: Place,
+    /// Bits of an unsigned number; 0 for a signed one of 64 bits, and for text.
+    pub unsigned_bits: i8,
+    /// Numbers that mostly differ from row to row are stored as differences, the others through a dictionary.
+    pub differences: bool,
+}
+
+const fn column(name: &'static str, place: Place, unsigned_bits: i8) -> Column {
+    Column { name, place, unsigned_bits, differences: false }
+}
+
+const fn differences(name: &'static str, place: Place, unsigned_bits: i8) -> Column {
+    Column { name, place, unsigned_bits, differences: true }
+}
+
+/// Every column, in the file's order.
+pub const COLUMNS: [Column; INTS + LONGS + TEXTS] = [
+    // Signed, although a time is never negative: everybody subtracts times, and unsigned ones would wrap.
+    differences("time_ns", Place::Long(0), 0),
+    column("event_type", Place::Int(0), 8),
+    column("device_number", Place::Int(1), 32),
+    column("first_sector", Place::Long(1), 64),
+    column("byte_length", Place::Long(2), 64),
+    column("operation_code", Place::Int(2), 8),
+    column("request_flags", Place::Int(3), 16),
+    column("thread_id", Place::Int(4), 32),
+    column("process_id", Place::Int(5), 32),
+    column("thread_name", Place::Text(0), 0),
+    column("file_device", Place::Int(6), 32),
+    column("file_inode", Place::Long(3), 64),
+    column("file_generation", Place::Int(7), 32),
+    column("file_offset", Place::Long(4), 64),
+    column("backing_code", Place::Int(8), 8),
+    column("content_code", Place::Int(9), 8),
+    column("detail_value", Place::Long(5), 0),
+    column("text_value", Place::Text(1), 0),
+];
+
+/// The schema as the file has it.
+pub fn message_type() -> Result<TypePtr, ParquetError> {
+    let fields = COLUMNS.iter().map(|column| {
+        let physical = match column.place {
+            Place::Int(_) => Physical::INT32,
+            Place::Long(_) => Physical::INT64,
+            Place::Text(_) => Physical::BYTE_ARRAY,
+        };
+        let logical = match (column.place, column.unsigned_bits) {
+            (Place::Text(_), _) => Some(LogicalType::String),
+            (_, 0) => None,
+            (_, bits) => Some(LogicalType::integer(bits, false)),
+        };
+        Type::primitive_type_builder(column.name, physical)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Type::group_type_builder("joj_trace").with_fields(fields).build()?))
+}
+
+/// How the columns are encoded.
+pub fn properties() -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(format!("joj {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(None);
+    for column in COLUMNS.iter().filter(|column| column.differences) {
+        let path = ColumnPath::from(column.name);
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.build()
+}
+
+/// The numbers of some events, column by column.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Columns of 32 bits; unsigned numbers keep their bits.
+    pub ints: [Vec<i32>; INTS],
+    /// Columns of 64 bits.
+    pub longs: [Vec<i64>; LONGS],
+}
+
+impl Columns {
+    /// Forgets the values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.ints.iter_mut().for_each(Vec::clear);
+        self.longs.iter_mut().for_each(Vec::clear);
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.ints[0].len()
+    }
+
+    /// Appends an event's numbers.
+    pub fn push(&mut self, event: &Event) {
+        let ints = [
+            i32::from(event.kind.code()),
+            event.device.0.cast_signed(),
+            i32::from(event.operation.code()),
+            i32::from(event.flags.0),
+            event.thread.cast_signed(),
+            event.process.cast_signed(),
+            event.file.device.0.cast_signed(),
+            event.file.generation.cast_signed(),
+            i32::from(event.backing.code()),
+            i32::from(event.content.code()),
+        ];
+        let longs = [
+            event.time_ns.cast_signed(),
+            event.sector.cast_signed(),
+            event.bytes.cast_signed(),
+            event.file.inode.cast_signed(),
+            event.offset.cast_signed(),
+            event.detail,
+        ];
+        for (column, value) in self.ints.iter_mut().zip(ints) {
+            column.push(value);
+        }
+        for (column, value) in self.longs.iter_mut().zip(longs) {
+            column.push(value);
+        }
+    }
+
+    /// The event of a row. `Err` names the column whose number this version does not know, with the number.
+    pub fn event(&self, row: usize, command: Text, name: Text) -> Result<Event, (&'static str, i32)> {
+        let int = |index: usize| self.ints[index][row];
+        let long = |index: usize| self.longs[index][row];
+        let code = |index: usize| u8::try_from(int(index)).ok();
+        let unknown = |index: usize| (int_name(index), int(index));
+        Ok(Event {
+            time_ns: long(0).cast_unsigned(),
+            kind: code(0).and_then(EventKind::from_code).ok_or_else(|| unknown(0))?,
+            device: DeviceNumber(int(1).cast_unsigned()),
+            sector: long(1).cast_unsigned(),
+            bytes: long(2).cast_unsigned(),
+            operation: code(2).and_then(Operation::from_code).ok_or_else(|| unknown(2))?,
+            flags: RequestFlags(u16::try_from(int(3)).map_err(|_| unknown(3))?),
+            thread: int(4).cast_unsigned(),
+            process: int(5).cast_unsigned(),
+            command,
+            file: FileKey {
+                device: DeviceNumber(int(6).cast_unsigned()),
+                inode: long(3).cast_unsigned(),
+                generation: int(7).cast_unsigned(),
+            },
+            offset: long(4).cast_unsigned(),
+            backing: code(8).and_then(Backing::from_code).ok_or_else(|| unknown(8))?,
+            content: code(9).and_then(Content::from_code).ok_or_else(|| unknown(9))?,
+            detail: long(5),
+            name,
+        })
+    }
+}
+
+fn int_name(index: usize) -> &'static str {
+    COLUMNS.iter().find(|column| column.place == Place::Int(index)).map_or("", |column| column.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_belongs_to_one_column() {
+        let mut places: Vec<String> = COLUMNS.iter().map(|column| format!("{:?}", column.place)).collect();
+        places.sort();
+        places.dedup();
+        assert_eq!(places.len(), COLUMNS.len());
+    }
+
+    #[test]
+    fn an_event_comes_back_from_its_numbers() {
+        let event = Event {
+            time_ns: u64::MAX,
+            kind: EventKind::DurableWrite,
+            device: DeviceNumber(u32::MAX),
+            sector: u64::MAX - 1,
+            bytes: 3,
+            operation: Operation::Other,
+            flags: RequestFlags(u16::MAX),
+            thread: u32::MAX,
+            process: 7,
+            command: Text(1),
+            file: FileKey { device: DeviceNumber(9), inode: u64::MAX, generation: u32::MAX },
+            offset: 1 << 63,
+            backing: Backing::Inner,
+            content: Content::Other,
+            detail: i64::MIN,
+            name: Text(2),
+        };
+        let mut columns = Columns::default();
+        columns.push(&event);
+        assert_eq!((columns.rows(), columns.event(0, Text(1), Text(2))), (1, Ok(event)));
+        columns.ints[8][0] = 256;
+        assert_eq!(columns.event(0, Text(1), Text(2)), Err(("backing_code", 256)));
+    }
+}

@@ -1,0 +1,168 @@
+//! Writes a trace as it comes: memory holds one row group, and the file gets its name when it is whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::header::{Ending, FORMAT_VERSION, Header};
+use joj_analysis::trace::texts::Texts;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::writer::SerializedFileWriter;
+use serde::{Deserialize, Serialize};
+
+use super::checksum::{Checked, Checksum};
+use super::names::BytesCache;
+use super::schema::{self, COLUMNS, Columns, Place, TEXTS};
+
+/// Events of a row group. Twice as many make the file 1 % smaller and the memory twice as large.
+pub const ROWS_PER_GROUP: usize = 128 * 1024;
+
+/// The checksums of a file, behind its rows.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Checksums {
+    /// CRC-32 of the header's JSON.
+    pub header: u32,
+    /// Each row group: the byte behind it, and the CRC-32 of all from the end of the one before, or the file's begin.
+    pub groups: Vec<(u64, u32)>,
+}
+
+/// Writes a trace to `PATH.part`, which [`TraceWriter::finish`] renames to `PATH`.
+pub struct TraceWriter {
+    path: PathBuf,
+    part: PathBuf,
+    /// `None` once finished.
+    file: Option<SerializedFileWriter<Checked<BufWriter<File>>>>,
+    header: Header,
+    checksums: Checksums,
+    columns: Columns,
+    texts: [Vec<ByteArray>; TEXTS],
+    names: BytesCache,
+    events: u64,
+}
+
+impl TraceWriter {
+    /// Begins a trace.
+    /// # Errors
+    /// Where `PATH.part` cannot be made, or `path` is there and no regular file. Nothing is left behind.
+    pub fn create(path: &Path, header: &Header) -> Result<Self, String> {
+        if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(format!("{} is there and no regular file: name another one", path.display()));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
+        let file = opened.map_err(|error| format!("cannot create {}: {error}", part.display()))?;
+        let sink = Checked::new(BufWriter::with_capacity(1 << 20, file));
+        let writer = schema::message_type()
+            .and_then(|schema| SerializedFileWriter::new(sink, schema, Arc::new(schema::properties())));
+        Ok(Self {
+            file: Some(writer.map_err(|error| cannot_write(&part, &error))?),
+            path: path.to_owned(),
+            part,
+            header: Header { version: FORMAT_VERSION, ..header.clone() },
+            checksums: Checksums::default(),
+            columns: Columns::default(),
+            texts: Default::default(),
+            names: BytesCache::default(),
+            events: 0,
+        })
+    }
+
+    /// The header, for what is learnt during the capture: it is written at the end.
+    pub fn header_mut(&mut self) -> &mut Header {
+        &mut self.header
+    }
+
+    /// How many events there are so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Appends an event; its texts are those of `texts`.
+    /// # Errors
+    /// Where a row group cannot be written: the disk is full. The trace is lost then, and its `.part` goes with the writer.
+    pub fn push(&mut self, event: &Event, texts: &Texts) -> Result<(), String> {
+        self.columns.push(event);
+        self.texts[0].push(self.names.bytes(event.command, texts));
+        self.texts[1].push(self.names.bytes(event.name, texts));
+        self.events += 1;
+        if self.columns.rows() == ROWS_PER_GROUP { self.write_group() } else { Ok(()) }
+    }
+
+    /// Writes the rest and gives the file its name. Returns how many events there are; `ending` gets the same number.
+    /// # Errors
+    /// Where the file cannot be completed or renamed; it is gone then.
+    pub fn finish(mut self, ending: Ending) -> Result<u64, String> {
+        self.write_group()?;
+        self.header.version = FORMAT_VERSION;
+        self.header.ending = Some(Ending { events: self.events, ..ending });
+        let header = serde_json::to_string(&self.header).map_err(|error| error.to_string())?;
+        self.checksums.header = Checksum::of(header.as_bytes());
+        let checksums = serde_json::to_string(&self.checksums).map_err(|error| error.to_string())?;
+        if let Some(mut file) = self.file.take() {
+            file.append_key_value_metadata(KeyValue::new(schema::HEADER_KEY.to_owned(), header));
+            file.append_key_value_metadata(KeyValue::new(schema::CHECKSUMS_KEY.to_owned(), checksums));
+            file.finish()
+                .map_err(|error| cannot_write(&self.part, &error))
+                .and_then(|_| {
+                    std::fs::rename(&self.part, &self.path)
+                        .map_err(|error| format!("cannot rename {}: {error}", self.part.display()))
+                })
+                .inspect_err(|_| self.file = Some(file))?;
+        }
+        Ok(self.events)
+    }
+
+    fn write_group(&mut self) -> Result<(), String> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if self.columns.rows() > 0 {
+            let written = write_columns(file, &self.columns, &self.texts);
+            written.map_err(|error| cannot_write(&self.part, &error))?;
+            let end = u64::try_from(file.bytes_written()).unwrap_or(u64::MAX);
+            self.checksums.groups.push((end, file.inner_mut().take()));
+        }
+        self.columns.clear();
+        self.texts.iter_mut().for_each(Vec::clear);
+        self.names.clear();
+        Ok(())
+    }
+}
+
+impl Drop for TraceWriter {
+    /// Without its end nobody can read the file.
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+fn write_columns<W: std::io::Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    columns: &Columns,
+    texts: &[Vec<ByteArray>; TEXTS],
+) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    let mut order = COLUMNS.iter();
+    while let (Some(column), Some(mut writer)) = (order.next(), group.next_column()?) {
+        match column.place {
+            Place::Int(index) => writer.typed::<Int32Type>().write_batch(&columns.ints[index], None, None)?,
+            Place::Long(index) => {
+                writer.typed::<Int64Type>().write_batch(&columns.longs[index], None, None)?
+            }
+            Place::Text(index) => writer.typed::<ByteArrayType>().write_batch(&texts[index], None, None)?,
+        };
+        writer.close()?;
+    }
+    group.close()?;
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &ParquetError) -> String {
+    format!("cannot write {}: {error}; make room, or write the trace to another disk", path.display())
+}

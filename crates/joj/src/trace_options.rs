@@ -1,0 +1,156 @@
+//! The command line of `joj trace`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Examples and explanations below the list of options.
+pub const TRACE_EXAMPLES: &str = "\
+Examples:
+  joj trace -- sqlite3 app.db \"INSERT INTO t VALUES(1)\"    what one command makes the disk do
+  joj trace --steps=3 -- ./app                            and three of its transactions, step by step
+  joj trace --pid 4242 --for 30s                          a program that runs; requests of its disks are all seen
+  joj trace --device /dev/vda --for 60s --save day.parquet
+  joj trace --read day.parquet --html day.html            later, without root, on any machine
+  joj trace --read day.parquet --export perfetto=day.perfetto-trace
+  joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
+
+Capturing needs root (or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN for eBPF; write access to tracefs without it). Reading a
+saved trace needs nothing. Every request of the chosen disks is seen, whoever makes it; calls and locks only of the process.
+A commit is what SQLite does between taking its write lock and giving it back; without such locks (exclusive locking mode) there
+are requests and sync calls, and no commits. Bytes that nothing places are shown as unattributed, with their share.
+The exit code is the command's; without one 0, or 1 when something failed, 2 for a wrong command line, 130 after Ctrl-C.";
+
+/// How events are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendChoice {
+    /// eBPF where it is there, else tracefs; the reason is printed
+    Auto,
+    /// eBPF: sees the memory of each request
+    Bpf,
+    /// tracefs alone: older and locked-down kernels
+    Tracefs,
+}
+
+/// A format to write events in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Opens in ui.perfetto.dev: a slice for each request, a track for each file
+    Perfetto,
+    /// fio's iolog, version 3, with its flushes
+    Iolog,
+    /// The text of blkparse
+    Blkparse,
+    /// One line an event, comma separated
+    Csv,
+    /// One JSON object an event
+    Jsonl,
+}
+
+/// Options of `joj trace`.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    /// Analyse a saved trace: joj's Parquet, blktrace's binary, blkparse's or ftrace's text
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "device", "command", "save", "backend", "seconds"])]
+    pub read: Option<PathBuf>,
+
+    /// Trace a program that runs: its calls and locks, and all requests of the disks
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<u32>,
+
+    /// Only this disk: /dev/vda, vda, or a directory or file on it; may be repeated. Default: every disk
+    #[arg(long, value_name = "DEV")]
+    pub device: Vec<PathBuf>,
+
+    /// Stop after this time: 10s, 500ms, 2m
+    #[arg(long = "for", value_name = "TIME", id = "seconds", value_parser = parse_time_ns, conflicts_with = "command")]
+    pub for_ns: Option<u64>,
+
+    /// How to capture
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: BackendChoice,
+
+    /// Look at what is logged: how many bytes of each logged metadata block really changed (eBPF; costs more)
+    #[arg(long)]
+    pub log_contents: bool,
+
+    /// Keep the trace (Parquet, docs/trace_format.md)
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    /// Print so many transactions step by step
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
+    pub steps: Option<usize>,
+
+    /// Begin the steps after so many transactions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: usize,
+
+    /// Types of files, in front of the built-in ones: lines of `type pattern..`
+    #[arg(long, value_name = "FILE")]
+    pub file_types: Option<PathBuf>,
+
+    /// Write the summary as JSON; `-` for standard output instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write the summary with all pictures as one HTML page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Write the events in another format; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export)]
+    pub export: Vec<(ExportFormat, PathBuf)>,
+
+    /// The command to trace, behind `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Nanoseconds of a time like `10s`.
+fn parse_time_ns(text: &str) -> Result<u64, String> {
+    let units = [("ms", 1_000_000.0), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
+    let found = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
+    let (number, unit_ns) = found.unwrap_or((text, 1e9));
+    let time_ns = number.parse().ok().map(|number: f64| number * unit_ns);
+    let time_ns = time_ns.filter(|time_ns| (1e6..=1e16).contains(time_ns));
+    time_ns
+        .map(|time_ns| std::time::Duration::from_secs_f64(time_ns / 1e9))
+        .and_then(|time| u64::try_from(time.as_nanos()).ok())
+        .ok_or_else(|| format!("`{text}` is no time; write it like 500ms, 10s, 2m"))
+}
+
+fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
+    let known = || {
+        let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    let (format, file) = text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
+    let format = ExportFormat::from_str(format, true)
+        .map_err(|_| format!("`{format}` is no format; take one of {}", known()))?;
+    if file.is_empty() { Err("no FILE behind `=`".to_owned()) } else { Ok((format, PathBuf::from(file))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        let times = ["10s", "500ms", "2m", "1.5", "0.5h"].map(parse_time_ns);
+        let expected = [10e9, 5e8, 120e9, 1.5e9, 1800e9].map(|ns: f64| Ok(ns as u64));
+        assert_eq!(times, expected);
+        for wrong in ["", "s", "-1s", "0s", "nan", "1d", "inf"] {
+            assert!(parse_time_ns(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn exports_name_their_format_and_file() {
+        assert_eq!(parse_export("csv=a=b"), Ok((ExportFormat::Csv, PathBuf::from("a=b"))));
+        assert!(parse_export("csv").unwrap_err().contains("FORMAT=FILE"));
+        assert!(parse_export("xml=a").unwrap_err().contains("perfetto, iolog"));
+        assert!(parse_export("csv=").is_err());
+    }
+}
