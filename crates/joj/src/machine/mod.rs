@@ -7,6 +7,8 @@ pub mod device_bytes;
 pub mod mounts;
 pub mod disks;
 pub mod interrupts;
+#[allow(dead_code, reason = "the captures use it")]
+pub mod capture_selection;
 pub mod worker_process;
 pub mod connection;
 pub mod sqlite_api;
