@@ -1,0 +1,191 @@
+/* What programs ask for: to make something durable, to lock, to cut a file. */
+#pragma once
+#include "files.h"
+#include "settings.h"
+
+/* Call numbers differ by architecture. Order and codes: crates/joj/src/machine/bpf_calls.rs. */
+enum call {
+  CALL_NONE,
+  CALL_FSYNC,
+  CALL_FDATASYNC,
+  CALL_SYNC_FILE_RANGE,
+  CALL_MSYNC,
+  CALL_SYNC,
+  CALL_SYNCFS,
+  CALL_WRITE,
+  CALL_PWRITE64,
+  CALL_WRITEV,
+  CALL_PWRITEV,
+  CALL_PWRITEV2,
+  CALL_FTRUNCATE,
+  CALL_FILE_SYNC,
+};
+#define O_DSYNC 010000
+#define RWF_DSYNC 2
+#define RWF_SYNC 4
+#define MS_SYNC 4
+
+/* The call that a thread is in. */
+struct open_call {
+  struct file_key key;
+  u64 length;
+  u8 call;
+};
+MAP(MAP_LRU_HASH, u32, struct open_call, 16384) open_calls SECTION(".maps");
+
+INLINE bool is_other_process(void) {
+  return settings.only_process && current_process_thread() >> 32 != settings.only_process;
+}
+
+INLINE struct file *file_of(u64 descriptor) {
+  struct task_struct *task = current_task();
+  struct fdtable *table = READ(READ(task, files), fdt);
+  if (!table || (u32)descriptor >= READ(table, max_fds)) return NULL;
+  struct file **files = READ(table, fd);
+  struct file *file = NULL;
+  read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
+  return file;
+}
+
+struct mapped {
+  struct file *file;
+};
+static long on_mapping(struct task_struct *task, struct vm_area_struct *area, struct mapped *mapped) {
+  mapped->file = READ(area, vm_file);
+  return 0;
+}
+
+INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes, u64 length) {
+  u32 thread = (u32)current_process_thread();
+  struct open_call news = {};
+  struct inode *inode = file ? READ(file, f_inode) : NULL;
+  if (inode) {
+    news.key = key_of(inode);
+    say_name((u64)inode, (u64)READ(file, f_path.dentry));
+  }
+  news.call = call;
+  news.length = length;
+  map_update(&open_calls, &thread, &news, 0);
+  if (!kind) return;
+  struct record *record = begin(kind);
+  if (!record) return;
+  set_file(record, &news.key);
+  record->call = call;
+  record->offset = offset;
+  record->bytes = bytes;
+  end(record);
+}
+
+INLINE void on_write(u8 call, struct pt_regs *registers) {
+  struct file *file = file_of(ARGUMENT_0(registers));
+  if (!file) return;
+  u64 now = call == CALL_PWRITEV2 ? ARGUMENT_5(registers) & (RWF_DSYNC | RWF_SYNC) : 0;
+  if (!now && !(READ(file, f_flags) & O_DSYNC)) return;
+  bool placed = call == CALL_PWRITE64 || call == CALL_PWRITEV || call == CALL_PWRITEV2;
+  u64 offset = placed ? ARGUMENT_3(registers) : READ(file, f_pos);
+  u64 bytes = call == CALL_WRITE || call == CALL_PWRITE64 ? ARGUMENT_2(registers) : 0;
+  open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
+}
+
+PROGRAM(sys_enter) {
+  u64 number = arguments[1];
+  if (number >= CALL_NUMBERS) return 0;
+  u8 call = settings.calls[number];
+  if (!call || is_other_process()) return 0;
+  struct pt_regs *registers = (void *)arguments[0];
+  if (IS_COMPAT(registers)) return 0;
+  switch (call) {
+    case CALL_WRITE:
+    case CALL_PWRITE64:
+    case CALL_WRITEV:
+    case CALL_PWRITEV:
+    case CALL_PWRITEV2: on_write(call, registers); break;
+    case CALL_SYNC: open_call(call, SYNC_BEGIN, NULL, 0, 0, 0); break;
+    case CALL_MSYNC: {
+      struct mapped mapped = {};
+      if (!(ARGUMENT_2(registers) & MS_SYNC)) break;
+      find_vma(current_task(), ARGUMENT_0(registers), on_mapping, &mapped, 0);
+      open_call(call, SYNC_BEGIN, mapped.file, 0, 0, 0);
+      break;
+    }
+    case CALL_FTRUNCATE: open_call(call, 0, file_of(ARGUMENT_0(registers)), 0, 0, ARGUMENT_1(registers)); break;
+    default: open_call(call, SYNC_BEGIN, file_of(ARGUMENT_0(registers)), 0, 0, 0);
+  }
+  return 0;
+}
+
+INLINE void close_call(s64 result) {
+  u32 thread = (u32)current_process_thread();
+  struct open_call *open = map_lookup(&open_calls, &thread);
+  if (!open) return;
+  bool is_truncate = open->call == CALL_FTRUNCATE;
+  if (!is_truncate || result == 0) {
+    struct record *record = begin(is_truncate ? TRUNCATED : SYNC_END);
+    if (record) {
+      set_file(record, &open->key);
+      record->call = open->call;
+      record->bytes = open->length;
+      record->detail = result;
+      end(record);
+    }
+  }
+  map_delete(&open_calls, &thread);
+}
+
+PROGRAM(sys_exit) {
+  struct pt_regs *registers = (void *)arguments[0];
+  u64 number = (u32)CALL_NUMBER(registers);
+  if (number >= CALL_NUMBERS || !settings.calls[number] || is_other_process()) return 0;
+  close_call((s64)arguments[1]);
+  return 0;
+}
+
+/* A sync that comes by no call of its own: io_uring, a kernel thread (loop devices). */
+INLINE void on_file_sync(struct inode *inode) {
+  u32 thread = (u32)current_process_thread();
+  if (is_other_process() || map_lookup(&open_calls, &thread)) return;
+  struct file_key key = key_of(inode);
+  say_name((u64)inode, alias_of(inode));
+  struct record *record = begin(SYNC_BEGIN);
+  if (!record) return;
+  set_file(record, &key);
+  record->call = CALL_FILE_SYNC;
+  end(record);
+}
+
+INLINE void on_file_synced(struct inode *inode, int result) {
+  u32 thread = (u32)current_process_thread();
+  if (is_other_process() || map_lookup(&open_calls, &thread)) return;
+  struct file_key key = key_of(inode);
+  struct record *record = begin(SYNC_END);
+  if (!record) return;
+  set_file(record, &key);
+  record->call = CALL_FILE_SYNC;
+  record->detail = result;
+  end(record);
+}
+
+PROGRAM(ext4_sync_file_enter) {
+  on_file_sync(READ((struct file *)number_of(arguments), f_inode));
+  return 0;
+}
+PROGRAM(ext4_sync_file_exit) {
+  on_file_synced((void *)number_of(arguments), (int)arguments[1]);
+  return 0;
+}
+PROGRAM(f2fs_sync_file_enter) {
+  on_file_sync((void *)number_of(arguments));
+  return 0;
+}
+PROGRAM(f2fs_sync_file_exit) {
+  on_file_synced((void *)number_of(arguments), (int)arguments[3]);
+  return 0;
+}
+PROGRAM(xfs_file_fsync) {
+  if (TYPE_EXISTS(struct xfs_inode)) on_file_sync((void *)(number_of(arguments) + FIELD_OFFSET(struct xfs_inode, i_vnode)));
+  return 0;
+}
+PROGRAM(btrfs_sync_file) {
+  on_file_sync(READ((struct file *)number_of(arguments), f_inode));
+  return 0;
+}

@@ -1,0 +1,119 @@
+/* Which file an inode is, and what it is called. */
+#pragma once
+#include "kernel.h"
+#include "record.h"
+
+/* Numbers of the filesystems that keep some inodes for themselves (linux/magic.h; bdev is no public one). */
+#define MAGIC_BLOCK_DEVICE 0x62646576
+#define MAGIC_BTRFS 0x9123683e
+#define MAGIC_F2FS 0xf2f52010
+#define MAGIC_NILFS2 0x3434
+
+struct file_key {
+  u64 inode;
+  u32 device;
+  u32 generation;
+};
+
+/* What was last said of a file: said again only when it changed. */
+struct said {
+  u64 name_hash;
+  u64 parent;
+  u64 links;
+};
+MAP(MAP_LRU_HASH, struct file_key, struct said, 32768) names_said SECTION(".maps");
+
+#define NAME_BYTES 256
+#define PATH_NAMES 16
+#define PATH_BYTES 1024
+struct path_room {
+  struct record record;
+  char text[PATH_BYTES + NAME_BYTES];
+  u32 in_use;
+};
+MAP(MAP_PER_CPU_ARRAY, u32, struct path_room, 1) path_rooms SECTION(".maps");
+
+INLINE struct file_key key_of(struct inode *inode) {
+  struct super_block *super = READ(inode, i_sb);
+  struct file_key key = {READ(inode, i_ino), READ(super, s_dev), READ(inode, i_generation)};
+  return key;
+}
+
+INLINE void set_file(struct record *record, const struct file_key *key) {
+  record->inode = key->inode;
+  record->file_device = key->device;
+  record->generation = key->generation;
+}
+
+/* A name that the inode has or, deleted but open, had last. */
+INLINE u64 alias_of(struct inode *inode) {
+  struct hlist_node *first = READ(inode, i_dentry.first);
+  return !first ? 0 : ((u64)first - FIELD_OFFSET(struct dentry, d_u.d_alias));
+}
+
+struct climb {
+  struct path_room *room;
+  u64 dentry;
+  u32 at;
+  u8 names;
+  bool whole;
+};
+
+/* One name of a path, then its parent. */
+static long on_name(u32 index, struct climb *climb) {
+  struct dentry *dentry = (void *)climb->dentry;
+  struct dentry *parent = READ(dentry, d_parent);
+  u32 at = climb->at;
+  // The root is its own parent.
+  if (!parent || parent == dentry) {
+    climb->whole = parent != NULL;
+    return 1;
+  }
+  if (at > PATH_BYTES - 1) return 1;
+  long bytes = read_kernel_text(&climb->room->text[at & (PATH_BYTES - 1)], NAME_BYTES, READ(dentry, d_name.name));
+  if (bytes <= 0) return 1;
+  climb->at = at + bytes;
+  climb->names++;
+  climb->dentry = (u64)parent;
+  return 0;
+}
+
+INLINE void send_path(struct path_room *room, const struct file_key *key, u64 dentry, u8 kind) {
+  struct record *record = &room->record;
+  struct climb climb = {room, dentry, 0, 0, false};
+  __builtin_memset(record, 0, sizeof(*record));
+  stamp(record, kind);
+  set_file(record, key);
+  loop(PATH_NAMES, on_name, &climb, 0);
+  record->names = climb.whole ? climb.names : climb.names | PATH_CUT;
+  u32 bytes = climb.at;
+  record->text_bytes = bytes;
+  if (bytes > PATH_BYTES + NAME_BYTES) return;
+  if (ring_output(&events, room, sizeof(struct record) + bytes, wake_flags())) count_lost();
+}
+
+/* Says what a file is called and that it was deleted, where that is new. `dentry_address` may be 0. */
+APART int say_name(u64 inode_address, u64 dentry_address) {
+  struct inode *inode = (void *)inode_address;
+  struct dentry *dentry = (void *)dentry_address;
+  struct file_key key = key_of(inode);
+  struct said news = {0, 0, READ(inode, i_nlink)};
+  if (dentry) {
+    news.name_hash = READ(dentry, d_name.hash_len);
+    news.parent = (u64)READ(dentry, d_parent);
+  }
+  struct said *old = map_lookup(&names_said, &key);
+  bool renamed = dentry && (!old || old->name_hash != news.name_hash || old->parent != news.parent);
+  bool deleted = dentry && news.links == 0 && (!old || old->links != 0);
+  if (!renamed && !deleted) return 0;
+  u32 first = 0;
+  struct path_room *room = map_lookup(&path_rooms, &first);
+  // An interrupt may meet a program at work on this processor: the name is then said with the file's next event.
+  if (!room || room->in_use) return 0;
+  room->in_use = 1;
+  if (renamed) send_path(room, &key, dentry_address, NAMED);
+  if (deleted) send_path(room, &key, dentry_address, UNLINKED);
+  room->in_use = 0;
+  map_update(&names_said, &key, &news, 0);
+  return 0;
+}

@@ -1,0 +1,94 @@
+/* What filesystems do: commit their journal, forget files. And the locks by which SQLite's transactions are seen. */
+#pragma once
+#include "calls.h"
+#include "requests.h"
+
+INLINE void send_commit(u8 kind, struct journal_s *journal, struct transaction_s *transaction) {
+  struct block_device *device = READ(journal, j_fs_dev);
+  struct block_device *log = READ(journal, j_dev);
+  if (!is_wanted(READ(device, bd_disk)) && !is_wanted(READ(log, bd_disk))) return;
+  struct record *record = begin(kind);
+  if (!record) return;
+  record->device = READ(device, bd_dev);
+  record->detail = READ(transaction, t_tid);
+  end(record);
+}
+
+PROGRAM(jbd2_start_commit) {
+  send_commit(JOURNAL_BEGIN, (void *)arguments[0], (void *)arguments[1]);
+  return 0;
+}
+PROGRAM(jbd2_end_commit) {
+  send_commit(JOURNAL_END, (void *)arguments[0], (void *)arguments[1]);
+  return 0;
+}
+
+/* Deleting matters for files that were written, synced or locked under our eyes. */
+INLINE bool is_known(struct inode *inode) {
+  struct file_key key = key_of(inode);
+  return map_lookup(&names_said, &key) != NULL;
+}
+
+/* The last name is gone, or one of them: the dentry still leads to the inode here, and no longer when the call returns. */
+PROGRAM(ext4_unlink_exit) {
+  struct dentry *dentry = (void *)number_of(arguments);
+  struct inode *inode = READ(dentry, d_inode);
+  if ((int)arguments[1] != 0 || !inode || !is_known(inode)) return 0;
+  say_name((u64)inode, (u64)dentry);
+  return 0;
+}
+PROGRAM(xfs_iunlink) {
+  if (!TYPE_EXISTS(struct xfs_inode)) return 0;
+  struct inode *inode = (void *)(number_of(arguments) + FIELD_OFFSET(struct xfs_inode, i_vnode));
+  if (is_known(inode)) say_name((u64)inode, alias_of(inode));
+  return 0;
+}
+
+INLINE void on_evict(struct inode *inode) {
+  if (READ(inode, i_nlink) || !is_known(inode)) return;
+  struct file_key key = key_of(inode);
+  struct record *record = begin(FREED);
+  map_delete(&names_said, &key);
+  if (!record) return;
+  set_file(record, &key);
+  end(record);
+}
+PROGRAM(ext4_evict_inode) {
+  on_evict((void *)number_of(arguments));
+  return 0;
+}
+PROGRAM(f2fs_evict_inode) {
+  on_evict((void *)number_of(arguments));
+  return 0;
+}
+PROGRAM(btrfs_inode_evict) {
+  on_evict((void *)number_of(arguments));
+  return 0;
+}
+
+/* Bytes that SQLite locks: 1 GiB and the 512 after it in a database, 120 to 128 in a -shm file (SQLite's file format and wal.c). */
+INLINE bool overlaps(u64 first, u64 last, u64 from, u64 until) {
+  return first < until && last >= from;
+}
+
+PROGRAM(posix_lock_inode) {
+  struct inode *inode = (void *)number_of(arguments);
+  struct file_lock *lock = (void *)number_of(&arguments[1]);
+  if ((int)arguments[2] != 0 || is_other_process()) return 0;
+  u64 first = READ(lock, fl_start);
+  u64 last = READ(lock, fl_end);
+  if (!overlaps(first, last, 120, 129) && !overlaps(first, last, 0x40000000, 0x40000201)) return 0;
+  u8 type = FIELD_EXISTS(struct file_lock___new, c) ? READ((struct file_lock___new *)lock, c.flc_type) : READ(lock, fl_type);
+  // Unlocked is often all of the file at once; locked is only ever what a lock needs.
+  if (type != 2 && last - first > 512) return 0;
+  struct file_key key = key_of(inode);
+  say_name((u64)inode, alias_of(inode));
+  struct record *record = begin(LOCK);
+  if (!record) return 0;
+  set_file(record, &key);
+  record->offset = first;
+  record->bytes = last >= 0x7fffffffffffffffULL ? 0 : last - first + 1;
+  record->detail = type;
+  end(record);
+  return 0;
+}

@@ -1,0 +1,213 @@
+/* The kernel's structs, as far as we look into them, with field names of Linux 6.1 to 6.18. A name after three underscores is
+ * the same struct as it was, or became, in other versions. */
+#pragma once
+#include "helpers.h"
+
+struct hlist_node;
+struct hlist_head {
+  struct hlist_node *first;
+} RELOCATED;
+struct hlist_node {
+  struct hlist_node *next;
+} RELOCATED;
+
+struct file_system_type;
+struct super_block {
+  u32 s_dev;
+  unsigned long s_magic;
+} RELOCATED;
+
+struct inode;
+struct address_space {
+  struct inode *host;
+} RELOCATED;
+
+struct inode {
+  struct super_block *i_sb;
+  unsigned long i_ino;
+  unsigned int i_nlink;
+  u32 i_rdev;
+  s64 i_size;
+  u32 i_generation;
+  struct hlist_head i_dentry;
+  struct address_space i_data;
+} RELOCATED;
+
+struct qstr {
+  u64 hash_len;
+  const unsigned char *name;
+} RELOCATED;
+
+struct dentry {
+  struct dentry *d_parent;
+  struct qstr d_name;
+  struct inode *d_inode;
+  union {
+    struct hlist_node d_alias;
+  } d_u;
+} RELOCATED;
+
+struct path {
+  struct dentry *dentry;
+} RELOCATED;
+
+struct file {
+  struct path f_path;
+  struct inode *f_inode;
+  unsigned int f_flags;
+  s64 f_pos;
+} RELOCATED;
+
+struct fdtable {
+  unsigned int max_fds;
+  struct file **fd;
+} RELOCATED;
+struct files_struct {
+  struct fdtable *fdt;
+} RELOCATED;
+struct task_struct {
+  struct files_struct *files;
+} RELOCATED;
+struct vm_area_struct {
+  struct file *vm_file;
+} RELOCATED;
+
+enum pageflags { PG_head = 6, PG_private = 12 };
+struct page {
+  unsigned long compound_head;
+} RELOCATED;
+struct folio {
+  struct address_space *mapping;
+  unsigned long index;
+  void *private;
+  unsigned int _nr_pages;
+} RELOCATED;
+/* Before 6.15. */
+struct folio___old {
+  unsigned int _folio_nr_pages;
+} RELOCATED;
+
+struct bio_vec {
+  struct page *bv_page;
+  unsigned int bv_len;
+  unsigned int bv_offset;
+};
+struct bvec_iter {
+  u64 bi_sector;
+  unsigned int bi_size;
+  unsigned int bi_idx;
+  unsigned int bi_bvec_done;
+} RELOCATED;
+
+struct gendisk;
+struct block_device {
+  struct gendisk *bd_disk;
+  u32 bd_dev;
+} RELOCATED;
+struct gendisk {
+  struct block_device *part0;
+} RELOCATED;
+struct bio {
+  struct block_device *bi_bdev;
+  u32 bi_opf;
+  struct bvec_iter bi_iter;
+  void *bi_end_io;
+  void *bi_private;
+  struct bio_vec *bi_io_vec;
+} RELOCATED;
+struct request_queue {
+  struct gendisk *disk;
+} RELOCATED;
+struct request {
+  struct request_queue *q;
+  u32 cmd_flags;
+  u32 __data_len;
+  u64 __sector;
+} RELOCATED;
+enum req_flag_bits { __REQ_SYNC = 11, __REQ_META = 12, __REQ_FUA = 17, __REQ_PREFLUSH = 18, __REQ_RAHEAD = 19 };
+
+struct buffer_head {
+  struct buffer_head *b_this_page;
+  struct page *b_page;
+  char *b_data;
+} RELOCATED;
+
+struct kiocb {
+  struct file *ki_filp;
+  s64 ki_pos;
+} RELOCATED;
+struct iomap_dio {
+  struct kiocb *iocb;
+  s64 size;
+} RELOCATED;
+
+struct xfs_buf {
+  void *b_addr;
+} RELOCATED;
+struct xfs_inode {
+  struct inode i_vnode;
+} RELOCATED;
+struct extent_buffer {
+  u64 start;
+  void *addr;
+} RELOCATED;
+struct btrfs_inode {
+  struct inode vfs_inode;
+} RELOCATED;
+struct btrfs_bio {
+  struct btrfs_inode *inode;
+  u64 file_offset;
+  struct bio bio;
+} RELOCATED;
+
+struct file_lock {
+  s64 fl_start;
+  s64 fl_end;
+  u8 fl_type;
+} RELOCATED;
+struct file_lock_core {
+  u8 flc_type;
+} RELOCATED;
+/* Since 6.9. */
+struct file_lock___new {
+  struct file_lock_core c;
+} RELOCATED;
+
+struct journal_s {
+  struct block_device *j_dev;
+  struct block_device *j_fs_dev;
+} RELOCATED;
+struct transaction_s {
+  u32 t_tid;
+} RELOCATED;
+
+#if defined(__TARGET_x86_64)
+struct pt_regs {
+  unsigned long di, si, dx, r10, r8, r9, orig_ax, cs;
+} RELOCATED;
+#define ARGUMENT_0(registers) ((registers)->di)
+#define ARGUMENT_1(registers) ((registers)->si)
+#define ARGUMENT_2(registers) ((registers)->dx)
+#define ARGUMENT_3(registers) ((registers)->r10)
+#define ARGUMENT_5(registers) ((registers)->r9)
+#define CALL_NUMBER(registers) ((registers)->orig_ax)
+/* A program of 32 bits (segment __USER32_CS) has other call numbers. */
+#define IS_COMPAT(registers) (((registers)->cs & 0xffff) == 0x23)
+#elif defined(__TARGET_aarch64)
+struct pt_regs {
+  u64 regs[31];
+  u64 pstate;
+  u64 orig_x0;
+  s32 syscallno;
+} RELOCATED;
+#define ARGUMENT_0(registers) ((registers)->regs[0])
+#define ARGUMENT_1(registers) ((registers)->regs[1])
+#define ARGUMENT_2(registers) ((registers)->regs[2])
+#define ARGUMENT_3(registers) ((registers)->regs[3])
+#define ARGUMENT_5(registers) ((registers)->regs[5])
+#define CALL_NUMBER(registers) ((registers)->syscallno)
+/* PSR_MODE32_BIT: a program of 32 bits has other call numbers. */
+#define IS_COMPAT(registers) (((registers)->pstate & 0x10) != 0)
+#else
+#error "build.rs names the architectures whose system calls are known"
+#endif

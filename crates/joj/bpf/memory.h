@@ -1,0 +1,148 @@
+/* Whose bytes a bio carries: from its memory to runs of neighbouring bytes of one file. */
+#pragma once
+#include "content.h"
+#include "files.h"
+#include "settings.h"
+
+/* Runs that one bio is cut into at most, and pieces (pages, folios) that are looked at for it. */
+#define RUNS_MAX 32
+#define PIECES_MAX 4096
+
+struct run {
+  struct file_key key;
+  u64 offset;
+  u64 bytes;
+  s64 detail;
+  u64 inode;
+  u8 backing;
+  u8 content;
+};
+
+struct walk {
+  u64 bio;
+  u64 vector;
+  struct run run;
+  u64 sector;
+  u32 left;
+  u32 done_in_vector;
+  u32 device;
+  u32 opf;
+  u32 runs;
+  u16 flags;
+  u8 operation;
+  bool through_buffer_head;
+};
+
+APART int send_run(struct walk *walk, bool last) {
+  if (!walk) return 0;
+  struct run *run = &walk->run;
+  struct record *record = begin(QUEUE);
+  if (record) {
+    record->device = walk->device;
+    record->sector = walk->sector;
+    record->bytes = run->bytes;
+    record->operation = walk->operation;
+    record->flags = walk->flags | (walk->runs ? F_CONTINUED : 0) | (last ? 0 : F_CUT_SHORT);
+    set_file(record, &run->key);
+    record->offset = run->offset;
+    record->backing = run->backing;
+    record->content = run->content;
+    record->detail = run->detail;
+    end(record);
+  }
+  walk->sector += run->bytes >> 9;
+  walk->runs++;
+  if (run->inode) say_name(run->inode, alias_of((void *)run->inode));
+  return 0;
+}
+
+INLINE bool is_inner(u64 magic, u64 inode) {
+  return (magic == MAGIC_BTRFS && inode == 1) || (magic == MAGIC_F2FS && (inode == 1 || inode == 2)) ||
+         (magic == MAGIC_NILFS2 && inode >= 3 && inode <= 6);
+}
+
+/* Which file a folio belongs to. A folio of another use has other things in `mapping`: only an inode that points back counts. */
+APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_folio) {
+  if (!walk || !run) return 0;
+  struct folio *folio = (void *)folio_address;
+  struct address_space *mapping = READ(folio, mapping);
+  run->backing = PRIVATE;
+  if (!mapping) return 0;
+  if ((u64)mapping & 3) {
+    run->backing = DIRECT;
+    return 0;
+  }
+  struct inode *host = READ(mapping, host);
+  if (!host || (struct address_space *)((u64)host + FIELD_OFFSET(struct inode, i_data)) != mapping) return 0;
+  struct super_block *super = READ(host, i_sb);
+  u64 magic = READ(super, s_magic);
+  run->offset = READ(folio, index) * settings.page_bytes + in_folio;
+  if (magic == MAGIC_BLOCK_DEVICE) {
+    run->backing = BY_DEVICE;
+    run->key.device = READ(host, i_rdev);
+    return 0;
+  }
+  run->key = key_of(host);
+  run->backing = is_inner(magic, run->key.inode) ? INNER : BY_FILE;
+  run->inode = run->backing == BY_FILE ? (u64)host : 0;
+  if (walk->operation != OP_WRITE) return 0;
+  if (run->backing == BY_FILE && run->offset == 0) run->content = look_at_file_start(folio);
+  if (magic == MAGIC_BTRFS && run->backing == INNER) look_into_tree(folio, &run->content, &run->detail);
+  return 0;
+}
+
+INLINE u64 folio_bytes(struct folio *folio) {
+  unsigned long head = 0;
+  // `flags` has been called otherwise, and has always been first.
+  read_kernel(&head, sizeof(head), folio);
+  if (!(head & (1UL << ENUM_VALUE(pageflags, PG_head)))) return settings.page_bytes;
+  u64 pages = 1;
+  if (FIELD_EXISTS(struct folio, _nr_pages)) {
+    pages = READ(folio, _nr_pages);
+  } else if (FIELD_EXISTS(struct folio___old, _folio_nr_pages)) {
+    pages = READ((struct folio___old *)folio, _folio_nr_pages);
+  }
+  return pages ? pages * settings.page_bytes : settings.page_bytes;
+}
+
+INLINE bool continues(const struct run *run, const struct run *next) {
+  return run->backing == next->backing && run->key.inode == next->key.inode && run->key.device == next->key.device &&
+         run->key.generation == next->key.generation && run->content == next->content && run->detail == next->detail &&
+         (next->backing == PRIVATE || next->backing == DIRECT || run->offset + run->bytes == next->offset);
+}
+
+/* One piece of memory: what is left of a bio's vector, or of a folio if that ends first. Returns 1 when the bio is done. */
+static long on_piece(u32 index, struct walk *walk) {
+  struct bio_vec vector = {};
+  read_kernel(&vector, sizeof(vector), (void *)walk->vector);
+  if (!vector.bv_page || walk->done_in_vector >= vector.bv_len) return 1;
+  u64 page_struct_bytes = TYPE_SIZE(struct page);
+  u64 in_vector = (u64)vector.bv_offset + walk->done_in_vector;
+  struct page *page = (void *)((u64)vector.bv_page + in_vector / settings.page_bytes * page_struct_bytes);
+  u64 head = READ(page, compound_head);
+  struct folio *folio = (void *)(head & 1 ? head - 1 : (u64)page);
+  u64 in_folio = ((u64)page - (u64)folio) / page_struct_bytes * settings.page_bytes + in_vector % settings.page_bytes;
+  u64 folio_size = folio_bytes(folio);
+  // A folio that changed meanwhile: its pages one by one.
+  u64 length = folio_size > in_folio ? folio_size - in_folio : settings.page_bytes - in_vector % settings.page_bytes;
+  if (length > vector.bv_len - walk->done_in_vector) length = vector.bv_len - walk->done_in_vector;
+  if (length > walk->left) length = walk->left;
+
+  struct run next = {};
+  own(walk, &next, (u64)folio, in_folio);
+  if (walk->operation == OP_WRITE && walk->through_buffer_head) next.content = look_at_block((void *)walk->bio);
+  if (walk->run.bytes && !continues(&walk->run, &next)) {
+    if (walk->runs == RUNS_MAX - 1) return 1;
+    send_run(walk, true);
+    walk->run.bytes = 0;
+  }
+  if (!walk->run.bytes) walk->run = next;
+  walk->run.bytes += length;
+  walk->left -= length;
+  walk->done_in_vector += length;
+  if (walk->done_in_vector >= vector.bv_len) {
+    walk->vector += sizeof(vector);
+    walk->done_in_vector = 0;
+  }
+  return walk->left == 0;
+}

@@ -1,0 +1,148 @@
+/* The way of requests: queued by a filesystem or program, issued to the driver, completed. */
+#pragma once
+#include "memory.h"
+
+/* Whole disks that are wanted. */
+MAP(MAP_HASH, u32, u8, 1024) devices SECTION(".maps");
+
+INLINE bool is_wanted(struct gendisk *disk) {
+  if (!settings.only_some_devices) return true;
+  struct block_device *whole = READ(disk, part0);
+  u32 number = READ(whole, bd_dev);
+  return map_lookup(&devices, &number) != NULL;
+}
+
+INLINE u8 operation_of(u32 opf) {
+  switch (opf & 0xff) {
+    case 0: return OP_READ;
+    case 1:
+    case 7: return OP_WRITE;  // 7: append to a zone
+    case 2: return OP_FLUSH;
+    case 3:
+    case 5: return OP_DISCARD;  // 5: secure erase
+    case 9: return OP_WRITE_ZEROES;
+    default: return OP_OTHER;
+  }
+}
+
+INLINE u16 flags_of(u32 opf) {
+  u16 flags = 0;
+  if (opf & (1U << ENUM_VALUE(req_flag_bits, __REQ_SYNC))) flags |= F_SYNC;
+  if (opf & (1U << ENUM_VALUE(req_flag_bits, __REQ_META))) flags |= F_METADATA;
+  if (opf & (1U << ENUM_VALUE(req_flag_bits, __REQ_FUA))) flags |= F_FUA;
+  if (opf & (1U << ENUM_VALUE(req_flag_bits, __REQ_PREFLUSH))) flags |= F_PREFLUSH;
+  if (opf & (1U << ENUM_VALUE(req_flag_bits, __REQ_RAHEAD))) flags |= F_READ_AHEAD;
+  return flags;
+}
+
+/* Direct I/O: the memory is a program's, so the file is known only from the request that awaits the bio. `size` counts what
+ * was built so far, this bio included. */
+INLINE bool own_direct(struct walk *walk, u64 end_io) {
+  if (!settings.end_of_direct || end_io != settings.end_of_direct) return false;
+  struct run *run = &walk->run;
+  run->backing = DIRECT;
+  struct iomap_dio *direct = READ((struct bio *)walk->bio, bi_private);
+  struct kiocb *call = direct ? READ(direct, iocb) : NULL;
+  struct file *file = call ? READ(call, ki_filp) : NULL;
+  struct inode *inode = file ? READ(file, f_inode) : NULL;
+  if (!inode) return true;
+  run->key = key_of(inode);
+  run->inode = (u64)inode;
+  run->offset = READ(call, ki_pos) + READ(direct, size) - walk->left;
+  return true;
+}
+
+INLINE bool own_xfs(struct walk *walk, u64 end_io) {
+  struct run *run = &walk->run;
+  if (settings.end_of_xfs_log && end_io == settings.end_of_xfs_log) {
+    run->content = XFS_LOG;
+  } else if (settings.end_of_xfs_buffer && end_io == settings.end_of_xfs_buffer) {
+    struct xfs_buf *buffer = READ((struct bio *)walk->bio, bi_private);
+    u32 magic = 0;
+    if (walk->operation == OP_WRITE && TYPE_EXISTS(struct xfs_buf) && !read_kernel(&magic, sizeof(magic), READ(buffer, b_addr))) {
+      run->content = XFS_BUFFER;
+      run->detail = big_endian(magic);
+    }
+  } else {
+    return false;
+  }
+  run->backing = PRIVATE;
+  return true;
+}
+
+/* Btrfs says itself which file a bio is of: needed where its memory is not (compressed data, direct I/O). */
+INLINE void own_btrfs(struct walk *walk, u64 end_io) {
+  struct run *run = &walk->run;
+  if (!settings.end_of_btrfs || end_io != settings.end_of_btrfs || walk->runs || (run->backing != PRIVATE && run->backing != DIRECT)) return;
+  if (!TYPE_EXISTS(struct btrfs_bio) || !FIELD_EXISTS(struct btrfs_bio, file_offset) || !FIELD_EXISTS(struct btrfs_bio, inode))
+    return;
+  struct btrfs_bio *outer = (void *)(walk->bio - FIELD_OFFSET(struct btrfs_bio, bio));
+  struct btrfs_inode *owner = READ(outer, inode);
+  if (!owner) return;
+  run->inode = (u64)owner + FIELD_OFFSET(struct btrfs_inode, vfs_inode);
+  run->key = key_of((void *)run->inode);
+  run->offset = READ(outer, file_offset);
+  if (run->backing == PRIVATE) run->backing = BY_FILE;
+}
+
+PROGRAM(block_bio_queue) {
+  struct bio *bio = (void *)arguments[0];
+  if (!is_wanted(bio->bi_bdev->bd_disk)) return 0;
+  u64 end_io = (u64)bio->bi_end_io;
+  struct walk walk = {};
+  walk.bio = number_of(arguments);
+  walk.sector = bio->bi_iter.bi_sector;
+  walk.left = bio->bi_iter.bi_size;
+  walk.device = bio->bi_bdev->bd_dev;
+  walk.opf = bio->bi_opf;
+  walk.flags = flags_of(walk.opf);
+  walk.operation = operation_of(walk.opf);
+  walk.through_buffer_head = settings.end_of_buffer_head && end_io == settings.end_of_buffer_head;
+  if (walk.operation == OP_WRITE && walk.left == 0 && walk.flags & F_PREFLUSH) walk.operation = OP_FLUSH;
+  bool has_memory = walk.left && (walk.operation == OP_READ || walk.operation == OP_WRITE);
+  if (!has_memory || own_direct(&walk, end_io) || own_xfs(&walk, end_io)) {
+    walk.run.bytes = walk.left;
+    send_run(&walk, true);
+  } else {
+    walk.vector = (u64)READ((struct bio *)walk.bio, bi_io_vec) + (u64)bio->bi_iter.bi_idx * sizeof(struct bio_vec);
+    walk.done_in_vector = bio->bi_iter.bi_bvec_done;
+    loop(PIECES_MAX, on_piece, &walk, 0);
+    own_btrfs(&walk, end_io);
+    send_run(&walk, walk.left == 0);
+  }
+  return 0;
+}
+
+INLINE void send_request(struct request *request, u8 kind, u64 bytes, s64 detail) {
+  struct gendisk *disk = request->q->disk;
+  if (!disk || !is_wanted(disk)) return;
+  struct record *record = begin(kind);
+  if (!record) return;
+  u64 sector = request->__sector;
+  record->device = disk->part0->bd_dev;
+  // A request without a place, a flush, has sector -1; the kernel's own tracing says 0.
+  record->sector = sector == ~0ULL ? 0 : sector;
+  record->bytes = bytes;
+  record->operation = operation_of(request->cmd_flags);
+  record->flags = flags_of(request->cmd_flags);
+  record->detail = detail;
+  end(record);
+}
+
+PROGRAM(block_rq_issue) {
+  struct request *request = (void *)arguments[0];
+  send_request(request, ISSUE, request->__data_len, 0);
+  return 0;
+}
+
+PROGRAM(block_rq_requeue) {
+  struct request *request = (void *)arguments[0];
+  send_request(request, REQUEUE, request->__data_len, 0);
+  return 0;
+}
+
+/* detail: the kernel's blk_status_t, which user space makes an errno. */
+PROGRAM(block_rq_complete) {
+  send_request((void *)arguments[0], COMPLETE, (u32)arguments[2], (u8)arguments[1]);
+  return 0;
+}
