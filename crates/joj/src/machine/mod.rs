@@ -7,6 +7,21 @@ pub mod device_bytes;
 pub mod mounts;
 pub mod disks;
 pub mod interrupts;
+#[cfg(feature = "bpf")]
+#[allow(dead_code, reason = "joj trace uses it")]
+pub mod bpf_capture;
+#[cfg(not(feature = "bpf"))]
+#[path = "bpf_missing.rs"]
+#[allow(dead_code, reason = "joj trace uses it")]
+pub mod bpf_capture;
+#[cfg(feature = "bpf")]
+mod bpf_object;
+#[cfg(feature = "bpf")]
+mod bpf_record;
+#[cfg(feature = "bpf")]
+mod bpf_settings;
+#[cfg(feature = "bpf")]
+mod bpf_calls;
 #[allow(dead_code, reason = "the captures use it")]
 pub mod capture_selection;
 pub mod worker_process;

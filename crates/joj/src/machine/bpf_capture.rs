@@ -1,0 +1,99 @@
+//! Capture with eBPF: programs on the kernel's tracepoints, and the ring buffer through which their events come.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::order::Sorter;
+use joj_analysis::trace::texts::Texts;
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+
+use super::bpf_object::Attached;
+use super::bpf_record;
+use super::capture_selection::Selection;
+
+/// How much later than its time an event may come: it waits in the ring buffer while another processor finishes its own.
+const SORT_WINDOW_NS: u64 = 50_000_000;
+
+/// A capture under way. Dropped without [`BpfCapture::stop`], it detaches its programs.
+pub struct BpfCapture {
+    // Before `attached`: the reader goes first.
+    ring: RingBuffer<'static>,
+    arrived: Arc<Mutex<Vec<Vec<u8>>>>,
+    attached: Attached,
+    sorter: Sorter,
+}
+
+impl BpfCapture {
+    /// Begins to capture.
+    /// # Errors
+    /// Why eBPF cannot be used here, and what to grant; nothing is captured then.
+    pub fn start(selection: &Selection) -> Result<Self, String> {
+        let attached = Attached::new(selection)?;
+        let arrived = Arc::new(Mutex::new(Vec::new()));
+        let ring = {
+            let events = attached.events()?;
+            let arriving = Arc::clone(&arrived);
+            let mut builder = RingBufferBuilder::new();
+            let keep = move |bytes: &[u8]| {
+                arriving.lock().unwrap_or_else(PoisonError::into_inner).push(bytes.to_vec());
+                0
+            };
+            builder
+                .add(&events, keep)
+                .map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?;
+            builder.build().map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?
+        };
+        Ok(Self { ring, arrived, attached, sorter: Sorter::new(SORT_WINDOW_NS) })
+    }
+
+    /// Waits up to `timeout` (less where much arrives or a signal comes), then hands on what is in order.
+    /// # Errors
+    /// The ring buffer cannot be read.
+    pub fn poll(
+        &mut self,
+        timeout: Duration,
+        texts: &mut Texts,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<(), String> {
+        // Nobody is woken for single events (bpf/record.h), so the time runs out and what came is fetched then.
+        let waited = self.ring.poll_raw(timeout);
+        let consumed = if waited < 0 { waited } else { self.ring.consume_raw() };
+        if consumed < 0 && consumed != -libc::EINTR {
+            let error = std::io::Error::from_raw_os_error(-consumed);
+            return Err(format!("cannot read the eBPF ring buffer: {error}"));
+        }
+        self.take(texts, sink)
+    }
+
+    fn take(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<(), String> {
+        let records = std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner));
+        for record in records {
+            let event = bpf_record::event(&record, texts).ok_or(
+                "the eBPF programs handed up what joj cannot read: it was built from other sources than they",
+            )?;
+            self.sorter.push(event, sink);
+        }
+        Ok(())
+    }
+
+    /// Events that the kernel could not hand up until now.
+    pub fn lost(&self) -> u64 {
+        self.attached.lost()
+    }
+
+    /// Ends the capture and hands on the rest. Returns how many events were lost in all of it.
+    /// # Errors
+    /// The ring buffer cannot be read.
+    pub fn stop(mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+        self.attached.detach();
+        self.poll(Duration::ZERO, texts, sink)?;
+        let lost = self.lost();
+        self.sorter.finish(sink);
+        Ok(lost)
+    }
+}
+
+#[cfg(test)]
+#[path = "bpf_capture_tests.rs"]
+mod tests;

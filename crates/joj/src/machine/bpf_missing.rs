@@ -1,0 +1,40 @@
+//! What stands for the eBPF capture in a joj that was built without it.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::texts::Texts;
+
+use super::capture_selection::Selection;
+
+/// A capture that never was.
+pub struct BpfCapture(Infallible);
+
+impl BpfCapture {
+    /// Says that there is none.
+    /// # Errors
+    /// Always.
+    pub fn start(_: &Selection) -> Result<Self, String> {
+        Err("this joj was built without its feature `bpf`: no eBPF".to_owned())
+    }
+
+    /// Never called.
+    /// # Errors
+    /// None.
+    pub fn poll(&mut self, _: Duration, _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<(), String> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    pub fn lost(&self) -> u64 {
+        match self.0 {}
+    }
+
+    /// Never called.
+    /// # Errors
+    /// None.
+    pub fn stop(self, _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<u64, String> {
+        match self.0 {}
+    }
+}
