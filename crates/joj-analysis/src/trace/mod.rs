@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod file_type;
 pub mod layout;
 pub mod generate;
+pub mod ftrace;
 pub mod order;
 pub mod class;
 pub mod header;

@@ -1,0 +1,132 @@
+//! What programs do: calls that make something durable, locks, threads. And jbd2's commits.
+
+use super::known::{Known, Values};
+use super::record::{Call, What};
+
+/// Bytes that SQLite locks: 120 to 127 of the shared memory's file (WAL), 2^30 to 2^30 + 511 of the database (os_unix.c
+/// calls the first of them the pending byte), and everything, to unlock it.
+const SQLITE_LOCKS: &str = "ret == 0 && ((fl_start >= 120 && fl_end <= 127) || \
+    (fl_start >= 1073741824 && fl_end <= 1073742335) || (fl_start == 0 && type == 2))";
+
+/// RWF_DSYNC or RWF_SYNC (linux/fs.h).
+const DURABLE: u64 = 2 | 4;
+/// CLONE_THREAD (linux/sched.h).
+const CLONE_THREAD: u64 = 0x10000;
+
+const fn call(
+    names: &'static [&'static str],
+    fields: &'static [&'static str],
+    read: fn(&Values<'_>) -> Option<What>,
+) -> Known {
+    let without = "which system call began a sync, where the filesystem does not tell";
+    Known { system: "syscalls", names, fields, device_field: "", filter: "", without, read }
+}
+
+const fn call_end(names: &'static [&'static str]) -> Known {
+    call(names, &["ret"], |values| Some(What::CallEnd(values.signed(0)?)))
+}
+
+/// All of them.
+pub(super) const CALLS: &[Known] = &[
+    call(&["sys_enter_fsync"], &["fd"], |values| begin(Call::Fsync, values)),
+    call(&["sys_enter_fdatasync"], &["fd"], |values| begin(Call::Fdatasync, values)),
+    call(&["sys_enter_sync_file_range", "sys_enter_sync_file_range2"], &["fd"], |values| {
+        begin(Call::SyncFileRange, values)
+    }),
+    call(&["sys_enter_syncfs"], &["fd"], |values| begin(Call::Syncfs, values)),
+    call(&["sys_enter_msync"], &[], |values| begin(Call::Msync, values)),
+    call(&["sys_enter_sync"], &[], |values| begin(Call::Sync, values)),
+    Known {
+        filter: "flags & 6",
+        without: "durable writes (pwritev2 with RWF_DSYNC)",
+        ..call(&["sys_enter_pwritev2"], &["fd", "pos_l", "pos_h", "flags"], durable_write)
+    },
+    call_end(&["sys_exit_fsync"]),
+    call_end(&["sys_exit_fdatasync"]),
+    call_end(&["sys_exit_sync_file_range", "sys_exit_sync_file_range2"]),
+    call_end(&["sys_exit_syncfs"]),
+    call_end(&["sys_exit_msync"]),
+    call_end(&["sys_exit_sync"]),
+    call_end(&["sys_exit_pwritev2"]),
+    Known {
+        system: "filelock",
+        names: &["posix_lock_inode"],
+        fields: &["s_dev", "i_ino", "fl_start", "fl_end", "type|fl_type", "ret"],
+        device_field: "",
+        filter: SQLITE_LOCKS,
+        without: "SQLite's locks, and with them where a transaction begins and ends",
+        read: lock,
+    },
+    Known {
+        system: "jbd2",
+        names: &["jbd2_start_commit"],
+        fields: &["dev", "transaction"],
+        device_field: "dev",
+        filter: "",
+        without: "when the journal begins to commit",
+        read: |values| journal(true, values),
+    },
+    Known {
+        system: "jbd2",
+        names: &["jbd2_end_commit"],
+        fields: &["dev", "transaction"],
+        device_field: "dev",
+        filter: "",
+        without: "when the journal has committed",
+        read: |values| journal(false, values),
+    },
+    Known {
+        system: "task",
+        names: &["task_newtask"],
+        fields: &["pid", "comm", "clone_flags"],
+        device_field: "",
+        filter: "",
+        without: "which process a thread belongs to that ended soon",
+        read: |values| {
+            Some(What::NewThread {
+                thread: values.small(0)?,
+                same_process: values.number(2)? & CLONE_THREAD != 0,
+                command: values.command(1)?,
+            })
+        },
+    },
+    Known {
+        system: "task",
+        names: &["task_rename"],
+        fields: &["pid", "newcomm"],
+        device_field: "",
+        filter: "",
+        without: "the name of a program that ended soon",
+        read: |values| Some(What::Renamed { thread: values.small(0)?, command: values.command(1)? }),
+    },
+];
+
+/// Registers hold descriptors; their upper half is whatever it was.
+fn descriptor(values: &Values<'_>) -> Option<u32> {
+    u32::try_from(values.number(0)? & 0xffff_ffff).ok()
+}
+
+fn begin(call: Call, values: &Values<'_>) -> Option<What> {
+    Some(What::CallBegin { call, descriptor: descriptor(values), offset: 0 })
+}
+
+fn durable_write(values: &Values<'_>) -> Option<What> {
+    let (low, high) = (values.number(1)?, values.number(2)?);
+    // 64-bit kernels get the whole offset in the first register; -1 means the file's own position.
+    let offset = low | high.checked_shl(32).unwrap_or(0);
+    let durable = values.number(3)? & DURABLE != 0;
+    let offset = if offset == u64::MAX { 0 } else { offset };
+    durable.then_some(What::CallBegin { call: Call::Pwritev2, descriptor: descriptor(values), offset })
+}
+
+fn lock(values: &Values<'_>) -> Option<What> {
+    let mode = values.signed(4)?;
+    ((0..=2).contains(&mode) && values.signed(5)? == 0).then_some(())?;
+    Some(What::Lock { file: values.inode(0, 1)?, first: values.number(2)?, last: values.number(3)?, mode })
+}
+
+fn journal(begins: bool, values: &Values<'_>) -> Option<What> {
+    // A tid_t, unsigned in some versions and not in others.
+    let transaction = u32::try_from(values.number(1)? & 0xffff_ffff).ok()?;
+    Some(What::Journal { begins, device: values.device(0)?, transaction })
+}

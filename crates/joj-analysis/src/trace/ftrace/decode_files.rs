@@ -1,0 +1,169 @@
+//! Events of filesystems: where files lie, when they are made durable, cut and removed.
+
+use super::known::{Known, Values};
+use super::record::{Length, What};
+
+/// BH_Mapped and BH_Unwritten among ext4's flags of a mapping; the second moved from bit 12 to 11 (linux/buffer_head.h).
+const MAPPED: u64 = 1 << 4 | 1 << 11 | 1 << 12;
+/// XFS's addresses have 52 bits; what has more stands for a hole or for space not yet chosen (xfs_format.h, STARTBLOCKMASK).
+const XFS_ADDRESSES: u64 = 1 << 51;
+/// XFS's attributes have addresses of their own (XFS_ATTR_FORK).
+const XFS_ATTRIBUTES: i64 = 1;
+/// IOCB_DSYNC (linux/fs.h), the same bit as RWF_DSYNC.
+const DSYNC: u64 = 2;
+/// S_IFMT and S_IFDIR (stat(2)).
+const TYPE_MASK: u64 = 0o170_000;
+const DIRECTORY: u64 = 0o040_000;
+/// The end of a file, as ext4 counts its blocks.
+const EXT4_LAST: u64 = 0xffff_fff0;
+
+const fn file(
+    system: &'static str,
+    names: &'static [&'static str],
+    fields: &'static [&'static str],
+    without: &'static str,
+    read: fn(&Values<'_>) -> Option<What>,
+) -> Known {
+    Known { system, names, fields, device_field: "dev", filter: "", without, read }
+}
+
+/// For filesystems whose events carry no device.
+const fn by_id(known: Known) -> Known {
+    Known { device_field: "", ..known }
+}
+
+const PLACES: &str = "where files lie that were written after the start";
+const CUT: &str = "which places files gave up";
+const SYNC: &str = "which file a sync call is for";
+const GONE: &str = "which inode numbers were given to other files";
+
+/// All of them.
+pub(super) const FILES: &[Known] = &[
+    file("ext4", &["ext4_sync_file_enter"], &["dev", "ino", "datasync"], SYNC, |values| {
+        file_sync(values, true)
+    }),
+    file("ext4", &["ext4_sync_file_exit"], &["ret"], SYNC, |values| {
+        Some(What::FileSyncEnd(values.signed(0)?))
+    }),
+    file("ext4", &["ext4_ext_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
+    file("ext4", &["ext4_ind_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
+    file("ext4", &["ext4_ext_remove_space"], &["dev", "ino", "start", "end?"], CUT, ext4_cut),
+    file("ext4", &["ext4_unlink_enter"], &["dev", "ino"], GONE, |values| {
+        Some(What::Unlinked(values.inode(0, 1)?))
+    }),
+    file("ext4", &["ext4_allocate_inode"], &["dev", "ino", "mode"], GONE, created),
+    file("ext4", &["ext4_free_inode"], &["dev", "ino"], GONE, |values| {
+        Some(What::Ended(values.inode(0, 1)?))
+    }),
+    file("xfs", &["xfs_file_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
+    file("xfs", &["xfs_map_blocks_found"], XFS_MAP, PLACES, xfs_map),
+    file("xfs", &["xfs_map_blocks_alloc"], XFS_MAP, PLACES, xfs_map),
+    file("xfs", &["xfs_iomap_found"], XFS_MAP, PLACES, xfs_map),
+    file("xfs", &["xfs_iomap_alloc"], XFS_MAP, PLACES, xfs_map),
+    file("xfs", &["xfs_itruncate_extents_start"], &["dev", "ino", "new_size"], CUT, |values| {
+        Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
+    }),
+    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino", "datasync"], SYNC, |values| {
+        Some(What::FileSync {
+            file: values.inode_by_id(0, 1)?,
+            data_only: values.number(2)? != 0,
+            ends: false,
+        })
+    })),
+    by_id(file(
+        "btrfs",
+        &["btrfs_ordered_extent_add"],
+        &["fsid", "ino", "file_offset", "start", "disk_len", "root_objectid"],
+        PLACES,
+        btrfs_map,
+    )),
+    file("f2fs", &["f2fs_sync_file_enter"], &["dev", "ino"], SYNC, |values| file_sync(values, true)),
+    file("f2fs", &["f2fs_sync_file_exit"], &["ret"], SYNC, |values| {
+        Some(What::FileSyncEnd(values.signed(0)?))
+    }),
+    file("f2fs", &["f2fs_submit_folio_write", "f2fs_submit_page_write"], F2FS_WRITE, PLACES, f2fs_map),
+    file("f2fs", &["f2fs_truncate_blocks_enter"], &["dev", "ino", "from"], CUT, |values| {
+        Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
+    }),
+    file("f2fs", &["f2fs_unlink_enter"], &["dev", "ino"], GONE, |values| {
+        Some(What::Unlinked(values.inode(0, 1)?))
+    }),
+    file("f2fs", &["f2fs_evict_inode"], &["dev", "ino", "nlink"], GONE, |values| {
+        (values.number(2)? == 0).then_some(())?;
+        Some(What::Ended(values.inode(0, 1)?))
+    }),
+    Known {
+        filter: "ki_flags & 2",
+        ..file("iomap", &["iomap_dio_rw_begin"], &["dev", "ino", "pos", "count", "ki_flags"], DURABLE, direct)
+    },
+    Known {
+        filter: "ki_flags & 2",
+        ..file("iomap", &["iomap_dio_complete"], &["ret", "ki_flags"], DURABLE, |values| {
+            (values.number(1)? & DSYNC != 0).then_some(())?;
+            Some(What::DirectWriteEnd(values.signed(0)?))
+        })
+    },
+];
+
+const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC)";
+const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
+const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
+const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
+
+fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
+    let data_only = values.number(2).unwrap_or(0) != 0;
+    Some(What::FileSync { file: values.inode(0, 1)?, data_only, ends })
+}
+
+fn created(values: &Values<'_>) -> Option<What> {
+    let directory = values.number(2)? & TYPE_MASK == DIRECTORY;
+    Some(What::Created { file: values.inode(0, 1)?, directory })
+}
+
+fn ext4_map(values: &Values<'_>) -> Option<What> {
+    let (start, count) = (values.number(2)?, values.number(4)?);
+    // The result is how many blocks were found; without blocks there is no place.
+    let placed = values.signed(6)? > 0 && start != 0 && count != 0;
+    let mapped = values.number(5).is_none_or(|flags| flags & MAPPED != 0);
+    (placed && mapped).then_some(())?;
+    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(3)?, start, count })
+}
+
+fn ext4_cut(values: &Values<'_>) -> Option<What> {
+    // Otherwise a hole in the middle.
+    values.number(3).is_none_or(|end| end >= EXT4_LAST).then_some(())?;
+    Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Blocks(values.number(2)?) })
+}
+
+fn xfs_map(values: &Values<'_>) -> Option<What> {
+    let (start, count) = (values.number(4)?, values.number(5)?);
+    (values.signed(2) != Some(XFS_ATTRIBUTES) && start < XFS_ADDRESSES && count != 0).then_some(())?;
+    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(3)?, start, count })
+}
+
+fn btrfs_map(values: &Values<'_>) -> Option<What> {
+    // Trees of files are 5 and from 256 on (btrfs_tree.h): the others keep caches in inodes.
+    (values.number(5)? == 5 || (256..1 << 63).contains(&values.number(5)?)).then_some(())?;
+    let (first, start, count) = (values.number(2)?, values.number(3)?, values.number(4)?);
+    Some(What::Mapped { file: values.inode_by_id(0, 1)?, in_bytes: true, first, start, count })
+}
+
+fn f2fs_map(values: &Values<'_>) -> Option<What> {
+    // enum page_type of f2fs.h: data is 0, then nodes and its own tables.
+    (values.number(4)? == 0).then_some(())?;
+    let start = values.number(3)?;
+    // NULL_ADDR, and what is not chosen yet (f2fs_fs.h).
+    (start != 0 && start < 0xffff_fff0).then_some(())?;
+    Some(What::Mapped {
+        file: values.inode(0, 1)?,
+        in_bytes: false,
+        first: values.number(2)?,
+        start,
+        count: 1,
+    })
+}
+
+fn direct(values: &Values<'_>) -> Option<What> {
+    (values.number(4)? & DSYNC != 0).then_some(())?;
+    Some(What::DirectWrite { file: values.inode(0, 1)?, offset: values.number(2)?, bytes: values.number(3)? })
+}

@@ -1,0 +1,60 @@
+//! From a record's bytes to a [`Record`], by the formats that this kernel has.
+
+use std::collections::HashMap;
+
+use super::decode_calls::CALLS;
+use super::decode_files::FILES;
+use super::decode_requests::REQUESTS;
+use super::format::{Field, Format};
+use super::known::{Known, Values};
+use super::record::Record;
+
+/// Every event that we can read.
+pub fn known() -> impl Iterator<Item = &'static Known> {
+    REQUESTS.iter().chain(CALLS).chain(FILES)
+}
+
+/// The formats of one kernel.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    readers: HashMap<u16, Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    known: &'static Known,
+    fields: Vec<Option<Field>>,
+    thread: Field,
+}
+
+impl Decoder {
+    /// Learns an event.
+    /// # Errors
+    /// Which field this kernel's event lacks, or that the event is none that we know.
+    pub fn learn(&mut self, format: &Format) -> Result<&'static Known, String> {
+        let known = known().find(|known| known.names.contains(&format.name.as_str()));
+        let known = known.ok_or_else(|| format!("{} is no event that joj reads", format.name))?;
+        let mut fields = Vec::new();
+        for wanted in known.fields {
+            let (names, optional) = wanted.strip_suffix('?').map_or((*wanted, false), |names| (names, true));
+            let field = names.split('|').find_map(|name| format.field(name)).cloned();
+            if field.is_none() && !optional {
+                return Err(format!("{} has no field `{names}` in this kernel", format.name));
+            }
+            fields.push(field);
+        }
+        let thread = format.field("common_pid").cloned();
+        let thread = thread.ok_or_else(|| format!("{} has no field `common_pid`", format.name))?;
+        self.readers.insert(format.number, Reader { known, fields, thread });
+        Ok(known)
+    }
+
+    /// Reads a record; `None` where it is none of those learned, or not whole.
+    pub fn record(&self, time_ns: u64, bytes: &[u8]) -> Option<Record> {
+        let number = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
+        let reader = self.readers.get(&number)?;
+        let thread = u32::try_from(reader.thread.number(bytes)?).unwrap_or(0);
+        let what = (reader.known.read)(&Values::new(&reader.fields, bytes))?;
+        Some(Record { time_ns, thread, what })
+    }
+}

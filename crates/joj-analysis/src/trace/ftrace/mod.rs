@@ -1,0 +1,20 @@
+//! The kernel's own trace buffers (tracefs): binary pages and the text that describes them, read into events.
+//!
+//! ```text
+//! format text -> [`format`]: where each field lies ----------+
+//! page bytes  -> [`page`]: time and bytes of each record --> [`decoder`] -> [`record`] -> [`assembler`] -> events
+//! ```
+//!
+//! Everything here gets bytes from a kernel, or from whoever says so: no input may make it panic.
+
+pub mod assembler;
+pub mod volume;
+pub mod decoder;
+mod decode_files;
+mod decode_calls;
+mod decode_requests;
+pub mod known;
+pub mod record;
+pub mod rwbs;
+pub mod page;
+pub mod format;

@@ -1,0 +1,206 @@
+//! One record of a kernel's trace buffer, whatever that kernel's version calls its fields.
+
+use crate::trace::event::{DeviceNumber, EventKind, Operation, RequestFlags};
+
+/// What a thread did, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Nanoseconds of the buffer's clock.
+    pub time_ns: u64,
+    /// The thread (`common_pid`); for what happens in an interrupt, the one that was interrupted.
+    pub thread: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// A thread's name, as the kernel keeps it: zeros behind.
+pub type Command = [u8; 16];
+
+/// How an event names a filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// By its device (`s_dev`).
+    Device(DeviceNumber),
+    /// By its own number (Btrfs).
+    Id([u8; 16]),
+}
+
+/// How an event names a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inode {
+    /// Its filesystem.
+    pub holder: Holder,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// A length in the unit in which an event has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Blocks of the filesystem.
+    Blocks(u64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// A request's or bio's own numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Queue, Issue, Complete or Requeue.
+    pub kind: EventKind,
+    /// Disk or partition.
+    pub device: DeviceNumber,
+    /// First sector on the whole disk.
+    pub sector: u64,
+    /// Length.
+    pub bytes: u64,
+    /// From its letters.
+    pub operation: Operation,
+    /// From its letters.
+    pub flags: RequestFlags,
+    /// Complete: errno, negative, or 0.
+    pub error: i64,
+    /// The thread's name, where the record has it.
+    pub command: Option<Command>,
+}
+
+/// A call that makes something durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// fsync(2)
+    Fsync,
+    /// fdatasync(2)
+    Fdatasync,
+    /// sync_file_range(2)
+    SyncFileRange,
+    /// msync(2)
+    Msync,
+    /// sync(2)
+    Sync,
+    /// syncfs(2)
+    Syncfs,
+    /// pwritev2(2) with RWF_DSYNC or RWF_SYNC
+    Pwritev2,
+}
+
+impl Call {
+    /// As programs write it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+            Self::SyncFileRange => "sync_file_range",
+            Self::Msync => "msync",
+            Self::Sync => "sync",
+            Self::Syncfs => "syncfs",
+            Self::Pwritev2 => "pwritev2",
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The block layer did something with a request.
+    Request(Request),
+    /// A call begins.
+    CallBegin {
+        /// Which.
+        call: Call,
+        /// The file descriptor, where the call has one.
+        descriptor: Option<u32>,
+        /// Where a write begins.
+        offset: u64,
+    },
+    /// A call ends with this result.
+    CallEnd(i64),
+    /// A filesystem begins to make a file durable, whoever asked for it.
+    FileSync {
+        /// The file.
+        file: Inode,
+        /// As fdatasync.
+        data_only: bool,
+        /// True where this filesystem also says when it is done.
+        ends: bool,
+    },
+    /// It is done.
+    FileSyncEnd(i64),
+    /// A durable write past the page cache begins.
+    DirectWrite {
+        /// The file.
+        file: Inode,
+        /// Its first byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// It is done.
+    DirectWriteEnd(i64),
+    /// Bytes of a file lie somewhere.
+    Mapped {
+        /// The file.
+        file: Inode,
+        /// The unit of all three: true bytes (Btrfs), false blocks of the filesystem.
+        in_bytes: bool,
+        /// Where in the file.
+        first: u64,
+        /// Where on the filesystem, in its own addresses.
+        start: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A file was cut.
+    Truncated {
+        /// The file.
+        file: Inode,
+        /// What is left.
+        length: Length,
+    },
+    /// A file has a name less.
+    Unlinked(Inode),
+    /// An inode's number was given to a new file.
+    Created {
+        /// The file.
+        file: Inode,
+        /// True for a directory.
+        directory: bool,
+    },
+    /// A file is gone: its number may be given to another.
+    Ended(Inode),
+    /// A lock was granted.
+    Lock {
+        /// The file.
+        file: Inode,
+        /// First byte.
+        first: u64,
+        /// Last byte; `i64::MAX` for the end of the file.
+        last: u64,
+        /// 0 read, 1 write, 2 unlocked.
+        mode: i64,
+    },
+    /// jbd2 begins a commit, or is done with it.
+    Journal {
+        /// True at the beginning.
+        begins: bool,
+        /// The filesystem's device.
+        device: DeviceNumber,
+        /// The transaction.
+        transaction: u32,
+    },
+    /// The thread made another.
+    NewThread {
+        /// Its number.
+        thread: u32,
+        /// True where it belongs to the same process.
+        same_process: bool,
+        /// Its name.
+        command: Command,
+    },
+    /// A thread has another name from now on.
+    Renamed {
+        /// Its number.
+        thread: u32,
+        /// Its name.
+        command: Command,
+    },
+}
