@@ -24,6 +24,22 @@ mod bpf_settings;
 mod bpf_calls;
 #[allow(dead_code, reason = "the captures use it")]
 pub mod capture_selection;
+// Until `joj trace` calls it.
+#[allow(dead_code)]
+pub mod tracefs_capture;
+#[cfg(test)]
+mod test_volume;
+pub mod capture_selection;
+mod tracefs_files;
+mod tracefs_threads;
+mod tracefs_volumes;
+mod btrfs_chunks;
+mod device_base;
+mod tracefs_buffer;
+mod tracefs_events;
+mod tracefs_instance;
+mod file_handle;
+mod file_extents;
 pub mod worker_process;
 pub mod connection;
 pub mod sqlite_api;

@@ -1,0 +1,381 @@
+//! Captures through tracefs: for kernels on which eBPF is not to be had.
+//!
+//! ```text
+//! per processor: pages -> records --+-- in order of time --> assembler -> process, file, name -> sorter -> events
+//! ```
+//!
+//! A page is read while later records are still being written: what is younger than [`SETTLE_NS`] waits for the next poll.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::ftrace::assembler::{Assembler, Step, Surroundings};
+use joj_analysis::trace::ftrace::decoder::Decoder;
+use joj_analysis::trace::ftrace::page::{Lost, Page};
+use joj_analysis::trace::ftrace::record::Record;
+use joj_analysis::trace::order::Sorter;
+use joj_analysis::trace::texts::{Text, Texts};
+
+use super::capture_selection::Selection;
+use super::clock;
+use super::device_base;
+use super::tracefs_buffer::Buffers;
+use super::tracefs_events;
+use super::tracefs_files::Files;
+use super::tracefs_instance::Instance;
+use super::tracefs_threads::{self, Threads};
+use super::tracefs_volumes;
+
+/// A record has its time before it is in the buffer; nothing comes later than this, unless a virtual machine stands still.
+const SETTLE_NS: u64 = 20_000_000;
+/// Beginnings of sync calls are handed on when their file is known, which is later by this at most.
+const BEGIN_NS: u64 = 5_000_000;
+
+/// A capture under way; dropping it ends it.
+#[derive(Debug)]
+pub struct TracefsCapture {
+    buffers: Buffers,
+    decoder: Decoder,
+    assembler: Assembler,
+    waiting: Vec<Record>,
+    threads: Threads,
+    files: Files,
+    sorter: Sorter,
+    selection: Selection,
+    known_files: Vec<PathBuf>,
+    begun: bool,
+    limits: Vec<String>,
+    lost: u64,
+    damaged: u64,
+    records: u64,
+    instance: Instance,
+}
+
+impl TracefsCapture {
+    /// Begins to capture. `known_files`: files and directories whose files were there before and shall be known.
+    /// # Errors
+    /// Why not, and what to grant. Nothing is left behind.
+    pub fn start(selection: &Selection, known_files: &[PathBuf]) -> Result<Self, String> {
+        if cfg!(target_endian = "big") {
+            return Err("joj reads the trace buffers of little-endian machines only".to_owned());
+        }
+        let mounts = tracefs_volumes::mounts();
+        let volumes = tracefs_volumes::volumes(&mounts, &selection.devices);
+        let instance = Instance::create()?;
+        let buffers = Buffers::open(&instance)?;
+        let devices: Vec<DeviceNumber> =
+            selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk)).collect();
+        let kinds = kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
+        let mut enabled = tracefs_events::enable(&instance, &devices, &kinds)?;
+        enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
+        instance.set("tracing_on", "1")?;
+        let files = Files::new(mounts, &volumes);
+        Ok(Self {
+            buffers,
+            decoder: enabled.decoder,
+            assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
+            waiting: Vec::new(),
+            threads: Threads::default(),
+            files,
+            // It is told how far the records have come.
+            sorter: Sorter::new(u64::MAX),
+            selection: selection.clone(),
+            known_files: known_files.to_owned(),
+            begun: false,
+            limits: enabled.limits,
+            lost: 0,
+            damaged: 0,
+            records: 0,
+            instance,
+        })
+    }
+
+    /// What this kernel's trace lacks, a sentence each.
+    pub fn limits(&self) -> &[String] {
+        &self.limits
+    }
+
+    /// Records that the kernel threw away because nobody read them in time.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Records that were read.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Hands on the events that came, in order of time; waits for some up to `timeout`.
+    /// # Errors
+    /// The kernel's buffers cannot be read; the events until then were handed on.
+    pub fn poll(
+        &mut self,
+        timeout: Duration,
+        texts: &mut Texts,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<(), String> {
+        self.begin(texts, sink);
+        self.buffers.wait(timeout);
+        let now_ns = clock::shared_ns();
+        self.read()?;
+        self.hand_on(now_ns.saturating_sub(SETTLE_NS), texts, sink);
+        Ok(())
+    }
+
+    /// Ends the capture and hands on the rest. Returns how many records were lost.
+    /// # Errors
+    /// As [`TracefsCapture::poll`].
+    pub fn stop(mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+        self.begin(texts, sink);
+        self.instance.set("tracing_on", "0")?;
+        self.read()?;
+        self.hand_on(u64::MAX, texts, sink);
+        self.sorter.finish(sink);
+        Ok(self.lost.max(self.buffers.overrun(&self.instance)))
+    }
+
+    /// What is there at the start: threads, and the files that were named.
+    fn begin(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        self.threads.learn_running(texts);
+        let open = self.selection.process.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
+        for path in open.iter().chain(&self.known_files) {
+            for file in with_entries(path) {
+                let time_ns = clock::shared_ns();
+                for extent in self.files.learn(&file) {
+                    self.sorter.push(Event { time_ns, ..extent }, sink);
+                }
+            }
+        }
+    }
+
+    /// Empties the kernel's buffers into `waiting`.
+    fn read(&mut self) -> Result<(), String> {
+        let Self { buffers, decoder, waiting, lost, damaged, records, sorter, .. } = self;
+        buffers.read(&mut |_, bytes, layout| {
+            let mut page = match Page::new(bytes, layout) {
+                Ok(page) => page,
+                Err(_) => {
+                    *damaged += 1;
+                    return;
+                }
+            };
+            let gone = match page.lost() {
+                Lost::None => 0,
+                Lost::Counted(count) => count,
+                Lost::Unknown => 1,
+            };
+            if gone > 0 {
+                *lost += gone;
+                let detail = if page.lost() == Lost::Unknown { -1 } else { gone.cast_signed() };
+                let event =
+                    Event { time_ns: page.time_ns(), kind: EventKind::Lost, detail, ..Event::default() };
+                sorter.push(event, &mut |_| {});
+            }
+            for (time_ns, data) in page.by_ref() {
+                *records += 1;
+                waiting.extend(decoder.record(time_ns, data));
+            }
+            *damaged += u64::from(page.is_damaged());
+        })
+    }
+
+    /// Makes events of the records up to a time.
+    fn hand_on(&mut self, until_ns: u64, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
+        // Each processor's records are in order, so that this merges a few runs.
+        self.waiting.sort_by_key(|record| record.time_ns);
+        let count = self.waiting.partition_point(|record| record.time_ns <= until_ns);
+        let records: Vec<Record> = self.waiting.drain(..count).collect();
+        let mut steps = Vec::new();
+        for record in records.iter().map(Some).chain([None]) {
+            let Self { assembler, files, .. } = self;
+            let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+            let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push(step) };
+            match record {
+                Some(record) => assembler.take(record, &mut around),
+                None => assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around),
+            }
+            for step in steps.drain(..) {
+                self.step(step, texts);
+            }
+        }
+        self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
+    }
+
+    fn step(&mut self, step: Step, texts: &mut Texts) {
+        match step {
+            Step::Created { file, directory } => self.files.created(file, None, directory),
+            Step::Ended(file) => self.files.ended(file),
+            Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
+            Step::Renamed { thread, command } => self.threads.renamed(thread, &command, texts),
+            Step::Event(mut event, command) => {
+                event.process = self.threads.process(event.thread, texts);
+                event.command = match command {
+                    Some(command) => tracefs_threads::keep(&command, texts),
+                    None => self.threads.command(event.thread, texts),
+                };
+                if self.is_wanted(&event) && self.identify(&mut event, texts) {
+                    self.sorter.push(event, &mut |_| {});
+                }
+            }
+        }
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        use EventKind::{DurableWrite, Lock, SyncBegin, SyncEnd};
+        let of_programs = matches!(event.kind, SyncBegin | SyncEnd | DurableWrite | Lock);
+        !of_programs || self.selection.process.is_none_or(|process| process == event.process)
+    }
+
+    /// Fills in the file's generation, and tells its name if it is new. False where the event says nothing of a file's bytes.
+    fn identify(&mut self, event: &mut Event, texts: &mut Texts) -> bool {
+        if !event.file.is_some() {
+            return true;
+        }
+        let bare = FileKey { generation: 0, ..event.file };
+        let around = Event {
+            time_ns: event.time_ns,
+            thread: event.thread,
+            process: event.process,
+            ..Event::default()
+        };
+        if matches!(event.kind, EventKind::SyncBegin | EventKind::DurableWrite) {
+            for extent in self.files.place(bare, event.process) {
+                self.sorter
+                    .push(Event { time_ns: event.time_ns, command: event.command, ..extent }, &mut |_| {});
+            }
+        }
+        let known = self.files.identify(bare, event.process);
+        event.file.generation = known.generation;
+        let name = known.name.as_deref().map_or(Text::NONE, |name| texts.keep(name));
+        if name != Text::NONE && !std::mem::replace(&mut known.told, true) {
+            let named =
+                Event { kind: EventKind::Named, file: event.file, name, command: event.command, ..around };
+            self.sorter.push(named, &mut |_| {});
+        }
+        if event.kind == EventKind::Unlinked {
+            event.name = name;
+        }
+        // Directories hold metadata.
+        !(known.directory && event.kind == EventKind::Extent)
+    }
+}
+
+/// Which of our events' systems these filesystems have.
+fn kinds<'a>(mounted: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for kind in mounted {
+        match kind {
+            "ext2" | "ext3" | "ext4" => kinds.extend(["ext4", "jbd2"]),
+            "xfs" => kinds.push("xfs"),
+            "btrfs" => kinds.push("btrfs"),
+            "f2fs" => kinds.push("f2fs"),
+            _ => {}
+        }
+    }
+    kinds
+}
+
+/// A file, or what is in a directory.
+fn with_entries(path: &Path) -> Vec<PathBuf> {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Seek, SeekFrom, Write};
+
+    use joj_analysis::trace::event::Operation;
+
+    use super::super::test_volume::TestVolume;
+    use super::*;
+
+    /// What happened on a new filesystem while `work` ran in it; `None` where this machine cannot say.
+    fn captured(kind: &str, megabytes: u64, work: impl FnOnce(&Path)) -> Option<(Vec<Event>, Texts, u64)> {
+        let missing = if !rustix::process::geteuid().is_root() {
+            Some("it needs root".to_owned())
+        } else if !Path::new("/sys/kernel/tracing/instances").is_dir() {
+            Some("there is no tracefs".to_owned())
+        } else {
+            None
+        };
+        let volume = missing.map_or_else(|| TestVolume::create(kind, megabytes), Err);
+        let volume = match volume {
+            Ok(volume) => volume,
+            Err(reason) => {
+                println!("skipped: {reason}");
+                return None;
+            }
+        };
+        rustix::fs::sync();
+        let selection = Selection { devices: vec![volume.disk()], ..Selection::default() };
+        let mut capture = TracefsCapture::start(&selection, &[volume.path()]).unwrap();
+        let (mut texts, mut events) = (Texts::default(), Vec::new());
+        capture.poll(Duration::ZERO, &mut texts, &mut |event| events.push(event)).unwrap();
+        work(&volume.path());
+        let lost = capture.stop(&mut texts, &mut |event| events.push(event)).unwrap();
+        if std::env::var_os("JOJ_SHOW").is_some() {
+            for event in &events {
+                println!("{event:?} {:?} {:?}", texts.get(event.command), texts.get(event.name));
+            }
+        }
+        assert!(events.is_sorted_by_key(|event| event.time_ns));
+        Some((events, texts, lost))
+    }
+
+    /// (file, offset) of what was written, sector by sector, by the newest extent before it.
+    fn attributed(events: &[Event]) -> Vec<(u64, Option<(FileKey, u64)>)> {
+        let mut placed: Vec<Event> = Vec::new();
+        let mut found = Vec::new();
+        for event in events {
+            match event.kind {
+                EventKind::Extent => placed.push(*event),
+                EventKind::Freed => placed.retain(|extent| extent.file != event.file),
+                EventKind::Issue if event.operation == Operation::Write => {
+                    for sector in (event.sector..event.end_sector()).step_by(8) {
+                        let extent = placed.iter().rev().find(|extent| {
+                            extent.device == event.device
+                                && (extent.sector..extent.end_sector()).contains(&sector)
+                        });
+                        let place =
+                            |extent: &Event| (extent.file, extent.offset + (sector - extent.sector) * 512);
+                        found.push((sector, extent.map(place)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn four_kib_and_fsync(directory: &Path) {
+        let mut file = File::create(directory.join("app.db")).unwrap();
+        file.seek(SeekFrom::Start(8192)).unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        file.sync_all().unwrap();
+    }
+
+    #[test]
+    fn on_ext4_a_synced_write_leads_to_its_file_its_call_and_its_offset() {
+        let Some((events, texts, lost)) = captured("ext4", 64, four_kib_and_fsync) else { return };
+        assert_eq!(lost, 0);
+        let sync = events.iter().find(|event| event.kind == EventKind::SyncBegin).expect("an fsync");
+        assert_eq!(texts.get(sync.name), "fsync");
+        let named = events.iter().find(|event| event.kind == EventKind::Named && event.file == sync.file);
+        assert_eq!(named.map(|named| texts.get(named.name)), Some("/app.db"));
+        assert_ne!(sync.file.generation, 0);
+        let data: Vec<_> = attributed(&events).into_iter().filter_map(|(_, place)| place).collect();
+        assert_eq!(data, [(sync.file, 8192)]);
+        let end = events.iter().find(|event| event.kind == EventKind::SyncEnd).expect("its end");
+        assert_eq!((end.file, end.detail, end.process), (sync.file, 0, std::process::id()));
+        let commits = events.iter().filter(|event| event.kind == EventKind::JournalEnd).count();
+        assert_eq!(commits, 1, "the journal's");
+    }
+}

@@ -1,0 +1,269 @@
+//! Which file an inode number stands for: its generation, its name, and whether it is a directory. Trace records have the
+//! number only.
+//!
+//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 and F2FS open a file
+//! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
+//! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
+
+use super::file_extents;
+use super::file_handle;
+use super::tracefs_volumes::{Mount, Mounted};
+
+/// What is known of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// `i_generation`, or a number that tells it from others that had its inode number.
+    pub generation: u32,
+    /// Its last name, from the filesystem's root.
+    pub name: Option<String>,
+    /// Directories have extents too, which hold metadata.
+    pub directory: bool,
+    /// True once its name was handed on.
+    pub told: bool,
+    /// True once somebody asked where it lies, or saw it from its first block on.
+    pub placed: bool,
+}
+
+/// A filesystem whose files can be asked for.
+#[derive(Debug)]
+struct Source {
+    mounted: Mounted,
+    /// Its mount point, open: handles are relative to it.
+    directory: Option<File>,
+}
+
+/// Every file that was seen.
+#[derive(Debug, Default)]
+pub struct Files {
+    sources: Vec<Source>,
+    mounts: Vec<Mount>,
+    known: HashMap<(DeviceNumber, u64), Known>,
+    /// Made since the start, and not yet asked for.
+    young: HashSet<(DeviceNumber, u64)>,
+    /// Generations of files that are gone.
+    ended: HashMap<(DeviceNumber, u64), u32>,
+}
+
+impl Files {
+    /// Knows the files of these volumes.
+    pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> Self {
+        let sources = volumes.iter().map(|mounted| Source {
+            directory: File::open(&mounted.mount.point).ok(),
+            mounted: mounted.clone(),
+        });
+        Self { sources: sources.collect(), mounts, ..Self::default() }
+    }
+
+    /// The file behind a number; asks once.
+    pub fn identify(&mut self, file: FileKey, process: u32) -> &mut Known {
+        let key = (file.device, file.inode);
+        if !self.known.contains_key(&key) {
+            let found = self.by_number(file).or_else(|| self.by_process(file, process));
+            let found = self.distinct(key, found);
+            let placed = found.placed || self.young.remove(&key);
+            self.known.insert(key, Known { placed, ..found });
+        }
+        self.known.entry(key).or_default()
+    }
+
+    /// The number was given to a new file.
+    pub fn created(&mut self, file: FileKey, created: Option<Known>, directory: bool) {
+        let key = (file.device, file.inode);
+        if created.is_none() {
+            // Whoever had the number is gone; who has it now is asked when it is used.
+            self.ended(file);
+            self.young.insert(key);
+            return;
+        }
+        let known = self.distinct(key, created);
+        self.known.insert(key, Known { directory, placed: true, ..known });
+    }
+
+    /// The file is gone.
+    pub fn ended(&mut self, file: FileKey) {
+        let key = (file.device, file.inode);
+        if let Some(gone) = self.known.remove(&key) {
+            self.ended.insert(key, gone.generation);
+        }
+    }
+
+    /// The file behind a thread's descriptor, and what is known of it.
+    pub fn by_descriptor(&mut self, thread: u32, descriptor: u32) -> FileKey {
+        let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
+        let found = self.at(&path, thread);
+        let Some((key, known)) = found else { return FileKey::NONE };
+        let known = self.known.entry((key.device, key.inode)).or_insert(known);
+        FileKey { generation: known.generation, ..key }
+    }
+
+    /// Learns a file by its path, and says where it lies.
+    pub fn learn(&mut self, path: &Path) -> Vec<Event> {
+        let Some((key, known)) = self.at(path, 0) else { return Vec::new() };
+        let directory = known.directory;
+        let known = self.known.entry((key.device, key.inode)).or_insert(known);
+        known.placed = true;
+        let key = FileKey { generation: known.generation, ..key };
+        let Ok(file) = File::open(path) else { return Vec::new() };
+        if directory { Vec::new() } else { self.extents(key, &file) }
+    }
+
+    /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
+    /// what is asked now may be newer than the event that made us ask.
+    pub fn place(&mut self, file: FileKey, process: u32) -> Vec<Event> {
+        let is_ext4 = |source: &Source| source.mounted.mount.kind.starts_with("ext");
+        if !self.source(file.device).is_some_and(is_ext4) {
+            return Vec::new();
+        }
+        let known = self.identify(file, process);
+        if known.placed || known.directory {
+            return Vec::new();
+        }
+        known.placed = true;
+        let key = FileKey { generation: known.generation, ..file };
+        let opened = self.open(file).or_else(|| File::open(self.descriptor_of(file, process)?).ok());
+        opened.map_or_else(Vec::new, |opened| self.extents(key, &opened))
+    }
+
+    fn extents(&self, file: FileKey, opened: &File) -> Vec<Event> {
+        let Some(source) = self.source(file.device) else { return Vec::new() };
+        let mut events = Vec::new();
+        for extent in file_extents::of(opened).unwrap_or_default() {
+            for place in in_bytes(&source.mounted.volume, extent.start, extent.bytes) {
+                events.push(Event {
+                    kind: EventKind::Extent,
+                    file,
+                    offset: extent.offset.saturating_add(place.skipped_bytes),
+                    device: place.disk,
+                    sector: place.sector,
+                    bytes: place.bytes,
+                    ..Event::default()
+                });
+            }
+        }
+        events
+    }
+
+    fn source(&self, device: DeviceNumber) -> Option<&Source> {
+        self.sources.iter().find(|source| source.mounted.volume.device == device)
+    }
+
+    fn open(&self, file: FileKey) -> Option<File> {
+        let source = self.source(file.device)?;
+        // Elsewhere a handle needs the generation, which is what we want to know.
+        let by_number = matches!(source.mounted.mount.kind.as_str(), "ext2" | "ext3" | "ext4" | "f2fs");
+        by_number.then_some(())?;
+        file_handle::open_inode(source.directory.as_ref()?, file.inode, 0).ok()
+    }
+
+    fn by_number(&self, file: FileKey) -> Option<Known> {
+        let opened = self.open(file)?;
+        let facts = opened.metadata().ok()?;
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&opened);
+        let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok();
+        let mount = &self.source(file.device)?.mounted.mount;
+        // Where the kernel has no name in memory, it calls the file by the mount's own name.
+        let path = path.filter(|path| *path != mount.point && path != Path::new("/"));
+        Some(Known {
+            generation: file_handle::generation(&opened).unwrap_or(0),
+            name: path.and_then(|path| mount.inside(&without_deleted(path, &facts))),
+            directory: facts.is_dir(),
+            ..Known::default()
+        })
+    }
+
+    fn by_process(&self, file: FileKey, process: u32) -> Option<Known> {
+        let (_, known) = self.at(&self.descriptor_of(file, process)?, process)?;
+        Some(known)
+    }
+
+    /// The descriptor through which a process has a file open.
+    fn descriptor_of(&self, file: FileKey, process: u32) -> Option<PathBuf> {
+        let entries = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+        let is_file = |path: &PathBuf| {
+            let same_number = fs::metadata(path).is_ok_and(|facts| facts.ino() == file.inode);
+            same_number && self.device_of(path, process) == Some(file.device)
+        };
+        entries.map(|entry| entry.path()).find(is_file)
+    }
+
+    /// The file at a path, which may be one of /proc/PID/fd.
+    fn at(&self, path: &Path, process: u32) -> Option<(FileKey, Known)> {
+        let facts = fs::metadata(path).ok()?;
+        let device = self.device_of(path, process)?;
+        let source = self.source(device)?;
+        let target = if path.starts_with("/proc") {
+            fs::read_link(path).ok()?
+        } else {
+            fs::canonicalize(path).ok()?
+        };
+        let target = without_deleted(target, &facts);
+        let inside = self.mounts.iter().filter(|mount| mount.device == device);
+        let name = inside.filter_map(|mount| mount.inside(&target)).min_by_key(String::len);
+        let ordinary = facts.is_file() || facts.is_dir();
+        let opened = ordinary.then(|| File::open(path).ok()).flatten();
+        let generation = opened.as_ref().and_then(file_handle::generation).unwrap_or(0);
+        let key = FileKey { device: source.mounted.volume.device, inode: facts.ino(), generation };
+        Some((key, Known { generation, name, directory: facts.is_dir(), ..Known::default() }))
+    }
+
+    /// `s_dev`: what stat says, but for Btrfs, where each subvolume has a device number of its own.
+    fn device_of(&self, path: &Path, process: u32) -> Option<DeviceNumber> {
+        let device = fs::metadata(path).ok()?.dev();
+        let device = DeviceNumber::new(rustix::fs::major(device), rustix::fs::minor(device))?;
+        if self.source(device).is_some() {
+            return Some(device);
+        }
+        if let Ok(descriptor) = path.strip_prefix(format!("/proc/{process}/fd")) {
+            let facts =
+                fs::read_to_string(format!("/proc/{process}/fdinfo/{}", descriptor.display())).ok()?;
+            let number: u64 =
+                facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())?;
+            return self.mounts.iter().find(|mount| mount.number == number).map(|mount| mount.device);
+        }
+        let path = fs::canonicalize(path).ok()?;
+        let holding = self.mounts.iter().filter(|mount| path.starts_with(&mount.point));
+        holding.max_by_key(|mount| mount.point.as_os_str().len()).map(|mount| mount.device)
+    }
+
+    /// Another generation than the file had that was here before.
+    fn distinct(&self, key: (DeviceNumber, u64), found: Option<Known>) -> Known {
+        let before = self.ended.get(&key).copied();
+        match (found, before) {
+            (Some(found), Some(before)) if found.generation == before => {
+                Known { generation: before.wrapping_add(1), ..found }
+            }
+            (Some(found), _) => found,
+            (None, before) => {
+                Known { generation: before.map_or(0, |before| before.wrapping_add(1)), ..Known::default() }
+            }
+        }
+    }
+}
+
+/// FIEMAP has addresses in bytes, also where the filesystem counts blocks; XFS's are those of its disk.
+fn in_bytes(volume: &Volume, start: u64, bytes: u64) -> Vec<Place> {
+    match &volume.addressing {
+        Addressing::Blocks { base, .. } | Addressing::Groups { base, .. } => {
+            let addressing = Addressing::Blocks { base: *base, block_bytes: 1 };
+            Volume { addressing, ..volume.clone() }.places(start, bytes)
+        }
+        Addressing::Chunks(_) => volume.places(start, bytes),
+    }
+}
+
+/// The kernel marks the path of a file without a name.
+fn without_deleted(path: PathBuf, facts: &fs::Metadata) -> PathBuf {
+    if facts.nlink() > 0 {
+        return path;
+    }
+    let text = path.to_string_lossy();
+    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+}

@@ -1,0 +1,178 @@
+//! The mounted filesystems whose files a capture can place: where each begins on its disk, and its arithmetic.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use joj_analysis::trace::event::DeviceNumber;
+use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
+
+use super::btrfs_chunks;
+use super::device_base::base;
+
+/// A mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Its number in /proc/PID/fdinfo.
+    pub number: u64,
+    /// What its files have as their device (`s_dev`).
+    pub device: DeviceNumber,
+    /// Which directory of the filesystem is mounted.
+    pub root: String,
+    /// Where.
+    pub point: PathBuf,
+    /// `ext4`, ..
+    pub kind: String,
+}
+
+impl Mount {
+    /// A path below the mount as seen from the filesystem's root; `None` for a path elsewhere.
+    pub fn inside(&self, path: &Path) -> Option<String> {
+        let rest = path.strip_prefix(&self.point).ok()?;
+        Some(Path::new(&self.root).join(rest).to_string_lossy().into_owned())
+    }
+}
+
+/// Every mount that this process sees.
+pub fn mounts() -> Vec<Mount> {
+    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(mount).collect()
+}
+
+/// `26 1 254:0 / /mnt/a\040b rw,relatime shared:1 - ext4 /dev/vda rw`
+fn mount(line: &str) -> Option<Mount> {
+    let (head, tail) = line.split_once(" - ")?;
+    let mut words = head.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let (major, minor) = words.nth(1)?.split_once(':')?;
+    let device = DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?)?;
+    let (root, point) = (plain(words.next()?), plain(words.next()?).into());
+    Some(Mount { number, device, root, point, kind: tail.split(' ').next()?.to_owned() })
+}
+
+/// Blanks and the like stand as `\040`.
+fn plain(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| first == b'\\');
+        let byte = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[3..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A volume, where it is mounted, and what it is.
+#[derive(Debug, Clone)]
+pub struct Mounted {
+    /// Its arithmetic.
+    pub volume: Volume,
+    /// One of its mounts, with its root directory if there is such a one.
+    pub mount: Mount,
+    /// What is not known of it, a sentence each.
+    pub limits: Vec<String>,
+}
+
+/// The volumes on these whole disks, or on any where none is named.
+pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
+    let mut found: Vec<Mounted> = Vec::new();
+    for mount in mounts {
+        match found.iter_mut().find(|known| known.mount.device == mount.device) {
+            Some(known) if known.mount.root.len() > mount.root.len() => known.mount = mount.clone(),
+            Some(_) => {}
+            None => found
+                .extend(volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))),
+        }
+    }
+    found
+}
+
+fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
+    match &volume.addressing {
+        Addressing::Blocks { base, .. } | Addressing::Groups { base, .. } => disks.contains(&base.disk),
+        Addressing::Chunks(chunks) => {
+            chunks.iter().flat_map(|chunk| &chunk.copies).any(|(base, _)| disks.contains(&base.disk))
+        }
+    }
+}
+
+/// Reads a filesystem's arithmetic; `None` for kinds that we do not know.
+pub fn volume(mount: &Mount) -> Option<Mounted> {
+    let mut limits = Vec::new();
+    let base = base(mount.device);
+    if mount.kind != "btrfs" && fs::exists(format!("/sys/dev/block/{}/dm", mount.device)).unwrap_or(false) {
+        let place = mount.point.display();
+        limits.push(format!("{place} is on a device-mapper device: requests below it have no file"));
+    }
+    let (mut id, mut first_inode) = ([0; 16], 0);
+    let addressing = match mount.kind.as_str() {
+        "ext2" | "ext3" | "ext4" => {
+            // Lower ones are the journal, the root directory (2), quotas (EXT4_GOOD_OLD_FIRST_INO).
+            first_inode = 11;
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.point)? }
+        }
+        "f2fs" => {
+            // Its nodes and its own tables.
+            first_inode = 3;
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.point)? }
+        }
+        "xfs" => xfs(&mount.point, base?)?,
+        "btrfs" => {
+            let chunks = btrfs_chunks::read(&mount.point).ok()?;
+            id = chunks.id;
+            limits.extend(chunks.limit);
+            Addressing::Chunks(chunks.chunks)
+        }
+        _ => return None,
+    };
+    Some(Mounted {
+        volume: Volume { device: mount.device, id, first_inode, addressing },
+        mount: mount.clone(),
+        limits,
+    })
+}
+
+fn block_bytes(point: &Path) -> Option<u64> {
+    rustix::fs::statvfs(point).ok().map(|facts| facts.f_bsize)
+}
+
+/// XFS_IOC_FSGEOMETRY_V1 (linux: fs/xfs/libxfs/xfs_fs.h, struct xfs_fsop_geom_v1), of which we want two numbers.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct XfsGeometry {
+    block_bytes: u32,
+    realtime_extent: u32,
+    group_blocks: u32,
+    rest: [u32; 25],
+}
+
+const XFS_GEOMETRY: u64 = 0x8070_5864;
+const _: () = assert!(size_of::<XfsGeometry>() == 112, "the size is part of the ioctl's number");
+
+fn xfs(point: &Path, base: Base) -> Option<Addressing> {
+    let directory = File::open(point).ok()?;
+    let mut geometry = XfsGeometry::default();
+    // SAFETY: the descriptor is open; the kernel writes 112 bytes, as the request's number says, which `geometry` has.
+    let result = unsafe { libc::ioctl(directory.as_raw_fd(), XFS_GEOMETRY as _, &raw mut geometry) };
+    (result == 0 && geometry.group_blocks > 0).then(|| Addressing::Groups {
+        base,
+        block_bytes: u64::from(geometry.block_bytes),
+        group_blocks: u64::from(geometry.group_blocks),
+        // Addresses leave each group room up to the next power of two (sb_agblklog).
+        group_shift: (geometry.group_blocks - 1).checked_ilog2().map_or(0, |bits| bits + 1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_names_paths_as_its_filesystem_does() {
+        let mount = mount("26 1 254:3 /data /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/vda3 rw").unwrap();
+        assert_eq!((mount.number, mount.device.to_string().as_str()), (26, "254:3"));
+        assert_eq!(mount.inside(Path::new("/mnt/a b/app.db")).as_deref(), Some("/data/app.db"));
+        assert_eq!(mount.inside(Path::new("/mnt/app.db")), None);
+    }
+}
