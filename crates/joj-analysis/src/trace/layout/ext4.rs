@@ -99,8 +99,9 @@ pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<Jo
     piece.need(blocks > first, format_args!("{blocks} blocks are no journal"))?;
     let mut regions = Regions::new(device);
     regions.add(RegionUse::Superblock, (first - 1) * block_bytes, block_bytes)?;
-    let runs = [jbd2::Run { log_block: 0, block: first, blocks: blocks - first }];
-    jbd2::add(&runs, block_bytes, false, read, &mut regions)?;
+    let runs = vec![jbd2::Run { log_block: 0, block: first, blocks: blocks - first }];
+    let log = jbd2::Log { runs, block_bytes, skipped: first, fast_commit: false };
+    jbd2::add(&log, read, &mut regions)?;
     Ok(Some(JournalDevice { uuid: piece.array(0x68)?, regions: regions.finish()? }))
 }
 
@@ -299,7 +300,8 @@ impl Superblock {
         };
         let runs = jbd2::runs(&root, self.block_bytes, self.blocks, read)?;
         let fast_commit = self.compat & feature::FAST_COMMIT != 0;
-        jbd2::add(&runs, self.block_bytes, fast_commit, read, regions)
+        let log = jbd2::Log { runs, block_bytes: self.block_bytes, skipped: 0, fast_commit };
+        jbd2::add(&log, read, regions)
     }
 
     /// Reads the journal's inode from its table.

@@ -170,27 +170,37 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Reads the log's superblock and adds the log's regions. `fast_commit`: the filesystem wants fast commits, so that the
-/// log has room for them from the next mount on, whether or not its own superblock says so already.
+/// A log whose blocks are known.
+#[derive(Debug)]
+pub struct Log {
+    /// Its blocks, in order, from its superblock on.
+    pub runs: Vec<Run>,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Blocks that its own count has before its superblock: on a device of its own it counts from the device's start.
+    pub skipped: u64,
+    /// The filesystem wants fast commits, so that the log has room for them from the next mount on, whether or not its
+    /// own superblock says so already.
+    pub fast_commit: bool,
+}
+
+/// Reads the log's superblock and adds the log's regions.
 /// # Errors
 /// It is no log, or has another length or block size.
-pub fn add(
-    runs: &[Run],
-    block_bytes: u64,
-    fast_commit: bool,
-    read: &mut ReadAt<'_>,
-    regions: &mut Regions,
-) -> Result<(), String> {
+pub fn add(log: &Log, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
+    let Log { runs, block_bytes, skipped, fast_commit } = log;
+    let block_bytes = *block_bytes;
     let first = runs.first().map_or(0, |run| run.block);
     let piece = Piece::read_checked(read, (first * block_bytes, 1024), "jbd2 superblock", check_sum)?;
     let version = piece.be32(4)?;
-    let (own_block_bytes, blocks) = (u64::from(piece.be32(0xc)?), u64::from(piece.be32(0x10)?));
+    let (own_block_bytes, counted) = (u64::from(piece.be32(0xc)?), u64::from(piece.be32(0x10)?));
+    let blocks = counted.saturating_sub(*skipped);
     let there: u64 = runs.iter().map(|run| run.blocks).sum();
     piece.need(
         own_block_bytes == block_bytes && (2..=there).contains(&blocks),
         format_args!("{blocks} blocks of {own_block_bytes} bytes, but {there} of {block_bytes} are there"),
     )?;
-    let has_fast_commits = fast_commit || (version == 4 && piece.be32(0x28)? & 0x20 != 0);
+    let has_fast_commits = *fast_commit || (version == 4 && piece.be32(0x28)? & 0x20 != 0);
     // 0 stands for 256 there.
     let wanted = match (has_fast_commits, u64::from(piece.be32(0x54)?)) {
         (false, _) => 0,

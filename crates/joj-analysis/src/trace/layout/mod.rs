@@ -12,6 +12,10 @@ pub mod nilfs2;
 mod regions;
 mod piece;
 mod checksum;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod samples;
 
 use super::event::DeviceNumber;
 use super::header::Region;

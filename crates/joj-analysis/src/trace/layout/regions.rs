@@ -22,7 +22,7 @@ impl Regions {
 
     /// Bytes from byte `at` of the device on have this use.
     /// # Errors
-    /// They do not lie on the device, or there are too many.
+    /// They do not lie on the device, there is none, or there are too many regions.
     pub fn add(&mut self, purpose: RegionUse, at: u64, bytes: u64) -> Result<(), String> {
         self.add_piece(purpose, at, bytes, 0)
     }
@@ -37,6 +37,9 @@ impl Regions {
         bytes: u64,
         journal_offset: u64,
     ) -> Result<(), String> {
+        if bytes == 0 {
+            return Err(format!("{purpose:?}: no bytes at byte {at}"));
+        }
         let end = at.checked_add(bytes).filter(|end| end.div_ceil(SECTOR_BYTES) <= self.device.sectors);
         if end.is_none() {
             let bytes_there = u128::from(self.device.sectors) * u128::from(SECTOR_BYTES);
