@@ -197,6 +197,10 @@ pub struct CompareOptions {
 pub struct TraceHeaderOptions {
     /// Only the disk below this file, directory or device
     pub path: Option<PathBuf>,
+
+    /// Where the bytes of the file PATH lie on its disk, instead
+    #[arg(long, requires = "path")]
+    pub extents: bool,
 }
 
 /// Options of `joj trace-generate`.

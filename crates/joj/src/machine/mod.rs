@@ -4,6 +4,7 @@
 pub mod below;
 pub mod trace_header;
 pub mod device_bytes;
+pub mod extents;
 pub mod mounts;
 pub mod disks;
 pub mod interrupts;

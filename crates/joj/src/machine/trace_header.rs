@@ -30,7 +30,8 @@ pub struct CaptureEnd {
     pub cut_short: Option<String>,
 }
 
-/// The header of a capture that begins now. `devices`: whole disks that are traced, `None` for all. What could not be
+/// The header of a capture that begins now. `devices`: whole disks that are traced, `None` for all; disks that hold the
+/// journals of filesystems on these are listed too, and are to be traced with them. What could not be
 /// read of a filesystem is told in [`Header::inferred`]; such a filesystem has no regions.
 /// # Errors
 /// /proc/self/mountinfo cannot be read, or a device is no disk of this machine.
@@ -61,8 +62,12 @@ pub fn header(
                 .push(format!("where {kind} on {mount_point} keeps its metadata is not known: {problem}"));
         }
     }
-    // Disks with a filesystem's journal or its other half belong to the trace too, as far as they are named.
-    let disks = all_disks.into_iter().filter(chosen).collect();
+    // A journal on another disk belongs to the trace too.
+    let has_regions = |disk: &Disk| {
+        let mut regions = filesystems.iter().flat_map(|filesystem: &FileSystem| &filesystem.regions);
+        regions.any(|region| region.disk == disk.whole)
+    };
+    let disks = all_disks.iter().filter(|disk| chosen(disk) || has_regions(disk)).cloned().collect();
     Ok(Header {
         version: FORMAT_VERSION,
         writer: concat!("joj ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -137,16 +142,17 @@ fn read_journal(
 ) -> Result<Vec<Region>, String> {
     match journal {
         JournalElsewhere::Ext4 { uuid } => {
+            let mut problem = "no disk has its journal".to_owned();
             for disk in all_disks {
                 let Ok(device) = DeviceBytes::open(disk) else { continue };
                 let read = layout::ext4::journal_device(place(disk), &mut |at, bytes| device.read(at, bytes));
-                if let Ok(Some(found)) = read
-                    && found.uuid == uuid
-                {
-                    return Ok(found.regions);
+                match read {
+                    Ok(Some(found)) if found.uuid == uuid => return Ok(found.regions),
+                    Ok(_) => {}
+                    Err(error) => problem = format!("{problem}; {}: {error}", disk.name),
                 }
             }
-            Err("no disk has its journal".to_owned())
+            Err(problem)
         }
         JournalElsewhere::Xfs { bytes } => {
             let option = filesystem.options.split(',').find_map(|option| option.strip_prefix("logdev="));
