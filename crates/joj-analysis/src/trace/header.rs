@@ -29,7 +29,7 @@ pub struct Header {
     pub disks: Vec<Disk>,
     /// Filesystems that were mounted from them.
     pub filesystems: Vec<FileSystem>,
-    /// What an importer had to guess, a sentence each; empty for a capture.
+    /// What an importer had to guess or a capture could not read (a filesystem's layout), a sentence each.
     pub inferred: Vec<String>,
     /// What is known at the end only; `None` in a trace that was cut off.
     pub ending: Option<Ending>,
@@ -80,7 +80,8 @@ pub struct Disk {
 /// A mounted filesystem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct FileSystem {
-    /// What files on it have as their device (`s_dev`, `st_dev`).
+    /// What files on it have as their device inside the kernel (`s_dev`, as /proc/self/mountinfo has it). Btrfs tells stat
+    /// another number for each subvolume.
     pub device: DeviceNumber,
     /// `ext4`, `xfs`, `btrfs`, `f2fs`, `nilfs2`, or another name of /proc/filesystems.
     pub kind: String,
