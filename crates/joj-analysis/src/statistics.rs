@@ -86,7 +86,7 @@ fn interval_trim(count: usize) -> (usize, f64) {
 
 /// The smallest sample that at least `parts` of [`WHOLE`] of the samples do not exceed (nearest rank).
 /// `sorted` is ascending; `None` where it is empty.
-pub fn percentile(sorted: &[u64], parts: u64) -> Option<u64> {
+pub fn percentile<T: Copy>(sorted: &[T], parts: u64) -> Option<T> {
     assert!(parts <= WHOLE, "a percentile of {parts} parts of {WHOLE}");
     let count = u64::try_from(sorted.len()).ok()?;
     let rank = (count * parts).div_ceil(WHOLE).max(1);
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(percentile(&sorted, parts), Some(expected));
         }
         assert_eq!(percentile(&[5], 50_000), Some(5));
-        assert_eq!(percentile(&[], 50_000), None);
+        assert_eq!(percentile::<u64>(&[], 50_000), None);
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! One look at all texts of /proc.
+
+use super::diskstats::{self, Disk};
+use super::interrupts::Interrupts;
+use super::meminfo::Memory;
+use super::net_dev::{self, Interface};
+use super::proc_text::ProcError;
+use super::stat::Stat;
+
+/// The texts that can be read, by their place under /proc.
+pub const FILES: [&str; 5] = ["stat", "meminfo", "diskstats", "net/dev", "interrupts"];
+
+/// What the texts said at one time; a text that this machine does not show is missing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// When, in nanoseconds of a clock that never jumps.
+    pub at_ns: u64,
+    /// Of /proc/stat.
+    pub stat: Option<Stat>,
+    /// Of /proc/meminfo.
+    pub memory: Option<Memory>,
+    /// Of /proc/diskstats.
+    pub disks: Vec<Disk>,
+    /// Of /proc/net/dev.
+    pub interfaces: Vec<Interface>,
+    /// Of /proc/interrupts.
+    pub interrupts: Option<Interrupts>,
+}
+
+impl Reading {
+    /// Reads the texts, in the order of [`FILES`].
+    /// # Errors
+    /// The first damaged line.
+    pub fn parse(at_ns: u64, texts: [Option<&str>; FILES.len()]) -> Result<Reading, ProcError> {
+        let [stat, memory, disks, interfaces, interrupts] = texts;
+        Ok(Reading {
+            at_ns,
+            stat: stat.map(Stat::parse).transpose()?,
+            memory: memory.map(Memory::parse).transpose()?,
+            disks: disks.map(diskstats::parse).transpose()?.unwrap_or_default(),
+            interfaces: interfaces.map(net_dev::parse).transpose()?.unwrap_or_default(),
+            interrupts: interrupts.map(Interrupts::parse).transpose()?,
+        })
+    }
+}
