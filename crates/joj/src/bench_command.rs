@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
 use crate::machine::counters::Sources;
+use crate::machine::output_file::{check_writable, write};
 use crate::machine::place::Place;
 use crate::machine::signal;
 use crate::machine::work_dir::WorkDir;
@@ -74,21 +75,6 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
         }
         Err(Stop::Full(message) | Stop::Failed(message)) => Err(message),
     }
-}
-
-/// Before a minute of measuring, not after it.
-fn check_writable(file: &Path) -> Result<(), String> {
-    let parent = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    if file.is_dir() || !parent.is_dir() {
-        let name = file.display();
-        return Err(format!(
-            "cannot write {name}: it is a directory or its directory is missing; give another FILE"
-        ));
-    }
-    Ok(())
 }
 
 fn counts(options: &BenchOptions) -> (u64, u32) {
@@ -329,12 +315,6 @@ fn print(text: &str) {
 }
 
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {
-    let write = |file: &Path, text: &str| {
-        fs::write(file, text).map_err(|error| {
-            let name = file.display();
-            format!("cannot write {name}: {error}; make room or give another FILE and measure again")
-        })
-    };
     let json = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
     match &options.json {
         Some(file) if file.as_os_str() == "-" => print(&format!("{json}\n")),

@@ -6,6 +6,9 @@ use clap::{Args, Parser, Subcommand};
 use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
 use joj_analysis::study::StudyPart;
 
+use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
+use crate::monitor_options::MonitorOptions;
+
 /// Measures the way from a SQLite COMMIT to the flash.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -30,6 +33,9 @@ pub enum Command {
     /// Make a trace for tests and benchmarks
     #[command(hide = true)]
     TraceGenerate(TraceGenerateOptions),
+    /// Sample what processors, memory, disks, network and interrupts do, alone or while a program runs
+    #[command(after_help = crate::monitor_options::EXAMPLES)]
+    Monitor(MonitorOptions),
     /// Run one task from standard input
     #[command(hide = true)]
     BenchWorker,

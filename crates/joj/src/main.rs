@@ -4,8 +4,11 @@ mod trace_header_command;
 mod bench_command;
 mod trace_generate;
 mod compare;
+mod monitor_command;
 mod bench;
 mod cli;
+mod trace_options;
+mod monitor_options;
 mod show;
 mod trace_file;
 mod machine;
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::TraceHeader(options) => trace_header_command::run(&options),
         Command::TraceGenerate(options) => trace_generate::run(&options),
+        Command::Monitor(options) => monitor_command::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|message| {

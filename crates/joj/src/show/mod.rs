@@ -1,5 +1,6 @@
 //! A result as people see it: a table for a terminal, a page with plots. A file uses only files below it.
 
+pub mod monitor_page;
 pub mod page;
 pub mod initialisation_page;
 pub mod pattern_page;
@@ -7,11 +8,15 @@ pub mod mode_page;
 pub mod writers;
 pub mod latency;
 pub mod bars;
+pub mod timeline;
 pub mod svg;
 pub mod table;
 pub mod contended_table;
 pub mod initialisation_table;
 pub mod pattern_table;
 pub mod mode_table;
+pub mod monitor_summary;
+pub mod monitor_lines;
+pub mod monitor_csv;
 pub mod groups;
 pub mod text;

@@ -1,0 +1,31 @@
+//! Files that a measurement is written to at its end.
+
+use std::fs;
+use std::path::Path;
+
+/// Looks whether a file can be made, before a minute of measuring and not after it. `-` is standard output.
+/// # Errors
+/// Where it cannot.
+pub fn check_writable(file: &Path) -> Result<(), String> {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if file.is_dir() || !parent.is_dir() {
+        let name = file.display();
+        return Err(format!(
+            "cannot write {name}: it is a directory or its directory is missing; give another FILE"
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the file.
+/// # Errors
+/// Where there is no room or no permission; a part may be there then.
+pub fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| {
+        let name = file.display();
+        format!("cannot write {name}: {error}; make room or give another FILE and measure again")
+    })
+}
