@@ -39,9 +39,9 @@ INLINE bool is_other_process(void) {
 
 INLINE struct file *file_of(u64 descriptor) {
   struct task_struct *task = current_task();
-  struct fdtable *table = READ(READ(task, files), fdt);
-  if (!table || (u32)descriptor >= READ(table, max_fds)) return NULL;
-  struct file **files = READ(table, fd);
+  struct fdtable *table = task->files->fdt;
+  if ((u32)descriptor >= table->max_fds) return NULL;
+  struct file **files = table->fd;
   struct file *file = NULL;
   read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
   return file;
@@ -51,17 +51,17 @@ struct mapped {
   struct file *file;
 };
 static long on_mapping(struct task_struct *task, struct vm_area_struct *area, struct mapped *mapped) {
-  mapped->file = READ(area, vm_file);
+  mapped->file = READ_NUMBER(area, vm_file);
   return 0;
 }
 
 INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes, u64 length) {
   u32 thread = (u32)current_process_thread();
   struct open_call news = {};
-  struct inode *inode = file ? READ(file, f_inode) : NULL;
+  struct inode *inode = file ? READ_NUMBER(file, f_inode) : NULL;
   if (inode) {
     news.key = key_of(inode);
-    say_name((u64)inode, (u64)READ(file, f_path.dentry));
+    say_name((u64)inode, (u64)READ_NUMBER(file, f_path.dentry));
   }
   news.call = call;
   news.length = length;
@@ -166,7 +166,7 @@ INLINE void on_file_synced(struct inode *inode, int result) {
 }
 
 PROGRAM(ext4_sync_file_enter) {
-  on_file_sync(READ((struct file *)number_of(arguments), f_inode));
+  on_file_sync(READ_NUMBER((struct file *)number_of(arguments), f_inode));
   return 0;
 }
 PROGRAM(ext4_sync_file_exit) {
@@ -186,6 +186,6 @@ PROGRAM(xfs_file_fsync) {
   return 0;
 }
 PROGRAM(btrfs_sync_file) {
-  on_file_sync(READ((struct file *)number_of(arguments), f_inode));
+  on_file_sync(READ_NUMBER((struct file *)number_of(arguments), f_inode));
   return 0;
 }

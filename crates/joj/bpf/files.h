@@ -47,7 +47,7 @@ INLINE void set_file(struct record *record, const struct file_key *key) {
 
 /* A name that the inode has or, deleted but open, had last. */
 INLINE u64 alias_of(struct inode *inode) {
-  struct hlist_node *first = READ(inode, i_dentry.first);
+  struct hlist_node *first = READ_NUMBER(inode, i_dentry.first);
   return !first ? 0 : ((u64)first - FIELD_OFFSET(struct dentry, d_u.d_alias));
 }
 
@@ -62,7 +62,7 @@ struct climb {
 /* One name of a path, then its parent. */
 static long on_name(u32 index, struct climb *climb) {
   struct dentry *dentry = (void *)climb->dentry;
-  struct dentry *parent = READ(dentry, d_parent);
+  struct dentry *parent = READ_NUMBER(dentry, d_parent);
   u32 at = climb->at;
   // The root is its own parent.
   if (!parent || parent == dentry) {
@@ -100,7 +100,7 @@ APART int say_name(u64 inode_address, u64 dentry_address) {
   struct said news = {0, 0, READ(inode, i_nlink)};
   if (dentry) {
     news.name_hash = READ(dentry, d_name.hash_len);
-    news.parent = (u64)READ(dentry, d_parent);
+    news.parent = (u64)READ_NUMBER(dentry, d_parent);
   }
   struct said *old = map_lookup(&names_said, &key);
   bool renamed = dentry && (!old || old->name_hash != news.name_hash || old->parent != news.parent);

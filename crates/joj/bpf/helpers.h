@@ -61,14 +61,6 @@ static void *(*current_task)(void) = (void *)158;
 static long (*find_vma)(void *task, u64 address, void *callback, void *context, u64 flags) = (void *)180;
 static long (*loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
 
-/* A field behind any pointer, also one that the verifier knows nothing of; 0 where the memory cannot be read. */
-#define READ(pointer, field)                                                                                                     \
-  ({                                                                                                                             \
-    __typeof__((pointer)->field) value_ = 0;                                                                                     \
-    read_kernel(&value_, sizeof(value_), &(pointer)->field);                                                                     \
-    value_;                                                                                                                      \
-  })
-
 /* An argument of a program as a plain number: a typed pointer may not be given to a function that is checked apart. */
 INLINE u64 number_of(const u64 *argument) {
   u64 number = 0;

@@ -4,13 +4,12 @@
 #include "requests.h"
 
 INLINE void send_commit(u8 kind, struct journal_s *journal, struct transaction_s *transaction) {
-  struct block_device *device = READ(journal, j_fs_dev);
-  struct block_device *log = READ(journal, j_dev);
-  if (!is_wanted(READ(device, bd_disk)) && !is_wanted(READ(log, bd_disk))) return;
+  struct block_device *device = journal->j_fs_dev;
+  if (!is_wanted(device->bd_disk) && !is_wanted(journal->j_dev->bd_disk)) return;
   struct record *record = begin(kind);
   if (!record) return;
-  record->device = READ(device, bd_dev);
-  record->detail = READ(transaction, t_tid);
+  record->device = device->bd_dev;
+  record->detail = transaction->t_tid;
   end(record);
 }
 
@@ -32,7 +31,7 @@ INLINE bool is_known(struct inode *inode) {
 /* The last name is gone, or one of them: the dentry still leads to the inode here, and no longer when the call returns. */
 PROGRAM(ext4_unlink_exit) {
   struct dentry *dentry = (void *)number_of(arguments);
-  struct inode *inode = READ(dentry, d_inode);
+  struct inode *inode = READ_NUMBER(dentry, d_inode);
   if ((int)arguments[1] != 0 || !inode || !is_known(inode)) return 0;
   say_name((u64)inode, (u64)dentry);
   return 0;

@@ -1,7 +1,7 @@
 /* The kernel's structs, as far as we look into them, with field names of Linux 6.1 to 6.18. A name after three underscores is
  * the same struct as it was, or became, in other versions. */
 #pragma once
-#include "helpers.h"
+#include "settings.h"
 
 struct hlist_node;
 struct hlist_head {

@@ -65,14 +65,14 @@ INLINE bool is_inner(u64 magic, u64 inode) {
 APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_folio) {
   if (!walk || !run) return 0;
   struct folio *folio = (void *)folio_address;
-  struct address_space *mapping = READ(folio, mapping);
+  struct address_space *mapping = READ_NUMBER(folio, mapping);
   run->backing = PRIVATE;
   if (!mapping) return 0;
   if ((u64)mapping & 3) {
     run->backing = DIRECT;
     return 0;
   }
-  struct inode *host = READ(mapping, host);
+  struct inode *host = READ_NUMBER(mapping, host);
   if (!host || (struct address_space *)((u64)host + FIELD_OFFSET(struct inode, i_data)) != mapping) return 0;
   struct super_block *super = READ(host, i_sb);
   u64 magic = READ(super, s_magic);
@@ -119,7 +119,7 @@ static long on_piece(u32 index, struct walk *walk) {
   u64 page_struct_bytes = TYPE_SIZE(struct page);
   u64 in_vector = (u64)vector.bv_offset + walk->done_in_vector;
   struct page *page = (void *)((u64)vector.bv_page + in_vector / settings.page_bytes * page_struct_bytes);
-  u64 head = READ(page, compound_head);
+  u64 head = READ_NUMBER(page, compound_head);
   struct folio *folio = (void *)(head & 1 ? head - 1 : (u64)page);
   u64 in_folio = ((u64)page - (u64)folio) / page_struct_bytes * settings.page_bytes + in_vector % settings.page_bytes;
   u64 folio_size = folio_bytes(folio);

@@ -7,8 +7,7 @@ MAP(MAP_HASH, u32, u8, 1024) devices SECTION(".maps");
 
 INLINE bool is_wanted(struct gendisk *disk) {
   if (!settings.only_some_devices) return true;
-  struct block_device *whole = READ(disk, part0);
-  u32 number = READ(whole, bd_dev);
+  u32 number = disk->part0->bd_dev;
   return map_lookup(&devices, &number) != NULL;
 }
 
@@ -44,7 +43,7 @@ INLINE bool own_direct(struct walk *walk, u64 end_io) {
   struct iomap_dio *direct = READ((struct bio *)walk->bio, bi_private);
   struct kiocb *call = direct ? READ(direct, iocb) : NULL;
   struct file *file = call ? READ(call, ki_filp) : NULL;
-  struct inode *inode = file ? READ(file, f_inode) : NULL;
+  struct inode *inode = file ? READ_NUMBER(file, f_inode) : NULL;
   if (!inode) return true;
   run->key = key_of(inode);
   run->inode = (u64)inode;
@@ -77,7 +76,7 @@ INLINE void own_btrfs(struct walk *walk, u64 end_io) {
   if (!TYPE_EXISTS(struct btrfs_bio) || !FIELD_EXISTS(struct btrfs_bio, file_offset) || !FIELD_EXISTS(struct btrfs_bio, inode))
     return;
   struct btrfs_bio *outer = (void *)(walk->bio - FIELD_OFFSET(struct btrfs_bio, bio));
-  struct btrfs_inode *owner = READ(outer, inode);
+  struct btrfs_inode *owner = READ_NUMBER(outer, inode);
   if (!owner) return;
   run->inode = (u64)owner + FIELD_OFFSET(struct btrfs_inode, vfs_inode);
   run->key = key_of((void *)run->inode);

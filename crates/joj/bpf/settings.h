@@ -18,10 +18,35 @@ struct settings {
   u8 only_some_devices;
   /* 1: copies of what a jbd2 log is given go up, too. */
   u8 log_contents;
-  u8 unused[2];
+  /* 1: the kernel has bpf_rdonly_cast (Linux 6.2). */
+  u8 can_cast;
+  u8 unused;
   /* By system call number: 0, or one of `enum call`. */
   u8 calls[CALL_NUMBERS];
 };
 _Static_assert(sizeof(struct settings) == 568, "bpf_settings.rs writes 568 bytes");
 
 SECTION(".rodata.settings") const volatile struct settings settings = {};
+
+/* Makes the verifier believe that a number is a pointer to a kernel's struct, to be read with one instruction. */
+extern void *bpf_rdonly_cast(const void *address, u32 type) __attribute__((weak, section(".ksyms")));
+#define TYPED(pointer) ((__typeof__(pointer))bpf_rdonly_cast(pointer, __builtin_btf_type_id(*(pointer), 1)))
+
+/* A field behind a pointer that may lead anywhere, as a number; 0 where the memory cannot be read. */
+#define READ_NUMBER(pointer, field)                                                                                              \
+  ({                                                                                                                             \
+    __typeof__((pointer)->field) value_ = 0;                                                                                     \
+    read_kernel(&value_, sizeof(value_), &(pointer)->field);                                                                     \
+    value_;                                                                                                                      \
+  })
+/* The same without a call where the kernel can: some 25 fields are read for each run. The verifier then knows pointers for what
+ * they are, and allows no arithmetic with them. */
+#define READ(pointer, field)                                                                                                     \
+  ({                                                                                                                             \
+    __typeof__((pointer)->field) field_ = 0;                                                                                     \
+    if (settings.can_cast)                                                                                                       \
+      field_ = TYPED(pointer)->field;                                                                                            \
+    else                                                                                                                         \
+      field_ = READ_NUMBER(pointer, field);                                                                                      \
+    field_;                                                                                                                      \
+  })

@@ -39,8 +39,7 @@ impl Attached {
             let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
             return Err(format!("this joj was built {reason}: no eBPF"));
         }
-        let tracepoints = tracepoints()?;
-        let open = open(selection, &tracepoints)?;
+        let open = open(selection, &Described::read()?)?;
         let object = open.load().map_err(|error| refusal("load the eBPF programs", &error))?;
         let wanted = map(&object, "devices")?;
         for device in &selection.devices {
@@ -99,7 +98,7 @@ fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, String>
     object.maps().find(|map| map.name() == name).ok_or_else(|| format!("the eBPF object has no map `{name}`"))
 }
 
-fn open(selection: &Selection, tracepoints: &HashSet<String>) -> Result<OpenObject, String> {
+fn open(selection: &Selection, kernel: &Described) -> Result<OpenObject, String> {
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
         // A verifier's log can have megabytes: its end has the reason.
@@ -114,7 +113,7 @@ fn open(selection: &Selection, tracepoints: &HashSet<String>) -> Result<OpenObje
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let tracepoint = section.trim_start_matches("tp_btf/");
-        let is_there = tracepoints.contains(tracepoint);
+        let is_there = kernel.tracepoints.contains(tracepoint);
         if !is_there && NEEDED.contains(&tracepoint) {
             return Err(format!(
                 "this kernel has no tracepoint {tracepoint} (CONFIG_BLK_DEV_IO_TRACE or CONFIG_FTRACE_SYSCALLS is off)"
@@ -127,26 +126,35 @@ fn open(selection: &Selection, tracepoints: &HashSet<String>) -> Result<OpenObje
         .find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
         .ok_or("the eBPF object has no settings")?;
     settings
-        .set_initial_value(&bpf_settings::bytes(selection))
+        .set_initial_value(&bpf_settings::bytes(selection, kernel.can_cast))
         .map_err(|error| refusal("set up the eBPF programs", &error))?;
     Ok(open)
 }
 
-/// Names of the tracepoints that kernel and modules describe to eBPF.
-fn tracepoints() -> Result<HashSet<String>, String> {
-    let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
-        "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)".to_owned()
-    })?;
-    let mut found = HashSet::new();
-    for entry in directory.flatten() {
-        let bytes = fs::read(entry.path()).unwrap_or_default();
-        for text in bytes.split(|byte| *byte == 0) {
-            if let Some(name) = text.strip_prefix(b"btf_trace_") {
-                found.insert(String::from_utf8_lossy(name).into_owned());
+/// What kernel and modules describe to eBPF.
+struct Described {
+    tracepoints: HashSet<String>,
+    /// The function with which programs read a field by one instruction (Linux 6.2) instead of a call.
+    can_cast: bool,
+}
+
+impl Described {
+    fn read() -> Result<Self, String> {
+        let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
+            "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)"
+        })?;
+        let mut described = Self { tracepoints: HashSet::new(), can_cast: false };
+        for entry in directory.flatten() {
+            let bytes = fs::read(entry.path()).unwrap_or_default();
+            for text in bytes.split(|byte| *byte == 0) {
+                if let Some(name) = text.strip_prefix(b"btf_trace_") {
+                    described.tracepoints.insert(String::from_utf8_lossy(name).into_owned());
+                }
+                described.can_cast |= text == b"bpf_rdonly_cast";
             }
         }
+        Ok(described)
     }
-    Ok(found)
 }
 
 /// Says what failed, and what the most likely reason asks for.

@@ -18,8 +18,8 @@ const COMPLETION_ROUTINES: [&str; 5] = [
     "btrfs_simple_end_io",
 ];
 
-/// The struct's bytes.
-pub fn bytes(selection: &Selection) -> Vec<u8> {
+/// The struct's bytes. `can_cast`: the kernel has the function `bpf_rdonly_cast`.
+pub fn bytes(selection: &Selection, can_cast: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.extend((rustix::param::page_size() as u64).to_ne_bytes());
     for address in addresses() {
@@ -28,6 +28,7 @@ pub fn bytes(selection: &Selection) -> Vec<u8> {
     bytes.extend(selection.process.unwrap_or(0).to_ne_bytes());
     bytes.push(u8::from(!selection.devices.is_empty()));
     bytes.push(u8::from(selection.log_contents));
+    bytes.push(u8::from(can_cast));
     bytes.resize(BYTES, 0);
     bpf_calls::fill(&mut bytes[CALLS_AT..]);
     bytes
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn the_struct_has_its_length_and_fields_their_places() {
         let selection = Selection { process: Some(7), log_contents: true, ..Selection::default() };
-        let bytes = bytes(&selection);
+        let bytes = bytes(&selection, false);
         assert_eq!((bytes.len(), &bytes[48..54]), (BYTES, &[7, 0, 0, 0, 0, 1][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(bpf_calls::name(bytes[CALLS_AT + fsync]), "fsync");
