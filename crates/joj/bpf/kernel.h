@@ -101,6 +101,7 @@ struct bvec_iter {
 
 struct gendisk;
 struct block_device {
+  u64 bd_start_sect;
   struct gendisk *bd_disk;
   u32 bd_dev;
 } RELOCATED;

@@ -23,6 +23,7 @@ struct walk {
   u64 vector;
   struct run run;
   u64 sector;
+  u64 start_sector;
   u32 left;
   u32 done_in_vector;
   u32 device;
@@ -33,22 +34,56 @@ struct walk {
   bool through_buffer_head;
 };
 
+/* The longest block whose bytes are handed up. */
+#define BLOCK_BYTES 4096
+struct block_record {
+  struct record record;
+  u8 bytes[BLOCK_BYTES];
+};
+
+INLINE void fill_run(struct record *record, struct walk *walk, bool last) {
+  struct run *run = &walk->run;
+  record->device = walk->device;
+  record->sector = walk->sector;
+  record->bytes = run->bytes;
+  record->operation = walk->operation;
+  record->flags = walk->flags | (walk->runs ? F_CONTINUED : 0) | (last ? 0 : F_CUT_SHORT);
+  set_file(record, &run->key);
+  record->offset = run->offset;
+  record->backing = run->backing;
+  record->content = run->content;
+  record->detail = run->detail;
+}
+
+/* A block of jbd2's log that is a copy of metadata: it goes elsewhere than to its own place. With its bytes, where wanted. */
+INLINE bool send_copy(struct walk *walk) {
+  struct run *run = &walk->run;
+  if (!settings.log_contents || !walk->through_buffer_head || walk->operation != OP_WRITE) return false;
+  if (run->backing != BY_DEVICE || run->content != CONTENT_OTHER || run->bytes > BLOCK_BYTES) return false;
+  if (run->key.device == walk->device && (run->offset >> 9) + walk->start_sector == walk->sector) return false;
+  struct buffer_head *head = READ_NUMBER((struct bio *)walk->bio, bi_private);
+  char *data = READ_NUMBER(head, b_data);
+  struct block_record *block = ring_reserve(&events, sizeof(*block), 0);
+  if (!block) return false;
+  __builtin_memset(&block->record, 0, sizeof(block->record));
+  stamp(&block->record, QUEUE);
+  fill_run(&block->record, walk, true);
+  u64 bytes = run->bytes;
+  block->record.text_bytes = bytes;
+  if (bytes <= BLOCK_BYTES && read_kernel(block->bytes, bytes, data)) block->record.text_bytes = 0;
+  end(&block->record);
+  return true;
+}
+
 APART int send_run(struct walk *walk, bool last) {
   if (!walk) return 0;
   struct run *run = &walk->run;
-  struct record *record = begin(QUEUE);
-  if (record) {
-    record->device = walk->device;
-    record->sector = walk->sector;
-    record->bytes = run->bytes;
-    record->operation = walk->operation;
-    record->flags = walk->flags | (walk->runs ? F_CONTINUED : 0) | (last ? 0 : F_CUT_SHORT);
-    set_file(record, &run->key);
-    record->offset = run->offset;
-    record->backing = run->backing;
-    record->content = run->content;
-    record->detail = run->detail;
-    end(record);
+  if (!send_copy(walk)) {
+    struct record *record = begin(QUEUE);
+    if (record) {
+      fill_run(record, walk, last);
+      end(record);
+    }
   }
   walk->sector += run->bytes >> 9;
   walk->runs++;

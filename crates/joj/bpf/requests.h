@@ -93,6 +93,7 @@ PROGRAM(block_bio_queue) {
   walk.sector = bio->bi_iter.bi_sector;
   walk.left = bio->bi_iter.bi_size;
   walk.device = bio->bi_bdev->bd_dev;
+  walk.start_sector = bio->bi_bdev->bd_start_sect;
   walk.opf = bio->bi_opf;
   walk.flags = flags_of(walk.opf);
   walk.operation = operation_of(walk.opf);

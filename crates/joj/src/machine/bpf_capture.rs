@@ -11,6 +11,7 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use super::bpf_object::Attached;
 use super::bpf_record;
 use super::capture_selection::Selection;
+use super::logged_blocks::LoggedBlocks;
 
 /// How much later than its time an event may come: it waits in the ring buffer while another processor finishes its own.
 const SORT_WINDOW_NS: u64 = 50_000_000;
@@ -22,6 +23,7 @@ pub struct BpfCapture {
     arrived: Arc<Mutex<Vec<Vec<u8>>>>,
     attached: Attached,
     sorter: Sorter,
+    logged: LoggedBlocks,
 }
 
 impl BpfCapture {
@@ -44,7 +46,13 @@ impl BpfCapture {
                 .map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?;
             builder.build().map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?
         };
-        Ok(Self { ring, arrived, attached, sorter: Sorter::new(SORT_WINDOW_NS) })
+        Ok(Self {
+            ring,
+            arrived,
+            attached,
+            sorter: Sorter::new(SORT_WINDOW_NS),
+            logged: LoggedBlocks::default(),
+        })
     }
 
     /// Waits up to `timeout` (less where much arrives or a signal comes), then hands on what is in order.
@@ -69,9 +77,12 @@ impl BpfCapture {
     fn take(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<(), String> {
         let records = std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner));
         for record in records {
-            let event = bpf_record::event(&record, texts).ok_or(
+            let mut event = bpf_record::event(&record, texts).ok_or(
                 "the eBPF programs handed up what joj cannot read: it was built from other sources than they",
             )?;
+            if let Some(block) = bpf_record::block(&record) {
+                event.detail = self.logged.changed((event.file.device.0, event.offset), block);
+            }
             self.sorter.push(event, sink);
         }
         Ok(())
@@ -95,5 +106,5 @@ impl BpfCapture {
 }
 
 #[cfg(test)]
-#[path = "bpf_capture_tests.rs"]
+#[path = "bpf_tests/mod.rs"]
 mod tests;

@@ -45,6 +45,13 @@ pub fn event(bytes: &[u8], texts: &mut Texts) -> Option<Event> {
     })
 }
 
+/// The bytes of the block that a queued run writes, where the programs were asked for them.
+pub fn block(bytes: &[u8]) -> Option<&[u8]> {
+    let (record, rest) = bytes.split_at_checked(RECORD_BYTES)?;
+    let length = usize::try_from(long(record, 92)).ok().filter(|length| *length > 0)?;
+    if record[70] == EventKind::Queue.code() { rest.get(..length) } else { None }
+}
+
 fn quad(record: &[u8], at: usize) -> u64 {
     record.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }

@@ -16,6 +16,8 @@ pub mod bpf_capture;
 #[allow(dead_code, reason = "joj trace uses it")]
 pub mod bpf_capture;
 #[cfg(feature = "bpf")]
+mod logged_blocks;
+#[cfg(feature = "bpf")]
 mod bpf_object;
 #[cfg(feature = "bpf")]
 mod bpf_record;

@@ -1,0 +1,206 @@
+//! Goal: each request of a write is captured, with its file, on real filesystems.
+//! Method: a filesystem in a loop device, one file operation under capture, its events looked at. Needs root, BTF, mkfs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+
+use joj_analysis::trace::event::{Backing, Content, Event, EventKind, RequestFlags};
+
+use super::{Mounted, assert_completed, captured, of_kind, settled_file, write_and_sync, writes};
+
+#[test]
+fn write_and_fsync_on_ext4_is_one_data_block_then_descriptor_log_and_commit() {
+    let Some(mounted) = Mounted::new("ext4", "sync", 64) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let known = fs::metadata(&path).expect("the file");
+    let Some((events, texts)) = captured(&mounted, || write_and_sync(&path, 8192)) else { return };
+
+    let data = writes(&events, Backing::File);
+    assert_eq!(data.len(), 1, "one data block");
+    assert_eq!((data[0].file.inode, data[0].offset, data[0].bytes), (known.ino(), 8192, 4096));
+    assert_eq!((data[0].file.device, data[0].device), (mounted.disk, mounted.disk));
+    assert!(data[0].flags.has(RequestFlags::SYNC));
+
+    // Others may write back metadata at the same time.
+    let by_journal = |event: &&Event| texts.get(event.command).starts_with("jbd2/");
+    let log: Vec<_> = writes(&events, Backing::Device).into_iter().filter(by_journal).collect();
+    assert_eq!(log.first().map(|block| block.content), Some(Content::JournalDescriptor));
+    let commit = log.last().expect("a commit block");
+    assert_eq!((commit.content, commit.bytes), (Content::JournalCommit, 4096));
+    assert!(commit.flags.has(RequestFlags::PREFLUSH.with(RequestFlags::FUA)));
+    let copies: Vec<_> = log.iter().filter(|block| block.content == Content::Other).collect();
+    assert_eq!(log.len(), copies.len() + 2, "one descriptor, one commit block");
+    assert!(!copies.is_empty() && log.is_sorted_by_key(|block| block.sector));
+    assert!(
+        copies.iter().all(|copy| copy.offset / 512 != copy.sector),
+        "a copy's pages lie elsewhere than its log block"
+    );
+
+    let calls: Vec<_> =
+        [EventKind::SyncBegin, EventKind::SyncEnd].map(|kind| of_kind(&events, kind)).concat();
+    assert_eq!(calls.iter().map(|call| texts.get(call.name)).collect::<Vec<_>>(), ["fsync", "fsync"]);
+    assert!(calls.iter().all(|call| call.file == data[0].file && call.process == std::process::id()));
+    assert!(calls[0].time_ns < data[0].time_ns && commit.time_ns < calls[1].time_ns);
+    assert!(events.iter().any(|event| event.kind == EventKind::Named
+        && event.file == data[0].file
+        && texts.get(event.name) == "/app.db"));
+    let (begin, end) = (of_kind(&events, EventKind::JournalBegin), of_kind(&events, EventKind::JournalEnd));
+    assert_eq!((begin.len(), end.len(), begin[0].detail), (1, 1, end[0].detail));
+    assert_completed(&events);
+}
+
+#[test]
+fn an_inode_number_used_again_has_another_generation() {
+    let Some(mounted) = Mounted::new("ext4", "reuse", 64) else { return };
+    let path = mounted.at.join("app.db-journal");
+    let Some((events, texts)) = captured(&mounted, || {
+        for _ in 0..3 {
+            let mut file = File::create(&path).expect("a file");
+            file.write_all(&[3; 4096]).expect("room");
+            file.sync_all().expect("a sync");
+            drop(file);
+            fs::remove_file(&path).expect("the file");
+        }
+    }) else {
+        return;
+    };
+    let mut files: Vec<_> = writes(&events, Backing::File).iter().map(|run| run.file).collect();
+    files.dedup();
+    assert_eq!(files.len(), 3);
+    assert!(files.iter().all(|file| file.inode == files[0].inode), "ext4 takes the lowest free inode");
+    assert!(files[0] != files[1] && files[1] != files[2] && files[0] != files[2], "generations differ");
+    let gone = of_kind(&events, EventKind::Unlinked);
+    assert_eq!(gone.iter().map(|event| event.file).collect::<Vec<_>>(), files);
+    assert!(gone.iter().all(|event| texts.get(event.name) == "/app.db-journal" && event.detail == 0));
+    let named = of_kind(&events, EventKind::Named);
+    assert!(files.iter().all(|file| named.iter().any(|name| name.file == *file)));
+}
+
+fn assert_direct(kind: &str, mebibytes: u64) {
+    let Some(mounted) = Mounted::new(kind, &format!("direct-{kind}"), mebibytes) else { return };
+    let path = settled_file(&mounted, "direct.bin");
+    let inode = fs::metadata(&path).expect("the file").ino();
+    let Some((events, _)) = captured(&mounted, || {
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path).expect("O_DIRECT");
+        let memory = vec![9_u8; 3 * 8192];
+        let start = memory.as_ptr().align_offset(8192);
+        file.write_all_at(&memory[start..start + 8192], 16384).expect("a direct write");
+    }) else {
+        return;
+    };
+    let direct = writes(&events, Backing::Direct);
+    assert_eq!(direct.iter().map(|run| run.bytes).sum::<u64>(), 8192, "{kind}");
+    assert_eq!((direct[0].file.inode, direct[0].offset), (inode, 16384), "{kind}");
+    assert_completed(&events);
+}
+
+#[test]
+fn direct_writes_know_their_file_and_offset() {
+    assert_direct("ext4", 64);
+    assert_direct("xfs", 320);
+}
+
+#[test]
+fn xfs_writes_data_and_a_log_record() {
+    let Some(mounted) = Mounted::new("xfs", "xfs", 320) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let inode = fs::metadata(&path).expect("the file").ino();
+    let Some((events, _)) = captured(&mounted, || write_and_sync(&path, 4096)) else { return };
+    let data = writes(&events, Backing::File);
+    assert_eq!((data.len(), data[0].file.inode, data[0].offset, data[0].bytes), (1, inode, 4096, 4096));
+    let private = writes(&events, Backing::Private);
+    assert!(!private.is_empty() && private.iter().all(|run| run.content == Content::XfsLog), "{private:?}");
+    assert_completed(&events);
+}
+
+#[test]
+fn btrfs_writes_data_trees_by_number_and_superblock() {
+    let Some(mounted) = Mounted::new("btrfs", "btrfs", 128) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let inode = fs::metadata(&path).expect("the file").ino();
+    let Some((events, _)) = captured(&mounted, || write_and_sync(&path, 4096)) else { return };
+    let data = writes(&events, Backing::File);
+    assert!(
+        data.iter().all(|run| run.file.inode == inode)
+            && data.iter().map(|run| run.bytes).sum::<u64>() == 4096
+    );
+    let trees = writes(&events, Backing::Inner);
+    assert!(
+        trees.iter().any(|run| run.content != Content::BtrfsTree || run.detail == -6),
+        "a log tree: {trees:?}"
+    );
+    assert!(writes(&events, Backing::Device).iter().any(|run| run.offset == 65536), "the superblock");
+    assert_completed(&events);
+}
+
+/// Runs of one file that follow each other, without a gap.
+fn assert_whole(events: &[Event], backing: Backing, inode: u64, bytes: u64, case: &str) {
+    let mut runs: Vec<_> =
+        writes(events, backing).into_iter().filter(|run| run.file.inode == inode).collect();
+    runs.sort_by_key(|run| run.offset);
+    assert!(runs.iter().all(|run| !run.flags.has(RequestFlags::CUT_SHORT)), "{case}");
+    let mut next = 0;
+    for run in &runs {
+        assert_eq!(run.offset, next, "{case}: a gap or an overlap");
+        next += run.bytes;
+    }
+    assert_eq!(next, bytes, "{case}");
+}
+
+#[test]
+fn large_writes_are_captured_to_the_last_byte() {
+    const BYTES: usize = 5 << 20;
+    for (kind, mebibytes) in [("ext4", 64), ("xfs", 320), ("btrfs", 128)] {
+        let Some(mounted) = Mounted::new(kind, &format!("large-{kind}"), mebibytes) else { continue };
+        let path = mounted.at.join("large.bin");
+        let Some((events, _)) = captured(&mounted, || {
+            let mut file = File::create(&path).expect("a file");
+            // Not a multiple of a page: the last block is written whole.
+            file.write_all(&vec![5; BYTES - 100]).expect("room");
+            file.sync_all().expect("a sync");
+        }) else {
+            return;
+        };
+        let inode = fs::metadata(&path).expect("the file").ino();
+        assert_whole(&events, Backing::File, inode, BYTES as u64, kind);
+        assert_completed(&events);
+        if kind == "btrfs" {
+            continue;
+        }
+        let Some((events, _)) = captured(&mounted, || {
+            let file =
+                OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path).expect("O_DIRECT");
+            let memory = vec![9_u8; BYTES + 4096];
+            let start = memory.as_ptr().align_offset(4096);
+            file.write_all_at(&memory[start..start + BYTES], 0).expect("a direct write");
+        }) else {
+            return;
+        };
+        assert_whole(&events, Backing::Direct, inode, BYTES as u64, kind);
+    }
+}
+
+#[test]
+fn bytes_that_changed_since_a_block_was_logged_last_are_counted() {
+    let Some(mounted) = Mounted::new("ext4", "changed", 64) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let Some((events, texts)) = captured(&mounted, || {
+        for offset in [0, 4096] {
+            // The time of change must differ, in any field of the inode.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            write_and_sync(&path, offset);
+        }
+    }) else {
+        return;
+    };
+    let copies = writes(&events, Backing::Device)
+        .into_iter()
+        .filter(|run| run.content == Content::Other && texts.get(run.command).starts_with("jbd2/"));
+    let changed: Vec<i64> = copies.map(|copy| copy.detail).collect();
+    assert!(changed.len() >= 2 && changed[0] == 0, "{changed:?}");
+    assert!(
+        changed.iter().any(|bytes| (2..100).contains(bytes)),
+        "times and checksum of one inode: {changed:?}"
+    );
+}

@@ -1,0 +1,159 @@
+//! A filesystem in a loop device and what one piece of work made it do, for the tests of the capture with eBPF.
+
+mod blocks;
+mod calls;
+mod cost;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, Operation};
+use joj_analysis::trace::texts::Texts;
+
+use super::BpfCapture;
+use crate::machine::capture_selection::Selection;
+
+/// A filesystem of its own, gone when dropped.
+struct Mounted {
+    image: PathBuf,
+    at: PathBuf,
+    loop_device: Option<String>,
+    disk: DeviceNumber,
+}
+
+/// Runs a command; its output, or `None` where it is missing or fails.
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        println!("{program} {arguments:?}: {said}");
+        return None;
+    }
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Mounted {
+    /// `None`, with the reason printed, where this machine cannot do it.
+    fn new(kind: &str, name: &str, mebibytes: u64) -> Option<Self> {
+        let base = std::env::temp_dir().join(format!("joj-bpf-{}-{name}", std::process::id()));
+        let mut mounted = Self {
+            image: base.with_extension("image"),
+            at: base,
+            loop_device: None,
+            disk: DeviceNumber::NONE,
+        };
+        if mounted.set_up(kind, mebibytes).is_none() {
+            println!(
+                "skipped: no loop device with {kind} here (root, losetup, mkfs.{kind} and mount are needed)"
+            );
+            return None;
+        }
+        Some(mounted)
+    }
+
+    fn set_up(&mut self, kind: &str, mebibytes: u64) -> Option<()> {
+        File::create(&self.image).ok()?.set_len(mebibytes << 20).ok()?;
+        fs::create_dir(&self.at).ok()?;
+        let image = self.image.to_str()?;
+        // Blocks of 4 KiB as on every disk: mkfs would give a small image blocks of 1 KiB.
+        let blocks: &[&str] = if kind == "ext4" {
+            &["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+        } else {
+            &[]
+        };
+        run(&format!("mkfs.{kind}"), &[&["-q"], blocks, &[image]].concat())?;
+        let device = run("losetup", &["--find", "--show", image])?;
+        self.loop_device = Some(device.clone());
+        run("mount", &["-t", kind, "-o", "noatime", &device, self.at.to_str()?])?;
+        let number = fs::metadata(&device).ok()?.rdev();
+        let (major, minor) = (u32::try_from(number >> 8 & 0xfff).ok()?, u32::try_from(number & 0xff).ok()?);
+        self.disk = DeviceNumber::new(major, minor)?;
+        Some(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run("umount", &[self.at.to_str().unwrap_or_default()]);
+        if let Some(device) = &self.loop_device {
+            let _ = run("losetup", &["--detach", device]);
+        }
+        let _ = fs::remove_dir(&self.at);
+        let _ = fs::remove_file(&self.image);
+    }
+}
+
+/// What `work` made the disk do, in order.
+fn captured(mounted: &Mounted, work: impl FnOnce()) -> Option<(Vec<Event>, Texts)> {
+    let selection =
+        Selection { devices: vec![mounted.disk], process: Some(std::process::id()), log_contents: true };
+    let mut capture = match BpfCapture::start(&selection) {
+        Ok(capture) => capture,
+        Err(reason) => {
+            assert!(!may_trace(), "{reason}");
+            println!("skipped: {reason}");
+            return None;
+        }
+    };
+    let (mut texts, mut events) = (Texts::default(), Vec::new());
+    work();
+    capture
+        .poll(Duration::from_millis(20), &mut texts, &mut |event| events.push(event))
+        .expect("a readable ring");
+    let lost = capture.stop(&mut texts, &mut |event| events.push(event)).expect("a readable ring");
+    assert_eq!(lost, 0);
+    assert!(events.is_sorted_by_key(|event| event.time_ns));
+    for event in &events {
+        println!("{event:?} {} {}", texts.get(event.command), texts.get(event.name));
+    }
+    Some((events, texts))
+}
+
+/// Root on a kernel with BTF: there a capture must work.
+fn may_trace() -> bool {
+    Path::new("/sys/kernel/btf/vmlinux").exists() && run("id", &["-u"]).as_deref() == Some("0")
+}
+
+fn writes(events: &[Event], backing: Backing) -> Vec<&Event> {
+    let is_write = |event: &&Event| event.kind == EventKind::Queue && event.operation == Operation::Write;
+    events.iter().filter(is_write).filter(|event| event.backing == backing).collect()
+}
+
+fn of_kind(events: &[Event], kind: EventKind) -> Vec<&Event> {
+    events.iter().filter(|event| event.kind == kind).collect()
+}
+
+/// Writes 4 KiB at `offset` of a file that is there.
+fn write_and_sync(path: &Path, offset: u64) {
+    let file = OpenOptions::new().write(true).open(path).expect("the file");
+    file.write_all_at(&[7; 4096], offset).expect("room");
+    file.sync_all().expect("a sync");
+}
+
+/// A file of 64 KiB that is on disk, with everything about it.
+fn settled_file(mounted: &Mounted, name: &str) -> PathBuf {
+    let path = mounted.at.join(name);
+    File::create(&path).expect("a file").write_all(&[1; 65536]).expect("room");
+    run("sync", &[]).expect("sync");
+    path
+}
+
+/// Every queued run is issued and completed: by sectors, as requests are merged and split.
+fn assert_completed(events: &[Event]) {
+    for run in of_kind(events, EventKind::Queue).into_iter().filter(|run| run.bytes > 0) {
+        for kind in [EventKind::Issue, EventKind::Complete] {
+            let later = || of_kind(events, kind).into_iter().filter(|event| event.time_ns >= run.time_ns);
+            let mut reached = run.sector;
+            while reached < run.end_sector() {
+                let next = later().find(|event| event.sector <= reached && reached < event.end_sector());
+                reached =
+                    next.unwrap_or_else(|| panic!("{run:?} was queued, but no {}", kind.text())).end_sector();
+            }
+        }
+    }
+    assert!(of_kind(events, EventKind::Complete).iter().all(|event| event.detail == 0));
+}
