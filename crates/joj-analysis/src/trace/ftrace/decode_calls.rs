@@ -52,7 +52,7 @@ pub(super) const CALLS: &[Known] = &[
         system: "filelock",
         names: &["posix_lock_inode"],
         fields: &["s_dev", "i_ino", "fl_start", "fl_end", "type|fl_type", "ret"],
-        device_field: "",
+        device_field: "s_dev",
         filter: SQLITE_LOCKS,
         without: "SQLite's locks, and with them where a transaction begins and ends",
         read: lock,

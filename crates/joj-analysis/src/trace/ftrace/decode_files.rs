@@ -9,6 +9,8 @@ const MAPPED: u64 = 1 << 4 | 1 << 11 | 1 << 12;
 const XFS_ADDRESSES: u64 = 1 << 51;
 /// XFS's attributes have addresses of their own (XFS_ATTR_FORK).
 const XFS_ATTRIBUTES: i64 = 1;
+/// BMAP_ATTRFORK (xfs_inode_fork.h and its predecessors).
+const XFS_EXTENT_OF_ATTRIBUTES: u64 = 1 << 8;
 /// IOCB_DSYNC (linux/fs.h), the same bit as RWF_DSYNC.
 const DSYNC: u64 = 2;
 /// S_IFMT and S_IFDIR (stat(2)).
@@ -58,6 +60,9 @@ pub(super) const FILES: &[Known] = &[
     file("xfs", &["xfs_file_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
     file("xfs", &["xfs_map_blocks_found"], XFS_MAP, PLACES, xfs_map),
     file("xfs", &["xfs_map_blocks_alloc"], XFS_MAP, PLACES, xfs_map),
+    // What _alloc says of new space is from before it was chosen (Linux 6.18); these two say it when the file gets it.
+    file("xfs", &["xfs_iext_insert"], XFS_EXTENT, PLACES, xfs_extent),
+    file("xfs", &["xfs_bmap_post_update"], XFS_EXTENT, PLACES, xfs_extent),
     file("xfs", &["xfs_iomap_found"], XFS_MAP, PLACES, xfs_map),
     file("xfs", &["xfs_iomap_alloc"], XFS_MAP, PLACES, xfs_map),
     file("xfs", &["xfs_itruncate_extents_start"], &["dev", "ino", "new_size"], CUT, |values| {
@@ -108,6 +113,7 @@ pub(super) const FILES: &[Known] = &[
 const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC)";
 const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
 const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
+const XFS_EXTENT: &[&str] = &["dev", "ino", "startoff", "startblock", "blockcount", "bmap_state"];
 const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
@@ -139,6 +145,13 @@ fn xfs_map(values: &Values<'_>) -> Option<What> {
     let (start, count) = (values.number(4)?, values.number(5)?);
     (values.signed(2) != Some(XFS_ATTRIBUTES) && start < XFS_ADDRESSES && count != 0).then_some(())?;
     Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(3)?, start, count })
+}
+
+fn xfs_extent(values: &Values<'_>) -> Option<What> {
+    (values.number(5)? & XFS_EXTENT_OF_ATTRIBUTES == 0).then_some(())?;
+    let (start, count) = (values.number(3)?, values.number(4)?);
+    (start < XFS_ADDRESSES && count != 0).then_some(())?;
+    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(2)?, start, count })
 }
 
 fn btrfs_map(values: &Values<'_>) -> Option<What> {
