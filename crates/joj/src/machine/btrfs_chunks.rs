@@ -143,6 +143,6 @@ mod tests {
         item[80] = 1;
         item[88..96].copy_from_slice(&8192_u64.to_le_bytes());
         assert_eq!(chunk(&item), Some((1 << 30, 33, vec![(1, 4096), (1, 8192)])));
-        assert_eq!(chunk(&item[..100]), None);
+        assert_eq!(chunk(&item[..90]), None);
     }
 }

@@ -23,8 +23,9 @@ impl TestVolume {
         let image = volume.directory.join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(megabytes << 20).map_err(|error| error.to_string())?;
-        let quiet = if kind == "ext4" { "-Fq" } else { "-fq" };
-        run(&format!("mkfs.{kind}"), &[quiet, &text(&image)])?;
+        // ext4 would take smaller blocks for a small filesystem.
+        let options: &[&str] = if kind == "ext4" { &["-Fq", "-b", "4096"] } else { &["-fq"] };
+        run(&format!("mkfs.{kind}"), &[options, &[&text(&image)]].concat())?;
         volume.device = run("losetup", &["-f", "--show", &text(&image)])?.trim().to_owned();
         run("mount", &["-o", "noatime", &volume.device, &text(&volume.path())])?;
         Ok(volume)

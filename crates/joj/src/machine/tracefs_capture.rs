@@ -13,7 +13,7 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::assembler::{Assembler, Step, Surroundings};
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
-use joj_analysis::trace::ftrace::record::Record;
+use joj_analysis::trace::ftrace::record::{Call, Record};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
 
@@ -25,12 +25,15 @@ use super::tracefs_events;
 use super::tracefs_files::Files;
 use super::tracefs_instance::Instance;
 use super::tracefs_threads::{self, Threads};
-use super::tracefs_volumes;
+use super::tracefs_volumes::{self, Mounted};
 
 /// A record has its time before it is in the buffer; nothing comes later than this, unless a virtual machine stands still.
 const SETTLE_NS: u64 = 20_000_000;
 /// Beginnings of sync calls are handed on when their file is known, which is later by this at most.
 const BEGIN_NS: u64 = 5_000_000;
+
+const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
+    some have no name";
 
 /// A capture under way; dropping it ends it.
 #[derive(Debug)]
@@ -64,13 +67,13 @@ impl TracefsCapture {
         let volumes = tracefs_volumes::volumes(&mounts, &selection.devices);
         let instance = Instance::create()?;
         let buffers = Buffers::open(&instance)?;
-        let devices: Vec<DeviceNumber> =
-            selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk)).collect();
+        let devices = wanted_devices(selection, &volumes);
         let kinds = kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
         let mut enabled = tracefs_events::enable(&instance, &devices, &kinds)?;
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
+        let (files, unseen) = Files::new(mounts, &volumes);
+        enabled.limits.extend(unseen);
         instance.set("tracing_on", "1")?;
-        let files = Files::new(mounts, &volumes);
         Ok(Self {
             buffers,
             decoder: enabled.decoder,
@@ -117,9 +120,10 @@ impl TracefsCapture {
     ) -> Result<(), String> {
         self.begin(texts, sink);
         self.buffers.wait(timeout);
-        let now_ns = clock::shared_ns();
+        let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
         self.read()?;
-        self.hand_on(now_ns.saturating_sub(SETTLE_NS), texts, sink);
+        self.look(until_ns, texts);
+        self.hand_on(until_ns, texts, sink);
         Ok(())
     }
 
@@ -130,6 +134,7 @@ impl TracefsCapture {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.read()?;
+        self.look(clock::shared_ns(), texts);
         self.hand_on(u64::MAX, texts, sink);
         self.sorter.finish(sink);
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
@@ -183,6 +188,18 @@ impl TracefsCapture {
         })
     }
 
+    /// Takes what the watch of names saw. It has no times: what came since the last poll gets the end of that time.
+    fn look(&mut self, time_ns: u64, texts: &mut Texts) {
+        let (changes, lost) = self.files.look();
+        for (event, name) in changes {
+            let name = texts.keep(&name);
+            self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
+        }
+        if lost && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
+            self.limits.push(NAMES_LOST.to_owned());
+        }
+    }
+
     /// Makes events of the records up to a time.
     fn hand_on(&mut self, until_ns: u64, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
         // Each processor's records are in order, so that this merges a few runs.
@@ -207,7 +224,7 @@ impl TracefsCapture {
 
     fn step(&mut self, step: Step, texts: &mut Texts) {
         match step {
-            Step::Created { file, directory } => self.files.created(file, None, directory),
+            Step::Created { file, directory } => self.files.created(file, directory),
             Step::Ended(file) => self.files.ended(file),
             Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
             Step::Renamed { thread, command } => self.threads.renamed(thread, &command, texts),
@@ -217,17 +234,22 @@ impl TracefsCapture {
                     Some(command) => tracefs_threads::keep(&command, texts),
                     None => self.threads.command(event.thread, texts),
                 };
-                if self.is_wanted(&event) && self.identify(&mut event, texts) {
+                if self.is_wanted(&event, texts) && self.identify(&mut event, texts) {
                     self.sorter.push(event, &mut |_| {});
                 }
             }
         }
     }
 
-    fn is_wanted(&self, event: &Event) -> bool {
+    fn is_wanted(&self, event: &Event, texts: &Texts) -> bool {
         use EventKind::{DurableWrite, Lock, SyncBegin, SyncEnd};
-        let of_programs = matches!(event.kind, SyncBegin | SyncEnd | DurableWrite | Lock);
-        !of_programs || self.selection.process.is_none_or(|process| process == event.process)
+        if !matches!(event.kind, SyncBegin | SyncEnd | DurableWrite | Lock) {
+            return true;
+        }
+        // A call for a file of none of these filesystems. sync(2) alone has no file and means them all.
+        let elsewhere = !event.file.is_some() && texts.get(event.name) != Call::Sync.text();
+        let on_device = self.selection.devices.is_empty() || !elsewhere;
+        on_device && self.selection.process.is_none_or(|process| process == event.process)
     }
 
     /// Fills in the file's generation, and tells its name if it is new. False where the event says nothing of a file's bytes.
@@ -264,6 +286,19 @@ impl TracefsCapture {
     }
 }
 
+/// What events may have as their device: disks, their partitions, and what filesystems call themselves; empty for all.
+fn wanted_devices(selection: &Selection, volumes: &[Mounted]) -> Vec<DeviceNumber> {
+    if selection.devices.is_empty() {
+        return Vec::new();
+    }
+    let disks = selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk));
+    let mut all: Vec<DeviceNumber> =
+        disks.chain(volumes.iter().map(|mounted| mounted.volume.device)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Which of our events' systems these filesystems have.
 fn kinds<'a>(mounted: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
     let mut kinds = Vec::new();
@@ -288,94 +323,5 @@ fn with_entries(path: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::io::{Seek, SeekFrom, Write};
-
-    use joj_analysis::trace::event::Operation;
-
-    use super::super::test_volume::TestVolume;
-    use super::*;
-
-    /// What happened on a new filesystem while `work` ran in it; `None` where this machine cannot say.
-    fn captured(kind: &str, megabytes: u64, work: impl FnOnce(&Path)) -> Option<(Vec<Event>, Texts, u64)> {
-        let missing = if !rustix::process::geteuid().is_root() {
-            Some("it needs root".to_owned())
-        } else if !Path::new("/sys/kernel/tracing/instances").is_dir() {
-            Some("there is no tracefs".to_owned())
-        } else {
-            None
-        };
-        let volume = missing.map_or_else(|| TestVolume::create(kind, megabytes), Err);
-        let volume = match volume {
-            Ok(volume) => volume,
-            Err(reason) => {
-                println!("skipped: {reason}");
-                return None;
-            }
-        };
-        rustix::fs::sync();
-        let selection = Selection { devices: vec![volume.disk()], ..Selection::default() };
-        let mut capture = TracefsCapture::start(&selection, &[volume.path()]).unwrap();
-        let (mut texts, mut events) = (Texts::default(), Vec::new());
-        capture.poll(Duration::ZERO, &mut texts, &mut |event| events.push(event)).unwrap();
-        work(&volume.path());
-        let lost = capture.stop(&mut texts, &mut |event| events.push(event)).unwrap();
-        if std::env::var_os("JOJ_SHOW").is_some() {
-            for event in &events {
-                println!("{event:?} {:?} {:?}", texts.get(event.command), texts.get(event.name));
-            }
-        }
-        assert!(events.is_sorted_by_key(|event| event.time_ns));
-        Some((events, texts, lost))
-    }
-
-    /// (file, offset) of what was written, sector by sector, by the newest extent before it.
-    fn attributed(events: &[Event]) -> Vec<(u64, Option<(FileKey, u64)>)> {
-        let mut placed: Vec<Event> = Vec::new();
-        let mut found = Vec::new();
-        for event in events {
-            match event.kind {
-                EventKind::Extent => placed.push(*event),
-                EventKind::Freed => placed.retain(|extent| extent.file != event.file),
-                EventKind::Issue if event.operation == Operation::Write => {
-                    for sector in (event.sector..event.end_sector()).step_by(8) {
-                        let extent = placed.iter().rev().find(|extent| {
-                            extent.device == event.device
-                                && (extent.sector..extent.end_sector()).contains(&sector)
-                        });
-                        let place =
-                            |extent: &Event| (extent.file, extent.offset + (sector - extent.sector) * 512);
-                        found.push((sector, extent.map(place)));
-                    }
-                }
-                _ => {}
-            }
-        }
-        found
-    }
-
-    fn four_kib_and_fsync(directory: &Path) {
-        let mut file = File::create(directory.join("app.db")).unwrap();
-        file.seek(SeekFrom::Start(8192)).unwrap();
-        file.write_all(&[7; 4096]).unwrap();
-        file.sync_all().unwrap();
-    }
-
-    #[test]
-    fn on_ext4_a_synced_write_leads_to_its_file_its_call_and_its_offset() {
-        let Some((events, texts, lost)) = captured("ext4", 64, four_kib_and_fsync) else { return };
-        assert_eq!(lost, 0);
-        let sync = events.iter().find(|event| event.kind == EventKind::SyncBegin).expect("an fsync");
-        assert_eq!(texts.get(sync.name), "fsync");
-        let named = events.iter().find(|event| event.kind == EventKind::Named && event.file == sync.file);
-        assert_eq!(named.map(|named| texts.get(named.name)), Some("/app.db"));
-        assert_ne!(sync.file.generation, 0);
-        let data: Vec<_> = attributed(&events).into_iter().filter_map(|(_, place)| place).collect();
-        assert_eq!(data, [(sync.file, 8192)]);
-        let end = events.iter().find(|event| event.kind == EventKind::SyncEnd).expect("its end");
-        assert_eq!((end.file, end.detail, end.process), (sync.file, 0, std::process::id()));
-        let commits = events.iter().filter(|event| event.kind == EventKind::JournalEnd).count();
-        assert_eq!(commits, 1, "the journal's");
-    }
-}
+#[path = "tracefs_capture_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 
 use super::file_extents;
 use super::file_handle;
+use super::file_names::{FileNames, Seen};
 use super::tracefs_volumes::{Mount, Mounted};
 
 /// What is known of a file.
@@ -40,12 +41,22 @@ struct Source {
     directory: Option<File>,
 }
 
+impl Source {
+    /// ext2 and ext3 are mounted by the same driver. It tells creations; and not where it writes what it wrote before.
+    fn is_ext4(&self) -> bool {
+        self.mounted.mount.kind.starts_with("ext")
+    }
+}
+
 /// Every file that was seen.
 #[derive(Debug, Default)]
 pub struct Files {
     sources: Vec<Source>,
     mounts: Vec<Mount>,
     known: HashMap<(DeviceNumber, u64), Known>,
+    watch: FileNames,
+    /// Files that the watch saw and whose creation no record told yet: in order, as their number may be used again.
+    creations: HashMap<(DeviceNumber, u64), VecDeque<Known>>,
     /// Made since the start, and not yet asked for.
     young: HashSet<(DeviceNumber, u64)>,
     /// Generations of files that are gone.
@@ -53,13 +64,57 @@ pub struct Files {
 }
 
 impl Files {
-    /// Knows the files of these volumes.
-    pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> Self {
+    /// Knows the files of these volumes. The second: what is missed, a sentence each.
+    pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> (Self, Vec<String>) {
         let sources = volumes.iter().map(|mounted| Source {
             directory: File::open(&mounted.mount.point).ok(),
             mounted: mounted.clone(),
         });
-        Self { sources: sources.collect(), mounts, ..Self::default() }
+        let (watch, limits) = FileNames::watch(volumes);
+        (Self { sources: sources.collect(), mounts, watch, ..Self::default() }, limits)
+    }
+
+    /// Takes what the watch saw: renamings, and removals that no record tells, are handed back with the name. True if the kernel
+    /// threw some away. To be called when the records up to now were read and not yet used: a record of a creation is there
+    /// before the watch sees it, and waits longer.
+    pub fn look(&mut self) -> (Vec<(Event, String)>, bool) {
+        let (seen, lost) = self.watch.changes();
+        (seen.into_iter().filter_map(|seen| self.changed(seen)).collect(), lost)
+    }
+
+    fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
+        let Seen { device, change, path } = seen;
+        let key = (device, change.inode);
+        let file = FileKey { device, inode: change.inode, generation: change.generation };
+        let tells = self.source(device).is_some_and(Source::is_ext4);
+        let known = Known {
+            generation: change.generation,
+            name: Some(path.clone()),
+            directory: change.directory,
+            told: false,
+            placed: change.created,
+        };
+        // A name more, or another, for a file that we have.
+        let waiting = self
+            .creations
+            .get_mut(&key)
+            .and_then(|queue| queue.iter_mut().find(|waiting| waiting.generation == change.generation));
+        let had =
+            waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == change.generation));
+        match had {
+            Some(had) if !change.deleted => had.name = Some(path.clone()),
+            Some(_) => {}
+            None if tells && change.created => self.creations.entry(key).or_default().push_back(known),
+            None => {
+                self.known.insert(key, known);
+            }
+        }
+        let kind = match (change.created, change.deleted) {
+            (false, false) => EventKind::Named,
+            (_, true) if !tells => EventKind::Unlinked,
+            _ => return None,
+        };
+        Some((Event { kind, file, ..Event::default() }, path))
     }
 
     /// The file behind a number; asks once.
@@ -75,16 +130,23 @@ impl Files {
     }
 
     /// The number was given to a new file.
-    pub fn created(&mut self, file: FileKey, created: Option<Known>, directory: bool) {
+    pub fn created(&mut self, file: FileKey, directory: bool) {
         let key = (file.device, file.inode);
-        if created.is_none() {
-            // Whoever had the number is gone; who has it now is asked when it is used.
-            self.ended(file);
-            self.young.insert(key);
-            return;
+        // Whoever had the number is gone.
+        self.ended(file);
+        let seen = self.creations.get_mut(&key).and_then(VecDeque::pop_front);
+        if self.creations.get(&key).is_some_and(VecDeque::is_empty) {
+            self.creations.remove(&key);
         }
-        let known = self.distinct(key, created);
-        self.known.insert(key, Known { directory, placed: true, ..known });
+        match seen {
+            Some(seen) => {
+                self.known.insert(key, Known { directory, ..seen });
+            }
+            // Who has it now is asked when it is used.
+            None => {
+                self.young.insert(key);
+            }
+        }
     }
 
     /// The file is gone.
@@ -118,8 +180,7 @@ impl Files {
     /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
     /// what is asked now may be newer than the event that made us ask.
     pub fn place(&mut self, file: FileKey, process: u32) -> Vec<Event> {
-        let is_ext4 = |source: &Source| source.mounted.mount.kind.starts_with("ext");
-        if !self.source(file.device).is_some_and(is_ext4) {
+        if !self.source(file.device).is_some_and(Source::is_ext4) {
             return Vec::new();
         }
         let known = self.identify(file, process);

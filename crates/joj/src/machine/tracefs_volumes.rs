@@ -89,6 +89,9 @@ pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
 }
 
 fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
+    if base(volume.device).is_some_and(|base| disks.contains(&base.disk)) {
+        return true;
+    }
     match &volume.addressing {
         Addressing::Blocks { base, .. } | Addressing::Groups { base, .. } => disks.contains(&base.disk),
         Addressing::Chunks(chunks) => {
@@ -97,7 +100,7 @@ fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
     }
 }
 
-/// Reads a filesystem's arithmetic; `None` for kinds that we do not know.
+/// Reads a filesystem's arithmetic; `None` where it is on no disk.
 pub fn volume(mount: &Mount) -> Option<Mounted> {
     let mut limits = Vec::new();
     let base = base(mount.device);
@@ -124,7 +127,11 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
             limits.extend(chunks.limit);
             Addressing::Chunks(chunks.chunks)
         }
-        _ => return None,
+        // Its files have names and sync calls; where they lie nobody tells.
+        _ => {
+            base?;
+            Addressing::Chunks(Vec::new())
+        }
     };
     Some(Mounted {
         volume: Volume { device: mount.device, id, first_inode, addressing },
