@@ -15,6 +15,8 @@ mod places;
 pub mod histogram;
 pub mod file_type;
 pub mod layout;
+pub mod export;
+pub mod import;
 pub mod generate;
 pub mod ftrace;
 pub mod order;

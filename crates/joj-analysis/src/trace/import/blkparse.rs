@@ -1,0 +1,162 @@
+//! What blkparse prints by default, which is what `-f` gives with blkparse's own default format.
+//!
+//! ```text
+//!   8,0    3        1     0.000000000   697  Q  WS 223490 + 8 [sqlite3]
+//!   8,0    1        2     0.000107000     0  C  WS 223490 + 8 [0]
+//! CPU0 (sda):
+//! ```
+//!
+//! Device, processor, sequence, seconds, thread, action, kind of request, sectors, and in brackets the thread's name or the error.
+//! From the first line of its summary on, only the number of lost records is read.
+
+use super::output::{Output, Sink};
+use super::words;
+use crate::trace::event::{DeviceNumber, Event, EventKind};
+use crate::trace::header::{Header, Source};
+
+/// Imports blkparse's text.
+/// # Errors
+/// Names the line and its byte. What the sink got before is part of a trace, not a trace.
+pub fn import(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+    let mut output = Output::new(sink);
+    let mut summary = false;
+    let mut at = 0;
+    for (number, bytes) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let line = String::from_utf8_lossy(bytes);
+        let line = line.trim_end();
+        let mut read = || -> Result<(), String> {
+            if bytes.last() != Some(&b'\n') {
+                return Err("the text was cut off in the middle of it; copy it again".to_owned());
+            }
+            summary |= begins_summary(line);
+            if summary {
+                return skips(line).map_or(Ok(()), |events| output.lost(output.last_ns(), events));
+            }
+            let is_event = !line.trim().is_empty() && !line.starts_with("Input file ");
+            if is_event { event(line, &mut output) } else { Ok(()) }
+        };
+        read().map_err(|error| {
+            format!("line {} at byte {at}: {error}: `{}`", number + 1, words::excerpt(line.trim()))
+        })?;
+        at += bytes.len();
+    }
+    let inferred = [
+        "Files, sync calls and journal commits are unknown: blktrace records requests only.",
+        "The number that blkparse calls pid was taken for the thread; processes are unknown.",
+        "Writes without sectors but with PREFLUSH were taken for flushes.",
+        "Write-zeroes requests look like writes in blktrace and count as such.",
+        "Lost events are those that blkparse's summary calls skips; without the summary nobody knows.",
+    ];
+    output.finish(Source::Blkparse, inferred.map(str::to_owned).to_vec())
+}
+
+/// `CPU0 (sda):`, `Total (8,0):`, `Events (sda): 4 entries`.
+fn begins_summary(line: &str) -> bool {
+    ["CPU", "Total (", "Events (", "Throughput ("].iter().any(|word| line.starts_with(word))
+}
+
+/// The events missing according to `Skips: 2 forward (17 -   0.1%)`; thousands may have separators.
+fn skips(line: &str) -> Option<u64> {
+    let (_, after) = line.strip_prefix("Skips: ")?.split_once("forward (")?;
+    let digits: String = after.split('-').next()?.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|events| *events > 0)
+}
+
+fn event(line: &str, output: &mut Output) -> Result<(), String> {
+    let mut rest = line;
+    let mut word = |what: &str| {
+        rest = rest.trim_start();
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        rest = after;
+        if word.is_empty() { Err(format!("it ends before the {what}")) } else { Ok(word) }
+    };
+    let device = word("device")?;
+    let device = words::device(device).ok_or_else(|| {
+        format!("`{}` is no device like 8,0; we read blkparse's default format only", words::excerpt(device))
+    })?;
+    for what in ["processor", "sequence number"] {
+        let number = word(what)?;
+        number.parse::<u64>().map_err(|_| format!("`{}` is no {what}", words::excerpt(number)))?;
+    }
+    let time = word("time")?;
+    let time_ns = words::time_ns(time).ok_or_else(|| format!("`{}` is no time", words::excerpt(time)))?;
+    let thread = word("process")?;
+    let thread = thread.parse().map_err(|_| format!("`{}` is no process", words::excerpt(thread)))?;
+    let action = word("action")?;
+    let letters = if action == "m" { "" } else { word("kind of request")? };
+    let base = Event { time_ns, device, thread, ..Event::default() };
+    let kind = match action {
+        "Q" => EventKind::Queue,
+        "D" => EventKind::Issue,
+        "C" => EventKind::Complete,
+        "R" => EventKind::Requeue,
+        "A" => return remap(rest, device, output),
+        // Merges, insertions, plugging, splits, messages: the request that results is issued later.
+        "M" | "F" | "I" | "G" | "S" | "P" | "U" | "UT" | "T" | "X" | "B" | "W" | "m" => return Ok(()),
+        _ => return Err(format!("`{}` is no action of blkparse", words::excerpt(action))),
+    };
+    request(Event { kind, ..base }, letters, rest, output)
+}
+
+/// `223490 + 8 [sqlite3]`, without sectors `[sqlite3]`, a completion `223490 + 8 [0]`; with `-t` a time in round brackets.
+fn request(event: Event, letters: &str, rest: &str, output: &mut Output) -> Result<(), String> {
+    let (numbers, in_brackets) = rest.split_once('[').ok_or("it has no name or error in brackets")?;
+    let in_brackets = in_brackets.trim_end().strip_suffix(']').ok_or("its last bracket is missing")?;
+    let is_command = numbers.contains('(') && !numbers.contains('+');
+    let mut numbers = numbers.split('(').next().unwrap_or_default().split_whitespace();
+    let mut number = || {
+        let word = numbers.next()?;
+        Some(word.parse::<u64>().map_err(|_| format!("`{}` is no number of a sector", words::excerpt(word))))
+    };
+    let sector = number().transpose()?.unwrap_or(0);
+    let sectors = match numbers.next() {
+        Some("+") => {
+            let word = numbers.next().ok_or("it ends before the number of sectors")?;
+            word.parse().map_err(|_| format!("`{}` is no number of sectors", words::excerpt(word)))?
+        }
+        None => 0,
+        Some(other) => return Err(format!("`{}` stands where + or a bracket should", words::excerpt(other))),
+    };
+    let bytes = words::bytes_of(sectors).ok_or("its sectors are too many")?;
+    // Commands of SG_IO and the like have bytes instead of sectors.
+    let (operation, flags) = if is_command {
+        (crate::trace::event::Operation::Other, Default::default())
+    } else {
+        let kind = words::operation_and_flags(letters, bytes);
+        kind.ok_or_else(|| format!("`{}` is no kind of request", words::excerpt(letters)))?
+    };
+    // A flush has no sector; the kernel completes it at -1.
+    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
+    let mut event = Event { sector, bytes, operation, flags, ..event };
+    if event.kind == EventKind::Complete {
+        event.detail = errno(in_brackets)?;
+    } else {
+        event.command = output.keep(in_brackets);
+    }
+    output.push(event)
+}
+
+/// The kernel keeps the errno in 16 bits without a sign, and blkparse prints them so: 65531 is -5.
+fn errno(text: &str) -> Result<i64, String> {
+    let number: i64 = text.trim().parse().map_err(|_| format!("`{}` is no error", words::excerpt(text)))?;
+    match number {
+        0x8000..=0xffff => Ok(number - 0x1_0000),
+        0..0x8000 => Ok(-number),
+        -0x8000..0 => Ok(number),
+        _ => Err(format!("{number} is no errno")),
+    }
+}
+
+/// `8409088 + 8 <- (8,1) 8407040`
+fn remap(rest: &str, device: DeviceNumber, output: &mut Output) -> Result<(), String> {
+    let told = || {
+        let (to, from) = rest.split_once("<-")?;
+        let (from_device, from_sector) = from.trim().split_once(' ')?;
+        let to_sector = to.split_whitespace().next()?.parse().ok()?;
+        let from_sector = from_sector.split_whitespace().next()?.parse().ok()?;
+        Some(((words::device(from_device)?, from_sector), (device, to_sector)))
+    };
+    let (from, to) = told().ok_or("it is no remap like `8409088 + 8 <- (8,1) 8407040`")?;
+    output.remapped(from, to);
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Goal: other programs' traces become the events beside them in fixtures/import, and damage names its place.
+//! Method: recorded files. The text of ftrace is a kernel's (Linux 6.18, ext4 on a loop device, SQLite creating a table in DELETE mode);
+//! the binary files hold the same requests in blktrace's layout, and the blkparse text is what blkparse 1.2.0 printed of them.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::export::{blkparse as to_blkparse, json_lines};
+use joj_analysis::trace::header::Header;
+use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::texts::Texts;
+
+const FTRACE: &[u8] = include_bytes!("../../../fixtures/import/ext4_sqlite.ftrace");
+const BLKPARSE: &[u8] = include_bytes!("../../../fixtures/import/loop1.blkparse");
+const BLKTRACE: [&[u8]; 2] = [
+    include_bytes!("../../../fixtures/import/loop1.blktrace.0"),
+    include_bytes!("../../../fixtures/import/loop1.blktrace.1"),
+];
+
+type Import = fn(&[u8], &mut Sink) -> Result<Header, String>;
+
+/// The header as one line of JSON, then the events.
+fn told(import: impl FnOnce(&mut Sink) -> Result<Header, String>) -> Result<String, String> {
+    let mut lines = Vec::new();
+    let mut sink = |event: &Event, texts: &Texts| {
+        json_lines::event(event, texts, &mut lines).map_err(|error| error.to_string())
+    };
+    let header = import(&mut sink)?;
+    let lines = String::from_utf8(lines).unwrap();
+    let ending = header.ending.as_ref().unwrap();
+    assert_eq!(ending.events, lines.lines().count() as u64);
+    Ok(format!("{}\n{lines}", serde_json::to_string(&header).unwrap()))
+}
+
+fn files<'a>(bytes: &[&'a [u8]]) -> Vec<(&'static str, &'a [u8])> {
+    ["loop1.blktrace.0", "loop1.blktrace.1"].into_iter().zip(bytes.iter().copied()).collect()
+}
+
+/// With JOJ_WRITE_FIXTURES set, writes what must be read by a human before it is committed.
+fn compare(told: Result<String, String>, name: &str) {
+    let path = format!("{}/../../fixtures/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    let told = told.unwrap();
+    if std::env::var_os("JOJ_WRITE_FIXTURES").is_some() {
+        std::fs::write(&path, &told).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap();
+    for (number, (told, wanted)) in told.lines().zip(wanted.lines()).enumerate() {
+        assert_eq!(told, wanted, "line {} of {name}", number + 1);
+    }
+    assert_eq!(told.lines().count(), wanted.lines().count(), "{name}");
+}
+
+#[test]
+fn ftraces_text_becomes_the_events_beside_it() {
+    compare(told(|sink| ftrace::import(FTRACE, sink)), "ext4_sqlite.events");
+}
+
+#[test]
+fn blktraces_files_become_the_events_beside_them() {
+    compare(told(|sink| blktrace::import(&files(&BLKTRACE), sink)), "loop1.blktrace.events");
+}
+
+#[test]
+fn blkparses_text_becomes_the_events_beside_it() {
+    compare(told(|sink| blkparse::import(BLKPARSE, sink)), "loop1.blkparse.events");
+}
+
+/// Turns the numbers of a file's records around.
+fn other_order(bytes: &[u8]) -> Vec<u8> {
+    let mut turned = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let mut at = 0;
+        for width in [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2] {
+            turned.extend(rest[at..at + width].iter().rev());
+            at += width;
+        }
+        let further = usize::from(u16::from_le_bytes([rest[46], rest[47]]));
+        // The calendar time is two numbers in the recorder's order; names and remaps are the same everywhere.
+        let action = u32::from_le_bytes([rest[28], rest[29], rest[30], rest[31]]);
+        let mut more = rest[48..48 + further].to_vec();
+        if action == 1 << 26 | 1 {
+            more[..4].reverse();
+            more[4..].reverse();
+        }
+        turned.extend(more);
+        rest = &rest[48 + further..];
+    }
+    turned
+}
+
+#[test]
+fn the_byte_order_of_the_recorder_makes_no_difference() {
+    let turned = BLKTRACE.map(other_order);
+    let both: Vec<&[u8]> = turned.iter().map(Vec::as_slice).collect();
+    let as_recorded = told(|sink| blktrace::import(&files(&BLKTRACE), sink));
+    assert_eq!(told(|sink| blktrace::import(&files(&both), sink)), as_recorded);
+    let mixed = [both[0], BLKTRACE[0]].concat();
+    let error = told(|sink| blktrace::import(&[("a", &mixed)], sink)).unwrap_err();
+    assert!(error.contains(&format!("at byte {}", both[0].len())) && error.contains("byte order"), "{error}");
+}
+
+#[test]
+fn blkparse_text_that_we_export_is_read_back() {
+    let mut text = Vec::new();
+    let mut exporter = to_blkparse::Blkparse::new(0);
+    let without_number = |event: &Event, texts: &Texts| {
+        (Event { command: Default::default(), ..*event }, texts.get(event.command).to_owned())
+    };
+    let mut first = Vec::new();
+    blkparse::import(BLKPARSE, &mut |event, texts| {
+        first.push(without_number(event, texts));
+        exporter.event(event, texts, &mut text).map_err(|error| error.to_string())
+    })
+    .unwrap();
+    let mut second = Vec::new();
+    blkparse::import(&text, &mut |event, texts| {
+        second.push(without_number(event, texts));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_file_cut_off_anywhere_but_between_records_is_an_error() {
+    let whole = BLKTRACE[0];
+    let mut ends = vec![0];
+    while let Some(at) = ends.last().copied().filter(|at| *at < whole.len()) {
+        ends.push(at + 48 + usize::from(u16::from_le_bytes([whole[at + 46], whole[at + 47]])));
+    }
+    for length in 0..whole.len() {
+        let result = told(|sink| blktrace::import(&[("a", &whole[..length])], sink));
+        match ends.binary_search(&length) {
+            Ok(_) => assert!(result.is_ok(), "{length} bytes: {result:?}"),
+            Err(place) => {
+                let error = result.unwrap_err();
+                let begin = format!("a: record {place} at byte {}: ", ends[place - 1]);
+                assert!(error.starts_with(&begin), "{error}");
+            }
+        }
+    }
+    for (text, import) in [(FTRACE, ftrace::import as Import), (BLKPARSE, blkparse::import)] {
+        for length in (1..text.len()).filter(|length| text[length - 1] != b'\n').step_by(7) {
+            let error = told(|sink| import(&text[..length], sink)).unwrap_err();
+            assert!(
+                error.contains("cut off in the middle") && error.starts_with("line "),
+                "{length}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_line_of_blkparse_that_cannot_be_read_is_named_with_its_byte() {
+    let good = "  8,0 0 1 0.1 7 Q R 1 + 8 [a]\n";
+    for (line, told_of) in [
+        ("8,0 0 2 0.2 7 Q R x + 8 [a]", "`x` is no number of a sector"),
+        ("8.0", "`8.0` is no device"),
+        ("8,0 0 2 0.2 7 Q R 1 + 8 a", "no name or error in brackets"),
+        ("8,0 0 2 0.2 7 C R 1 + 8 [a]", "`a` is no error"),
+        ("8,0 0 2 0.2 7 Q X 1 + 8 [a]", "`X` is no kind of request"),
+        ("8,0 0 2 0.2 7 q R 1 + 8 [a]", "`q` is no action"),
+        ("8,0 0 2 0.2 7 Q R 1 + 36028797018963968 [a]", "too many"),
+        ("8,0 0 2 0.2 7 A R 1 + 8", "no remap"),
+    ] {
+        let error = told(|sink| blkparse::import(format!("{good}{line}\n").as_bytes(), sink)).unwrap_err();
+        let begin = format!("line 2 at byte {}: ", good.len());
+        assert!(error.starts_with(&begin) && error.contains(told_of), "{error}");
+    }
+}
+
+#[test]
+fn a_line_of_ftrace_that_cannot_be_read_is_named_with_its_byte() {
+    let good = "a-1 [0] ..... 1.5: block_rq_issue: 8,0 W 512 () 1 + 1 [a]\n";
+    for (said, told_of) in [
+        ("block_rq_issue: 8,0 W 512 ()", "no `sector + sectors`"),
+        ("block_rq_issue: 8 W 512 () 1 + 1 [a]", "no device"),
+        ("block_rq_complete: 8,0 W () 1 + 1 [a]", "no error in brackets"),
+        ("jbd2_start_commit: dev 8,1 sync 0", "no transaction"),
+        ("ext4_sync_file_enter: dev 8,1 parent 2", "no inode"),
+        ("block_bio_remap: 8,0 W 1 + 8", "no remap"),
+    ] {
+        let text = format!("{good}a-1 [0] ..... 1.6: {said}\n");
+        let error = told(|sink| ftrace::import(text.as_bytes(), sink)).unwrap_err();
+        let begin = format!("line 2 at byte {}: ", good.len());
+        assert!(error.starts_with(&begin) && error.contains(told_of), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_blktrace_or_a_newer_one_is_told_so() {
+    let import = |bytes: &[u8]| told(|sink| blktrace::import(&[("x.blktrace.0", bytes)], sink)).unwrap_err();
+    let error = import(&[b'x'; 48]);
+    assert!(error.starts_with("x.blktrace.0: record 1 at byte 0: "), "{error}");
+    assert!(error.contains("no binary file of blktrace"), "{error}");
+    let mut newer = BLKTRACE[0].to_vec();
+    newer[0] = 8;
+    assert!(import(&newer).contains("format 8"));
+}
+
+#[test]
+fn sync_calls_are_read_where_no_filesystem_tells_them() {
+    let text = "a-7 [0] ..... 1.5: sys_fdatasync(fd: 3)\na-7 [0] ..... 1.6: sys_fdatasync -> 0x0\n\
+                a-7 [0] ..... 1.7: sys_enter_fsync: fd: 0x3\na-7 [0] ..... 1.8: sys_exit_fsync: 0xfffffffffffffffb\n";
+    let lines = told(|sink| ftrace::import(text.as_bytes(), sink)).unwrap();
+    let said: Vec<&str> =
+        lines.lines().skip(1).map(|line| line.split_once("event_type").unwrap().1).collect();
+    assert_eq!(said[0], r#"":"sync-begin","thread_id":7,"thread_name":"a","text_value":"fdatasync"}"#);
+    assert_eq!(
+        said[3],
+        r#"":"sync-end","thread_id":7,"thread_name":"a","detail_value":-5,"text_value":"fsync"}"#
+    );
+}
