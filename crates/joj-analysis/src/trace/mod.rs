@@ -1,5 +1,6 @@
 //! Block traces: capture, read, attribute, classify, summarise. What is here works on events alone, saved or live.
 
+pub mod points;
 pub mod steps;
 pub mod summary;
 pub mod attribute;

@@ -1,0 +1,319 @@
+//! The points of the time x LBA picture, in memory that does not grow with the trace.
+//!
+//! As long as all requests fit, each is a point. Then neighbours alike in disk, operation, class and type of file that lie in one
+//! cell of time x sectors become one point, and cells grow until half of the room is free again: a point says how many
+//! requests it stands for, and the whole says how large the cells are.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::attribute::Outcome;
+use super::class::Class;
+use super::event::{DeviceNumber, Operation, SECTOR_BYTES};
+use super::file_type::FileType;
+use super::request::{Request, Sync};
+
+/// So many points are kept of a trace, all disks together.
+pub const POINTS_MAX: usize = 20_000;
+/// So many sync calls, or neighbours of them, are kept for the picture of R over time.
+const RATIOS_MAX: usize = 2_000;
+/// The first cells cut time and sectors of the trace so far into so many pieces.
+const FIRST_CELLS: u64 = 4096;
+
+/// One or more requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// The whole disk.
+    pub disk: DeviceNumber,
+    /// Nanoseconds of the trace's clock: when the first of them went to the driver.
+    pub time_ns: u64,
+    /// The lowest sector; 0 for a flush.
+    pub sector: u64,
+    /// The sector behind the last.
+    pub end_sector: u64,
+    /// Their bytes, in all.
+    pub bytes: u64,
+    /// How many requests.
+    pub requests: u64,
+    /// What they do.
+    pub operation: Operation,
+    /// What most of their bytes are for.
+    pub class: Class,
+    /// The type of the file that most of their bytes belong to.
+    pub file_type: FileType,
+}
+
+/// A cell in which requests were merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// Its length.
+    pub time_ns: u64,
+    /// Its height.
+    pub sectors: u64,
+}
+
+/// The journal block ratio of a sync call that wrote, or of neighbours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// When the first of them was called.
+    pub time_ns: u64,
+    /// Journal bytes of journal and data bytes; the mean, where there are several.
+    pub ratio: f64,
+    /// How many calls.
+    pub calls: u64,
+}
+
+/// What there is to draw of a trace.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Points {
+    /// In order of time where nothing was merged; else roughly so.
+    pub points: Vec<Point>,
+    /// How many requests they stand for.
+    pub requests: u64,
+    /// Cells in which requests were merged; `None`: each request is a point.
+    pub merged: Option<Cell>,
+    /// Requests that no point stands for: a trace of more disks and kinds than there is room for.
+    pub left_out: u64,
+    /// R over time.
+    pub ratios: Vec<Ratio>,
+}
+
+/// Collects points.
+#[derive(Debug)]
+pub struct PointCollector {
+    found: Points,
+    points_max: usize,
+    ratios_max: usize,
+    /// So many neighbouring calls make one ratio.
+    calls_each: u64,
+}
+
+impl Default for PointCollector {
+    fn default() -> Self {
+        Self::with_room(POINTS_MAX, RATIOS_MAX)
+    }
+}
+
+impl PointCollector {
+    fn with_room(points_max: usize, ratios_max: usize) -> Self {
+        Self { found: Points::default(), points_max, ratios_max, calls_each: 1 }
+    }
+
+    /// Something is complete.
+    pub fn outcome(&mut self, outcome: &Outcome<'_>) {
+        match outcome {
+            Outcome::Request(request) => self.request(request),
+            Outcome::Sync(sync) => self.sync(sync),
+            Outcome::Work(_) | Outcome::Note(..) => {}
+        }
+    }
+
+    fn request(&mut self, request: &Request) {
+        if self.found.points.len() >= self.points_max {
+            self.make_room();
+        }
+        let largest = request.runs.iter().max_by_key(|run| run.bytes);
+        let length = request.bytes.div_ceil(SECTOR_BYTES);
+        self.found.requests += 1;
+        self.found.points.push(Point {
+            disk: request.disk,
+            time_ns: request.issued_ns,
+            sector: request.sector,
+            end_sector: request.sector.saturating_add(length),
+            bytes: request.bytes,
+            requests: 1,
+            operation: request.operation,
+            class: request.class(),
+            file_type: largest.map(|run| run.file_type).unwrap_or_default(),
+        });
+    }
+
+    /// Merges until half of the room is free.
+    fn make_room(&mut self) {
+        let mut cell = self.found.merged.unwrap_or_else(|| first_cell(&self.found.points));
+        let target = self.points_max / 2;
+        loop {
+            self.found.points = merge(&self.found.points, cell);
+            self.found.merged = Some(cell);
+            if self.found.points.len() <= target {
+                return;
+            }
+            if cell.time_ns == u64::MAX && cell.sectors == u64::MAX {
+                break;
+            }
+            cell.time_ns = cell.time_ns.saturating_mul(2);
+            cell.sectors = cell.sectors.saturating_mul(2);
+        }
+        // More disks and kinds than room: what has the fewest requests is left out, and said to be.
+        self.found.points.sort_by_key(|point| std::cmp::Reverse(point.requests));
+        let cut: u64 = self.found.points[target..].iter().map(|point| point.requests).sum();
+        self.found.points.truncate(target);
+        self.found.left_out += cut;
+    }
+
+    fn sync(&mut self, sync: &Sync) {
+        let Some(ratio) = journal_ratio(sync) else { return };
+        let ratios = &mut self.found.ratios;
+        match ratios.last_mut().filter(|last| last.calls < self.calls_each) {
+            Some(last) => *last = mean(last, &Ratio { time_ns: sync.begun_ns, ratio, calls: 1 }),
+            None => ratios.push(Ratio { time_ns: sync.begun_ns, ratio, calls: 1 }),
+        }
+        if ratios.len() > self.ratios_max {
+            *ratios = ratios
+                .chunks(2)
+                .map(|pair| pair.iter().skip(1).fold(pair[0], |sum, next| mean(&sum, next)))
+                .collect();
+            self.calls_each = self.calls_each.saturating_mul(2);
+        }
+    }
+
+    /// What there is to draw.
+    pub fn finish(self) -> Points {
+        self.found
+    }
+}
+
+/// R of a call that wrote data or journal.
+fn journal_ratio(sync: &Sync) -> Option<f64> {
+    let [data, journal] = [Class::Data, Class::Journal].map(|class| sync.bytes[usize::from(class.code())]);
+    (data + journal > 0).then(|| journal as f64 / (data + journal) as f64)
+}
+
+/// Both, as one.
+fn mean(first: &Ratio, next: &Ratio) -> Ratio {
+    let calls = first.calls + next.calls;
+    let sum = first.ratio * first.calls as f64 + next.ratio * next.calls as f64;
+    Ratio { time_ns: first.time_ns.min(next.time_ns), ratio: sum / calls as f64, calls }
+}
+
+fn first_cell(points: &[Point]) -> Cell {
+    let piece = |of: fn(&Point) -> u64| {
+        let lowest = points.iter().map(of).min().unwrap_or(0);
+        let highest = points.iter().map(of).max().unwrap_or(0);
+        ((highest - lowest) / FIRST_CELLS).max(1)
+    };
+    Cell { time_ns: piece(|point| point.time_ns), sectors: piece(|point| point.sector) }
+}
+
+fn merge(points: &[Point], cell: Cell) -> Vec<Point> {
+    type Key = (DeviceNumber, Operation, Class, FileType, u64, u64);
+    let mut places: HashMap<Key, usize> = HashMap::with_capacity(points.len() / 2);
+    let mut merged: Vec<Point> = Vec::with_capacity(points.len() / 2);
+    for point in points {
+        let (column, row) = (point.time_ns / cell.time_ns, point.sector / cell.sectors);
+        let key = (point.disk, point.operation, point.class, point.file_type, column, row);
+        let at = *places.entry(key).or_insert(merged.len());
+        match merged.get_mut(at) {
+            Some(known) => {
+                known.time_ns = known.time_ns.min(point.time_ns);
+                known.sector = known.sector.min(point.sector);
+                known.end_sector = known.end_sector.max(point.end_sector);
+                known.bytes = known.bytes.saturating_add(point.bytes);
+                known.requests += point.requests;
+            }
+            None => merged.push(*point),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::FileKey;
+    use super::super::request::{Run, SyncId};
+    use super::super::texts::Text;
+    use super::*;
+
+    fn request(time_ns: u64, sector: u64, class: Class) -> Request {
+        Request {
+            issued_ns: time_ns,
+            sector,
+            bytes: 4096,
+            operation: Operation::Write,
+            runs: vec![Run { sector, bytes: 4096, class, ..Run::default() }],
+            ..Request::default()
+        }
+    }
+
+    fn collected(room: usize, requests: impl Iterator<Item = Request>) -> Points {
+        let mut collector = PointCollector::with_room(room, 4);
+        requests.for_each(|request| collector.outcome(&Outcome::Request(&request)));
+        collector.finish()
+    }
+
+    #[test]
+    fn what_fits_is_kept_as_it_was() {
+        let found = collected(10, (0..10).map(|at| request(at * 100, at * 8, Class::Data)));
+        assert_eq!((found.points.len(), found.merged, found.requests), (10, None, 10));
+        let last = found.points[9];
+        assert_eq!((last.time_ns, last.sector, last.end_sector, last.requests), (900, 72, 80, 1));
+    }
+
+    #[test]
+    fn more_than_fit_are_merged_and_none_is_lost() {
+        let class = |at: u64| if at.is_multiple_of(2) { Class::Data } else { Class::Journal };
+        let many = (0..10_000).map(|at| request(at * 1000, (at % 2) * 1_000_000 + at, class(at)));
+        let found = collected(100, many);
+        assert!(found.points.len() <= 100 && found.merged.is_some(), "{}", found.points.len());
+        let sum = |of: fn(&Point) -> u64| found.points.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|point| point.requests), sum(|point| point.bytes)), (10_000, 10_000 * 4096));
+        let journal = found.points.iter().filter(|point| point.class == Class::Journal);
+        assert_eq!(journal.map(|point| point.requests).sum::<u64>(), 5_000, "classes stay apart");
+        assert_eq!((found.requests, found.left_out), (10_000, 0));
+    }
+
+    #[test]
+    fn more_disks_than_room_are_left_out_and_counted() {
+        let on_disks =
+            (1..=64).map(|disk| Request { disk: DeviceNumber(disk), ..request(5, 8, Class::Data) });
+        let found = collected(10, on_disks);
+        let drawn: u64 = found.points.iter().map(|point| point.requests).sum();
+        assert_eq!((found.requests, drawn + found.left_out), (64, 64));
+        assert!(found.points.len() <= 10 && found.left_out > 0);
+    }
+
+    #[test]
+    fn times_and_sectors_at_their_ends_do_not_overflow() {
+        let ends = [0, u64::MAX].into_iter().cycle().take(50);
+        let found = collected(8, ends.map(|end| request(end, end, Class::Data)));
+        assert_eq!(found.points.iter().map(|point| point.requests).sum::<u64>(), 50);
+    }
+
+    fn sync(begun_ns: u64, data: u64, journal: u64) -> Sync {
+        let mut bytes = [0; Class::ALL.len()];
+        bytes[usize::from(Class::Data.code())] = data;
+        bytes[usize::from(Class::Journal.code())] = journal;
+        Sync {
+            id: SyncId(0),
+            call: Text::NONE,
+            file: FileKey::NONE,
+            name: Text::NONE,
+            file_type: FileType::Other,
+            thread: 1,
+            process: 1,
+            begun_ns,
+            ended_ns: None,
+            result: 0,
+            bytes,
+            control_bytes: 0,
+            flush_ns: 0,
+            requests: 0,
+            flushes: 0,
+            last_completed_ns: 0,
+            work: None,
+        }
+    }
+
+    #[test]
+    fn ratios_of_neighbouring_calls_become_their_mean() {
+        let mut collector = PointCollector::with_room(10, 4);
+        for at in 0..16 {
+            collector.outcome(&Outcome::Sync(&sync(at, 4096, if at % 2 == 0 { 4096 } else { 0 })));
+        }
+        collector.outcome(&Outcome::Sync(&sync(99, 0, 0)));
+        let ratios = collector.finish().ratios;
+        assert_eq!(ratios.iter().map(|ratio| ratio.calls).sum::<u64>(), 16, "{ratios:?}");
+        assert!(ratios.len() <= 5 && ratios.iter().all(|ratio| ratio.calls == 1 || ratio.ratio == 0.25));
+    }
+}
