@@ -1,6 +1,22 @@
 //! A result as people see it: a table for a terminal, a page with plots. A file uses only files below it.
 
 pub mod monitor_page;
+#[cfg(test)]
+mod trace_sample;
+pub mod trace_page;
+mod trace_scatter;
+mod trace_curves;
+mod trace_panels;
+mod trace_axis;
+mod trace_colours;
+pub mod trace_text;
+pub mod trace_steps;
+mod trace_contents;
+mod trace_costs;
+mod trace_volumes;
+mod trace_head;
+mod trace_words;
+mod sheet;
 pub mod page;
 pub mod initialisation_page;
 pub mod pattern_page;

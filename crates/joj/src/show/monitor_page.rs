@@ -55,7 +55,7 @@ pub fn page(document: &Document) -> String {
         body.push_str(&section(&title, &plots(kind, series, &ends_s), series));
     }
     body.push_str(&sources(document, &ends_s));
-    whole(&format!("joj monitor: {}", conditions.started_at), &body)
+    whole(&format!("joj monitor: {}", conditions.started_at), "", &body)
 }
 
 /// KiB of main memory have too many digits for an axis.

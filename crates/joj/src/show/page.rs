@@ -71,15 +71,15 @@ pub fn page(document: &Document) -> String {
     body.push_str(&format!(
         "<h2>All figures</h2>\n<details><summary>as text</summary><pre>{text}</pre></details>\n"
     ));
-    whole(&format!("joj bench: {}", environment.directory), &body)
+    whole(&format!("joj bench: {}", environment.directory), "", &body)
 }
 
-/// A page of `body` with a title, in the style of all pages.
-pub fn whole(title: &str, body: &str) -> String {
+/// A page of this body, which is HTML already; `more_style` follows the style that all pages share.
+pub fn whole(title: &str, more_style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+         <style>{STYLE}{more_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
         escape(title)
     )
 }

@@ -46,6 +46,22 @@ impl Svg {
         ));
     }
 
+    /// A rectangle from its upper left to its lower right corner; `class` is one of the page's.
+    pub fn area(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64), class: &str) {
+        let (width, height) = ((right - left).max(0.5), (bottom - top).max(0.5));
+        self.body.push_str(&format!(
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" class=\"{class}\"/>\n"
+        ));
+    }
+
+    /// A circle; `class` is one of the page's, or several; `told` is what a pointer over it says.
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, class: &str, told: Option<&str>) {
+        let told = told.map_or_else(String::new, |told| format!("<title>{}</title>", escape(told)));
+        self.body.push_str(&format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" class=\"{class}\">{told}</circle>\n"
+        ));
+    }
+
     /// A line through points.
     pub fn path(&mut self, points: &[(f64, f64)], fill: Fill) {
         let list: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();

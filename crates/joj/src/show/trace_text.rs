@@ -1,0 +1,62 @@
+//! A trace's summary as text for a terminal of 100 columns.
+
+use joj_analysis::trace::summary::Summary;
+
+use crate::show::sheet::Sheet;
+use crate::show::{trace_costs, trace_head, trace_volumes};
+
+/// The whole summary. What is empty is not shown.
+pub fn summary(summary: &Summary) -> String {
+    let mut text = String::new();
+    for line in trace_head::facts(summary) {
+        text.push_str(&format!("{line}\n"));
+    }
+    for warning in trace_head::careful(summary) {
+        text.push_str(&format!("CAREFUL: {warning}.\n"));
+    }
+    let tables: String = sheets(summary).iter().map(Sheet::text).collect();
+    if tables.is_empty() {
+        text.push_str("\nNo request was seen.\n");
+    }
+    text + &tables
+}
+
+/// All tables, in the order in which they are read.
+pub fn sheets(summary: &Summary) -> Vec<Sheet> {
+    let mut sheets = vec![trace_costs::works(summary), trace_volumes::classes(summary)];
+    sheets.extend(trace_volumes::panels(summary));
+    sheets.extend([
+        trace_costs::persistence(summary),
+        trace_costs::sync_calls(summary),
+        trace_costs::latencies(summary),
+        trace_volumes::files(summary),
+        trace_volumes::disks(summary),
+    ]);
+    sheets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::trace_sample;
+
+    #[test]
+    fn a_small_trace_reads_as_this_text() {
+        let text = summary(&trace_sample::small().summary);
+        println!("{text}");
+        assert_eq!(text, include_str!("trace_text.expected"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_100_columns() {
+        let text = summary(&trace_sample::small().summary);
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
+        assert!(widest.chars().count() <= 100, "{widest}");
+    }
+
+    #[test]
+    fn an_empty_trace_says_so() {
+        let text = summary(&Summary::default());
+        assert!(text.contains("No request was seen.") && text.contains("it was cut off"), "{text}");
+    }
+}
