@@ -109,8 +109,7 @@ APART int say_name(u64 inode_address, u64 dentry_address) {
   u32 first = 0;
   struct path_room *room = map_lookup(&path_rooms, &first);
   // An interrupt may meet a program at work on this processor: the name is then said with the file's next event.
-  if (!room || room->in_use) return 0;
-  room->in_use = 1;
+  if (!room || __sync_lock_test_and_set(&room->in_use, 1)) return 0;
   if (renamed) send_path(room, &key, dentry_address, NAMED);
   if (deleted) send_path(room, &key, dentry_address, UNLINKED);
   room->in_use = 0;

@@ -88,6 +88,11 @@ impl BpfCapture {
         Ok(())
     }
 
+    /// What this capture cannot see though others could, a sentence each; empty on most machines.
+    pub fn notes(&self) -> &[String] {
+        self.attached.notes()
+    }
+
     /// Events that the kernel could not hand up until now.
     pub fn lost(&self) -> u64 {
         self.attached.lost()

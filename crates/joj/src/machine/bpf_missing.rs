@@ -27,6 +27,11 @@ impl BpfCapture {
     }
 
     /// Never called.
+    pub fn notes(&self) -> &[String] {
+        match self.0 {}
+    }
+
+    /// Never called.
     pub fn lost(&self) -> u64 {
         match self.0 {}
     }

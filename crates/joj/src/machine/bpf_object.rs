@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
 
-use super::bpf_settings;
+use super::bpf_settings::Settings;
 use super::capture_selection::Selection;
 
 /// libelf reads words of the object where they stand.
@@ -28,6 +28,7 @@ const NEEDED: [&str; 5] = ["block_bio_queue", "block_rq_issue", "block_rq_comple
 pub struct Attached {
     links: Vec<Link>,
     object: Object,
+    notes: Vec<String>,
 }
 
 impl Attached {
@@ -39,8 +40,23 @@ impl Attached {
             let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
             return Err(format!("this joj was built {reason}: no eBPF"));
         }
-        let open = open(selection, &Described::read()?)?;
-        let object = open.load().map_err(|error| refusal("load the eBPF programs", &error))?;
+        let mut kernel = Described::read()?;
+        let settings = Settings::new(selection, kernel.can_cast);
+        let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
+        let object = loop {
+            let error = match open(&settings, &kernel)?.load() {
+                Ok(object) => break object,
+                Err(error) => error,
+            };
+            let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            // A kernel whose structs changed under one program shall not lose all the others.
+            let refused = refused_program(&complaints).filter(|name| !NEEDED.contains(name));
+            let Some(name) = refused.filter(|name| kernel.tracepoints.remove(*name)) else {
+                return Err(refusal("load the eBPF programs", &error));
+            };
+            notes.push(format!("this kernel refuses the eBPF program for {name}: its events are missing"));
+            COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        };
         let wanted = map(&object, "devices")?;
         for device in &selection.devices {
             let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
@@ -50,7 +66,7 @@ impl Attached {
         for program in object.progs_mut().filter(|program| program.autoload()) {
             links.push(program.attach().map_err(|error| refusal("attach the eBPF programs", &error))?);
         }
-        Ok(Self { links, object })
+        Ok(Self { links, object, notes })
     }
 
     /// The ring buffer's map.
@@ -58,6 +74,11 @@ impl Attached {
     /// The object has none: a fault of ours.
     pub fn events(&self) -> Result<impl MapCore + '_, String> {
         map(&self.object, "events")
+    }
+
+    /// What this capture cannot see and others can, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// No program runs any more; what was captured can still be read.
@@ -98,7 +119,7 @@ fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, String>
     object.maps().find(|map| map.name() == name).ok_or_else(|| format!("the eBPF object has no map `{name}`"))
 }
 
-fn open(selection: &Selection, kernel: &Described) -> Result<OpenObject, String> {
+fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
         // A verifier's log can have megabytes: its end has the reason.
@@ -121,13 +142,11 @@ fn open(selection: &Selection, kernel: &Described) -> Result<OpenObject, String>
         }
         program.set_autoload(is_there);
     }
-    let mut settings = open
+    let mut map = open
         .maps_mut()
         .find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
         .ok_or("the eBPF object has no settings")?;
-    settings
-        .set_initial_value(&bpf_settings::bytes(selection, kernel.can_cast))
-        .map_err(|error| refusal("set up the eBPF programs", &error))?;
+    map.set_initial_value(&settings.bytes).map_err(|error| refusal("set up the eBPF programs", &error))?;
     Ok(open)
 }
 
@@ -157,6 +176,12 @@ impl Described {
     }
 }
 
+/// `libbpf: prog 'on_NAME': failed to load: -EINVAL`: the tracepoint's name.
+fn refused_program(complaints: &str) -> Option<&str> {
+    let (before, _) = complaints.rsplit_once("': failed to load")?;
+    before.rsplit_once("prog 'on_").map(|(_, name)| name)
+}
+
 /// Says what failed, and what the most likely reason asks for.
 fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
     if let Ok(state) = fs::read_to_string("/sys/kernel/security/lockdown")
@@ -184,4 +209,17 @@ fn may_load() -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let granted = line.and_then(|word| u64::from_str_radix(word.trim(), 16).ok()).unwrap_or(0);
     granted & 1 << 21 != 0 || granted & 3 << 38 == 3 << 38
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refused_program_is_found_among_complaints() {
+        let said = "libbpf: prog 'on_a': BPF program load failed: EINVAL\nlibbpf: prog 'on_xfs_iunlink': failed to load: -22\n\
+                    libbpf: failed to load object 'x'\n";
+        assert_eq!(refused_program(said), Some("xfs_iunlink"));
+        assert_eq!(refused_program("libbpf: failed to load object 'x'"), None);
+    }
 }

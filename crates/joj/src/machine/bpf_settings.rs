@@ -18,24 +18,39 @@ const COMPLETION_ROUTINES: [&str; 5] = [
     "btrfs_simple_end_io",
 ];
 
-/// The struct's bytes. `can_cast`: the kernel has the function `bpf_rdonly_cast`.
-pub fn bytes(selection: &Selection, can_cast: bool) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BYTES);
-    bytes.extend((rustix::param::page_size() as u64).to_ne_bytes());
-    for address in addresses() {
-        bytes.extend(address.to_ne_bytes());
-    }
-    bytes.extend(selection.process.unwrap_or(0).to_ne_bytes());
-    bytes.push(u8::from(!selection.devices.is_empty()));
-    bytes.push(u8::from(selection.log_contents));
-    bytes.push(u8::from(can_cast));
-    bytes.resize(BYTES, 0);
-    bpf_calls::fill(&mut bytes[CALLS_AT..]);
-    bytes
+/// The struct, and what is amiss with it.
+pub struct Settings {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What the programs will not know, and how to mend that.
+    pub note: Option<&'static str>,
 }
 
-/// Where the routines are; 0 for what the kernel has not or does not show. Requests of those filesystems, and direct I/O,
-/// are then captured without their file.
+impl Settings {
+    /// `can_cast`: the kernel has the function `bpf_rdonly_cast`.
+    pub fn new(selection: &Selection, can_cast: bool) -> Self {
+        let mut bytes = Vec::with_capacity(BYTES);
+        bytes.extend((rustix::param::page_size() as u64).to_ne_bytes());
+        let addresses = addresses();
+        for address in addresses {
+            bytes.extend(address.to_ne_bytes());
+        }
+        bytes.extend(selection.process.unwrap_or(0).to_ne_bytes());
+        bytes.push(u8::from(!selection.devices.is_empty()));
+        bytes.push(u8::from(selection.log_contents));
+        bytes.push(u8::from(can_cast));
+        bytes.resize(BYTES, 0);
+        bpf_calls::fill(&mut bytes[CALLS_AT..]);
+        // The block layer itself has the second of them: every kernel does.
+        let note = (addresses[1] == 0).then_some(
+            "/proc/kallsyms shows no addresses, so direct I/O has no file, and journal blocks and XFS's buffers no content: \
+             run `sysctl kernel.kptr_restrict=1` and trace again",
+        );
+        Self { bytes, note }
+    }
+}
+
+/// Where the routines are; 0 for what the kernel has not or does not show.
 fn addresses() -> [u64; COMPLETION_ROUTINES.len()] {
     let mut found = [0; COMPLETION_ROUTINES.len()];
     let Ok(file) = File::open("/proc/kallsyms") else { return found };
@@ -71,7 +86,7 @@ mod tests {
     #[test]
     fn the_struct_has_its_length_and_fields_their_places() {
         let selection = Selection { process: Some(7), log_contents: true, ..Selection::default() };
-        let bytes = bytes(&selection, false);
+        let bytes = Settings::new(&selection, false).bytes;
         assert_eq!((bytes.len(), &bytes[48..54]), (BYTES, &[7, 0, 0, 0, 0, 1][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(bpf_calls::name(bytes[CALLS_AT + fsync]), "fsync");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, Operation};
+use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::texts::Texts;
 
 use super::BpfCapture;
@@ -142,9 +142,13 @@ fn settled_file(mounted: &Mounted, name: &str) -> PathBuf {
     path
 }
 
-/// Every queued run is issued and completed: by sectors, as requests are merged and split.
+/// Every run that somebody awaited is issued and completed: by sectors, as requests are merged and split. Writeback by others
+/// may still be under way when the capture ends.
 fn assert_completed(events: &[Event]) {
-    for run in of_kind(events, EventKind::Queue).into_iter().filter(|run| run.bytes > 0) {
+    let ends = of_kind(events, EventKind::SyncEnd);
+    let until_ns = ends.last().map_or(u64::MAX, |end| end.time_ns);
+    let awaited = |run: &&Event| run.bytes > 0 && run.flags.has(RequestFlags::SYNC) && run.time_ns < until_ns;
+    for run in of_kind(events, EventKind::Queue).into_iter().filter(awaited) {
         for kind in [EventKind::Issue, EventKind::Complete] {
             let later = || of_kind(events, kind).into_iter().filter(|event| event.time_ns >= run.time_ns);
             let mut reached = run.sector;
