@@ -205,7 +205,7 @@ fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
 
 /// True with CAP_SYS_ADMIN (21), or CAP_PERFMON (38) and CAP_BPF (39).
 fn may_load() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let granted = line.and_then(|word| u64::from_str_radix(word.trim(), 16).ok()).unwrap_or(0);
     granted & 1 << 21 != 0 || granted & 3 << 38 == 3 << 38
@@ -214,6 +214,21 @@ fn may_load() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rights are a thread's own: this one gives its up and ends.
+    #[test]
+    fn without_rights_the_reason_says_what_to_grant() {
+        let reason = std::thread::spawn(|| {
+            let none = rustix::thread::CapabilitySet::empty();
+            let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+            rustix::thread::set_capabilities(None, sets).expect("giving up rights needs none");
+            Attached::new(&Selection::default()).err()
+        });
+        let reason =
+            reason.join().expect("the thread").expect("nobody without rights may load eBPF programs");
+        let known = ["cap_bpf", "no eBPF", "/sys/kernel/btf", "locked down"];
+        assert!(known.iter().any(|words| reason.contains(words)), "{reason}");
+    }
 
     #[test]
     fn the_refused_program_is_found_among_complaints() {
