@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use joj_analysis::trace::event::DeviceNumber;
+
+use super::clock;
 
 /// The filesystem.
 pub struct TestVolume {
@@ -46,7 +49,13 @@ impl TestVolume {
 
 impl Drop for TestVolume {
     fn drop(&mut self) {
-        let _ = run("umount", &[&text(&self.path())]);
+        // A program that another thread is just starting has our open files until it runs.
+        for _ in 0..100 {
+            match run("umount", &[&text(&self.path())]) {
+                Err(reason) if reason.contains("busy") => clock::pause(Duration::from_millis(20)),
+                _ => break,
+            }
+        }
         if !self.device.is_empty() {
             let _ = run("losetup", &["-d", &self.device]);
         }

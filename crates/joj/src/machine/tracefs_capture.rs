@@ -50,7 +50,6 @@ pub struct TracefsCapture {
     begun: bool,
     limits: Vec<String>,
     lost: u64,
-    damaged: u64,
     records: u64,
     instance: Instance,
 }
@@ -88,7 +87,6 @@ impl TracefsCapture {
             begun: false,
             limits: enabled.limits,
             lost: 0,
-            damaged: 0,
             records: 0,
             instance,
         })
@@ -159,33 +157,36 @@ impl TracefsCapture {
 
     /// Empties the kernel's buffers into `waiting`.
     fn read(&mut self) -> Result<(), String> {
-        let Self { buffers, decoder, waiting, lost, damaged, records, sorter, .. } = self;
+        let Self { buffers, decoder, waiting, lost, records, sorter, .. } = self;
+        let before = *lost;
+        let mut gone = |time_ns, count: Lost| {
+            let (known, detail) = match count {
+                Lost::None => return,
+                Lost::Counted(count) => (count, count.cast_signed()),
+                Lost::Unknown => (1, -1),
+            };
+            *lost = lost.saturating_add(known);
+            let event = Event { time_ns, kind: EventKind::Lost, detail, ..Event::default() };
+            sorter.push(event, &mut |_| {});
+        };
         buffers.read(&mut |_, bytes, layout| {
-            let mut page = match Page::new(bytes, layout) {
-                Ok(page) => page,
-                Err(_) => {
-                    *damaged += 1;
-                    return;
-                }
+            let Ok(mut page) = Page::new(bytes, layout) else {
+                return gone(clock::shared_ns(), Lost::Unknown);
             };
-            let gone = match page.lost() {
-                Lost::None => 0,
-                Lost::Counted(count) => count,
-                Lost::Unknown => 1,
-            };
-            if gone > 0 {
-                *lost += gone;
-                let detail = if page.lost() == Lost::Unknown { -1 } else { gone.cast_signed() };
-                let event =
-                    Event { time_ns: page.time_ns(), kind: EventKind::Lost, detail, ..Event::default() };
-                sorter.push(event, &mut |_| {});
-            }
+            gone(page.time_ns(), page.lost());
             for (time_ns, data) in page.by_ref() {
                 *records += 1;
                 waiting.extend(decoder.record(time_ns, data));
             }
-            *damaged += u64::from(page.is_damaged());
-        })
+            if page.is_damaged() {
+                gone(page.time_ns(), Lost::Unknown);
+            }
+        })?;
+        if self.lost > before {
+            // Where files got new places in between nobody told us.
+            self.files.forget_places();
+        }
+        Ok(())
     }
 
     /// Takes what the watch of names saw. It has no times: what came since the last poll gets the end of that time.
@@ -207,6 +208,7 @@ impl TracefsCapture {
         let count = self.waiting.partition_point(|record| record.time_ns <= until_ns);
         let records: Vec<Record> = self.waiting.drain(..count).collect();
         let mut steps = Vec::new();
+        let mut reread = false;
         for record in records.iter().map(Some).chain([None]) {
             let Self { assembler, files, .. } = self;
             let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
@@ -214,6 +216,21 @@ impl TracefsCapture {
             match record {
                 Some(record) => assembler.take(record, &mut around),
                 None => assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around),
+            }
+            // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
+            if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
+                self.assembler.forget_unplaced();
+                for volume in self.files.reread_chunks() {
+                    self.assembler.replace(volume);
+                }
+                let mut around = Surroundings {
+                    texts,
+                    ask: &mut |_, _| FileKey::NONE,
+                    sink: &mut |step| steps.push(step),
+                };
+                if let Some(record) = record {
+                    self.assembler.take(record, &mut around);
+                }
             }
             for step in steps.drain(..) {
                 self.step(step, texts);
@@ -264,7 +281,7 @@ impl TracefsCapture {
             process: event.process,
             ..Event::default()
         };
-        if matches!(event.kind, EventKind::SyncBegin | EventKind::DurableWrite) {
+        if matches!(event.kind, EventKind::SyncBegin | EventKind::DurableWrite | EventKind::Lock) {
             for extent in self.files.place(bare, event.process) {
                 self.sorter
                     .push(Event { time_ns: event.time_ns, command: event.command, ..extent }, &mut |_| {});

@@ -16,7 +16,7 @@ use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use super::file_extents;
 use super::file_handle;
 use super::file_names::{FileNames, Seen};
-use super::tracefs_volumes::{Mount, Mounted};
+use super::tracefs_volumes::{self, Mount, Mounted};
 
 /// What is known of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,6 +191,27 @@ impl Files {
         let key = FileKey { generation: known.generation, ..file };
         let opened = self.open(file).or_else(|| File::open(self.descriptor_of(file, process)?).ok());
         opened.map_or_else(Vec::new, |opened| self.extents(key, &opened))
+    }
+
+    /// Every file's place is asked for again when it is next synced.
+    pub fn forget_places(&mut self) {
+        for known in self.known.values_mut() {
+            known.placed = false;
+        }
+        self.young.clear();
+    }
+
+    /// The volumes whose chunks are others now.
+    pub fn reread_chunks(&mut self) -> Vec<Volume> {
+        let mut changed = Vec::new();
+        for source in self.sources.iter_mut().filter(|source| source.mounted.mount.kind == "btrfs") {
+            let Some(now) = tracefs_volumes::volume(&source.mounted.mount) else { continue };
+            if now.volume != source.mounted.volume {
+                source.mounted.volume = now.volume.clone();
+                changed.push(now.volume);
+            }
+        }
+        changed
     }
 
     fn extents(&self, file: FileKey, opened: &File) -> Vec<Event> {

@@ -3,6 +3,9 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::clock;
 
 /// Where tracefs is, newest place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -69,9 +72,18 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.set("tracing_on", "0");
         let _ = self.set("events/enable", "0");
-        // rmdir of an instance removes what is in it, as its files are the kernel's.
-        if let Err(error) = fs::remove_dir(&self.path) {
-            eprintln!("joj: cannot remove {}: {error}; remove it with rmdir", self.path.display());
+        // rmdir of an instance removes what is in it, as its files are the kernel's. A program that another thread is just
+        // starting has our open files until it runs (fork, exec): the instance is busy so long.
+        for _ in 0..100 {
+            match fs::remove_dir(&self.path) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    clock::pause(Duration::from_millis(10))
+                }
+                _ => break,
+            }
+        }
+        if self.path.exists() {
+            eprintln!("joj: cannot remove {0}: remove it with `rmdir {0}`", self.path.display());
         }
     }
 }
@@ -115,5 +127,28 @@ fn remove_stale(instances: &Path) {
         if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_of_dead_processes_go_and_ours_goes_with_the_value() {
+        let Ok(instance) = Instance::create() else {
+            println!("skipped: {}", Instance::create().map_or_else(|reason| reason, |_| String::new()));
+            return;
+        };
+        let path = instance.path("");
+        // Beyond any process number (PID_MAX_LIMIT is 2^22).
+        let stale = path.parent().unwrap().join("joj-4194999-0");
+        fs::create_dir(&stale).unwrap();
+        let other = Instance::create().unwrap();
+        assert!(!stale.exists() && path.exists());
+        let second = other.path("");
+        assert_ne!(path, second);
+        drop((instance, other));
+        assert!(!path.exists() && !second.exists());
     }
 }

@@ -105,6 +105,11 @@ impl Assembler {
         self.unplaced
     }
 
+    /// Counts them from here.
+    pub fn forget_unplaced(&mut self) {
+        self.unplaced = 0;
+    }
+
     /// Takes the next record.
     pub fn take(&mut self, record: &Record, around: &mut Surroundings<'_>) {
         let &Record { time_ns, thread, what } = record;
