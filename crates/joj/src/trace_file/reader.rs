@@ -151,6 +151,10 @@ impl TraceReader {
         let start = self.group.checked_sub(1).map_or(0, |before| self.checksums.groups[before].0);
         let (end, checksum) = self.checksums.groups[self.group];
         self.group += 1;
+        // Before memory is reserved for it: the numbers may be forged.
+        if end > self.file.metadata().map_err(|error| error.to_string())?.len() {
+            return Err(format!("it ends at byte {end}, behind the file's end"));
+        }
         let length = usize::try_from(end - start).map_err(|error| error.to_string())?;
         let bytes = GroupBytes::read(&self.file, start, length, checksum)?;
         let columns = bytes.columns(group).map_err(|error| error.to_string())?;

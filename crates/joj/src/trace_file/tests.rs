@@ -155,6 +155,21 @@ fn find(bytes: &[u8], wanted: &[u8]) -> usize {
 }
 
 #[test]
+fn a_row_group_behind_the_end_of_the_file_takes_no_memory() {
+    let scratch = Scratch::new("huge");
+    let path = scratch.file("a.parquet");
+    write(&path, 2_000);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // `[[1234,567..]]` becomes `[[9999,567..]]`: there is nothing at that byte.
+    let end = find(&bytes, b"\"groups\":[[") + b"\"groups\":[[".len();
+    let digits = bytes[end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    bytes[end..end + digits].fill(b'9');
+    std::fs::write(&path, &bytes).unwrap();
+    let error = read(&path).unwrap_err();
+    assert!(error.contains("behind the file's end"), "{error}");
+}
+
+#[test]
 fn what_is_no_trace_is_told_from_what_is_newer() {
     let scratch = Scratch::new("other");
     let path = scratch.file("a.parquet");
