@@ -72,8 +72,9 @@ impl Iolog {
         if let (true, Some(waiting)) = (bio.flags.has(RequestFlags::CONTINUED), &mut self.waiting)
             && waiting.device == bio.device
             && waiting.sector.checked_add(waiting.bytes / SECTOR_BYTES) == Some(bio.sector)
+            && let Some(bytes) = waiting.bytes.checked_add(bio.bytes)
         {
-            waiting.bytes += bio.bytes;
+            waiting.bytes = bytes;
             return Ok(());
         }
         self.finish(out)?;
