@@ -63,8 +63,10 @@ impl Sheet {
             format!("<tr>{cells}</tr>\n")
         };
         let lines: String = self.lines.iter().map(|line| row(line, "td")).collect();
-        let notes: String =
-            self.notes.iter().map(|note| format!("<p class=\"facts\">{}</p>\n", escape(note))).collect();
+        let notes = match self.notes.as_slice() {
+            [] => String::new(),
+            notes => format!("<p class=\"caption\">{}</p>\n", escape(&notes.join(" "))),
+        };
         let head = if self.has_head() { row(&self.head, "th") } else { String::new() };
         format!("<table class=\"dense\">\n{head}{lines}</table>\n{notes}")
     }
@@ -91,7 +93,7 @@ mod tests {
         assert_eq!(sheet.text(), "\nWhat\n  name  KiB  failed\n  <b>     4       0\n  a & b\n");
         sheet.without_column(2);
         let html = "<table class=\"dense\">\n<tr><th>name</th><th>KiB</th></tr>\n\
-                    <tr><td>&lt;b&gt;</td><td>4</td></tr>\n</table>\n<p class=\"facts\">a &amp; b</p>\n";
+                    <tr><td>&lt;b&gt;</td><td>4</td></tr>\n</table>\n<p class=\"caption\">a &amp; b</p>\n";
         assert_eq!(sheet.html(), html);
     }
 

@@ -68,7 +68,7 @@ pub fn persistence(summary: &Summary) -> Sheet {
             line(&format!("  paths with R at most {}", quarter as f64 / 4.0), percent(share));
         }
         line("control blocks (descriptor, commit, revoke)", percent(paths.control_share));
-        line("time in which the device flushed", percent(paths.flush_share));
+        line("time in barriers (the device flushed)", percent(paths.flush_share));
     }
     let again = counts.logged_again;
     if again.bytes > 0 {
@@ -76,7 +76,7 @@ pub fn persistence(summary: &Summary) -> Sheet {
         line("  bytes of it that had changed", part_of(counts.logged_again_changed_bytes, again.bytes));
     }
     if let Some(amplification) = summary.write_amplification {
-        line("bytes written for each byte of data", number(amplification));
+        line("write amplification: bytes for a byte of data", number(amplification));
     }
     if summary.journal_commits > 0 {
         line("commits of filesystem journals", count(summary.journal_commits));
@@ -98,7 +98,6 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
             "calls",
             "failed",
             "KiB",
-            "reqs",
             "flushes",
             "p50",
             "p99",
@@ -116,7 +115,6 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
             count(group.calls),
             count(group.failed),
             kib_mean(each(group.bytes.values().sum())),
-            mean(each(group.requests)),
             mean(each(group.flushes)),
             duration(group.duration_ns.p50),
             duration(group.duration_ns.p99),

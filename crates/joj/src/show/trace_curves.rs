@@ -90,7 +90,8 @@ pub fn ratio_over_time(points: &Points) -> String {
         let share = f64::from(quarter) / 4.0;
         let anchor = if quarter == 4 { Anchor::End } else { Anchor::Middle };
         let offset_ns = u64::try_from(u128::from(span_ns) * u128::from(quarter) / 4).unwrap_or(span_ns);
-        svg.text((x_of(share), TOP + PLOT_HEIGHT + 15.0), anchor, "tick", &duration(offset_ns));
+        let offset = if offset_ns == 0 { "0".to_owned() } else { duration(offset_ns) };
+        svg.text((x_of(share), TOP + PLOT_HEIGHT + 15.0), anchor, "tick", &offset);
     }
     for one in &points.ratios {
         let x = x_of((one.time_ns - from_ns) as f64 / span_ns.max(1) as f64);
@@ -99,7 +100,7 @@ pub fn ratio_over_time(points: &Points) -> String {
     svg.finish()
 }
 
-/// Requests at the device, then sync calls: half took no longer than the large dot, 90 % and 99 % than the small ones.
+/// Requests at the device, then sync calls: half took no longer than the high mark, 90 % and 99 % than the lower ones.
 pub fn latencies(summary: &Summary) -> String {
     let requests = ["reads", "writes", "flushes"].map(str::to_owned).into_iter();
     let mut rows: Vec<(String, &Distribution)> = requests.zip(&summary.counts.latency_ns).collect();

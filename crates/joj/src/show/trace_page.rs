@@ -28,6 +28,9 @@ svg .size { fill: none; stroke: #888; }
 svg circle { fill-opacity: .5; stroke-opacity: .8; stroke-width: .8; }
 svg circle.hollow { fill-opacity: 0; stroke-width: 1.3; }
 summary { cursor: pointer; }
+.pair { align-items: flex-start; }
+td { white-space: pre; }
+h3 { font-size: 1em; margin: 1.2em 0 .4em; }
 @media (prefers-color-scheme: dark) {
 body { color: #e4e4e4; background: #171717; }
 h2 { border-color: #3a3a3a; }
@@ -57,7 +60,7 @@ pub fn page(summary: &Summary, points: &Points, stories: &[Story], texts: &Texts
     let device = devices(summary);
     body.push_str(&commits(summary, &device));
     body.push_str(&contents(summary, &device));
-    body.push_str(&section("Where and when", "", &trace_scatter::pictures(points, &summary.header)));
+    body.push_str(&section("Where and when", &trace_scatter::pictures(points, &summary.header), "", ""));
     body.push_str(&persistence(summary, points, &device));
     body.push_str(&times(summary, &device));
     body.push_str(&of_sheets(&[trace_volumes::files(summary), trace_volumes::disks(summary)]));
@@ -85,55 +88,50 @@ fn devices(summary: &Summary) -> String {
     if disks.is_empty() { "an unknown disk".to_owned() } else { disks.join("; ") }
 }
 
-/// A heading over HTML, with a caption where there is one; nothing where there is nothing.
-fn section(title: &str, caption: &str, html: &str) -> String {
-    if html.is_empty() {
+/// A heading over pictures, what they show, and tables; nothing where there is neither picture nor table.
+fn section(title: &str, pictures: &str, caption: &str, tables: &str) -> String {
+    if pictures.is_empty() && tables.is_empty() {
         return String::new();
     }
-    let caption = if caption.is_empty() {
-        String::new()
-    } else {
-        format!("<p class=\"caption\">{}</p>\n", escape(caption))
+    let caption = match (pictures, caption) {
+        ("", _) | (_, "") => String::new(),
+        _ => format!("<p class=\"caption\">{}</p>\n", escape(caption)),
     };
-    format!("<h2>{}</h2>\n{html}{caption}", escape(title))
+    format!("<h2>{}</h2>\n{pictures}{caption}{tables}", escape(title))
 }
 
 fn of_sheets(sheets: &[Sheet]) -> String {
-    sheets.iter().map(|sheet| section(&sheet.title, "", &sheet.html())).collect()
+    sheets.iter().map(|sheet| section(&sheet.title, "", "", &sheet.html())).collect()
 }
 
 fn commits(summary: &Summary, device: &str) -> String {
-    let picture = trace_panels::works(summary);
-    let sheet = trace_costs::works(summary);
     let caption = format!("Means of all that were seen on {device}. JOJ is part of the journal's bytes.");
-    let caption = if picture.is_empty() { "" } else { &caption };
-    section("SQLite's commits", caption, &(picture + &sheet.html()))
+    let picture = trace_panels::works(summary);
+    section("SQLite's commits", &picture, &caption, &trace_costs::works(summary).html())
 }
 
 fn contents(summary: &Summary, device: &str) -> String {
     let caption = format!(
         "Shares of {} write requests to {device}: as in Fig. 2 of \"I/O Stack Optimization for Smartphones\" (USENIX ATC 2013). \
-         A legend names the share of each bar, upper bar first.",
+         The legend names the share of each bar, upper bar first.",
         count(summary.counts.writes.requests)
     );
-    let mut text = section("What it was for", &caption, &trace_panels::panels(summary));
-    text.push_str(&trace_volumes::classes(summary).html());
     let panels: String = trace_volumes::panels(summary)
         .iter()
         .filter(|sheet| !sheet.lines.is_empty())
         .map(|sheet| format!("<h3>{}</h3>\n{}", escape(&sheet.title), sheet.html()))
         .collect();
+    let mut tables = trace_volumes::classes(summary).html();
     if !panels.is_empty() {
-        text.push_str(&format!("<details><summary>the panels as tables</summary>\n{panels}</details>\n"));
+        tables.push_str(&format!("<details><summary>the panels as tables</summary>\n{panels}</details>\n"));
     }
-    text
+    section("What it was for", &trace_panels::panels(summary), &caption, &tables)
 }
 
 fn persistence(summary: &Summary, points: &Points, device: &str) -> String {
-    let pictures = trace_curves::ratio_cdf(summary) + &trace_curves::ratio_over_time(points);
-    let sheet = trace_costs::persistence(summary);
-    if pictures.is_empty() {
-        return section(&sheet.title, "", &sheet.html());
+    let mut pictures = trace_curves::ratio_cdf(summary) + &trace_curves::ratio_over_time(points);
+    if !pictures.is_empty() {
+        pictures = format!("<div class=\"pair\">\n{pictures}</div>\n");
     }
     let caption = format!(
         "R of a sync call is the share of the filesystem's journal in what it wrote on {device}: 0 where only data went out, \
@@ -142,18 +140,17 @@ fn persistence(summary: &Summary, points: &Points, device: &str) -> String {
         percent(summary.persistence.control_share),
         percent(summary.persistence.flush_share)
     );
-    section(&sheet.title, &caption, &format!("<div class=\"pair\">\n{pictures}</div>\n{}", sheet.html()))
+    let sheet = trace_costs::persistence(summary);
+    section(&sheet.title, &pictures, &caption, &sheet.html())
 }
 
 fn times(summary: &Summary, device: &str) -> String {
     let caption = format!(
-        "Times on {device}. From left to right each line has marks at 50 %, 90 % and 99 % of the values, and ends at the longest. \
-         Time is on a logarithmic scale."
+        "Times on {device}. Each line has marks, from left to right, at 50 %, 90 % and 99 % of the values, and ends at the \
+         longest. Time is on a logarithmic scale."
     );
-    let picture = trace_curves::latencies(summary);
-    let caption = if picture.is_empty() { "" } else { &caption };
     let tables = trace_costs::sync_calls(summary).html() + &trace_costs::latencies(summary).html();
-    section("How long it took", caption, &(picture + &tables))
+    section("How long it took", &trace_curves::latencies(summary), &caption, &tables)
 }
 
 fn steps(summary: &Summary, stories: &[Story], texts: &Texts) -> String {
@@ -170,7 +167,7 @@ fn steps(summary: &Summary, stories: &[Story], texts: &Texts) -> String {
     }
     let caption = "Microseconds from the start, what was called and what was written, how long it took, and the thread that gave \
                    it to the driver.";
-    section("Step by step", caption, &html)
+    section("Step by step", &html, caption, "")
 }
 
 #[cfg(test)]
@@ -182,7 +179,7 @@ mod tests {
         page(&sample.summary, &sample.points, &sample.stories, &sample.texts)
     }
 
-    /// Two hundred commits in both modes with checkpoints between, reads, and a write that nobody knows.
+    /// Commits in both modes with checkpoints between, reads, metadata written back, and writes that nobody knows.
     fn plausible() -> Sample {
         let mut writer = Writer::new("/data/com.example/databases/app.db");
         writer.read(270_800, 4096);
@@ -190,6 +187,11 @@ mod tests {
         for commit in 0..120 {
             writer.commit_with_rollback_journal();
             writer.pause(1 + commit * 7 % 13);
+            writer.commit_with_log(commit);
+            writer.pause(commit * 5 % 3);
+            if commit % 30 == 29 {
+                writer.checkpoint();
+            }
             if commit % 40 == 20 {
                 writer.unplaced_write(900_000);
                 writer.metadata_written_back();
@@ -215,9 +217,28 @@ mod tests {
             assert!(!html.contains(outside), "{outside}");
         }
         assert!(html.contains("unattributed: nobody saw whose they are"), "what is not placed is said");
-        if let Some(file) = std::env::var_os("JOJ_TRACE_PAGE") {
+        keep("JOJ_TRACE_PAGE", &html);
+    }
+
+    /// To look at it: the variable says into which file.
+    fn keep(variable: &str, html: &str) {
+        if let Some(file) = std::env::var_os(variable) {
             std::fs::write(file, html).expect("the page is written");
         }
+    }
+
+    #[test]
+    fn a_picture_of_merged_requests_says_so_and_stays_small() {
+        let mut writer = Writer::new("/data/app.db");
+        for request in 0..30_000_u64 {
+            // Spread over a gigabyte, without a pattern.
+            writer.unplaced_write(request.wrapping_mul(7_919_777) % (1 << 18) * 8);
+        }
+        let sample = writer.finish(&trace_sample::header());
+        let html = page_of(&sample);
+        assert!(html.contains("points stand for them") && html.contains("30,000 requests to loop2"));
+        assert!(html.len() < 3 << 20, "{} bytes", html.len());
+        keep("JOJ_TRACE_MERGED_PAGE", &html);
     }
 
     #[test]

@@ -5,9 +5,8 @@ use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::summary::counts::{Heading, Volume};
 
 use crate::show::svg::{Anchor, Fill, Svg, round_steps};
-use crate::show::text::number;
 use crate::show::trace_colours::{of_class, of_index, of_label};
-use crate::show::trace_words::{counted, kib_mean, part_of, plain};
+use crate::show::trace_words::{counted, kib_mean, mean, part_of, plain};
 
 const WIDTH: f64 = 450.0;
 const LEFT: f64 = 66.0;
@@ -148,7 +147,7 @@ pub fn works(summary: &Summary) -> String {
     svg.text((0.0, 14.0), Anchor::Start, "title", title);
     for step in &steps {
         svg.line((x_of(*step), TOP), (x_of(*step), bottom), "grid");
-        svg.text((x_of(*step), bottom + 15.0), Anchor::Middle, "tick", &number(*step));
+        svg.text((x_of(*step), bottom + 15.0), Anchor::Middle, "tick", &mean(*step));
     }
     for (row, (one, more, works)) in rows.iter().enumerate() {
         let y = TOP + 6.0 + row as f64 * ROW_HEIGHT;

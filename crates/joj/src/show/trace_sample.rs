@@ -198,7 +198,8 @@ impl Writer {
         Event { device: DISK, bytes, file, offset, backing: Backing::File, ..Event::default() }
     }
 
-    fn journal(&mut self) {
+    /// A commit of jbd2 that logs the blocks of these sectors.
+    fn journal(&mut self, homes: &[u64]) {
         let block = |content, offset, detail| Event {
             device: DISK,
             bytes: 4096,
@@ -208,12 +209,11 @@ impl Writer {
             detail,
             ..Event::default()
         };
-        // Of blocks logged before, a few bytes change.
-        let homes: [u64; 6] = [1280, 20_000, 2, 1024, 8, 1152];
         let mut runs = vec![block(Content::JournalDescriptor, self.log_sector * 512, 0)];
-        runs.extend(homes.map(|home| block(Content::Other, home * 512, 97)));
+        // Of blocks logged before, a few bytes change.
+        runs.extend(homes.iter().map(|home| block(Content::Other, home * 512, 97)));
         self.write(JBD2, self.log_sector, RequestFlags::default(), &runs, 110);
-        self.log_sector += 56;
+        self.log_sector += 8 * runs.len() as u64;
         let both = RequestFlags::PREFLUSH.with(RequestFlags::FUA);
         let commit = block(Content::JournalCommit, self.log_sector * 512, 0);
         self.write(JBD2, self.log_sector, both, &[commit], 64);
@@ -241,7 +241,7 @@ impl Writer {
         self.now_ns += 60_000;
         self.sync(journal, |writer| {
             writer.write(SQLITE, 270_456, RequestFlags::default(), &[Self::data(journal, 0, 12 << 10)], 95);
-            writer.journal();
+            writer.journal(&[1280, 20_000, 2, 1024, 8, 1152]);
         });
         self.sync(directory, |_| {});
         self.sync(journal, |writer| {
@@ -256,6 +256,56 @@ impl Writer {
         let unlink = Event { kind: EventKind::Unlinked, file: journal, name, ..self.by(SQLITE) };
         self.push(12, unlink);
         self.push(5, Event { detail: 2, ..lock });
+    }
+
+    /// One INSERT with journal_mode=WAL into a log that grows: 8 KiB of data, 20 of journal.
+    pub fn commit_with_log(&mut self, frame: u64) {
+        let (log, index) = (Self::file(14, 1), Self::file(15, 1));
+        let (log_name, index_name) = (self.name_with("-wal"), self.name_with("-shm"));
+        self.named(log, &log_name);
+        self.named(index, &index_name);
+        let lock = Event { kind: EventKind::Lock, file: index, offset: 120, bytes: 1, ..self.by(SQLITE) };
+        self.push(90, Event { detail: 1, ..lock });
+        self.sync(log, |writer| {
+            let data = Self::data(log, frame * 8192, 8192);
+            writer.write(SQLITE, 280_000 + frame * 16, RequestFlags::default(), &[data], 66);
+            writer.journal(&[1280, 1024, 8]);
+        });
+        self.push(4, Event { detail: 2, ..lock });
+    }
+
+    /// The log's pages go to the database.
+    pub fn checkpoint(&mut self) {
+        let (database, index) = (Self::file(12, 1), Self::file(15, 1));
+        let lock = Event { kind: EventKind::Lock, file: index, offset: 121, bytes: 1, ..self.by(SQLITE) };
+        self.push(30, Event { detail: 1, ..lock });
+        self.sync(database, |writer| {
+            writer.write(SQLITE, 270_800, RequestFlags::default(), &[Self::data(database, 0, 16_384)], 90);
+            writer.empty_flush();
+        });
+        self.push(4, Event { detail: 2, ..lock });
+    }
+
+    /// A program that is not SQLite makes a file durable on another disk, and fails.
+    pub fn failed_sync(&mut self, other: DeviceNumber) {
+        let file = FileKey { device: other, inode: 90, generation: 1 };
+        self.named(file, "/var/log/a\u{1b}[2Jb.log");
+        let name = self.texts.keep("fsync");
+        let call = Event { file, name, thread: 200, process: 200, ..self.by(SQLITE) };
+        self.push(8, Event { kind: EventKind::SyncBegin, ..call });
+        let write = Event {
+            operation: Operation::Write,
+            sector: 5000,
+            bytes: 1536,
+            thread: 200,
+            device: other,
+            ..self.by(SQLITE)
+        };
+        let queued = Event { file, backing: Backing::File, offset: 512, ..write };
+        self.push(9, Event { kind: EventKind::Queue, ..queued });
+        self.push(2, Event { kind: EventKind::Issue, ..write });
+        self.push(700, Event { kind: EventKind::Complete, detail: -5, ..write });
+        self.push(3, Event { kind: EventKind::SyncEnd, detail: -5, ..call });
     }
 
     /// A disk read, as at the opening of a database.

@@ -18,8 +18,8 @@ const TOP: f64 = 58.0;
 const PLOT_HEIGHT: f64 = 380.0;
 const BOTTOM: f64 = 62.0;
 /// Flushes are ticks above the plot.
-const FLUSH_TOP: f64 = 34.0;
-const FLUSH_BOTTOM: f64 = 46.0;
+const FLUSH_TOP: f64 = 28.0;
+const FLUSH_BOTTOM: f64 = 40.0;
 /// More bubbles than these have no text of their own: a page of some megabytes would be many.
 const TOLD_MAX: usize = 2000;
 
@@ -66,7 +66,7 @@ fn picture(disk: DeviceNumber, points: &Points, header: &Header) -> String {
     format!("<figure>\n{}{}</figure>\n", svg.finish(), caption(disk, &own, points, header))
 }
 
-/// The area grows with the bytes, up to a size that hides nothing.
+/// The area grows with the bytes; the smallest stays visible, the largest hides nothing.
 fn radius(bytes: u64) -> f64 {
     (1.0 + 1.1 * (bytes as f64 / 4096.0).sqrt()).clamp(1.8, 16.0)
 }
@@ -103,20 +103,21 @@ fn draw_segments(svg: &mut Svg, axis: &SectorAxis, disk: DeviceNumber, header: &
             if from < to {
                 let (low, high) = (axis.y_of(from), axis.y_of(to));
                 svg.area((LEFT, high), (right, low), "band");
-                svg.text((right - 4.0, high + 12.0), Anchor::End, "tick", "the filesystem's journal");
+                // Beside the range, where no bubble is.
+                svg.text((right, segment.top - 4.0), Anchor::End, "tick", "the filesystem's journal");
             }
         }
         svg.area((LEFT, segment.top), (right, segment.bottom), "frame");
         svg.text((LEFT - 6.0, segment.bottom + 1.0), Anchor::End, "tick", &count(segment.from));
-        svg.text((LEFT - 6.0, segment.top + 8.0), Anchor::End, "tick", &count(segment.to));
+        svg.text((LEFT - 6.0, segment.top + 10.0), Anchor::End, "tick", &count(segment.to));
         if let Some(below) = index.checked_sub(1).and_then(|below| axis.segments.get(below)) {
             let mib = (segment.from - below.to) as f64 / 2048.0;
             let note = format!("{} MiB without a request", number(mib));
             svg.text((LEFT + 6.0, (segment.bottom + below.top) / 2.0 + 4.0), Anchor::Start, "gap", &note);
         }
     }
-    svg.text((LEFT - 6.0, FLUSH_TOP + 10.0), Anchor::End, "tick", "flushes");
-    svg.text((0.0, TOP - 2.0), Anchor::Start, "tick", "sector");
+    svg.text((LEFT - 6.0, FLUSH_TOP + 9.0), Anchor::End, "tick", "flushes");
+    svg.text((LEFT - 6.0, TOP - 1.0), Anchor::End, "tick", "sector");
 }
 
 fn draw_times(svg: &mut Svg, span_ns: u64, bottom: f64, x_of: &dyn Fn(u64) -> f64) {
@@ -175,7 +176,7 @@ fn caption(disk: DeviceNumber, own: &[Point], points: &Points, header: &Header) 
     let requests: u64 = own.iter().map(|point| point.requests).sum();
     let device = header.disk(disk).map_or_else(|| format!("disk {disk}"), trace_head::device);
     let mut text = format!(
-        "{} to {device}. A bubble is a request, its area its bytes, its colour what most of them are for; a tick above is a \
+        "{} to {device}. A bubble is a request, larger with its bytes, its colour what most of them are for; a tick above is a \
          flush.",
         counted(requests, "request", "requests"),
     );

@@ -160,15 +160,14 @@ fn work_head(work: &Work, steps: &[Step], texts: &Texts) -> String {
 
 fn sync_head(sync: &Sync, texts: &Texts) -> String {
     format!(
-        "{} {}  {}  {}\n    {}; {}, {} of them {}",
+        "{} {}  {}  {}\n    {}; {}, {}",
         plain(texts.get(sync.call)),
         sync.id.0,
         path(texts.get(sync.name), 40),
         duration_of(sync.begun_ns, sync.ended_ns),
         volume(&sync.bytes),
-        counted(sync.requests, "request", "requests"),
-        count(sync.flushes),
-        if sync.flushes == 1 { "a flush" } else { "flushes" },
+        counted(sync.requests.saturating_sub(sync.flushes), "write", "writes"),
+        counted(sync.flushes, "flush", "flushes"),
     )
 }
 
@@ -273,5 +272,18 @@ mod tests {
         let text = stories(&sample.stories[..1], &sample.texts, &sample.summary.header);
         println!("{text}");
         assert_eq!(text, include_str!("trace_steps.expected"));
+    }
+
+    #[test]
+    fn a_log_a_checkpoint_and_a_call_that_failed_are_told() {
+        let other = DeviceNumber((8 << 20) + 1);
+        let mut writer = trace_sample::Writer::new("/data/app.db");
+        writer.commit_with_log(3);
+        writer.failed_sync(other);
+        writer.checkpoint();
+        let sample = writer.finish(&trace_sample::header());
+        let text = stories(&sample.stories, &sample.texts, &sample.summary.header);
+        println!("{text}");
+        assert_eq!(text, include_str!("trace_steps_of_log.expected"));
     }
 }

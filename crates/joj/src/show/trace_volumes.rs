@@ -190,6 +190,13 @@ pub fn disks(summary: &Summary) -> Sheet {
             sheet.line(vec![name, shown(seen), counter.map_or_else(|| "-".to_owned(), shown), difference]);
         }
     }
+    if !sheet.lines.is_empty() && sheet.lines.iter().all(|line| line[2] == "-") {
+        sheet.title = "What was seen of each disk".to_owned();
+        sheet.without_column(3);
+        sheet.without_column(2);
+        sheet.notes.push("The trace does not have the disk's own counters to compare with.".to_owned());
+        return sheet;
+    }
     if sheet.lines.iter().any(|line| line[3].ends_with("not seen")) {
         let why = "they are missing from this trace, or were under way when it began or ended";
         sheet.notes.push(format!("Not seen: {why}."));
