@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-use joj_analysis::trace::event::{Backing, Content, Event, EventKind, RequestFlags};
+use joj_analysis::trace::event::{Backing, Content, Event, EventKind, Operation, RequestFlags};
 
 use super::{Mounted, assert_completed, captured, of_kind, settled_file, write_and_sync, writes};
 
@@ -203,4 +203,59 @@ fn bytes_that_changed_since_a_block_was_logged_last_are_counted() {
         changed.iter().any(|bytes| (2..100).contains(bytes)),
         "times and checksum of one inode: {changed:?}"
     );
+}
+
+/// Writes, bytes written and flushes that a disk completed since it is there (the kernel's Documentation/block/stat.rst).
+fn counters(mounted: &Mounted) -> [u64; 3] {
+    let name = mounted
+        .loop_device
+        .as_deref()
+        .and_then(|device| device.strip_prefix("/dev/"))
+        .expect("a loop device");
+    let text = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its counters");
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    [numbers[4], numbers[6] * 512, numbers[15]]
+}
+
+/// Method: what the disk's own counters say of the same time. Something else may write to it just before or after the capture,
+/// so one of three attempts must agree.
+#[test]
+fn no_request_is_missing_beside_the_kernels_own_counters() {
+    let Some(mounted) = Mounted::new("ext4", "counters", 64) else { return };
+    let mut seen = Vec::new();
+    for attempt in 0..3 {
+        settled_file(&mounted, "app.db");
+        let before = counters(&mounted);
+        let work = || {
+            for number in 0..50 {
+                let path = mounted.at.join(format!("{attempt}-{number}"));
+                let mut file = File::create(&path).expect("a file");
+                file.write_all(&vec![1; 3000 * (number + 1)]).expect("room");
+                file.sync_all().expect("a sync");
+                fs::remove_file(path).expect("the file");
+            }
+            super::run("sync", &[]).expect("sync");
+        };
+        let Some((events, _)) = captured(&mounted, work) else { return };
+        let after = counters(&mounted);
+        let done = |operation| {
+            move |event: &&Event| event.kind == EventKind::Complete && event.operation == operation
+        };
+        // A write with FUA on a disk that has none is completed twice: with its bytes, and after the flush behind it.
+        let writes: Vec<_> =
+            events.iter().filter(done(Operation::Write)).filter(|event| event.bytes > 0).collect();
+        let flushes = events.iter().filter(done(Operation::Flush)).count();
+        // The kernel counts a bio that only asks for a flush as a write of nothing, beside the flush itself.
+        let empty = of_kind(&events, EventKind::Queue)
+            .into_iter()
+            .filter(|event| event.operation == Operation::Flush)
+            .count();
+        let captured =
+            [(writes.len() + empty) as u64, writes.iter().map(|event| event.bytes).sum(), flushes as u64];
+        seen.push((captured, [after[0] - before[0], after[1] - before[1], after[2] - before[2]]));
+        if seen.last().is_some_and(|(captured, counted)| captured == counted) {
+            return;
+        }
+    }
+    panic!("(captured, counted), each writes, bytes, flushes: {seen:?}");
 }
