@@ -78,7 +78,12 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = run("umount", &[self.at.to_str().unwrap_or_default()]);
+        let at = self.at.to_str().unwrap_or_default();
+        // Somebody's sync or a look at all mounts keeps a filesystem busy for a moment; it goes when they are done.
+        if self.loop_device.is_some() && run("umount", &[at]).is_none() {
+            std::thread::sleep(Duration::from_millis(500));
+            let _ = run("umount", &["--lazy", at]);
+        }
         if let Some(device) = &self.loop_device {
             let _ = run("losetup", &["--detach", device]);
         }
