@@ -212,3 +212,51 @@ fn sync_calls_are_read_where_no_filesystem_tells_them() {
         r#"":"sync-end","thread_id":7,"thread_name":"a","detail_value":-5,"text_value":"fsync"}"#
     );
 }
+
+/// The fuzz targets in short: bytes changed, doubled, taken out or exchanged with others of the same file.
+#[test]
+fn damaged_inputs_are_errors_or_events_in_order() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed >> 33).unwrap() % below.max(1)
+    };
+    for round in 0..rounds() {
+        for (whole, which) in [(FTRACE, 0), (BLKPARSE, 1), (BLKTRACE[0], 2), (BLKTRACE[1], 2)] {
+            let mut bytes = whole.to_vec();
+            for _ in 0..=random(4) {
+                let (at, from, length) = (random(bytes.len()), random(bytes.len()), random(24));
+                match random(4) {
+                    0 => bytes[at] ^= 1 << random(8),
+                    1 => drop(bytes.drain(at..(at + length).min(bytes.len()))),
+                    2 => {
+                        let taken = bytes[from..(from + length).min(bytes.len())].to_vec();
+                        drop(bytes.splice(at..at, taken));
+                    }
+                    _ => bytes[at] = u8::try_from(random(256)).unwrap(),
+                }
+            }
+            let mut last_ns = 0;
+            let mut sink = |event: &Event, _: &Texts| {
+                assert!(event.time_ns >= last_ns, "round {round} of input {which}");
+                last_ns = event.time_ns;
+                Ok(())
+            };
+            let result = match which {
+                0 => ftrace::import(&bytes, &mut sink),
+                1 => blkparse::import(&bytes, &mut sink),
+                _ => blktrace::import(&[("a", &bytes)], &mut sink),
+            };
+            if let Err(error) = result {
+                assert!(error.contains(" at byte "), "round {round} of input {which}: {error}");
+            }
+        }
+    }
+}
+
+/// JOJ_ROUNDS, or as many as take a second.
+fn rounds() -> u32 {
+    std::env::var("JOJ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(300)
+}
