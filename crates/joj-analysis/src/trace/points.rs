@@ -4,8 +4,6 @@
 //! cell of time x sectors become one point, and cells grow until half of the room is free again: a point says how many
 //! requests it stands for, and the whole says how large the cells are.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use super::attribute::Outcome;
@@ -83,6 +81,8 @@ pub struct Points {
 #[derive(Debug)]
 pub struct PointCollector {
     found: Points,
+    /// The cells' bits, once there are cells.
+    bits: Option<Bits>,
     points_max: usize,
     ratios_max: usize,
     /// So many neighbouring calls make one ratio.
@@ -97,7 +97,7 @@ impl Default for PointCollector {
 
 impl PointCollector {
     fn with_room(points_max: usize, ratios_max: usize) -> Self {
-        Self { found: Points::default(), points_max, ratios_max, calls_each: 1 }
+        Self { found: Points::default(), bits: None, points_max, ratios_max, calls_each: 1 }
     }
 
     /// Something is complete.
@@ -131,19 +131,18 @@ impl PointCollector {
 
     /// Merges until half of the room is free.
     fn make_room(&mut self) {
-        let mut cell = self.found.merged.unwrap_or_else(|| first_cell(&self.found.points));
+        let mut bits = self.bits.unwrap_or_else(|| first_bits(&self.found.points));
         let target = self.points_max / 2;
         loop {
-            self.found.points = merge(&self.found.points, cell);
-            self.found.merged = Some(cell);
+            merge(&mut self.found.points, bits);
+            self.bits = Some(bits);
             if self.found.points.len() <= target {
                 return;
             }
-            if cell.time_ns == u64::MAX && cell.sectors == u64::MAX {
+            if bits == (BITS_MAX, BITS_MAX) {
                 break;
             }
-            cell.time_ns = cell.time_ns.saturating_mul(2);
-            cell.sectors = cell.sectors.saturating_mul(2);
+            bits = ((bits.0 + 1).min(BITS_MAX), (bits.1 + 1).min(BITS_MAX));
         }
         // More disks and kinds than room: what has the fewest requests is left out, and said to be.
         self.found.points.sort_by_key(|point| std::cmp::Reverse(point.requests));
@@ -169,7 +168,12 @@ impl PointCollector {
     }
 
     /// What there is to draw.
-    pub fn finish(self) -> Points {
+    pub fn finish(mut self) -> Points {
+        if let Some(bits) = self.bits {
+            // What came since the last merge would look denser than the rest.
+            merge(&mut self.found.points, bits);
+            self.found.merged = Some(Cell { time_ns: 1 << bits.0, sectors: 1 << bits.1 });
+        }
         self.found
     }
 }
@@ -187,35 +191,38 @@ fn mean(first: &Ratio, next: &Ratio) -> Ratio {
     Ratio { time_ns: first.time_ns.min(next.time_ns), ratio: sum / calls as f64, calls }
 }
 
-fn first_cell(points: &[Point]) -> Cell {
-    let piece = |of: fn(&Point) -> u64| {
+/// Cells of powers of two: to find one is a shift, of a hundred million requests no division.
+type Bits = (u32, u32);
+const BITS_MAX: u32 = 63;
+
+fn first_bits(points: &[Point]) -> Bits {
+    let bits = |of: fn(&Point) -> u64| {
         let lowest = points.iter().map(of).min().unwrap_or(0);
         let highest = points.iter().map(of).max().unwrap_or(0);
-        ((highest - lowest) / FIRST_CELLS).max(1)
+        ((highest - lowest) / FIRST_CELLS).max(1).ilog2()
     };
-    Cell { time_ns: piece(|point| point.time_ns), sectors: piece(|point| point.sector) }
+    (bits(|point| point.time_ns), bits(|point| point.sector))
 }
 
-fn merge(points: &[Point], cell: Cell) -> Vec<Point> {
-    type Key = (DeviceNumber, Operation, Class, FileType, u64, u64);
-    let mut places: HashMap<Key, usize> = HashMap::with_capacity(points.len() / 2);
-    let mut merged: Vec<Point> = Vec::with_capacity(points.len() / 2);
-    for point in points {
-        let (column, row) = (point.time_ns / cell.time_ns, point.sector / cell.sectors);
-        let key = (point.disk, point.operation, point.class, point.file_type, column, row);
-        let at = *places.entry(key).or_insert(merged.len());
-        match merged.get_mut(at) {
-            Some(known) => {
-                known.time_ns = known.time_ns.min(point.time_ns);
-                known.sector = known.sector.min(point.sector);
-                known.end_sector = known.end_sector.max(point.end_sector);
-                known.bytes = known.bytes.saturating_add(point.bytes);
-                known.requests += point.requests;
-            }
-            None => merged.push(*point),
+/// Makes one of those that are alike in one cell; afterwards they are in order of cells.
+fn merge(points: &mut Vec<Point>, (time_bits, sector_bits): Bits) {
+    let key = |point: &Point| {
+        let kind = (point.disk, point.operation, point.class, point.file_type);
+        (point.time_ns >> time_bits, point.sector >> sector_bits, kind)
+    };
+    // Sorted rather than hashed: most are in order already, and no trace can be made to collide.
+    points.sort_unstable_by_key(key);
+    points.dedup_by(|next, kept| {
+        let is_alike = key(next) == key(kept);
+        if is_alike {
+            kept.time_ns = kept.time_ns.min(next.time_ns);
+            kept.sector = kept.sector.min(next.sector);
+            kept.end_sector = kept.end_sector.max(next.end_sector);
+            kept.bytes = kept.bytes.saturating_add(next.bytes);
+            kept.requests += next.requests;
         }
-    }
-    merged
+        is_alike
+    });
 }
 
 #[cfg(test)]
@@ -261,6 +268,11 @@ mod tests {
         let journal = found.points.iter().filter(|point| point.class == Class::Journal);
         assert_eq!(journal.map(|point| point.requests).sum::<u64>(), 5_000, "classes stay apart");
         assert_eq!((found.requests, found.left_out), (10_000, 0));
+        let cell = found.merged.expect("cells");
+        let mut columns: Vec<u64> = found.points.iter().map(|point| point.time_ns / cell.time_ns).collect();
+        columns.dedup();
+        let in_order = columns.is_sorted();
+        assert!(in_order && found.points.len() <= 4 * columns.len(), "the end is as coarse as the begin");
     }
 
     #[test]
