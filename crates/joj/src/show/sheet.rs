@@ -1,7 +1,10 @@
 //! A table that is shown as text and as HTML.
 
 use crate::show::svg::escape;
-use crate::show::text::columns;
+use crate::show::text::{columns, wrap};
+
+/// So wide a note is in a terminal.
+const NOTE_LETTERS: usize = 98;
 
 /// A table under a title. Without lines it is not shown at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,7 +52,8 @@ impl Sheet {
             line[0] = format!("  {}", line[0]);
             line
         }));
-        let notes: String = self.notes.iter().map(|note| format!("  {note}\n")).collect();
+        let notes = self.notes.iter().flat_map(|note| wrap(note, NOTE_LETTERS, NOTE_LETTERS));
+        let notes: String = notes.map(|line| format!("  {line}\n")).collect();
         format!("\n{}{notes}", columns(&lines))
     }
 

@@ -61,6 +61,24 @@ pub fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
+/// Lines cut between words: the first of at most `first` letters, the others of `rest`; a longer word stays whole.
+pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut letters = 0;
+    for word in text.split_inclusive(' ') {
+        let room = if lines.len() == 1 { first } else { rest };
+        if letters + word.trim_end().chars().count() > room && letters > 0 {
+            lines.push(String::new());
+            letters = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+        letters += word.chars().count();
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// Lines whose columns line up: the first to the left, the others to the right. A line of one cell is a heading
 /// and spans all columns.
 pub fn columns(lines: &[Vec<String>]) -> String {
@@ -102,6 +120,13 @@ mod tests {
         let shown = [900, 131_000, 4_020_000, 250_000_000, 1_200_000_000].map(duration);
         assert_eq!(shown, ["0.9us", "131us", "4.02ms", "250ms", "1.20s"]);
         assert_eq!([duration_of(-1.0), duration_of(4_020_000.4)], ["0.0us", "4.02ms"]);
+    }
+
+    #[test]
+    fn lines_are_cut_between_words() {
+        assert_eq!(wrap("one two  three four", 8, 5), ["one two", "three", "four"]);
+        assert_eq!(wrap("unbreakable word", 4, 4), ["unbreakable", "word"]);
+        assert_eq!(wrap("", 4, 4), [""]);
     }
 
     #[test]

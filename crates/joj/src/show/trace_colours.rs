@@ -7,7 +7,7 @@ pub const CLASS_COLOURS: [&str; Class::ALL.len()] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#8a8a8a"];
 
 /// Colours of what has no order; what comes after them has the last.
-pub const PALETTE: [&str; 8] =
+const PALETTE: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8a600", "#8a8a8a"];
 
 /// A class's colour.

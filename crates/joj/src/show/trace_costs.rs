@@ -84,10 +84,8 @@ pub fn persistence(summary: &Summary) -> Sheet {
     sheet
 }
 
-const CALL_NOTES: [&str; 2] = [
-    "p50, p99: from begin to end of the call; last: from its begin to the end of its last request;",
-    "flush: share of the calls' time in which the device flushed for them.",
-];
+const CALLS_NOTE: &str = "p50, p99: from begin to end of the call; last: from its begin to the end of its last \
+    request; flush: share of the calls' time in which the device flushed for them.";
 
 /// Sync calls by kind and type of file.
 pub fn sync_calls(summary: &Summary) -> Sheet {
@@ -127,7 +125,7 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
     if failed == 0 {
         sheet.without_column(2);
     }
-    sheet.notes.extend(CALL_NOTES.map(str::to_owned));
+    sheet.notes.push(CALLS_NOTE.to_owned());
     sheet
 }
 

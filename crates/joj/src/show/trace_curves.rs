@@ -8,7 +8,7 @@ use joj_analysis::trace::summary::durability::RATIO_STEPS;
 use crate::show::latency::decades;
 use crate::show::svg::{Anchor, Fill, Svg};
 use crate::show::text::duration;
-use crate::show::trace_colours::{PALETTE, of_label};
+use crate::show::trace_colours::{of_index, of_label};
 use crate::show::trace_words::plain;
 
 const WIDTH: f64 = 450.0;
@@ -103,21 +103,23 @@ pub fn ratio_over_time(points: &Points) -> String {
 /// Requests at the device, then sync calls: half took no longer than the high mark, 90 % and 99 % than the lower ones.
 pub fn latencies(summary: &Summary) -> String {
     let requests = ["reads", "writes", "flushes"].map(str::to_owned).into_iter();
-    let mut rows: Vec<(String, &Distribution)> = requests.zip(&summary.counts.latency_ns).collect();
+    let of_requests = requests.zip(&summary.counts.latency_ns);
+    let mut rows: Vec<(String, &Distribution, &str)> =
+        of_requests.map(|(name, times)| (name, times, of_index(0))).collect();
     let mut calls: Vec<_> = summary.sync_calls.iter().collect();
     calls.sort_by_key(|group| std::cmp::Reverse(group.calls));
     for group in calls.iter().take(CALLS_MAX) {
-        rows.push((format!("{}, {}", plain(&group.call), group.file_type), &group.duration_ns));
+        rows.push((format!("{}, {}", plain(&group.call), group.file_type), &group.duration_ns, of_index(2)));
     }
-    rows.retain(|(_, times)| times.values > 0);
+    rows.retain(|(_, times, _)| times.values > 0);
     if rows.is_empty() {
         return String::new();
     }
-    let lowest = rows.iter().map(|(_, times)| times.p50.max(1)).min().unwrap_or(1) as f64;
-    let highest = rows.iter().map(|(_, times)| times.highest).max().unwrap_or(1) as f64;
+    let lowest = rows.iter().map(|(_, times, _)| times.p50.max(1)).min().unwrap_or(1) as f64;
+    let highest = rows.iter().map(|(_, times, _)| times.highest).max().unwrap_or(1) as f64;
     let from = lowest.log10() - 0.1;
     let to = highest.max(1.0).log10().max(from + 0.5) + 0.05;
-    let letters = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let letters = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0);
     let left = letters as f64 * 6.6 + 14.0;
     let right = WIDE - 190.0;
     let x_of =
@@ -133,9 +135,8 @@ pub fn latencies(summary: &Summary) -> String {
             svg.text((x, bottom + 15.0), Anchor::Middle, "tick", &label);
         }
     }
-    for (index, (name, times)) in rows.iter().enumerate() {
+    for (index, (name, times, colour)) in rows.iter().enumerate() {
         let y = 30.0 + (index as f64 + 0.5) * ROW_HEIGHT;
-        let colour = PALETTE[if index < 3 && summary.counts.latency_ns.contains(times) { 0 } else { 2 }];
         svg.text((left - 8.0, y + 4.0), Anchor::End, "label", name);
         let start = x_of(times.p50);
         svg.bar((start, y - 1.5), x_of(times.highest) - start, 3.0, Fill { colour, opacity: 0.35 });

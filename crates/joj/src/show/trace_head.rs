@@ -113,3 +113,38 @@ fn source(source: Source) -> &'static str {
         Source::Generated => "generated",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::trace_sample;
+    use joj_analysis::trace::header::Ending;
+
+    #[test]
+    fn nothing_doubtful_is_silent() {
+        let mut summary = trace_sample::small().summary;
+        assert!(careful(&summary).is_empty(), "a whole trace has no warning");
+        summary.lost = Some(3);
+        summary.counts.written_by_evidence = [1000 << 10, 0, 4096];
+        summary.counts.errors = 1;
+        summary.commits.total = 0;
+        summary.header.inferred = vec!["the clock".to_owned()];
+        summary.header.ending =
+            Some(Ending { cut_short: Some("the disk is full".to_owned()), ..Ending::default() });
+        let found = careful(&summary);
+        let beginnings = [
+            "3 events were lost: requests are missing",
+            "the capture ended early: the disk is full",
+            "4 KiB (0.4 %) of what was written are unattributed",
+            "1 request failed",
+            "SQLite's files were synced, but no commit was seen",
+            "inferred: the clock",
+        ];
+        assert_eq!(found.len(), beginnings.len(), "{found:?}");
+        for (text, beginning) in found.iter().zip(beginnings) {
+            assert!(text.starts_with(beginning), "{text}");
+        }
+        summary.header.ending = None;
+        assert!(careful(&summary)[1].starts_with("the trace has no end"));
+    }
+}

@@ -26,7 +26,7 @@ svg .gap { font-size: 10.5px; fill: #888; font-style: italic; }
 svg .flush { stroke: #555; stroke-width: 1; }
 svg .size { fill: none; stroke: #888; }
 svg circle { fill-opacity: .5; stroke-opacity: .8; stroke-width: .8; }
-svg circle.hollow { fill-opacity: 0; stroke-width: 1.3; }
+svg circle.hollow { fill-opacity: 0 !important; stroke-width: 1.3; }
 summary { cursor: pointer; }
 .pair { align-items: flex-start; }
 td { white-space: pre; }
@@ -41,7 +41,12 @@ svg .interval, svg .limit { stroke: #ddd; }
 svg .frame { stroke: #4a4a4a; }
 svg .band { fill-opacity: .18; }
 svg .flush { stroke: #bbb; }
-svg circle { fill-opacity: .6; }
+svg circle { fill-opacity: .75; }
+/* Dark blue and green are hard to see on black. */
+svg [fill='#0072b2'] { fill: #3289cc; }
+svg circle.c0 { fill: #4aa3e6; stroke: #4aa3e6; }
+svg [fill='#009e73'] { fill: #12a57c; }
+svg circle.c2 { fill: #1fbf92; stroke: #1fbf92; }
 th, td { border-color: #333; }
 .facts, figcaption, .caption { color: #a8a8a8; }
 pre { background: #222; }

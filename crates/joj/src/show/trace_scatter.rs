@@ -123,7 +123,7 @@ fn draw_segments(svg: &mut Svg, axis: &SectorAxis, disk: DeviceNumber, header: &
 fn draw_times(svg: &mut Svg, span_ns: u64, bottom: f64, x_of: &dyn Fn(u64) -> f64) {
     let (unit_ns, unit) = match span_ns {
         0..10_000_000 => (1_000, "us"),
-        10_000_000..10_000_000_000 => (1_000_000, "ms"),
+        10_000_000..3_000_000_000 => (1_000_000, "ms"),
         _ => (1_000_000_000, "s"),
     };
     for step in round_steps(span_ns as f64 / f64::from(unit_ns)) {

@@ -8,7 +8,7 @@ use joj_analysis::trace::request::{Request, Sync, Work, WorkKind};
 use joj_analysis::trace::steps::{Owner, Step, Story};
 use joj_analysis::trace::texts::{Text, Texts};
 
-use crate::show::text::{count, number};
+use crate::show::text::{count, number, wrap};
 use crate::show::trace_contents;
 use crate::show::trace_words::{counted, kib_of, last_part, path, plain};
 
@@ -79,33 +79,16 @@ fn line(time_ns: u64, begun_ns: u64, what: &str, behind: &str) -> String {
         // A request may have been handed over before the lock that its transaction begins with.
         -((begun_ns - time_ns) as f64)
     };
-    let mut pieces = wrapped(what).into_iter();
-    let first = pieces.next().unwrap_or_default();
+    let indent = what.len() - what.trim_start().len();
+    let room = STEP_LETTERS - indent;
+    let mut pieces = wrap(what.trim_start(), room, room - 4).into_iter();
+    let first = format!("{:indent$}{}", "", pieces.next().unwrap_or_default());
     let first = format!("{:>10.1}  {first:<STEP_LETTERS$}  {behind}", since / 1e3);
     let mut text = format!("{}\n", first.trim_end());
     for piece in pieces {
         text.push_str(&format!("{:18}{piece}\n", ""));
     }
     text
-}
-
-/// Cut between words, so that each piece fits beside its duration.
-fn wrapped(what: &str) -> Vec<String> {
-    let indent = what.len() - what.trim_start().len();
-    let mut pieces = vec![" ".repeat(indent)];
-    let mut letters = indent;
-    for word in what.trim_start().split_inclusive(' ') {
-        let length = word.chars().count();
-        if letters + length > STEP_LETTERS + 1 && letters > indent {
-            pieces.push(String::new());
-            letters = indent + 4;
-        }
-        if let Some(last) = pieces.last_mut() {
-            last.push_str(word);
-        }
-        letters += length;
-    }
-    pieces.iter().map(|piece| piece.trim_end().to_owned()).collect()
 }
 
 /// `302 us`.
@@ -285,5 +268,23 @@ mod tests {
         let text = stories(&sample.stories, &sample.texts, &sample.summary.header);
         println!("{text}");
         assert_eq!(text, include_str!("trace_steps_of_log.expected"));
+    }
+
+    #[test]
+    fn a_story_on_two_disks_names_them() {
+        let mut sample = trace_sample::small();
+        let story = &mut sample.stories[0];
+        for step in &mut story.steps {
+            if let Step::Request(request) = step
+                && request.sector > 1_000_000
+            {
+                // As with a journal on a disk of its own.
+                request.disk = DeviceNumber((8 << 20) + 1);
+            }
+        }
+        let text = stories(&sample.stories[..1], &sample.texts, &sample.summary.header);
+        for expected in ["write 12 KiB @loop2:270456", "write 4 KiB @8:1:1049120", "flush loop2"] {
+            assert!(text.contains(expected), "{expected} is not in\n{text}");
+        }
     }
 }

@@ -3,22 +3,32 @@
 use joj_analysis::trace::summary::Summary;
 
 use crate::show::sheet::Sheet;
+use crate::show::text::wrap;
 use crate::show::{trace_costs, trace_head, trace_volumes};
+
+/// Columns of the terminal.
+const WIDTH: usize = 100;
 
 /// The whole summary. What is empty is not shown.
 pub fn summary(summary: &Summary) -> String {
     let mut text = String::new();
-    for line in trace_head::facts(summary) {
-        text.push_str(&format!("{line}\n"));
+    for fact in trace_head::facts(summary) {
+        text.push_str(&indented(&fact, 2));
     }
     for warning in trace_head::careful(summary) {
-        text.push_str(&format!("CAREFUL: {warning}.\n"));
+        text.push_str(&indented(&format!("CAREFUL: {warning}."), 9));
     }
     let tables: String = sheets(summary).iter().map(Sheet::text).collect();
     if tables.is_empty() {
         text.push_str("\nNo request was seen.\n");
     }
     text + &tables
+}
+
+/// Lines of a terminal's width, all but the first moved to the right.
+fn indented(text: &str, indent: usize) -> String {
+    let lines = wrap(text, WIDTH, WIDTH - indent);
+    lines.join(&format!("\n{:indent$}", "")) + "\n"
 }
 
 /// All tables, in the order in which they are read.
@@ -49,7 +59,11 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_100_columns() {
-        let text = summary(&trace_sample::small().summary);
+        let mut of = trace_sample::small().summary;
+        of.header.command = vec!["a-long-option".to_owned(); 20];
+        of.header.ending = None;
+        of.lost = Some(1234);
+        let text = summary(&of);
         let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
         assert!(widest.chars().count() <= 100, "{widest}");
     }

@@ -212,3 +212,69 @@ fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 4] {
         ("flushes", disk.flushes, disk.counted_flushes),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use joj_analysis::trace::summary::FileVolume;
+
+    fn volume(requests: u64, kib: u64) -> Volume {
+        Volume { requests, bytes: kib << 10 }
+    }
+
+    #[test]
+    fn a_disk_that_counted_more_or_less_than_was_seen_says_so() {
+        let check = |counted: Option<u64>| DiskCheck {
+            disk: "vda".to_owned(),
+            written: volume(10, 40),
+            counted_writes: counted,
+            counted_written_bytes: counted.map(|writes| writes << 12),
+            ..DiskCheck::default()
+        };
+        let shown = |counted| {
+            let sheet = disks(&Summary { disks: vec![check(counted)], ..Summary::default() });
+            sheet.lines.iter().map(|line| line.join(" | ")).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(Some(10)), ["vda writes | 10 | 10 | 0", "vda KiB written | 40 | 40 | 0"]);
+        assert_eq!(shown(Some(12))[1], "vda KiB written | 40 | 48 | 8 not seen");
+        assert_eq!(shown(Some(9))[0], "vda writes | 10 | 9 | 1 more seen");
+        assert_eq!(
+            shown(None),
+            ["vda writes | 10", "vda KiB written | 40"],
+            "what nobody counted is no zero"
+        );
+    }
+
+    #[test]
+    fn deleted_files_and_those_without_a_name_are_marked() {
+        let file = |path: &str, deleted| FileVolume {
+            path: path.to_owned(),
+            file_type: "other".to_owned(),
+            deleted,
+            written: volume(1, 4),
+            read: volume(2, 8),
+        };
+        let long = format!("/{}/x.db-journal", "directory".repeat(9));
+        let files_of = vec![file(&long, true), file("", false)];
+        let sheet = files(&Summary { files: files_of, files_not_named: 1, ..Summary::default() });
+        assert!(sheet.lines[0][0].ends_with("/x.db-journal (deleted)"), "{sheet:?}");
+        assert_eq!(sheet.lines[0][0].chars().count(), PATH_LETTERS);
+        assert_eq!(sheet.lines[1], ["(name not seen)", "4", "1", "8", "2", "other"]);
+        assert_eq!(sheet.notes, ["1 smaller file is not shown."]);
+    }
+
+    #[test]
+    fn parts_of_which_nothing_is_known_are_told_apart_from_those_that_are_known() {
+        let heading = |label: &str, kib| Heading {
+            label: label.to_owned(),
+            written: volume(1, kib),
+            ..Heading::default()
+        };
+        let mut summary = Summary::default();
+        summary.counts.writes = volume(3, 16);
+        summary.counts.classes = vec![heading("data", 4), heading("metadata", 12)];
+        summary.counts.parts = vec![heading("data", 4), heading("metadata", 4), heading("metadata: tree", 8)];
+        let names: Vec<String> = classes(&summary).lines.into_iter().map(|line| line[0].clone()).collect();
+        assert_eq!(names, ["data", "metadata", "  not known which", "  tree", "all"]);
+    }
+}
