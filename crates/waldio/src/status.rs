@@ -55,6 +55,9 @@ pub fn rows(database: &Database) -> Vec<Row> {
 fn layout_row(rows: &mut Rows, database: &Database) {
     let asked = database.options().layout;
     let Some(session) = database.session() else {
+        if let Some(why) = database.passed_through() {
+            return rows.text("layout", layout_name(Layout::Stock), &why);
+        }
         rows.text("layout", layout_name(asked), "waldio_layout; the log is not open");
         return;
     };

@@ -234,7 +234,7 @@ fn over_a_shim_the_log_is_passed_through() {
         });
         library.load(None).unwrap();
         let path = scratch.join("app.db");
-        let connection = library.open(&path);
+        let connection = open_uri(&path, "waldio_layout=embedded").unwrap();
         connection.rows(WAL);
         connection.rows("INSERT INTO t(b) VALUES (1)");
         assert_eq!(connection.status("base_vfs"), "below");
@@ -242,7 +242,9 @@ fn over_a_shim_the_log_is_passed_through() {
         assert_eq!(log[0], "passed through");
         assert!(log[1].contains("below"), "the reason is {:?}", log[1]);
         assert_eq!(logs.load(SeqCst), 1, "the shim below gets the log");
+        assert_eq!(connection.status_row("layout"), ["stock", &*log[1]]);
         drop(connection);
+        assert_eq!(std::fs::read(&path).unwrap()[20], 0, "bytes are reserved for a layout that cannot be");
         assert_eq!(library.open_stock(&path).one("SELECT count(*) FROM t"), "1");
     });
 }

@@ -53,7 +53,11 @@ pub(super) unsafe extern "C" fn file_control(
             }
             FCNTL_RESERVED_WANTED if !argument.is_null() => {
                 let mut size_bytes = 0_i64;
+                // SAFETY: as above.
+                let registered = unsafe { handle(file) }.registered;
+                // Bytes that no log of ours will use would be gone for a shim below that wants some, cksumvfs.
                 let wanted = connection.database.options().layout == Layout::Embedded
+                    && registered.base_is_strange().is_none()
                     && forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) == SQLITE_OK
                     && size_bytes == 0;
                 // SAFETY: only we send this control, with a place for an int.

@@ -25,4 +25,10 @@ impl Registered {
     pub(crate) fn name(&self) -> &'static str {
         self.name.to_str().unwrap_or("waldio")
     }
+
+    /// Why logs cannot be opened beside the base VFS, if they cannot.
+    pub(crate) fn base_is_strange(&self) -> Option<String> {
+        let why = || format!("the VFS below is {}, whose files may not be plain files", self.base.name());
+        (!self.base_is_plain).then(why)
+    }
 }

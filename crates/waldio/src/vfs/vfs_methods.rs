@@ -226,8 +226,7 @@ unsafe fn open_own_log(
     flags: c_int,
     connection: &Arc<Connection>,
 ) -> OpenedLog {
-    if !registered.base_is_plain {
-        let why = format!("the VFS below is {}, whose files may not be plain files", registered.base.name());
+    if let Some(why) = registered.base_is_strange() {
         connection.database.pass_through(&why);
         return OpenedLog::NotOurs;
     }
