@@ -47,7 +47,9 @@ prepared() {
 
 tests/install_packages.sh test
 # SQLite's suite is built beside everything else; what goes wrong there is said when it is needed.
+# real_cksumvfs.rs builds one of SQLite's shims from the same source, which is there in seconds.
 if [[ $level != smoke ]]; then
+    tests/tcl/fetch.sh "$CARGO_TARGET_DIR/sqlite-suite" >"$logs/fetch" 2>&1 || true
     set -m
     tests/tcl/run.py prepare >"$logs/prepare" 2>&1 &
     preparing=$!

@@ -180,9 +180,12 @@ unsafe extern "C" fn each_connection(
 /// As `add_table`.
 unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) {
     // SAFETY: the caller's promise; ours, which takes an int.
-    if let Some(wanted) = unsafe { api.control(db, c"main", FCNTL_RESERVED_WANTED, 0) }
-        && wanted > 0
-    {
+    let wanted = unsafe { api.control(db, c"main", FCNTL_RESERVED_WANTED, 0) };
+    let Some(wanted) = wanted.filter(|wanted| *wanted > 0) else { return };
+    // SAFETY: the caller's promise.
+    let names = unsafe { api.vfs_names(db, c"main") }.unwrap_or_default();
+    // cksumvfs above us wants exactly 8 bytes for its checksums. SQLite takes no byte back, so with ours it would be silent.
+    if !names.split('/').any(|name| name == "cksm") {
         // SAFETY: the caller's promise; SQLite's, which takes an int.
         unsafe { api.control(db, c"main", SQLITE_FCNTL_RESERVE_BYTES, wanted) };
     }

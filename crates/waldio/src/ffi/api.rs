@@ -9,7 +9,7 @@ use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::codes::SQLITE_OPEN_READWRITE;
+use super::codes::{SQLITE_FCNTL_VFSNAME, SQLITE_OPEN_READWRITE};
 use super::types::{
     Function, Row, sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_value, sqlite3_vfs,
 };
@@ -201,6 +201,25 @@ impl Api {
         // SAFETY: the caller's promise, and a terminated name.
         let code = unsafe { call(db, schema.as_ptr(), operation, (&raw mut argument).cast()) };
         (code == 0).then_some(argument)
+    }
+
+    /// The names of the VFSes that a database is opened through, from the top, for example "waldio/unix".
+    /// # Safety
+    /// `db` is a live connection.
+    pub unsafe fn vfs_names(self, db: *mut sqlite3, schema: &CStr) -> Option<String> {
+        type Control = unsafe extern "C" fn(*mut sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
+        let call = routine!(self, slot::FILE_CONTROL, Control)?;
+        let mut names = std::ptr::null_mut::<c_char>();
+        // SAFETY: the caller's promise, a terminated name, and a place for a string (SQLITE_FCNTL_VFSNAME).
+        unsafe { call(db, schema.as_ptr(), SQLITE_FCNTL_VFSNAME, (&raw mut names).cast()) };
+        if names.is_null() {
+            return None;
+        }
+        // SAFETY: terminated.
+        let text = unsafe { CStr::from_ptr(names) }.to_string_lossy().into_owned();
+        // SAFETY: allocated by this SQLite for the caller, and used no more.
+        unsafe { self.free(names.cast()) };
+        Some(text)
     }
 
     /// Opens an existing database for reading and writing: the code, and what is to be closed in any case.

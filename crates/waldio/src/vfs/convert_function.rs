@@ -7,6 +7,7 @@
 use std::ffi::{CStr, c_int};
 use std::sync::{Arc, OnceLock};
 
+use super::embedding;
 use super::registered::Registered;
 use crate::database::Database;
 use crate::embedded::{PAGE_BYTES, RESERVED_BYTES};
@@ -90,6 +91,7 @@ unsafe fn converted(
         return Err(format!("{schema:?} is not a database in a file that waldio has open"));
     };
     if layout == "embedded" {
+        registered.base_is_strange().map_or(Ok(()), Err)?;
         // SAFETY: the caller's promise.
         unsafe { make_room(registered, db, &database) }?;
     }
@@ -128,12 +130,7 @@ unsafe fn make_room(
     match own.reserved_bytes() {
         Some(bytes) if bytes == c_int::from(RESERVED_BYTES) => return Ok(()),
         Some(0) => {}
-        Some(8) => return Err("pages have 8 reserved bytes, cksumvfs's checksums".to_owned()),
-        Some(bytes) => {
-            return Err(format!(
-                "pages have {bytes} reserved bytes, which are somebody else's: an encryption's?"
-            ));
-        }
+        Some(bytes) => return Err(embedding::somebody_elses(bytes)),
         None => return Err("this SQLite cannot reserve bytes: 3.33 or newer can".to_owned()),
     }
     own.reserve_bytes(c_int::from(RESERVED_BYTES));

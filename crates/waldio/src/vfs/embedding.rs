@@ -113,10 +113,25 @@ unsafe fn check_database(main: *mut sqlite3_file) -> Result<(), String> {
     }
     match header[20] {
         RESERVED_BYTES => Ok(()),
-        reserved => Err(format!(
-            "pages have {reserved} reserved bytes, and the embedded layout needs {RESERVED_BYTES}: \
+        0 => Err(format!(
+            "pages have 0 reserved bytes, and the embedded layout needs {RESERVED_BYTES}: \
              SELECT waldio_convert('main', 'embedded') makes room"
         )),
+        // No remedy is named: there is none that leaves their owner what it needs.
+        reserved => Err(format!(
+            "{}, and the embedded layout needs {RESERVED_BYTES}",
+            somebody_elses(c_int::from(reserved))
+        )),
+    }
+}
+
+/// That a database's reserved bytes are in use, and whose they are.
+pub(super) fn somebody_elses(reserved_bytes: c_int) -> String {
+    match reserved_bytes {
+        8 => "pages have 8 reserved bytes, cksumvfs's checksums".to_owned(),
+        _ => {
+            format!("pages have {reserved_bytes} reserved bytes, which are somebody else's: an encryption's?")
+        }
     }
 }
 
