@@ -10,7 +10,7 @@ mod real;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use real::child::{again, must, role};
+use real::child::{Running, again, in_own_process, must, role};
 use real::place::{Scratch, skipped};
 use real::sqlite::{Connection, extension_path, system};
 
@@ -162,4 +162,104 @@ fn beside_the_shim_nothing_is_lost_and_the_layout_falls_back() {
             must(&mut again(NAME, &[place, shim.to_str().unwrap()]));
         }
     }
+}
+
+/// Rows that are there after a kill -9, by the one who wrote them, and by who opens the database in the same arrangement then.
+fn survive(name: &str, place: &str, layout: &str, reserved_bytes: &str, shim: &Path) -> String {
+    let scratch = Scratch::new("cksumvfs-kill");
+    let path = scratch.join("a.db");
+    let arguments = ["write", place, layout, reserved_bytes, shim.to_str().unwrap(), path.to_str().unwrap()];
+    let mut writer = Running::start(&mut again(name, &arguments));
+    while writer.line().expect("it ended") != "ready" {}
+    writer.kill();
+    drop(writer);
+    let arguments = [&["count"], &arguments[1..]].concat();
+    let said = must(&mut again(name, &arguments));
+    said.lines().find_map(|line| line.strip_prefix("found ")).unwrap().to_owned()
+}
+
+/// As a child of `survive`.
+fn survivor(arguments: &[String]) {
+    let [act, place, layout, reserved_bytes, shim, path] = arguments else { panic!("{arguments:?}") };
+    stack(place, Path::new(shim));
+    if act == "write" {
+        let _open = write(Path::new(path), layout, reserved_bytes.parse().ok());
+        println!("\nready");
+        return std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+    let db = open(Path::new(path), layout);
+    // The first commit makes the table, which may be what the shim's recovery does not find.
+    let (rows, error) = db.run("SELECT count(*) FROM t");
+    let rows = if error.is_some() { "no table".to_owned() } else { rows[0][0].clone() };
+    println!("\nfound {rows}, {}", db.one("PRAGMA integrity_check"));
+}
+
+#[test]
+fn a_kill_takes_no_more_than_from_the_shim_alone() {
+    const NAME: &str = "a_kill_takes_no_more_than_from_the_shim_alone";
+    if let Some(arguments) = role(NAME) {
+        return survivor(&arguments);
+    }
+    let scratch = Scratch::new("cksumvfs-build");
+    for mended in [false, true] {
+        let shim = match build(&scratch, mended) {
+            Ok(shim) => shim,
+            Err(why) => return skipped(&why),
+        };
+        let alone = survive(NAME, "alone", "stock", "8", &shim);
+        for (place, layout) in PLACES.into_iter().flat_map(|place| LAYOUTS.map(|layout| (place, layout))) {
+            let found = survive(NAME, place, layout, "8", &shim);
+            assert_eq!(found, alone, "{place}, {layout}: other than with the shim alone");
+            // A database with nothing reserved for the shim: it does nothing there.
+            let passive = survive(NAME, place, layout, "default", &shim);
+            assert_eq!(passive, format!("{ROWS}, ok"), "{place}, {layout}, no checksums");
+            if mended {
+                assert_eq!(found, passive, "{place}, {layout}");
+            }
+        }
+    }
+}
+
+/// A database with room for the `embedded` layout has none for checksums: the shim above does nothing. Over the shim the log
+/// goes through it, and one in that layout is refused as by SQLite without us.
+#[test]
+fn a_log_in_the_embedded_layout_is_whole_above_the_shim_and_refused_over_it() {
+    const NAME: &str = "a_log_in_the_embedded_layout_is_whole_above_the_shim_and_refused_over_it";
+    if let Some(arguments) = role(NAME) {
+        let [act, shim, path] = &arguments[..] else { panic!("{arguments:?}") };
+        let path = Path::new(path);
+        if act == "write" {
+            system().load(None).unwrap();
+            let db = write(path, "embedded", None);
+            println!("\nready {}", db.status("layout"));
+            return std::thread::sleep(std::time::Duration::from_secs(60));
+        }
+        stack(act, Path::new(shim));
+        let db = open(path, "embedded");
+        if act == "below" {
+            return assert_eq!(db.run("SELECT count(*) FROM t").1.unwrap().primary(), 14, "SQLITE_CANTOPEN");
+        }
+        whole(&db);
+        return assert_eq!(db.status("layout"), "embedded");
+    }
+    in_own_process(NAME, || {
+        let scratch = Scratch::new("cksumvfs-hot");
+        let shim = match build(&scratch, false) {
+            Ok(shim) => shim,
+            Err(why) => return skipped(&why),
+        };
+        let path = scratch.join("a.db");
+        let act = |act: &str| again(NAME, &[act, shim.to_str().unwrap(), path.to_str().unwrap()]);
+        let mut writer = Running::start(&mut act("write"));
+        while writer.line().expect("it ended") != "ready embedded" {}
+        writer.kill();
+        drop(writer);
+        let log = scratch.join("a.db-wal");
+        let bytes = || [&path, &log].map(|path| std::fs::read(path).unwrap());
+        let before = bytes();
+        must(&mut act("below"));
+        assert!(bytes() == before, "it changed a file");
+        must(&mut act("above"));
+        whole(&system().open_stock(&path));
+    });
 }
