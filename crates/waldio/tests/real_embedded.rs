@@ -8,13 +8,16 @@ mod real;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use real::chance::{Chance, seed};
-use real::child::{Running, again, in_own_process, no_python, output_within, python, role};
+use real::child::{Running, again, in_own_process, must, no_python, output_within, python, role};
 use real::place::{Scratch, skipped};
 use real::promises::{Gone, SCHEMA, check, soak_time};
-use real::sqlite::{Connection, bundled, system};
+use real::sqlite::{Connection, bundled, ffi, system};
+use real::sqlite_shim::{self, Event};
 
 /// All that one may try on a database that somebody else has open.
 const TRIES: [&str; 7] = [
@@ -192,6 +195,78 @@ fn exclusive_locking_mode_has_it_too() {
         drop((other, db));
         assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "4");
     });
+}
+
+/// `SQLITE_FCNTL_EXTERNAL_READER` asks for readers of other processes, who are in a wal-index of ours.
+#[test]
+fn readers_of_other_processes_are_told() {
+    const NAME: &str = "readers_of_other_processes_are_told";
+    if let Some(arguments) = role(NAME) {
+        system().load(None).unwrap();
+        let db = embedded(Path::new(&arguments[0]));
+        db.rows("BEGIN; SELECT count(*) FROM t");
+        println!("\nready");
+        return std::thread::sleep(Duration::from_secs(60));
+    }
+    let scratch = Scratch::new("embedded-readers");
+    let path = scratch.join("a.db");
+    let db = begin(&path);
+    assert_eq!(db.control(ffi::SQLITE_FCNTL_EXTERNAL_READER, 7), (0, 0));
+    let mut reader = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
+    while reader.line().expect("it ended") != "ready" {}
+    assert_eq!(db.control(ffi::SQLITE_FCNTL_EXTERNAL_READER, 7), (0, 1));
+    reader.kill();
+    drop(reader);
+    assert_eq!(db.control(ffi::SQLITE_FCNTL_EXTERNAL_READER, 7), (0, 0));
+}
+
+/// `readonly_shm=1`, which SQLite's unix VFS looks for: it makes no wal-index, and changes none.
+#[test]
+fn who_asks_for_a_wal_index_to_read_alone_gets_one() {
+    const NAME: &str = "who_asks_for_a_wal_index_to_read_alone_gets_one";
+    if let Some(arguments) = role(NAME) {
+        system().load(None).unwrap();
+        let name = format!("file:{}?waldio_layout=embedded&readonly_shm=1", arguments[0]);
+        let db = system().open_with(&name, None).unwrap();
+        let codes = ["SELECT * FROM t", "INSERT INTO t VALUES(4)"]
+            .map(|sql| db.run(sql).1.map_or(0, |error| error.primary()));
+        return println!("\ncodes {codes:?}");
+    }
+    let scratch = Scratch::new("embedded-readonly");
+    let path = scratch.join("a.db");
+    let db = begin(&path);
+    let codes = || must(&mut again(NAME, &[path.to_str().unwrap()]));
+    assert!(codes().contains("codes [0, 8]"), "SQLITE_READONLY where somebody made it: {}", codes());
+    drop(db);
+    assert!(codes().contains("codes [14, 14]"), "SQLITE_CANTOPEN where nobody did: {}", codes());
+    // It began no layout that SQLite alone would be kept out by.
+    assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "3");
+}
+
+/// A SQLite that waits for locks of the wal-index in the kernel says for how long, to the file whose wal-index it is.
+#[test]
+fn the_time_to_wait_for_locks_reaches_the_wal_index_in_use() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    sqlite_shim::register(bundled(), c"counts", Some(c"unix"), false, move |event| {
+        count.fetch_add(usize::from(event == Event::Control(ffi::SQLITE_FCNTL_LOCK_TIMEOUT)), SeqCst);
+    });
+    bundled().register_over(c"waldio-counted", c"counts");
+    let scratch = Scratch::new("embedded-timeout");
+    let open = |layout: &str| {
+        let path = scratch.join(&format!("{layout}.db"));
+        let name = format!("file:{}?waldio_layout={layout}", path.display());
+        let db = bundled().open_with(&name, Some("waldio-counted")).unwrap();
+        db.reserve_bytes(24);
+        db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
+        db
+    };
+    for (layout, files) in [("stock", 1), ("embedded", 2)] {
+        let db = open(layout);
+        asked.store(0, SeqCst);
+        db.control(ffi::SQLITE_FCNTL_LOCK_TIMEOUT, 50);
+        assert_eq!(asked.load(SeqCst), files, "files that were told, {layout}");
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
 pub const SQLITE_FCNTL_LOCK_TIMEOUT: c_int = 34;
 pub const SQLITE_FCNTL_RESERVE_BYTES: c_int = 38;
 pub const SQLITE_FCNTL_CKPT_START: c_int = 39;
+pub const SQLITE_FCNTL_EXTERNAL_READER: c_int = 40;
 /// Ours (SQLite leaves numbers above 100 to us): how many bytes a new database shall reserve at the end of each page.
 pub const FCNTL_RESERVED_WANTED: c_int = 0x7761_6c01;
 

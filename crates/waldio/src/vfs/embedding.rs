@@ -27,10 +27,10 @@ pub(super) struct Decision {
     exclusive: bool,
 }
 
-/// Decides which layout the log gets. It is open nowhere in this connection.
+/// Decides which layout the log gets. It is open nowhere in this connection, which begins none where it is `readonly`.
 /// # Safety
 /// `main` is the base VFS's open file of the connection's database, in a call of SQLite on it.
-pub(super) unsafe fn decide(connection: &Connection, main: *mut sqlite3_file) -> Decision {
+pub(super) unsafe fn decide(connection: &Connection, main: *mut sqlite3_file, readonly: bool) -> Decision {
     let database = &*connection.database;
     let settled = |layout| Decision { layout, exclusive: false };
     if let Some(session) = database.session() {
@@ -43,6 +43,10 @@ pub(super) unsafe fn decide(connection: &Connection, main: *mut sqlite3_file) ->
             return settled(Layout::Stock);
         }
         Found::Nothing if database.options().layout == Layout::Stock => return settled(Layout::Stock),
+        Found::Nothing if readonly => {
+            database.stay_stock("the log was begun with readonly_shm=1");
+            return settled(Layout::Stock);
+        }
         Found::Nothing => {}
     }
     // SAFETY: the caller's promise, here and below.
@@ -77,13 +81,17 @@ pub(super) unsafe fn settle(decision: &Decision, main: *mut sqlite3_file) {
 /// Opens the wal-index of the `embedded` layout.
 /// # Errors
 /// SQLite's code; nothing is open.
-pub(super) fn open_shm(registered: &Registered, database: &Database) -> Result<PrivateShm, c_int> {
+pub(super) fn open_shm(
+    registered: &Registered,
+    database: &Database,
+    readonly: bool,
+) -> Result<PrivateShm, c_int> {
     let made = registered.disk.mode_and_owner(&database.path).and_then(|(mode, owner)| {
         let options = OpenOptions { create: true, mode, owner: Some(owner), ..OpenOptions::EXISTING };
         registered.disk.open(&database.private_path, options)
     });
     made.map_err(|_| SQLITE_CANTOPEN)?;
-    PrivateShm::open(registered.base, &database.private_path)
+    PrivateShm::open(registered.base, &database.private_path, readonly)
 }
 
 fn found(database: &Database) -> Found {

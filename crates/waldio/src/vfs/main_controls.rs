@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::main_handle::{base_of, connection, forward, handle};
+use super::main_handle::{base_of, connection, forward, handle, shm_of};
 use super::registered::Registered;
 use crate::connection::Connection;
 use crate::embedded::RESERVED_BYTES;
@@ -40,7 +40,16 @@ pub(super) unsafe extern "C" fn file_control(
                 // SAFETY: SQLite passes an int, in milliseconds (SQLITE_FCNTL_LOCK_TIMEOUT).
                 let milliseconds = unsafe { argument.cast::<c_int>().read() };
                 connection.set_lock_timeout(milliseconds);
+                if shm_of(file) != base_of(file) {
+                    // Whoever waits does so for a lock of that wal-index. The old time goes to SQLite from the database alone.
+                    let mut milliseconds = milliseconds;
+                    forward!(shm_of(file) => xFileControl(operation, (&raw mut milliseconds).cast()), SQLITE_NOTFOUND);
+                }
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
+            }
+            // Readers are in the wal-index that is in use.
+            SQLITE_FCNTL_EXTERNAL_READER => {
+                forward!(shm_of(file) => xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_PRAGMA => {
                 // SAFETY: as above.

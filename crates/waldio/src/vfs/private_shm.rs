@@ -23,14 +23,17 @@ pub(super) struct PrivateShm {
 }
 
 impl PrivateShm {
-    /// Opens the file, which is there already.
+    /// Opens the file, which is there already. `readonly` is the database's `readonly_shm`, which the unix VFS looks for in the
+    /// name's parameters.
     /// # Errors
     /// SQLite's code; nothing is open.
-    pub(super) fn open(base: BaseVfs, path: &Path) -> Result<PrivateShm, c_int> {
+    pub(super) fn open(base: BaseVfs, path: &Path, readonly: bool) -> Result<PrivateShm, c_int> {
         let file_bytes = usize::try_from(base.fields().szOsFile).unwrap_or(0);
         let mut memory = vec![0_u64; file_bytes.div_ceil(8)].into_boxed_slice();
-        // A database's name as SQLite has it: four zeros in front (it looks for them), its parameters behind: none.
-        let name: Box<[u8]> = [&NAME_FRONT[..], path.as_os_str().as_bytes(), &[0; 8]].concat().into();
+        // A database's name as SQLite has it: four zeros in front (it looks for them), its parameters behind.
+        let parameters: &[u8] = if readonly { b"\0readonly_shm\x001" } else { b"" };
+        let name = [&NAME_FRONT[..], path.as_os_str().as_bytes(), parameters, &[0; 8]];
+        let name: Box<[u8]> = name.concat().into();
         let file = memory.as_mut_ptr().cast::<sqlite3_file>();
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
         // SAFETY: `szOsFile` zeroed bytes, and a terminated name; both live until `drop`.

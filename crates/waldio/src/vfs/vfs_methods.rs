@@ -241,13 +241,19 @@ unsafe fn open_own_log(
     // SAFETY: `main_methods::fill` noted it, and SQLite opens a log while its database is open.
     let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
     // SAFETY: as above.
-    let decision = unsafe { embedding::decide(connection, base_of(main)) };
+    let database_name = unsafe { registered.api.filename_database(name) };
+    // SAFETY: a database's name, from SQLite.
+    let readonly_shm = unsafe { registered.api.uri_parameter(database_name, c"readonly_shm") };
+    let readonly_shm =
+        readonly_shm.is_some_and(|value| matches!(value.as_str(), "1" | "on" | "yes" | "true"));
+    // SAFETY: `main` as above.
+    let decision = unsafe { embedding::decide(connection, base_of(main), readonly_shm) };
     let opened = connection.log_open(flags & SQLITE_OPEN_CREATE != 0, decision.layout);
     // SAFETY: as above.
     unsafe { embedding::settle(&decision, base_of(main)) };
     let Some(opened) = opened else { return OpenedLog::NotOurs };
     if decision.layout == Layout::Embedded {
-        match embedding::open_shm(registered, &connection.database) {
+        match embedding::open_shm(registered, &connection.database, readonly_shm) {
             // SAFETY: as above, in a call of SQLite on it, and no wal-index is mapped while no log is open.
             Ok(shm) => unsafe { main_handle::set_private_shm(main, Some(shm)) },
             Err(code) => {

@@ -203,6 +203,22 @@ impl Library {
         assert_eq!(code, ffi::SQLITE_OK, "waldio refused to load");
     }
 
+    /// Registers `waldio` as it is linked into the test over a VFS that counts as a plain one. Not the default.
+    pub fn register_over(&'static self, name: &'static CStr, base: &'static CStr) {
+        let registration = waldio::Registration {
+            name,
+            base: Some(base),
+            disk: std::sync::Arc::new(blockio::real_disk::RealDisk),
+            make_default: false,
+            treat_base_as_unix: true,
+            options: waldio::options::Options::default(),
+            inline_worker: false,
+        };
+        // SAFETY: this library's own table, of a version later than 3.32.
+        let code = unsafe { waldio::register(self.routines(), registration) };
+        assert_eq!(code, ffi::SQLITE_OK);
+    }
+
     /// The function table that this library hands to extensions.
     pub fn routines(&'static self) -> *const waldio::ffi::types::sqlite3_api_routines {
         static FOUND: AtomicPtr<ffi::sqlite3_api_routines> = AtomicPtr::new(ptr::null_mut());
@@ -298,18 +314,18 @@ impl Connection {
 
     /// Has a database that is about to be made reserve so much of each page, in bytes.
     pub fn reserve_bytes(&self, bytes: u8) {
-        let mut bytes = c_int::from(bytes);
-        let place = (&raw mut bytes).cast::<c_void>();
-        // SAFETY: an open connection, a terminated name, and a control that takes an int.
-        let code = unsafe {
-            (self.library.functions.sqlite3_file_control)(
-                self.raw,
-                c"main".as_ptr(),
-                ffi::SQLITE_FCNTL_RESERVE_BYTES,
-                place,
-            )
-        };
+        let (code, _) = self.control(ffi::SQLITE_FCNTL_RESERVE_BYTES, c_int::from(bytes));
         assert_eq!(code, ffi::SQLITE_OK);
+    }
+
+    /// A file control of the main database that takes an int: its code, and what the int is then.
+    pub fn control(&self, operation: c_int, argument: c_int) -> (c_int, c_int) {
+        let mut argument = argument;
+        let place = (&raw mut argument).cast::<c_void>();
+        let call = self.library.functions.sqlite3_file_control;
+        // SAFETY: an open connection, a terminated name, and a control that takes an int.
+        let code = unsafe { call(self.raw, c"main".as_ptr(), operation, place) };
+        (code, argument)
     }
 
     /// Runs all statements of `sql` up to the first error; the rows of all of them, and how it ended.
