@@ -8,7 +8,10 @@ use blockio::real_disk::RealDisk;
 
 use crate::ffi::api::{Api, VERSION_MIN};
 use crate::ffi::base_vfs::BaseVfs;
-use crate::ffi::codes::{FCNTL_RESERVED_WANTED, SQLITE_ERROR, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_OK};
+use crate::ffi::codes::{
+    FCNTL_RESERVED_WANTED, SQLITE_ERROR, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_IOERR_NOMEM, SQLITE_NOMEM,
+    SQLITE_OK,
+};
 use crate::ffi::guard;
 use crate::ffi::types::{sqlite3, sqlite3_api_routines};
 use crate::options::Options;
@@ -176,18 +179,29 @@ unsafe extern "C" fn each_connection(
 
 /// Has a database that is about to be made reserve what `waldio_layout=embedded` needs. SQLite has that control since
 /// 3.33; before, such a database stays in SQLite's own layout.
+/// # Errors
+/// `SQLITE_NOMEM`: whoever opens the database has to know, as where SQLite itself was short of memory.
 /// # Safety
 /// As `add_table`.
-unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) {
+unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) -> Result<(), c_int> {
     // SAFETY: the caller's promise; ours, which takes an int.
-    let wanted = unsafe { api.control(db, c"main", FCNTL_RESERVED_WANTED, 0) };
-    let Some(wanted) = wanted.filter(|wanted| *wanted > 0) else { return };
+    let wanted = or_short_of_memory(unsafe { api.control(db, c"main", FCNTL_RESERVED_WANTED, 0) })?;
+    let Some(wanted) = wanted.filter(|wanted| *wanted > 0) else { return Ok(()) };
     // SAFETY: the caller's promise.
-    let names = unsafe { api.vfs_names(db, c"main") }.unwrap_or_default();
+    let names = or_short_of_memory(unsafe { api.vfs_names(db, c"main") })?.unwrap_or_default();
     // cksumvfs above us wants exactly 8 bytes for its checksums. SQLite takes no byte back, so with ours it would be silent.
-    if !names.split('/').any(|name| name == "cksm") {
-        // SAFETY: the caller's promise; SQLite's, which takes an int.
-        unsafe { api.control(db, c"main", SQLITE_FCNTL_RESERVE_BYTES, wanted) };
+    if names.split('/').any(|name| name == "cksm") {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise; SQLite's, which takes an int.
+    or_short_of_memory(unsafe { api.control(db, c"main", SQLITE_FCNTL_RESERVE_BYTES, wanted) }).map(|_| ())
+}
+
+/// What came; nothing where the control is not known, or failed for a reason that is nobody's concern.
+fn or_short_of_memory<T>(answer: Result<T, c_int>) -> Result<Option<T>, c_int> {
+    match answer {
+        Err(SQLITE_NOMEM | SQLITE_IOERR_NOMEM) => Err(SQLITE_NOMEM),
+        answer => Ok(answer.ok()),
     }
 }
 
@@ -196,7 +210,9 @@ unsafe fn reserve_bytes(db: *mut sqlite3, api: Api) {
 unsafe fn add_table(db: *mut sqlite3, api: Api) -> c_int {
     let Some(client) = register_table::client(api, c"waldio") else { return SQLITE_OK };
     // SAFETY: the caller's promise.
-    unsafe { reserve_bytes(db, api) };
+    if let Err(code) = unsafe { reserve_bytes(db, api) } {
+        return code;
+    }
     // SAFETY: `register_table` found our VFS, whose data it is.
     let registered = unsafe { &*client.cast::<Registered>() };
     // SAFETY: the caller's promise.

@@ -16,6 +16,7 @@ use real::chance::{Chance, seed};
 use real::child::{Running, again, in_own_process, must, no_python, output_within, python, role};
 use real::place::{Scratch, skipped};
 use real::promises::{Gone, SCHEMA, check, soak_time};
+use real::short_memory;
 use real::sqlite::{Connection, bundled, ffi, system};
 use real::sqlite_shim::{self, Event};
 
@@ -267,6 +268,39 @@ fn the_time_to_wait_for_locks_reaches_the_wal_index_in_use() {
         db.control(ffi::SQLITE_FCNTL_LOCK_TIMEOUT, 50);
         assert_eq!(asked.load(SeqCst), files, "files that were told, {layout}");
     }
+}
+
+/// How many allocations may fail while a new database is opened, and nobody is told: SQLite can do without some.
+fn needless_allocations(scratch: &Scratch, layout: &str) -> usize {
+    let mut needless = 0;
+    for number in 0.. {
+        let path = scratch.join(&format!("{layout}-{number}.db"));
+        let name = format!("file:{}?waldio_layout={layout}", path.display());
+        let (failed, db) = short_memory::with_failing(number, || bundled().open_with(&name, None));
+        if let Ok(db) = db {
+            needless += usize::from(failed);
+            db.rows("PRAGMA user_version=1");
+            drop(db);
+            let reserved = if layout == "embedded" { 24 } else { 0 };
+            assert_eq!(std::fs::read(&path).unwrap()[20], reserved, "{layout}, allocation {number}");
+        }
+        if !failed {
+            assert!(number > 50, "opening takes {number} allocations");
+            break;
+        }
+    }
+    needless
+}
+
+#[test]
+fn who_opens_a_new_database_is_told_where_memory_is_short() {
+    in_own_process("who_opens_a_new_database_is_told_where_memory_is_short", || {
+        short_memory::install();
+        bundled().load(None).unwrap();
+        let scratch = Scratch::new("embedded-memory");
+        let [stock, embedded] = ["stock", "embedded"].map(|layout| needless_allocations(&scratch, layout));
+        assert_eq!(embedded, stock, "failures that opening kept to itself");
+    });
 }
 
 #[test]

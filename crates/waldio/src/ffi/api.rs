@@ -9,7 +9,7 @@ use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::codes::{SQLITE_FCNTL_VFSNAME, SQLITE_OPEN_READWRITE};
+use super::codes::{SQLITE_FCNTL_VFSNAME, SQLITE_NOMEM, SQLITE_NOTFOUND, SQLITE_OK, SQLITE_OPEN_READWRITE};
 use super::types::{
     Function, Row, sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_value, sqlite3_vfs,
 };
@@ -185,7 +185,9 @@ impl Api {
         routine!(self, slot::AUTO_EXTENSION, Auto).map_or(1, |call| unsafe { call(entry) })
     }
 
-    /// Sends a file control that takes an int to a database; what the int is then, where somebody knew the control.
+    /// Sends a file control that takes an int to a database; what the int is then.
+    /// # Errors
+    /// SQLite's code: nobody knew the control, or it failed.
     /// # Safety
     /// `db` is a live connection, and the control takes an int.
     pub unsafe fn control(
@@ -194,32 +196,34 @@ impl Api {
         schema: &CStr,
         operation: c_int,
         argument: c_int,
-    ) -> Option<c_int> {
+    ) -> Result<c_int, c_int> {
         type Control = unsafe extern "C" fn(*mut sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
-        let call = routine!(self, slot::FILE_CONTROL, Control)?;
+        let call = routine!(self, slot::FILE_CONTROL, Control).ok_or(SQLITE_NOTFOUND)?;
         let mut argument = argument;
         // SAFETY: the caller's promise, and a terminated name.
         let code = unsafe { call(db, schema.as_ptr(), operation, (&raw mut argument).cast()) };
-        (code == 0).then_some(argument)
+        if code == SQLITE_OK { Ok(argument) } else { Err(code) }
     }
 
     /// The names of the VFSes that a database is opened through, from the top, for example "waldio/unix".
+    /// # Errors
+    /// SQLite's code.
     /// # Safety
     /// `db` is a live connection.
-    pub unsafe fn vfs_names(self, db: *mut sqlite3, schema: &CStr) -> Option<String> {
+    pub unsafe fn vfs_names(self, db: *mut sqlite3, schema: &CStr) -> Result<String, c_int> {
         type Control = unsafe extern "C" fn(*mut sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
-        let call = routine!(self, slot::FILE_CONTROL, Control)?;
+        let call = routine!(self, slot::FILE_CONTROL, Control).ok_or(SQLITE_NOTFOUND)?;
         let mut names = std::ptr::null_mut::<c_char>();
         // SAFETY: the caller's promise, a terminated name, and a place for a string (SQLITE_FCNTL_VFSNAME).
-        unsafe { call(db, schema.as_ptr(), SQLITE_FCNTL_VFSNAME, (&raw mut names).cast()) };
+        let code = unsafe { call(db, schema.as_ptr(), SQLITE_FCNTL_VFSNAME, (&raw mut names).cast()) };
         if names.is_null() {
-            return None;
+            return Err(if code == SQLITE_OK { SQLITE_NOMEM } else { code });
         }
         // SAFETY: terminated.
         let text = unsafe { CStr::from_ptr(names) }.to_string_lossy().into_owned();
         // SAFETY: allocated by this SQLite for the caller, and used no more.
         unsafe { self.free(names.cast()) };
-        Some(text)
+        if code == SQLITE_OK { Ok(text) } else { Err(code) }
     }
 
     /// Opens an existing database for reading and writing: the code, and what is to be closed in any case.

@@ -18,6 +18,7 @@ pub const SQLITE_IOERR_WRITE: c_int = SQLITE_IOERR | 3 << 8;
 pub const SQLITE_IOERR_FSYNC: c_int = SQLITE_IOERR | 4 << 8;
 pub const SQLITE_IOERR_TRUNCATE: c_int = SQLITE_IOERR | 6 << 8;
 pub const SQLITE_IOERR_FSTAT: c_int = SQLITE_IOERR | 7 << 8;
+pub const SQLITE_IOERR_NOMEM: c_int = SQLITE_IOERR | 12 << 8;
 
 pub const SQLITE_LOCK_SHARED: c_int = 1;
 pub const SQLITE_LOCK_EXCLUSIVE: c_int = 4;

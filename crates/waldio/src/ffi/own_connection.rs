@@ -51,13 +51,13 @@ impl OwnConnection {
     /// this SQLite has no such thing. The database must have been read.
     pub(crate) fn reserved_bytes(&self) -> Option<c_int> {
         // SAFETY: an open connection, and a control that takes an int: -1 only asks.
-        unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, -1) }
+        unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, -1) }.ok()
     }
 
     /// Has the next `VACUUM` reserve so many bytes of each page.
     pub(crate) fn reserve_bytes(&self, bytes: c_int) {
         // SAFETY: as in `reserved_bytes`.
-        unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, bytes) };
+        let _ = unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, bytes) };
     }
 }
 

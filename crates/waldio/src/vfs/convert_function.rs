@@ -87,7 +87,7 @@ unsafe fn converted(
         .open_databases()
         .into_iter()
         .find(|database| Some(&database.path) == path.as_ref());
-    let (Some(_), Some(database)) = (ours, database) else {
+    let (Ok(_), Some(database)) = (ours, database) else {
         return Err(format!("{schema:?} is not a database in a file that waldio has open"));
     };
     if layout == "embedded" {

@@ -146,8 +146,9 @@ unsafe fn prefix_name(registered: &Registered, code: c_int, place: *mut *mut c_c
     }
     // SAFETY: the caller's promise.
     let place = unsafe { &mut *place };
+    // Null: SQLite's own VFSes call that a success where memory is short.
     // SAFETY: the base VFS put a terminated string there, or null.
-    let below = unsafe { text(*place) }.unwrap_or_default();
+    let Some(below) = (unsafe { text(*place) }) else { return SQLITE_NOMEM };
     let name = registered.api.string(&format!("{}/{below}", registered.name()));
     if name.is_null() {
         return SQLITE_NOMEM;
