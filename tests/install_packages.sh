@@ -12,6 +12,7 @@ test_packages=(
     sqlite3 python3 procps    # the stock shell and the stock Python: clients of the extension; kill
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
     libsqlite3-dev            # to build cksumvfs from there
+    libsqlcipher0             # an SQLCipher, if one that is too old
     e2fsprogs xfsprogs btrfs-progs fuse3 bindfs util-linux strace # file systems in image files, and looking at system calls
 )
 

@@ -119,7 +119,9 @@ unsafe fn make_room(
     }
     let own = OwnConnection::open(api, database.path.as_os_str(), registered.name)?;
     // Reads the first page, which tells what it reserves.
-    let page_bytes = own.number(c"SELECT count(*) FROM sqlite_master; PRAGMA page_size")?;
+    let page_bytes = own
+        .number(c"SELECT count(*) FROM sqlite_master; PRAGMA page_size")
+        .map_err(|why| format!("a connection without a key cannot read it ({why})"))?;
     if page_bytes != Some(i64::from(PAGE_BYTES)) {
         let found = page_bytes.unwrap_or(0);
         return Err(format!(

@@ -20,6 +20,9 @@ use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 use crate::layout::Layout;
 
+/// What a database begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
 /// A layout, and what was done for it.
 pub(super) struct Decision {
     pub(super) layout: Layout,
@@ -111,6 +114,9 @@ unsafe fn check_database(main: *mut sqlite3_file) -> Result<(), String> {
     // SAFETY: as above, with room for so many bytes.
     if unsafe { read(main, header.as_mut_ptr().cast(), len_bytes, 0) } != SQLITE_OK {
         return Err("the database has no header yet".to_owned());
+    }
+    if !header.starts_with(MAGIC) {
+        return Err("the database does not begin as SQLite's do: is it encrypted?".to_owned());
     }
     let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65536,

@@ -142,6 +142,22 @@ pub fn system() -> &'static Library {
     })
 }
 
+/// SQLCipher's library: the one that SQLCIPHER_LIBRARY names, or the distribution's; `None` where there is none.
+pub fn sqlcipher() -> Option<&'static Library> {
+    static SQLCIPHER: OnceLock<Option<Library>> = OnceLock::new();
+    let open = || {
+        const RTLD_NOW: c_int = 2;
+        let named = std::env::var("SQLCIPHER_LIBRARY").ok();
+        let names = named
+            .map_or_else(|| vec!["libsqlcipher.so.1".into(), "libsqlcipher.so.0".into()], |name| vec![name]);
+        // SAFETY: a terminated name; SQLite's library has no constructors that need anything.
+        let opened = names.iter().map(|name| unsafe { dlopen(terminated(name).as_ptr(), RTLD_NOW) });
+        let handle = opened.into_iter().find(|handle| !handle.is_null())?;
+        Some(Library { functions: Functions::shared(handle) })
+    };
+    SQLCIPHER.get_or_init(open).as_ref()
+}
+
 /// The copy that was compiled into this test.
 pub fn bundled() -> &'static Library {
     static BUNDLED: OnceLock<Library> = OnceLock::new();
