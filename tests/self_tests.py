@@ -102,6 +102,33 @@ class RunnerOfTheSuite(unittest.TestCase):
             judged({}, known="always unnamed * * wal2 wal2-1.1\n")
 
 
+class EmbeddedSideOfTheSuite(unittest.TestCase):
+    """What stock with reserved bytes fails in the same words is no difference there, and nothing else is accepted for it."""
+
+    class Suite:
+        """Stands for the suite: stock passes, and the side `reserved` fails what it is told to."""
+
+        def __init__(self, reserved):
+            self.reserved = reserved
+
+        def run(self, side, _file):
+            return run.Outcome(100, self.reserved if side.mode == "reserved" else {}, 0.0)
+
+    def judged(self, failures, reserved, mode="embedded", name="veryquick:wal2"):
+        comparison = run.Comparison(self.Suite(reserved), [])
+        with contextlib.redirect_stdout(io.StringIO()):
+            comparison.judge(run.Side(mode, 4096), name, run.Outcome(100, failures, 0.0))
+        return comparison.passed, comparison.failed
+
+    def test_the_same_words_are_accepted(self):
+        self.assertEqual(self.judged({"wal2-1.1": "got [13] "}, {"wal2-1.1": "got [13] "}), (1, 0))
+
+    def test_other_words_another_test_and_another_side_are_not(self):
+        self.assertEqual(self.judged({"wal2-1.1": "got [14] "}, {"wal2-1.1": "got [13] "}), (0, 1))
+        self.assertEqual(self.judged({"wal2-1.2": "got [13] "}, {"wal2-1.1": "got [13] "}), (0, 1))
+        self.assertEqual(self.judged({"wal2-1.1": "got [13] "}, {"wal2-1.1": "got [13] "}, mode="strict"), (0, 1))
+
+
 class DriverOfTheClients(unittest.TestCase):
     FACTS = {"count": "10", "max": "10", "integrity": "ok", "waldio": "5"}
 

@@ -7,6 +7,8 @@
 **
 **   EXTENSION_UNDER_TEST   path of the extension; nothing is loaded when it is unset (the stock run)
 **   EXTENSION_ENTRY        its entry point, when not the one derived from the file name
+**   RESERVED_BYTES         instead of loading anything: so many bytes at the end of each page of a new database are
+**                          left alone, as an extension has it that needs them
 **
 ** A load that fails ends the process: a suite that silently tests stock SQLite proves nothing. But the fault tests
 ** let allocations fail while SQLite initialises again; then the VFS that an earlier load made the default is made so
@@ -43,6 +45,20 @@ static int load(const char *path, char **message){
   return rc;
 }
 
+/* An automatic extension, which SQLite calls with each connection that is being opened. */
+static int reserve(sqlite3 *db, char **message, const void *routines){
+  sqlite3_file *file = 0;
+  sqlite3_int64 size_bytes = 0;
+  int reserved_bytes = atoi(getenv("RESERVED_BYTES"));
+
+  (void)message; (void)routines;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if( file && file->pMethods && file->pMethods->xFileSize(file, &size_bytes)==SQLITE_OK && size_bytes==0 ){
+    sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved_bytes);
+  }
+  return SQLITE_OK;
+}
+
 int load_extension_under_test(const char *unused){
   static sqlite3_vfs *made_default = 0;
   const char *path = getenv("EXTENSION_UNDER_TEST");
@@ -52,6 +68,7 @@ int load_extension_under_test(const char *unused){
   void (*on_sync)(void(*)(int)) = 0;
 
   (void)unused;
+  if( getenv("RESERVED_BYTES") ) return sqlite3_auto_extension((void(*)(void))reserve);
   if( path==0 || path[0]==0 ) return SQLITE_OK;
   if( load(path, &message)!=SQLITE_OK ){
     if( made_default==0 ) return fail(path, message);

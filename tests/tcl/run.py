@@ -2,15 +2,19 @@
 """Runs SQLite's own TCL tests on stock SQLite and with waldio as the default VFS, and compares.
 
     run.py test            the wal, sync, crash, ioerr and pager files; under 4 minutes on 2 cores
-    run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in each mode
+    run.py soak            the 190-odd files near the journal, and veryquick, at both page sizes and in each mode;
+                           in `embedded` veryquick's files one by one
+    run.py embedded [A..]  what soak runs in `embedded`, or of that the files named
     run.py files A.test..  the files named, as soak does; for hunting one difference
     run.py prepare         fetches and builds what these need, and runs nothing
 
 A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
 as stock), `ahead` (the default: the log preallocated and kept as a spare) and `embedded` (as `strict`, with
-WALDIO_LAYOUT=embedded; it needs pages of 4096 bytes). What fails with waldio and not with
-stock is a difference. One that known_differences.txt names with its reason is accepted; any other fails, and so does
-a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file on one side.
+WALDIO_LAYOUT=embedded; it needs pages of 4096 bytes). What fails with waldio and not with stock is a difference. One
+that known_differences.txt names with its reason is accepted; in `embedded`, where pages reserve 24 bytes, so is one that
+is the same, to the word, on the side `reserved`: stock with as many bytes reserved, and nothing loaded. Any other fails,
+and so does a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file on
+one side.
 """
 
 import fnmatch
@@ -43,8 +47,21 @@ QUICK_WITHOUT = {
     ("strict", "pagerfault"), ("strict", "pagerfault2"),
     ("ahead", "walthread"), ("ahead", "walcrash3"), ("ahead", "walslow"), ("ahead", "pagerfault2"), ("ahead", "crash"),
 }  # fmt: skip
-# What the embedded layout is compared with stock in.
-EMBEDDED = "wal* sync*"
+# What the embedded layout needs at the end of each page.
+RESERVED_BYTES = "24"
+# Files that look for the wal-index by its name, and what is another word in them: the layout has one of its own.
+EMBEDDED_WORDS = {
+    file: {"db-shm": "db-waldio-shm"}
+    for file in "e_wal e_walauto pager1 wal2 wal64k walpersist walro walsetlk".split()
+} | {"walro2": {"db-shm": "db-waldio-shm", "db2-shm": "db2-waldio-shm", "pgsz 512": "pgsz 4096", "<=65536": "<=4096"}}
+# In front of the name of a file: it runs as veryquick runs it, alone.
+VERYQUICK = "veryquick:"
+# Prints what veryquick runs; it looks for the suite where it is itself.
+LIST_VERYQUICK = """
+source [file dirname $argv0]/permutations.test
+array set suite $::testspec(veryquick)
+foreach file $suite(-files) {puts "file [file tail $file]"}
+"""
 SOAK = QUICK + (
     " atomic* avtrans backup* bigfile* busy* cache* chunksize delete_db e_wal* e_vacuum exclusive* filectrl incrvacuum*"
     " journal* lock* manydb memjournal* mjournal mmap* multiplex* nolock openv2 persist* quota* readonly* rollback*"
@@ -91,7 +108,7 @@ class Known:
         return self.mode in ("*", side.mode) and self.page_size in ("*", str(side.page_size)) and self.file == file
 
     def matches(self, side, file, test):
-        """Whether it accepts this failure; veryquick runs the other files, under the names that their tests have alone."""
+        """Whether it accepts this failure; veryquick runs other files, under the names that their tests have alone."""
         return self.covers(side, self.file if file == "veryquick" else file) and fnmatch.fnmatchcase(test, self.test)
 
 
@@ -135,6 +152,18 @@ def parse(file, text, status):
     return int(total.group(2)), failures
 
 
+def differences_of(file, outcome, stock):
+    """What fails beyond stock's own failures, and what came instead."""
+    if stock is None:
+        return {}
+    stock_failures = {without_round(test) for test in stock.failures}
+    found = {test: detail for test, detail in outcome.failures.items() if without_round(test) not in stock_failures}
+    # Fewer I/O calls mean fewer rounds of a fault loop; half of the tests missing means a file gave up early.
+    if outcome.tests * 2 < stock.tests:
+        found[f"{file}:fewer"] = f"{outcome.tests} tests, stock ran {stock.tests}"
+    return found
+
+
 def kill_session(leader):
     """Kills a process that was started as the leader of its session, and its children."""
     try:
@@ -158,6 +187,18 @@ class Suite:
         for fixture in glob.glob(os.path.join(SUITE, "testfixture-*")):
             shutil.copy(fixture, private)
         self.library = shutil.copy(LIBRARY, private)
+        for file, words in EMBEDDED_WORDS.items():
+            self.write_embedded(file, words)
+
+    def write_embedded(self, file, words):
+        """Writes a file as the side `embedded` runs it; its name is no test's."""
+        script = os.path.join(self.private, "test", file)
+        with open(f"{script}.test", encoding="latin-1") as lines:
+            text = lines.read()
+        for old, new in words.items():
+            text = text.replace(old, new)
+        with open(f"{script}.embedded", "w", encoding="latin-1") as lines:
+            lines.write(text)
 
     def files(self, patterns):
         """Names without .test of the files that match, longest-running first."""
@@ -167,27 +208,51 @@ class Suite:
                 found.add(os.path.basename(path)[: -len(".test")])
         return sorted(found, key=lambda name: (SLOW_FIRST.index(name) if name in SLOW_FIRST else 99, name))
 
-    def run(self, side, file):
-        """Runs one file on one side in a directory of its own."""
-        directory = tempfile.mkdtemp(prefix=f"{side}-{file}-", dir=self.private)
-        if self.credentials:
-            os.chown(directory, NOBODY, NOBODY)
+    def veryquick(self):
+        """Names without .test of the files that veryquick runs."""
+        script = os.path.join(self.private, "test", "list.tcl")
+        with open(script, "w", encoding="utf-8") as lines:
+            lines.write(LIST_VERYQUICK)
+        with tempfile.TemporaryDirectory(dir=self.private) as directory:
+            command = [os.path.join(self.private, "testfixture-4096"), script]
+            listed = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=True).stdout
+        return re.findall(r"^file (\S+)\.test$", listed, re.M)
+
+    def environment(self, side, directory):
+        """What a side is made of."""
         names = ("PATH", "LANG", "LC_ALL", "TZ")
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment.update(HOME=directory, TMPDIR=directory)
-        if side.mode != "stock":
+        if side.mode == "reserved":
+            environment.update(RESERVED_BYTES=RESERVED_BYTES)
+        elif side.mode != "stock":
             environment.update(EXTENSION_UNDER_TEST=self.library, WALDIO_NO_SYNC="1")
         if side.mode in ("strict", "embedded"):
             environment.update(WALDIO_STRICT="1")
         if side.mode == "embedded":
             environment.update(WALDIO_LAYOUT="embedded")
+        return environment
+
+    def command(self, side, file):
+        """Testfixture and its arguments."""
+        script = [f"{file}.test"]
+        if side.mode == "embedded" and file in EMBEDDED_WORDS:
+            script = [f"{file}.embedded"]
+        if file.startswith(VERYQUICK):
+            script = ["permutations.test", "veryquick", file.removeprefix(VERYQUICK) + ".test"]
         fixture = os.path.join(self.private, f"testfixture-{side.page_size}")
-        script = os.path.join(self.private, "test", file + ".test")
+        return [fixture, os.path.join(self.private, "test", script[0]), *script[1:]]
+
+    def run(self, side, file):
+        """Runs one file on one side in a directory of its own."""
+        directory = tempfile.mkdtemp(prefix=f"{side}-{file}-", dir=self.private)
+        if self.credentials:
+            os.chown(directory, NOBODY, NOBODY)
         started = time.monotonic()
         with open(os.path.join(directory, "output"), "w+b") as output:
             process = subprocess.Popen(
-                [fixture, script], cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True, **self.credentials,
+                self.command(side, file), cwd=directory, env=self.environment(side, directory), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True, **self.credentials,
             )  # fmt: skip
             self.running.add(process.pid)
             try:
@@ -202,7 +267,7 @@ class Suite:
             output.seek(0)
             text = output.read().decode("utf-8", "replace")
         shutil.rmtree(directory, ignore_errors=True)
-        tests, failures = parse(file, text, status)
+        tests, failures = parse(file.removeprefix(VERYQUICK), text, status)
         return Outcome(tests, failures, time.monotonic() - started)
 
 
@@ -213,6 +278,8 @@ class Comparison:
         self.suite = suite
         self.known = known
         self.stock = {}
+        self.reserved = {}
+        self.explained = 0
         self.occurred = set()
         self.covered = set()
         self.passed = 0
@@ -224,30 +291,33 @@ class Comparison:
             self.stock[page_size, file] = self.suite.run(Side("stock", page_size), file)
         return self.stock[page_size, file]
 
+    def by_reserved_bytes(self, file, differences):
+        """Names of the differences that reserved bytes alone make, where they are the same to the word."""
+        if file not in self.reserved:
+            self.reserved[file] = self.suite.run(Side("reserved", 4096), file)
+        bare = file.removeprefix(VERYQUICK)
+        reserved = differences_of(bare, self.reserved[file], self.stock_outcome(4096, file))
+        same = {(without_round(test), detail) for test, detail in reserved.items()}
+        return [test for test, detail in differences.items() if (without_round(test), detail) in same]
+
     def judge(self, side, file, outcome):
         """Prints what differs from stock and counts the file."""
         stock = None
         if outcome.failures or (side.page_size, file) in self.stock:
             stock = self.stock_outcome(side.page_size, file)
-        self.covered.update(entry for entry in self.known if entry.covers(side, file))
+        bare = file.removeprefix(VERYQUICK)
+        self.covered.update(entry for entry in self.known if entry.covers(side, bare))
         differences = {}
-        stock_failures = {without_round(test) for test in stock.failures} if stock else set()
-        for test, detail in outcome.failures.items():
-            if without_round(test) in stock_failures:
-                continue
-            entry = next((entry for entry in self.known if entry.matches(side, file, test)), None)
+        for test, detail in differences_of(bare, outcome, stock).items():
+            entry = next((entry for entry in self.known if entry.matches(side, bare, test)), None)
             if entry:
                 self.occurred.add(entry)
             else:
                 differences[test] = detail
-        # Fewer I/O calls mean fewer rounds of a fault loop; half of the tests missing means a file gave up early.
-        if stock and outcome.tests * 2 < stock.tests:
-            name = f"{file}:fewer"
-            entry = next((entry for entry in self.known if entry.matches(side, file, name)), None)
-            if entry:
-                self.occurred.add(entry)
-            else:
-                differences[name] = f"{outcome.tests} tests, stock ran {stock.tests}"
+        if differences and side.mode == "embedded":
+            for test in self.by_reserved_bytes(file, differences):
+                self.explained += 1
+                del differences[test]
         beside = f", stock fails {len(stock.failures)}" if stock else ""
         print(f"{side} {file}: {outcome.tests} tests, {len(outcome.failures)} fail{beside}, {outcome.seconds:.1f} s", flush=True)
         for test, detail in sorted(differences.items()):
@@ -265,22 +335,35 @@ class Comparison:
                 print(f"FAILED tcl: known_differences.txt:{entry.line}: {entry.test} of {entry.file} no longer differs; remove it")
         for reason, count in sorted(Counter(entry.reason for entry in self.occurred).items()):
             print(f"known differences, {count} entries: {reason}")
+        if self.explained:
+            print(f"known differences, {self.explained} tests: the same on stock with {RESERVED_BYTES} bytes reserved in each page")
+
+
+def plan_embedded(names, suite, stock_files):
+    """What soak runs in the embedded layout, with stock for what it does not run anyway: veryquick file by file, because
+    one that gives up ends veryquick."""
+    near, quick = suite.files(SOAK), suite.veryquick()
+    files = [name.removesuffix(".test") for name in names] or near + [name for name in quick if name not in near]
+    quick_only = set(quick) - set(near)
+    files = [VERYQUICK + file if file in quick_only else file for file in files]
+    modes = [(mode, file) for file in files for mode in ("stock", "embedded") if mode == "embedded" or file not in stock_files]
+    return [(Side(mode, 4096), file) for mode, file in modes]
 
 
 def plan(level, names, suite):
     """The (side, file) pairs to run; where stock runs every file too, just before the others run that file."""
+    if level == "embedded":
+        return plan_embedded(names, suite, ())
     if level == "test":
         files = suite.files(QUICK)
         sides = [Side("strict", 1024), Side("ahead", 4096)]
     else:
         files = suite.files(SOAK) + ["veryquick"] if level == "soak" else [name.removesuffix(".test") for name in names]
         sides = [Side(mode, page_size) for mode in ("stock", "strict", "ahead") for page_size in (1024, 4096)]
-    embedded = Side("embedded", 4096)
     files.sort(key=lambda name: SLOW_FIRST.index(name) if name in SLOW_FIRST else 99)
     jobs = [(side, file) for file in files for side in sides]
     if level != "test":
-        # Every database of these tests has 24 bytes less in each page: what looks at pages differs elsewhere.
-        jobs += [(embedded, file) for file in files if any(fnmatch.fnmatch(file, pattern) for pattern in EMBEDDED.split())]
+        jobs += plan_embedded(names, suite, files)
     if level == "test":
         jobs = [(side, file) for side, file in jobs if (side.mode, file) not in QUICK_WITHOUT]
     return jobs
@@ -297,7 +380,7 @@ def prepare():
 
 def main():
     level = sys.argv[1] if len(sys.argv) > 1 else ""
-    if level not in ("test", "soak", "files", "prepare"):
+    if level not in ("test", "soak", "files", "embedded", "prepare"):
         sys.exit(__doc__)
     problem = prepare()
     if level == "prepare":
