@@ -255,7 +255,7 @@ mod tests {
         header.filesystems[0].options = "<script>".to_owned();
         header.inferred = vec!["<script>".to_owned()];
         header.ending.as_mut().expect("it has one").interrupts = vec![("<script>&\"".to_owned(), 9)];
-        let mut writer = Writer::new("/data/<script>alert(\"x\")</script>&\u{1b}[2J.db");
+        let mut writer = Writer::new("/<script>alert(\"x\")</script>&\u{1b}.db");
         writer.commit_with_rollback_journal();
         let html = page_of(&writer.finish(&header));
         assert!(!html.contains("<script") && !html.contains("</svg><script"), "{html}");

@@ -271,6 +271,14 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_told_in_the_order_of_the_times_beside_them() {
+        let mut sample = trace_sample::small();
+        sample.stories[0].steps.reverse();
+        let text = stories(&sample.stories[..1], &sample.texts, &sample.summary.header);
+        assert_eq!(text, include_str!("trace_steps.expected"));
+    }
+
+    #[test]
     fn a_story_on_two_disks_names_them() {
         let mut sample = trace_sample::small();
         let story = &mut sample.stories[0];

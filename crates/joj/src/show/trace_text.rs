@@ -59,11 +59,22 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_100_columns() {
-        let mut of = trace_sample::small().summary;
+        let mut writer = trace_sample::Writer::new(&format!("/data/{}.db", "a-long-name".repeat(9)));
+        writer.read(270_800, 4096);
+        writer.commit_with_log(1);
+        writer.commit_with_rollback_journal();
+        writer.checkpoint();
+        writer.metadata_written_back();
+        writer.unplaced_write(900_000);
+        let mut of = writer.finish(&trace_sample::header()).summary;
         of.header.command = vec!["a-long-option".to_owned(); 20];
         of.header.ending = None;
         of.lost = Some(1234);
+        for file in &mut of.files {
+            file.written.bytes <<= 20;
+        }
         let text = summary(&of);
+        println!("{text}");
         let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
         assert!(widest.chars().count() <= 100, "{widest}");
     }

@@ -8,7 +8,7 @@ use crate::show::text::count;
 use crate::show::trace_words::{counted, kib_of, part_of, path, plain};
 
 /// So much of a path fits on a line.
-const PATH_LETTERS: usize = 44;
+const PATH_LETTERS: usize = 40;
 
 /// What was written and read, by class and part.
 pub fn classes(summary: &Summary) -> Sheet {
