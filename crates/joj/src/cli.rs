@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
 use joj_analysis::study::StudyPart;
 
-use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
 use crate::monitor_options::MonitorOptions;
+use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
 
 /// Measures the way from a SQLite COMMIT to the flash.
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ pub enum Command {
     /// Put two results of `joj bench --json` side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// Show every block request, with the file, the journal and the commit that caused it
+    #[command(after_help = TRACE_EXAMPLES)]
+    Trace(Box<TraceOptions>),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

@@ -1,11 +1,13 @@
 //! The `joj` command. A file uses only files below it in this list.
 
+mod trace_command;
 mod trace_header_command;
 mod bench_command;
 mod trace_generate;
 mod compare;
 mod monitor_command;
 mod bench;
+mod trace;
 mod cli;
 mod trace_options;
 mod monitor_options;
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(options) => bench_command::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Trace(options) => trace_command::run(&options),
         Command::TraceHeader(options) => trace_header_command::run(&options),
         Command::TraceGenerate(options) => trace_generate::run(&options),
         Command::Monitor(options) => monitor_command::run(&options),

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::trace::file_type::FileTypes;
+use joj_analysis::trace::texts::Texts;
 
-use crate::machine::signal;
-use crate::show::{trace_steps, trace_text};
-use crate::trace::live::{self, STORIES};
+use crate::machine::{output_file, signal};
+use crate::show::{trace_page, trace_steps, trace_text};
+use crate::trace::analysis::Findings;
+use crate::trace::live;
 use crate::trace::saved;
+use crate::trace::transactions::Transaction;
 use crate::trace_options::TraceOptions;
 
 /// Exit code of a program that SIGINT ended, by the shell's convention.
@@ -19,16 +22,25 @@ const STOPPED_EXIT_CODE: u8 = 130;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
-    if options.read.is_none() && options.command.is_empty() && options.pid.is_none() && options.for_ns.is_none() {
+    if options.read.is_none()
+        && options.command.is_empty()
+        && options.pid.is_none()
+        && options.for_ns.is_none()
+    {
         return Err("nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`"
             .to_owned());
     }
+    let files = options.json.iter().chain(&options.html).chain(&options.save);
+    let exported = options.export.iter().map(|(_, path)| path);
+    files
+        .chain(exported)
+        .filter(|path| path.as_os_str() != "-")
+        .try_for_each(|path| output_file::check_writable(path))?;
     let types = file_types(options.file_types.as_deref())?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    let stories = (options.skip, options.steps.unwrap_or(STORIES));
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
-            let (findings, texts) = saved::read(path, types, stories, &mut |_, _, _| Ok(()))?;
+            let (findings, texts) = saved::read(path, types, options)?;
             (findings, texts, 0)
         }
         None => {
@@ -37,26 +49,47 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
             (captured.findings, captured.texts, if stopped { STOPPED_EXIT_CODE } else { captured.exit_code })
         }
     };
+    report(options, &findings, &texts)?;
+    Ok(ExitCode::from(exit_code))
+}
+
+fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), String> {
     let to_stdout = options.json.as_deref() == Some(Path::new("-"));
     if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&findings.summary).map_err(|error| error.to_string())?;
+        let text = json(findings, texts, options.steps.is_some())?;
         if to_stdout {
             println!("{text}");
         } else {
-            fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            output_file::write(path, &text)?;
         }
+    }
+    if let Some(path) = &options.html {
+        let page = trace_page::page(&findings.summary, &findings.points, &findings.stories, texts);
+        output_file::write(path, &page)?;
     }
     if !to_stdout {
         print!("{}", trace_text::summary(&findings.summary));
         if options.steps.is_some() {
-            print!("\n{}", trace_steps::stories(&findings.stories, &texts, &findings.summary.header));
+            print!("\n{}", trace_steps::stories(&findings.stories, texts, &findings.summary.header));
         }
     }
-    Ok(ExitCode::from(exit_code))
+    Ok(())
+}
+
+/// The summary, with what each transaction cost where steps are wanted.
+fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<String, String> {
+    let mut value = serde_json::to_value(&findings.summary).map_err(|error| error.to_string())?;
+    if steps {
+        let transactions: Vec<Transaction> =
+            findings.stories.iter().map(|story| Transaction::of(story, texts)).collect();
+        value["transactions"] = serde_json::to_value(transactions).map_err(|error| error.to_string())?;
+    }
+    serde_json::to_string_pretty(&value).map_err(|error| error.to_string())
 }
 
 fn file_types(path: Option<&Path>) -> Result<FileTypes, String> {
     let Some(path) = path else { return Ok(FileTypes::default()) };
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     FileTypes::with(&text).map_err(|error| format!("{}: {error}", path.display()))
 }

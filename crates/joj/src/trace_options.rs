@@ -14,6 +14,7 @@ Examples:
   joj trace --device /dev/vda --for 60s --save day.parquet
   joj trace --read day.parquet --html day.html            later, without root, on any machine
   joj trace --read day.parquet --export perfetto=day.perfetto-trace
+  joj trace --read day.parquet --export runs=requests.csv
   joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
 
 Capturing needs root (or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN for eBPF; write access to tracefs without it). Reading a
@@ -36,6 +37,8 @@ pub enum BackendChoice {
 /// A format to write events in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
+    /// Each run of each request with all that is known of it, comma separated
+    Runs,
     /// Opens in ui.perfetto.dev: a slice for each request, a track for each file
     Perfetto,
     /// fio's iolog, version 3, with its flushes
@@ -52,7 +55,7 @@ pub enum ExportFormat {
 #[derive(Debug, Args)]
 pub struct TraceOptions {
     /// Analyse a saved trace: joj's Parquet, blktrace's binary, blkparse's or ftrace's text
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "device", "command", "save", "backend", "seconds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "device", "command", "seconds", "log_contents"])]
     pub read: Option<PathBuf>,
 
     /// Trace a program that runs: its calls and locks, and all requests of the disks
@@ -126,7 +129,8 @@ fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
         let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
     };
-    let (format, file) = text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
+    let (format, file) =
+        text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
     let format = ExportFormat::from_str(format, true)
         .map_err(|_| format!("`{format}` is no format; take one of {}", known()))?;
     if file.is_empty() { Err("no FILE behind `=`".to_owned()) } else { Ok((format, PathBuf::from(file))) }
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn times_have_a_unit() {
         let times = ["10s", "500ms", "2m", "1.5", "0.5h"].map(parse_time_ns);
-        let expected = [10e9, 5e8, 120e9, 1.5e9, 1800e9].map(|ns: f64| Ok(ns as u64));
+        let expected = [10_000, 500, 120_000, 1_500, 1_800_000].map(|ms| Ok(ms * 1_000_000));
         assert_eq!(times, expected);
         for wrong in ["", "s", "-1s", "0s", "nan", "1d", "inf"] {
             assert!(parse_time_ns(wrong).is_err(), "{wrong}");
@@ -150,7 +154,7 @@ mod tests {
     fn exports_name_their_format_and_file() {
         assert_eq!(parse_export("csv=a=b"), Ok((ExportFormat::Csv, PathBuf::from("a=b"))));
         assert!(parse_export("csv").unwrap_err().contains("FORMAT=FILE"));
-        assert!(parse_export("xml=a").unwrap_err().contains("perfetto, iolog"));
+        assert!(parse_export("xml=a").unwrap_err().contains("runs, perfetto"));
         assert!(parse_export("csv=").is_err());
     }
 }

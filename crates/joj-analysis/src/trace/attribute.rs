@@ -83,7 +83,7 @@ impl Attributor {
     }
 
     /// The next event.
-    pub fn event(&mut self, event: &Event, texts: &mut Texts, sink: &mut Sink<'_>) {
+    pub fn event(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
         self.events += 1;
         if self.events.is_multiple_of(LOOK_EVERY) {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
@@ -96,6 +96,9 @@ impl Attributor {
             EventKind::Issue => self.issue(event, texts, sink),
             EventKind::Complete => self.complete(event, texts, sink),
             EventKind::Requeue => self.requeue(event),
+            // A capture of one disk hears of calls and locks for files of all.
+            EventKind::SyncBegin | EventKind::DurableWrite | EventKind::Lock
+                if event.file.is_some() && !self.places.holds_files(event.file.device) => {}
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
                 let work = self.works.sync(event.thread, info.file_type);
@@ -344,6 +347,10 @@ impl Attributor {
     }
 
     fn complete(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+        // What had a flush before or behind it is told complete twice: with its bytes, and without when the flush is over.
+        if event.bytes == 0 && event.operation != Operation::Flush && event.detail == 0 {
+            return;
+        }
         let disk = self.places.whole(event.device);
         let Some(mut request) = self.issued.remove(&(disk, event.operation, key_sector(event))) else {
             return;

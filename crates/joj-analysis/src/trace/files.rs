@@ -25,9 +25,9 @@ pub struct FileInfo {
 pub struct Files {
     types: FileTypes,
     known: HashMap<FileKey, FileInfo>,
-    newest_of_name: HashMap<Text, FileKey>,
+    newest_of_name: HashMap<Box<str>, FileKey>,
     /// Names of databases, learned from the files beside them.
-    databases: HashSet<Text>,
+    databases: HashSet<Box<str>>,
 }
 
 impl Files {
@@ -42,20 +42,19 @@ impl Files {
     }
 
     /// A file has this name now.
-    pub fn named(&mut self, file: FileKey, name: Text, texts: &mut Texts) {
-        let path = texts.get(name).to_owned();
+    pub fn named(&mut self, file: FileKey, name: Text, texts: &Texts) {
+        let path = texts.get(name);
         if let Some(database) = SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)) {
-            let database = texts.keep(database);
-            self.databases.insert(database);
-            if let Some(info) = self.newest_of_name.get(&database).and_then(|file| self.known.get_mut(file)) {
+            self.databases.insert(database.into());
+            if let Some(info) = self.newest_of_name.get(database).and_then(|file| self.known.get_mut(file)) {
                 info.file_type = FileType::SqliteDatabase;
             }
         }
-        let by_name = self.types.of(&path);
-        let is_database = self.databases.contains(&name) && !by_name.is_sqlite_journal();
+        let by_name = self.types.of(path);
+        let is_database = self.databases.contains(path) && !by_name.is_sqlite_journal();
         let file_type = if is_database { FileType::SqliteDatabase } else { by_name };
         self.known.insert(file, FileInfo { name, file_type, deleted: false });
-        self.newest_of_name.insert(name, file);
+        self.newest_of_name.insert(path.into(), file);
     }
 
     /// SQLite locks it as it locks databases.
@@ -89,7 +88,7 @@ mod tests {
         let names =
             ["/a/History", "/a/History-wal", "/b/Cookies-journal", "/b/Cookies"].map(|name| texts.keep(name));
         for (inode, name) in (1..).zip(names) {
-            files.named(file(inode, 0), name, &mut texts);
+            files.named(file(inode, 0), name, &texts);
         }
         let types: Vec<FileType> = (1..=4).map(|inode| files.get(file(inode, 0)).file_type).collect();
         let database = FileType::SqliteDatabase;
@@ -100,9 +99,9 @@ mod tests {
     fn an_inode_that_is_used_again_is_another_file() {
         let (mut files, mut texts) = (Files::default(), Texts::default());
         let name = texts.keep("x.db-journal");
-        files.named(file(9, 1), name, &mut texts);
+        files.named(file(9, 1), name, &texts);
         files.unlinked(file(9, 1), 0);
-        files.named(file(9, 2), name, &mut texts);
+        files.named(file(9, 2), name, &texts);
         assert_eq!([1, 2].map(|generation| files.get(file(9, generation)).deleted), [true, false]);
     }
 }

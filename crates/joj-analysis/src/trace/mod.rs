@@ -1,6 +1,7 @@
 //! Block traces: capture, read, attribute, classify, summarise. What is here works on events alone, saved or live.
 
 pub mod points;
+pub mod export;
 pub mod steps;
 pub mod summary;
 pub mod attribute;
@@ -16,7 +17,6 @@ mod places;
 pub mod histogram;
 pub mod file_type;
 pub mod layout;
-pub mod export;
 pub mod import;
 pub mod generate;
 pub mod ftrace;

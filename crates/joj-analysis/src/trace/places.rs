@@ -121,6 +121,11 @@ impl Places {
         find(&self.filesystems, disk, sector).map(|stretch| stretch.owner).or_else(served)
     }
 
+    /// True for files of a filesystem that the trace is about, and where it says nothing of filesystems.
+    pub fn holds_files(&self, device: DeviceNumber) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|(own, _)| *own == device)
+    }
+
     /// What files of a filesystem have as their device.
     pub fn file_device(&self, filesystem: usize) -> DeviceNumber {
         self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, _)| *device)

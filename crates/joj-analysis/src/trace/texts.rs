@@ -44,6 +44,13 @@ impl Texts {
         self.texts.get(text.0 as usize).map_or("", |text| text)
     }
 
+    /// Becomes the same as `longer`, of which these are the beginning.
+    pub fn clone_from_if_longer(&mut self, longer: &Self) {
+        if longer.count() > self.count() {
+            self.clone_from(longer);
+        }
+    }
+
     /// How many there are, the empty one included.
     pub fn count(&self) -> usize {
         self.texts.len()

@@ -12,7 +12,6 @@ use super::capture_selection::Selection;
 use super::tracefs_capture::TracefsCapture;
 
 /// A capture under way. Dropping it ends it and leaves nothing behind.
-#[derive(Debug)]
 pub enum Capture {
     /// eBPF on tracepoints.
     Bpf(Box<BpfCapture>),
@@ -46,8 +45,16 @@ impl Capture {
     /// What this way of capturing does not see here, a sentence each.
     pub fn limits(&self) -> &[String] {
         match self {
-            Self::Bpf(_) => &[],
+            Self::Bpf(capture) => capture.notes(),
             Self::Tracefs(capture) => capture.limits(),
+        }
+    }
+
+    /// Events that the kernel could not hand over until now.
+    pub fn lost(&self) -> u64 {
+        match self {
+            Self::Bpf(capture) => capture.lost(),
+            Self::Tracefs(capture) => capture.lost(),
         }
     }
 

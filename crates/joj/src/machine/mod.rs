@@ -1,6 +1,7 @@
 //! Everything that touches the machine: system calls, clocks, privilege, `unsafe`. The rest of joj is arithmetic.
 //! A file uses only files below it.
 
+pub mod capture;
 pub mod below;
 pub mod trace_header;
 pub mod device_bytes;
@@ -9,11 +10,9 @@ pub mod mounts;
 pub mod disks;
 pub mod interrupts;
 #[cfg(feature = "bpf")]
-#[allow(dead_code, reason = "joj trace uses it")]
 pub mod bpf_capture;
 #[cfg(not(feature = "bpf"))]
 #[path = "bpf_missing.rs"]
-#[allow(dead_code, reason = "joj trace uses it")]
 pub mod bpf_capture;
 #[cfg(feature = "bpf")]
 mod logged_blocks;
@@ -25,10 +24,6 @@ mod bpf_record;
 mod bpf_settings;
 #[cfg(feature = "bpf")]
 mod bpf_calls;
-#[allow(dead_code, reason = "the captures use it")]
-pub mod capture_selection;
-// Until `joj trace` calls it.
-#[allow(dead_code)]
 pub mod tracefs_capture;
 #[cfg(test)]
 mod test_volume;
@@ -45,7 +40,6 @@ mod tracefs_instance;
 mod file_watch;
 mod file_handle;
 mod file_extents;
-pub mod watched_command;
 pub mod output_file;
 pub mod worker_process;
 pub mod proc_files;

@@ -50,7 +50,6 @@ pub struct TracefsCapture {
     begun: bool,
     limits: Vec<String>,
     lost: u64,
-    records: u64,
     instance: Instance,
 }
 
@@ -87,7 +86,6 @@ impl TracefsCapture {
             begun: false,
             limits: enabled.limits,
             lost: 0,
-            records: 0,
             instance,
         })
     }
@@ -100,11 +98,6 @@ impl TracefsCapture {
     /// Records that the kernel threw away because nobody read them in time.
     pub fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// Records that were read.
-    pub fn records(&self) -> u64 {
-        self.records
     }
 
     /// Hands on the events that came, in order of time; waits for some up to `timeout`.
@@ -157,7 +150,7 @@ impl TracefsCapture {
 
     /// Empties the kernel's buffers into `waiting`.
     fn read(&mut self) -> Result<(), String> {
-        let Self { buffers, decoder, waiting, lost, records, sorter, .. } = self;
+        let Self { buffers, decoder, waiting, lost, sorter, .. } = self;
         let before = *lost;
         let mut gone = |time_ns, count: Lost| {
             let (known, detail) = match count {
@@ -175,7 +168,6 @@ impl TracefsCapture {
             };
             gone(page.time_ns(), page.lost());
             for (time_ns, data) in page.by_ref() {
-                *records += 1;
                 waiting.extend(decoder.record(time_ns, data));
             }
             if page.is_damaged() {

@@ -351,7 +351,7 @@ impl Writer {
     }
 
     /// Attribution, summary, points and stories of all of it.
-    pub fn finish(mut self, header: &Header) -> Sample {
+    pub fn finish(self, header: &Header) -> Sample {
         let (mut summariser, mut collector) = (Summariser::default(), PointCollector::default());
         let mut stories = Stories::new(0, 3);
         let mut attributor = Attributor::new(header, FileTypes::default());
@@ -362,7 +362,7 @@ impl Writer {
                 stories.outcome(&outcome);
             };
             for event in &self.events {
-                attributor.event(event, &mut self.texts, &mut sink);
+                attributor.event(event, &self.texts, &mut sink);
             }
             attributor.finish(&self.texts, &mut sink);
         }

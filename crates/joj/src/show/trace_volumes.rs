@@ -206,7 +206,7 @@ pub fn disks(summary: &Summary) -> Sheet {
 
 fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 4] {
     [
-        ("writes", disk.written.requests, disk.counted_writes),
+        ("writes", disk.written.requests + disk.empty_flushes, disk.counted_writes),
         ("bytes written", disk.written.bytes, disk.counted_written_bytes),
         ("reads", disk.read.requests, disk.counted_reads),
         ("flushes", disk.flushes, disk.counted_flushes),

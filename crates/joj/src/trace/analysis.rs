@@ -3,22 +3,33 @@
 use joj_analysis::trace::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::Header;
+use joj_analysis::trace::header::{Ending, Header};
+use joj_analysis::trace::points::{PointCollector, Points};
 use joj_analysis::trace::steps::{Stories, Story};
 use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
 
+use crate::trace::exports::Exports;
+use crate::trace_file::TraceWriter;
+use crate::trace_options::TraceOptions;
+
+/// So many transactions are kept for the page where nobody asked for a number.
+const STORIES: usize = 3;
+
 /// What is looked at. Memory does not grow with the number of events.
-#[derive(Debug)]
 pub struct Analysis {
     attributor: Attributor,
     looks: Looks,
+    writer: Option<TraceWriter>,
+    problem: Option<String>,
+    events: u64,
 }
 
-#[derive(Debug)]
 struct Looks {
     summariser: Summariser,
     stories: Stories,
+    points: PointCollector,
+    exports: Exports,
 }
 
 /// What came of it.
@@ -28,33 +39,77 @@ pub struct Findings {
     pub summary: Summary,
     /// Transactions, step by step.
     pub stories: Vec<Story>,
+    /// Where and when requests were.
+    pub points: Points,
 }
 
 impl Looks {
     fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         self.summariser.outcome(outcome, texts);
         self.stories.outcome(outcome);
+        self.points.outcome(outcome);
+        self.exports.outcome(outcome, texts);
     }
 }
 
 impl Analysis {
-    /// For a trace with this head; `stories`: how many transactions to skip and to keep.
-    pub fn new(header: &Header, types: FileTypes, (skip, keep): (usize, usize)) -> Self {
-        let looks = Looks { summariser: Summariser::default(), stories: Stories::new(skip, keep) };
-        Self { attributor: Attributor::new(header, types), looks }
+    /// For a trace with this head, as the options want it.
+    /// # Errors
+    /// A file that was asked for cannot be made.
+    pub fn new(header: &Header, types: FileTypes, options: &TraceOptions) -> Result<Self, String> {
+        let looks = Looks {
+            summariser: Summariser::default(),
+            stories: Stories::new(options.skip, options.steps.unwrap_or(STORIES)),
+            points: PointCollector::default(),
+            exports: Exports::create(&options.export, header)?,
+        };
+        let writer = options.save.as_deref().map(|path| TraceWriter::create(path, header)).transpose()?;
+        Ok(Self { attributor: Attributor::new(header, types), looks, writer, problem: None, events: 0 })
     }
 
     /// The next event.
     pub fn event(&mut self, event: &Event, texts: &Texts) {
+        self.events += 1;
+        if self.problem.is_none()
+            && let Some(writer) = &mut self.writer
+        {
+            self.problem = writer.push(event, texts).err();
+        }
         self.looks.summariser.event(event);
+        self.looks.exports.event(event, texts);
         let looks = &mut self.looks;
         self.attributor.event(event, texts, &mut |outcome, texts| looks.outcome(&outcome, texts));
     }
 
-    /// The trace is over.
-    pub fn finish(mut self, header: &Header, texts: &Texts) -> Findings {
+    /// How many events there were.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// True when a file could not be written: nothing of what follows would be kept.
+    pub fn has_failed(&self) -> bool {
+        self.problem.is_some()
+    }
+
+    /// The trace is over; `header` holds its ending.
+    /// # Errors
+    /// A file that was asked for could not be written.
+    pub fn finish(mut self, header: &Header, texts: &Texts) -> Result<Findings, String> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
         let looks = &mut self.looks;
         self.attributor.finish(texts, &mut |outcome, texts| looks.outcome(&outcome, texts));
-        Findings { summary: self.looks.summariser.finish(header), stories: self.looks.stories.finish() }
+        if let Some(writer) = self.writer {
+            let without_ending =
+                || Ending { cut_short: Some("its source has no ending".into()), ..Ending::default() };
+            writer.finish(header.ending.clone().unwrap_or_else(without_ending))?;
+        }
+        self.looks.exports.finish()?;
+        Ok(Findings {
+            summary: self.looks.summariser.finish(header),
+            stories: self.looks.stories.finish(),
+            points: self.looks.points.finish(),
+        })
     }
 }

@@ -4,9 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use joj_analysis::trace::event::Event;
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::Header;
 use joj_analysis::trace::texts::Texts;
 
 use crate::machine::below::disk_of_path;
@@ -17,7 +15,6 @@ use crate::machine::signal::is_stopped;
 use crate::machine::trace_header::{self, CaptureEnd};
 use crate::machine::watched_command::WatchedCommand;
 use crate::trace::analysis::{Analysis, Findings};
-use crate::trace_file::writer::TraceWriter;
 use crate::trace_options::{BackendChoice, TraceOptions};
 
 /// How long a poll waits for events.
@@ -49,12 +46,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     let mut header = trace_header::header(devices, &words, capture.source())?;
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
-    let mut out = Out {
-        writer: options.save.as_deref().map(|path| TraceWriter::create(path, &header)).transpose()?,
-        analysis: Analysis::new(&header, types, (options.skip, options.steps.unwrap_or(STORIES))),
-        events: 0,
-        problem: None,
-    };
+    let mut out = Analysis::new(&header, types, options)?;
     let mut texts = Texts::default();
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let start = |words: &Vec<String>| WatchedCommand::start(words, to_stderr).map_err(|error| error.message);
@@ -62,42 +54,12 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     let result = watch(options, &mut capture, &mut texts, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
-    let lost = capture.stop(&mut texts, &mut |event, texts| out.take(event, texts))?;
+    let lost = capture.stop(&mut texts, &mut |event, texts| out.event(event, texts))?;
     let cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
-    let ending = trace_header::ending(&header, &before, CaptureEnd { events: out.events, lost, cut_short });
-    header.ending = Some(ending.clone());
-    if let Some(problem) = out.problem {
-        return Err(problem);
-    }
-    if let Some(writer) = out.writer {
-        writer.finish(ending)?;
-    }
-    let findings = out.analysis.finish(&header, &texts);
+    let ending = trace_header::ending(&header, &before, CaptureEnd { events: out.events(), lost, cut_short });
+    header.ending = Some(ending);
+    let findings = out.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1) })
-}
-
-/// So many transactions are kept for the page where nobody asked for a number.
-pub const STORIES: usize = 3;
-
-/// Where events go.
-struct Out {
-    writer: Option<TraceWriter>,
-    analysis: Analysis,
-    events: u64,
-    /// The first that went wrong: later events have nowhere to go.
-    problem: Option<String>,
-}
-
-impl Out {
-    fn take(&mut self, event: &Event, texts: &Texts) {
-        self.events += 1;
-        self.analysis.event(event, texts);
-        if self.problem.is_none()
-            && let Some(writer) = &mut self.writer
-        {
-            self.problem = writer.push(event, texts).err();
-        }
-    }
 }
 
 /// Polls until the command ended, the time is over, or a signal came.
@@ -105,15 +67,15 @@ fn watch(
     options: &TraceOptions,
     capture: &mut Capture,
     texts: &mut Texts,
-    out: &mut Out,
+    out: &mut Analysis,
     mut command: Option<&mut WatchedCommand>,
 ) -> Result<(), String> {
     let began_ns = shared_ns();
     let mut end_ns = options.for_ns.map(|for_ns| began_ns.saturating_add(for_ns));
     let mut told_ns = began_ns;
     let mut lingers = false;
-    while !is_stopped() && out.problem.is_none() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
-        capture.poll(POLL, texts, &mut |event, texts| out.take(event, texts))?;
+    while !is_stopped() && !out.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
+        capture.poll(POLL, texts, &mut |event, texts| out.event(event, texts))?;
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;
@@ -124,7 +86,8 @@ fn watch(
         }
         if stderr().is_terminal() && shared_ns() - told_ns > PROGRESS_NS {
             told_ns = shared_ns();
-            eprint!("\r\x1b[K{} s, {} events; Ctrl-C ends", (told_ns - began_ns) / 1_000_000_000, out.events);
+            let (seconds, events) = ((told_ns - began_ns) / 1_000_000_000, out.events());
+            eprint!("\r\x1b[K{seconds} s, {events} events, {} lost; Ctrl-C ends", capture.lost());
             let _ = stderr().flush();
         }
     }

@@ -1,5 +1,7 @@
 //! `joj trace`: a capture or a saved trace, and what is made of it. A file uses only files below it.
 
+pub mod transactions;
 pub mod live;
 pub mod saved;
 pub mod analysis;
+mod exports;

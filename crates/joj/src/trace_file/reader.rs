@@ -249,6 +249,6 @@ fn not_whole(path: &str, file: &File, error: &str) -> String {
         return format!("{path} was cut off or is damaged: {error}; copy it again, or capture again");
     }
     format!(
-        "{path} is no saved trace: a Parquet file begins with PAR1. Other formats are read by `joj trace import`"
+        "{path} is no saved trace: a Parquet file begins with PAR1. `joj trace --read` takes other programs' traces under any other ending"
     )
 }

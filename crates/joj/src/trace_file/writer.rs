@@ -73,16 +73,6 @@ impl TraceWriter {
         })
     }
 
-    /// The header, for what is learnt during the capture: it is written at the end.
-    pub fn header_mut(&mut self) -> &mut Header {
-        &mut self.header
-    }
-
-    /// How many events there are so far.
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-
     /// Appends an event; its texts are those of `texts`.
     /// # Errors
     /// Where a row group cannot be written: the disk is full. The trace is lost then, and its `.part` goes with the writer.

@@ -1,5 +1,6 @@
 //! Traces for other programs: events or requests in, bytes out. No exporter holds more than the present request.
 
+pub mod runs;
 pub mod perfetto;
 mod protobuf;
 pub mod fio;

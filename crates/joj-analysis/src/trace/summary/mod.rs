@@ -11,7 +11,7 @@ use self::counts::{Counter, Counts, Volume};
 use self::durability::{Durability, Persistence, SyncCalls, Works};
 use super::attribute::Outcome;
 use super::class::Class;
-use super::event::{DeviceNumber, Event, EventKind, Operation};
+use super::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use super::header::Header;
 use super::request::Request;
 use super::texts::{Text, Texts};
@@ -47,6 +47,8 @@ pub struct DiskCheck {
     pub read: Volume,
     /// Flushes seen.
     pub flushes: u64,
+    /// Flushes that were handed over without a write: the kernel counts each among the writes, too.
+    pub empty_flushes: u64,
     /// Its own counters: writes; `None` where the trace has none.
     pub counted_writes: Option<u64>,
     /// Bytes written by its own counters.
@@ -115,6 +117,10 @@ impl Summariser {
         self.events += 1;
         self.first_ns.get_or_insert(event.time_ns);
         self.last_ns = event.time_ns;
+        let is_flush = event.operation == Operation::Flush || event.flags.has(RequestFlags::PREFLUSH);
+        if event.kind == EventKind::Queue && event.bytes == 0 && is_flush {
+            self.disks.entry(event.device).or_default().empty_flushes += 1;
+        }
         self.journal_commits += u64::from(event.kind == EventKind::JournalEnd);
         if event.kind == EventKind::Lost {
             self.lost += u64::try_from(event.detail).unwrap_or(0);
@@ -196,7 +202,13 @@ fn largest(files: HashMap<Text, FileVolume>) -> (Vec<FileVolume>, u64) {
 }
 
 /// What was seen beside what the disks count themselves.
-fn checked(disks: HashMap<DeviceNumber, DiskCheck>, header: &Header) -> Vec<DiskCheck> {
+fn checked(mut disks: HashMap<DeviceNumber, DiskCheck>, header: &Header) -> Vec<DiskCheck> {
+    // What partitions were asked for, their disk is.
+    for partition in header.disks.iter().filter(|disk| disk.number != disk.whole) {
+        if let Some(part) = disks.remove(&partition.number) {
+            disks.entry(partition.whole).or_default().empty_flushes += part.empty_flushes;
+        }
+    }
     let mut disks: Vec<(DeviceNumber, DiskCheck)> = disks.into_iter().collect();
     disks.sort_by_key(|(number, _)| *number);
     let ending = header.ending.as_ref();

@@ -1,0 +1,87 @@
+//! Transactions as JSON has them: what each cost.
+
+use joj_analysis::trace::class::Class;
+use joj_analysis::trace::request::{Work, WorkKind};
+use joj_analysis::trace::steps::{Owner, Story};
+use joj_analysis::trace::texts::Texts;
+use serde::Serialize;
+
+/// A commit, a checkpoint, or a sync call outside of both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Transaction {
+    /// `commit`, `checkpoint`, or the call's name.
+    what: String,
+    /// The file that SQLite locked, or that the call was for.
+    file: String,
+    /// Trace clock at its begin.
+    begun_ns: u64,
+    /// From the lock to the unlock, or from the call to its return; `null` where the trace ended before.
+    duration_ns: Option<u64>,
+    /// Data bytes.
+    data_bytes: u64,
+    /// Bytes in the filesystem's journal.
+    journal_bytes: u64,
+    /// Of those, for SQLite's own journal; `null` for a call.
+    journal_of_journal_bytes: Option<u64>,
+    /// All other bytes: metadata, nodes, superblocks, and what nobody placed.
+    other_bytes: u64,
+    /// Write requests; `null` for a call.
+    writes: Option<u64>,
+    /// Flushes.
+    flushes: u64,
+    /// Sync calls.
+    syncs: u64,
+}
+
+impl Transaction {
+    /// What a story says.
+    pub fn of(story: &Story, texts: &Texts) -> Self {
+        match &story.owner {
+            Owner::Work(work) => Self::of_work(work, texts),
+            Owner::Sync(sync) => {
+                let [data_bytes, journal_bytes, other_bytes] = split(&sync.bytes);
+                Self {
+                    what: texts.get(sync.call).to_owned(),
+                    file: texts.get(sync.name).to_owned(),
+                    begun_ns: sync.begun_ns,
+                    duration_ns: sync.ended_ns.map(|ended_ns| ended_ns.saturating_sub(sync.begun_ns)),
+                    data_bytes,
+                    journal_bytes,
+                    journal_of_journal_bytes: None,
+                    other_bytes,
+                    writes: None,
+                    flushes: sync.flushes,
+                    syncs: 1,
+                }
+            }
+        }
+    }
+
+    fn of_work(work: &Work, texts: &Texts) -> Self {
+        let [data_bytes, journal_bytes, other_bytes] = split(&work.bytes);
+        let what = match work.kind {
+            WorkKind::Commit => "commit",
+            WorkKind::Checkpoint => "checkpoint",
+        };
+        Self {
+            what: what.to_owned(),
+            file: texts.get(work.name).to_owned(),
+            begun_ns: work.begun_ns,
+            duration_ns: work.ended_ns.map(|ended_ns| ended_ns.saturating_sub(work.begun_ns)),
+            data_bytes,
+            journal_bytes,
+            journal_of_journal_bytes: Some(work.journal_of_journal_bytes),
+            other_bytes,
+            writes: Some(work.writes),
+            flushes: work.flushes,
+            syncs: work.syncs,
+        }
+    }
+}
+
+/// Data, journal, and the rest.
+fn split(bytes: &[u64; Class::ALL.len()]) -> [u64; 3] {
+    let of = |class: Class| bytes[usize::from(class.code())];
+    let all: u64 = bytes.iter().sum();
+    [of(Class::Data), of(Class::Journal), all - of(Class::Data) - of(Class::Journal)]
+}
