@@ -1,0 +1,5 @@
+//! What tests of `joj trace` share.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod volume;

@@ -1,0 +1,136 @@
+//! A filesystem in a file for one test, and SQLite's transactions on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// Python's SQLite: autocommit INSERTs of 100 bytes with synchronous=FULL, and no clean close.
+const INSERTS: &str = "
+import os, sqlite3, sys
+database, mode, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+connection = sqlite3.connect(database, isolation_level=None)
+connection.execute('PRAGMA journal_mode=' + mode)
+connection.execute('PRAGMA synchronous=FULL')
+connection.execute('CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)')
+for _ in range(count):
+    connection.execute('INSERT INTO t(b) VALUES(?)', ('x' * 100,))
+os._exit(0)
+";
+
+/// Makes fdatasync what older and bundled builds of SQLite call: fsync.
+const FSYNC_ONLY: &str = "#include <unistd.h>\nint fdatasync(int file) { return fsync(file); }\n";
+
+/// Mounted through a loop device; gone with the value.
+pub struct Volume {
+    directory: PathBuf,
+}
+
+impl Volume {
+    /// Makes a filesystem of 1 GB, sparse. `Err` says why this machine cannot.
+    pub fn create(kind: &str) -> Result<Self, String> {
+        if !rustix::process::getuid().is_root() {
+            return Err("capturing needs root".to_owned());
+        }
+        let number = std::thread::current().id();
+        let name = format!("joj-trace-{}-{kind}-{number:?}", std::process::id()).replace(['(', ')'], "");
+        let volume = Self { directory: std::env::temp_dir().join(name) };
+        std::fs::create_dir_all(volume.path()).map_err(|error| error.to_string())?;
+        let image = volume.directory.join("image");
+        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(1 << 30).map_err(|error| error.to_string())?;
+        let options: &[&str] = if kind == "ext4" { &["-Fq", "-b", "4096"] } else { &["-fq"] };
+        run(Command::new(format!("mkfs.{kind}")).args(options).arg(&image))?;
+        run(Command::new("mount").args(["-o", "loop,noatime"]).arg(&image).arg(volume.path()))?;
+        Ok(volume)
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("mnt")
+    }
+
+    /// A file beside the mounted filesystem, not on it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The command that inserts `count` rows into a new database, the only file of the volume.
+    pub fn inserts(&self, mode: &str, count: u32) -> Vec<String> {
+        for entry in std::fs::read_dir(self.path()).expect("the volume").flatten() {
+            // lost+found stays.
+            let _ = std::fs::remove_file(entry.path());
+        }
+        let script = self.beside("inserts.py");
+        std::fs::write(&script, INSERTS).expect("a script");
+        let database = self.path().join("test.db");
+        ["/usr/bin/python3", &text(&script), &text(&database), mode, &count.to_string()]
+            .map(str::to_owned)
+            .into()
+    }
+
+    /// The library to preload so that each fdatasync becomes an fsync.
+    pub fn fsync_only(&self) -> PathBuf {
+        let (source, library) = (self.beside("fsync.c"), self.beside("fsync.so"));
+        std::fs::write(&source, FSYNC_ONLY).expect("a source");
+        run(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source)).expect("cc");
+        library
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // A program that another thread is just starting has our open files until it runs.
+        for _ in 0..100 {
+            match run(Command::new("umount").arg(self.path())) {
+                Err(reason) if reason.contains("busy") => std::thread::sleep(Duration::from_millis(20)),
+                _ => break,
+            }
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Runs a program; `Err` is what it said.
+pub fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        Ok(said(&output.stdout))
+    } else {
+        Err(format!("{command:?}: {}", said(&output.stderr)))
+    }
+}
+
+fn said(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Runs `joj trace` with these options on a volume, around a command.
+pub fn joj(volume: &Volume, options: &[&str], environment: &[(&str, PathBuf)], command: &[String]) -> Output {
+    let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+    joj.args(["trace", "--device"]).arg(volume.path()).args(options).arg("--");
+    // The environment is the command's, not joj's: what is preloaded would change joj's own calls.
+    joj.arg("/usr/bin/env")
+        .args(environment.iter().map(|(name, value)| format!("{name}={}", value.display())));
+    joj.args(command).output().expect("joj")
+}
+
+/// The volume, or a line that says why the test is skipped.
+pub fn volume_or_skip(kind: &str) -> Option<Volume> {
+    Volume::create(kind).inspect_err(|reason| println!("SKIPPED: no {kind} volume: {reason}")).ok()
+}
+
+/// True where this way of capturing is there; else a line says why the test is skipped.
+pub fn has_backend(backend: &str) -> bool {
+    let output = Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["trace", "--backend", backend, "--json", "-", "--", "true"])
+        .output()
+        .expect("joj");
+    if !output.status.success() {
+        println!("SKIPPED: cannot capture with {backend}: {}", said(&output.stderr));
+    }
+    output.status.success()
+}
