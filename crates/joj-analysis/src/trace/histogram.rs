@@ -11,6 +11,8 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
+    /// The largest value of each bucket: where all of them are equal, a percentile is exact.
+    largest: Vec<u64>,
     total: u64,
     sum: u128,
     highest: u64,
@@ -35,14 +37,16 @@ pub struct Distribution {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: vec![0; BUCKETS], total: 0, sum: 0, highest: 0 }
+        Self { counts: vec![0; BUCKETS], largest: vec![0; BUCKETS], total: 0, sum: 0, highest: 0 }
     }
 }
 
 impl Histogram {
     /// Counts a value.
     pub fn add(&mut self, value: u64) {
-        self.counts[bucket(value)] += 1;
+        let bucket = bucket(value);
+        self.counts[bucket] += 1;
+        self.largest[bucket] = self.largest[bucket].max(value);
         self.total += 1;
         self.sum += u128::from(value);
         self.highest = self.highest.max(value);
@@ -54,7 +58,7 @@ impl Histogram {
         for (index, &count) in self.counts.iter().enumerate() {
             left -= count as f64;
             if count > 0 && left <= 0.0 {
-                return highest_of(index).min(self.highest);
+                return self.largest[index];
             }
         }
         self.highest
@@ -78,19 +82,19 @@ fn bucket(value: u64) -> usize {
     (shift as usize + 1) * SUBS + sub
 }
 
-/// The largest value of a bucket.
-fn highest_of(index: usize) -> u64 {
-    if index < SUBS {
-        return index as u64;
-    }
-    let (shift, sub) = (index / SUBS - 1, (index % SUBS) as u64);
-    let next = u128::from(SUBS as u64 + sub + 1) << shift;
-    u64::try_from(next - 1).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The largest value that a bucket can hold.
+    fn highest_of(index: usize) -> u64 {
+        if index < SUBS {
+            return index as u64;
+        }
+        let (shift, sub) = (index / SUBS - 1, (index % SUBS) as u64);
+        let next = u128::from(SUBS as u64 + sub + 1) << shift;
+        u64::try_from(next - 1).unwrap_or(u64::MAX)
+    }
 
     #[test]
     fn every_value_lies_in_its_bucket_within_a_32nd() {
@@ -106,6 +110,9 @@ mod tests {
         (1..=1000).for_each(|value| histogram.add(value));
         let found = histogram.distribution();
         assert_eq!((found.values, found.mean, found.highest), (1000, 500.5, 1000));
+        let mut equal = Histogram::default();
+        [28_672; 9].iter().for_each(|&value| equal.add(value));
+        assert_eq!((equal.percentile(0.5), equal.percentile(0.99)), (28_672, 28_672));
         assert!((500..=516).contains(&found.p50) && (990..=1000).contains(&found.p99), "{found:?}");
         assert_eq!(Histogram::default().distribution(), Distribution::default());
     }
