@@ -13,6 +13,7 @@ test_packages=(
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
     libsqlite3-dev            # to build cksumvfs from there
     libsqlcipher0             # an SQLCipher, if one that is too old
+    fio # load beneath a trace
     e2fsprogs xfsprogs btrfs-progs fuse3 bindfs util-linux strace # file systems in image files, and looking at system calls
 )
 

@@ -3,3 +3,4 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod volume;
+pub mod runs;

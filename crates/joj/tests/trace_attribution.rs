@@ -1,0 +1,75 @@
+//! Goal: each written block belongs to the file that it was written for, also when that is deleted and its inode used again;
+//! and two ways of capturing say the same of each.
+//! Method: SQLite's DELETE mode on a fresh ext4, whose journal file is another file in each transaction.
+
+mod trace;
+
+use std::collections::{HashMap, HashSet};
+
+use trace::runs::{number, read, written_blocks};
+use trace::volume::{has_backend, joj, volume_or_skip};
+
+const TRANSACTIONS: u32 = 1_000;
+
+#[test]
+fn each_journal_of_a_thousand_transactions_is_a_file_of_its_own() {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf")) else { return };
+    let table = volume.beside("runs.csv");
+    let export = format!("runs={}", table.display());
+    let options = ["--backend", "bpf", "--export", &export, "--json", "/dev/null"];
+    let output = joj(&volume, &options, &[], &volume.inserts("DELETE", TRANSACTIONS));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = read(&table);
+    let written = |line: &&HashMap<String, String>| line["operation"] == "write" && line["class"] == "data";
+    let mut works_of_journal: HashMap<(i64, i64), HashSet<i64>> = HashMap::new();
+    for line in lines.iter().filter(written) {
+        let path = &line["file_path"];
+        assert!(path == "/test.db" || path == "/test.db-journal", "a block of {path:?}: {line:?}");
+        assert_eq!(line["file_deleted"], "0", "written before it was deleted: {line:?}");
+        if path == "/test.db-journal" {
+            let file = (number(line, "file_inode"), number(line, "file_generation"));
+            works_of_journal.entry(file).or_default().insert(number(line, "sqlite_work"));
+        }
+    }
+    // One more for CREATE TABLE. A journal's blocks are all of the one transaction that made it.
+    assert_eq!(works_of_journal.len(), TRANSACTIONS as usize + 1, "files");
+    let shared: Vec<_> = works_of_journal.iter().filter(|(_, works)| works.len() != 1).collect();
+    assert!(shared.is_empty(), "journals that several transactions wrote to: {shared:?}");
+    let inodes: HashSet<i64> = works_of_journal.keys().map(|(inode, _)| *inode).collect();
+    assert!(inodes.len() < 20, "inodes are used again, or this test shows nothing: {}", inodes.len());
+}
+
+#[test]
+fn both_ways_of_capturing_say_the_same_of_each_block() {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf") && has_backend("tracefs")) else {
+        return;
+    };
+    for mode in ["DELETE", "WAL", "PERSIST"] {
+        let tables = ["inner.csv", "outer.csv"].map(|name| volume.beside(name));
+        let [inner, outer] = [&tables[0], &tables[1]].map(|path| format!("runs={}", path.display()));
+        // The outer capture's command is the inner capture.
+        let mut command: Vec<String> =
+            [env!("CARGO_BIN_EXE_joj"), "trace", "--backend", "bpf", "--json", "/dev/null"]
+                .map(str::to_owned)
+                .into();
+        command.extend([
+            "--device".to_owned(),
+            volume.path().display().to_string(),
+            "--export".to_owned(),
+            inner,
+            "--".to_owned(),
+        ]);
+        command.extend(volume.inserts(mode, 50));
+        let options = ["--backend", "tracefs", "--export", &outer, "--json", "/dev/null"];
+        let output = joj(&volume, &options, &[], &command);
+        assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
+        let [inner, outer] = tables.map(|table| written_blocks(&read(&table)));
+        assert!(inner.len() > 200, "{mode}: {} blocks", inner.len());
+        // What was on its way when the inner one began or ended is in the outer one only.
+        let first = outer.iter().position(|block| Some(block) == inner.first()).expect("the first block");
+        let outer = &outer[first..(first + inner.len()).min(outer.len())];
+        let differs = inner.iter().zip(outer).position(|(one, other)| one != other);
+        let shown = differs.map(|at| (at, &inner[at], &outer[at]));
+        assert_eq!((shown, inner.len()), (None, outer.len()), "{mode}: (eBPF, tracefs)");
+    }
+}
