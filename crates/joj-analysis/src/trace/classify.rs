@@ -4,7 +4,7 @@
 //! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
 use super::class::{Class, Part};
-use super::event::{Backing, Content, Event, RequestFlags};
+use super::event::{Backing, Content, DeviceNumber, Event, RequestFlags};
 use super::header::{Region, RegionUse};
 use super::places::{Kind, Places};
 
@@ -23,7 +23,7 @@ pub fn classify(
         return Some(found);
     }
     if let Some(region) = region {
-        return Some(by_region(event, region, places));
+        return Some(by_region(event, region, kind, places));
     }
     match event.backing {
         Backing::File | Backing::Direct => Some((Class::Data, Part::Plain)),
@@ -47,8 +47,9 @@ fn by_content(event: &Event) -> Option<(Class, Part)> {
     Some((Class::Journal, part))
 }
 
-fn by_region(event: &Event, region: &Region, places: &Places) -> (Class, Part) {
+fn by_region(event: &Event, region: &Region, kind: Kind, places: &Places) -> (Class, Part) {
     match region.purpose {
+        RegionUse::Journal if kind == Kind::Xfs => (Class::Journal, Part::LogRecord),
         RegionUse::Journal => (Class::Journal, logged(event, region, places)),
         RegionUse::FastCommit => (Class::Journal, Part::FastCommit),
         RegionUse::Superblock => (Class::Superblock, Part::Plain),
@@ -88,12 +89,15 @@ fn logged(event: &Event, region: &Region, places: &Places) -> Part {
 }
 
 fn logged_metadata(event: &Event, places: &Places) -> Part {
-    let home = places.sector_of(event.device, event.offset);
+    // The page cache is the filesystem's, whose log may be on another disk.
+    let cached = Some(event.file.device).filter(|device| *device != DeviceNumber::NONE);
+    let cached = cached.unwrap_or(event.device);
+    let (disk, home) = (places.whole(cached), places.sector_of(cached, event.offset));
     // Control blocks are buffers of the log's own blocks; their content is asked first.
-    if home == event.sector {
+    if disk == places.whole(event.device) && home == event.sector {
         return Part::Plain;
     }
-    match places.region(places.whole(event.device), home).map(|region| region.purpose) {
+    match places.region(disk, home).map(|region| region.purpose) {
         Some(RegionUse::InodeTable) => Part::LogOfInodeTable,
         Some(RegionUse::BlockBitmap) => Part::LogOfBlockBitmap,
         Some(RegionUse::InodeBitmap) => Part::LogOfInodeBitmap,
@@ -155,7 +159,7 @@ fn xfs_buffer(magic: i64) -> (Class, Part) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{DeviceNumber, FileKey};
+    use super::super::event::FileKey;
     use super::super::header::{Disk, FileSystem, Header};
     use super::*;
 
@@ -208,6 +212,32 @@ mod tests {
     }
 
     #[test]
+    fn a_log_on_another_disk_holds_copies_of_the_filesystems_blocks() {
+        let log = DeviceNumber(8);
+        let region = |disk, sector, purpose| Region { disk, sector, sectors: 80, purpose, journal_offset: 0 };
+        let disk = |number| Disk { number, whole: number, sectors: 1 << 20, ..Disk::default() };
+        let places = Places::new(&Header {
+            disks: vec![disk(DISK), disk(log)],
+            filesystems: vec![FileSystem {
+                device: DISK,
+                kind: "ext4".to_owned(),
+                disks: vec![DISK],
+                regions: vec![region(DISK, 100, RegionUse::InodeTable), region(log, 16, RegionUse::Journal)],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        });
+        let logged = |sector, home: u64| {
+            let file = FileKey { device: DISK, inode: 0, generation: 0 };
+            let event = Event { device: log, file, ..event(sector, Backing::Device, home * 512) };
+            classify(&event, places.region(log, sector), Kind::Ext4, &places)
+        };
+        assert_eq!(logged(24, 104), Some((Class::Journal, Part::LogOfInodeTable)));
+        // The same number on the other disk is another place.
+        assert_eq!(logged(24, 24), Some((Class::Journal, Part::LogOfDirectory)));
+    }
+
+    #[test]
     fn content_comes_first_and_regions_before_page_caches() {
         let commit = Event { content: Content::JournalCommit, ..event(1024, Backing::Device, 1024 * 512) };
         assert_eq!(class("ext4", &commit), Some((Class::Journal, Part::Commit)));
@@ -229,6 +259,11 @@ mod tests {
         assert_eq!(class("ext4", &fua), Some((Class::Journal, Part::Commit)));
         assert_eq!(class("ext4", &event(1032, Backing::Unseen, 0)), Some((Class::Journal, Part::Plain)));
         assert_eq!(class("vfat", &event(9000, Backing::Device, 0)), None);
+        // XFS's log has nothing but records, from its first block on.
+        for sector in [1000, 1032] {
+            let record = Event { flags: RequestFlags::FUA, ..event(sector, Backing::Unseen, 0) };
+            assert_eq!(class("xfs", &record), Some((Class::Journal, Part::LogRecord)));
+        }
     }
 
     #[test]
