@@ -46,13 +46,44 @@ INLINE u8 look_at_file_start(struct folio *folio) {
   return content_of(words);
 }
 
-/* The tree that a block of Btrfs belongs to: `owner`, byte 88 of its header (on disk, so the same everywhere). */
-INLINE void look_into_tree(struct folio *folio, u8 *content, s64 *detail) {
-  if (!TYPE_EXISTS(struct extent_buffer) || !FIELD_EXISTS(struct extent_buffer, addr)) return;
+/* BTRFS_TREE_LOG_OBJECTID. */
+#define BTRFS_LOG_TREE (-6)
+#define BTRFS_BLOCK_MAX 65536
+
+/* A block of Btrfs by its filesystem and its address there. */
+struct tree_block {
+  u64 filesystem;
+  u64 start;
+};
+/* Which tree a new block is for, as long as it may still be written. */
+MAP(MAP_LRU_HASH, struct tree_block, u64, 65536) tree_of_block SECTION(".maps");
+
+/* The tree that a block of Btrfs belongs to: `owner`, byte 88 of its header (on disk, so the same everywhere). A block whose
+ * pages are scattered has no address. Then only the kernel's own notes tell: every block that is written is new since the last
+ * commit, so that it knows whether a log tree has it, and was told for which other tree it is. */
+INLINE void look_into_tree(struct folio *folio, u64 offset, u8 *content, s64 *detail) {
+  if (!TYPE_EXISTS(struct extent_buffer)) return;
   struct extent_buffer *buffer = READ(folio, private);
-  char *block = buffer ? READ(buffer, addr) : NULL;
+  // With blocks smaller than pages, something else is there.
+  if (!buffer || offset - READ(buffer, start) >= BTRFS_BLOCK_MAX) return;
   s64 owner = 0;
-  if (!block || read_kernel(&owner, sizeof(owner), block + 88)) return;
+  if (FIELD_EXISTS(struct extent_buffer, addr)) {
+    char *block = READ(buffer, addr);
+    if (block && !read_kernel(&owner, sizeof(owner), block + 88)) {
+      *content = BTRFS_TREE;
+      *detail = owner;
+      return;
+    }
+  }
+  if (!FIELD_EXISTS(struct extent_buffer, log_index)) return;
+  if (READ(buffer, log_index) >= 0) {
+    owner = BTRFS_LOG_TREE;
+  } else {
+    struct tree_block key = {(u64)READ_NUMBER(buffer, fs_info), READ_NUMBER(buffer, start)};
+    u64 *tree = map_lookup(&tree_of_block, &key);
+    if (!tree) return;
+    owner = *tree;
+  }
   *content = BTRFS_TREE;
   *detail = owner;
 }

@@ -22,6 +22,21 @@ PROGRAM(jbd2_end_commit) {
   return 0;
 }
 
+/* Btrfs has a new block for a tree, or an old one less: log trees do without this. */
+PROGRAM(add_delayed_tree_ref) {
+  if (!TYPE_EXISTS(struct btrfs_delayed_ref_node)) return 0;
+  struct btrfs_delayed_ref_node *node = (void *)number_of(&arguments[1]);
+  struct tree_block key = {number_of(arguments), READ_NUMBER(node, bytenr)};
+  u64 tree = 0;
+  if (FIELD_EXISTS(struct btrfs_delayed_ref_node, ref_root)) {
+    tree = READ_NUMBER(node, ref_root);
+  } else if (TYPE_EXISTS(struct btrfs_delayed_tree_ref)) {
+    tree = READ_NUMBER((struct btrfs_delayed_tree_ref *)number_of(&arguments[2]), root);
+  }
+  if (tree) map_update(&tree_of_block, &key, &tree, 0);
+  return 0;
+}
+
 /* Deleting matters for files that were written, synced or locked under our eyes. */
 INLINE bool is_known(struct inode *inode) {
   struct file_key key = key_of(inode);

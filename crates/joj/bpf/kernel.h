@@ -150,7 +150,18 @@ struct xfs_inode {
 } RELOCATED;
 struct extent_buffer {
   u64 start;
+  void *fs_info;
   void *addr;
+  /* 0 or 1 in a log tree, -1 in others. */
+  signed char log_index;
+} RELOCATED;
+struct btrfs_delayed_ref_node {
+  u64 bytenr;
+  u64 ref_root;
+} RELOCATED;
+/* Before 6.9. */
+struct btrfs_delayed_tree_ref {
+  u64 root;
 } RELOCATED;
 struct btrfs_inode {
   struct inode vfs_inode;

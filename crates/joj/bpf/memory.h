@@ -122,7 +122,7 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
   run->inode = run->backing == BY_FILE ? (u64)host : 0;
   if (walk->operation != OP_WRITE) return 0;
   if (run->backing == BY_FILE && run->offset == 0) run->content = look_at_file_start(folio);
-  if (magic == MAGIC_BTRFS && run->backing == INNER) look_into_tree(folio, &run->content, &run->detail);
+  if (magic == MAGIC_BTRFS && run->backing == INNER) look_into_tree(folio, run->offset, &run->content, &run->detail);
   return 0;
 }
 
