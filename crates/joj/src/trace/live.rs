@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use joj_analysis::trace::file_type::FileTypes;
+use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::Texts;
 
 use crate::machine::below::disk_of_path;
@@ -111,6 +112,11 @@ fn selection(options: &TraceOptions) -> Result<Selection, String> {
         let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error))?;
         below.notes.iter().for_each(|note| eprintln!("joj: {note}"));
         devices.extend(below.disks);
+    }
+    if !devices.is_empty() {
+        // A journal on another disk is captured too.
+        let disks = trace_header::header(Some(&devices), &[], Source::default())?.disks;
+        devices.extend(disks.iter().map(|disk| disk.whole));
     }
     devices.sort_unstable();
     devices.dedup();

@@ -23,25 +23,58 @@ const FSYNC_ONLY: &str = "#include <unistd.h>\nint fdatasync(int file) { return 
 /// Mounted through a loop device; gone with the value.
 pub struct Volume {
     directory: PathBuf,
+    /// The loop device of a journal on a disk of its own.
+    journal: Option<String>,
 }
 
 impl Volume {
     /// Makes a filesystem of 1 GB, sparse. `Err` says why this machine cannot.
     pub fn create(kind: &str) -> Result<Self, String> {
+        Self::create_with(kind, &[], "noatime")
+    }
+
+    /// The same with further options for mkfs, and these for mount.
+    pub fn create_with(kind: &str, make: &[&str], mount: &str) -> Result<Self, String> {
+        let volume = Self::empty(kind)?;
+        volume.mount(kind, make, mount)?;
+        Ok(volume)
+    }
+
+    /// An ext4 whose journal is on another disk.
+    pub fn with_journal_elsewhere() -> Result<Self, String> {
+        let mut volume = Self::empty("ext4")?;
+        let image = volume.sparse("journal", 64 << 20)?;
+        let disk = run(Command::new("losetup").args(["--find", "--show"]).arg(&image))?.trim().to_owned();
+        volume.journal = Some(disk.clone());
+        run(Command::new("mke2fs").args(["-Fq", "-O", "journal_dev", "-b", "4096", &disk]))?;
+        volume.mount("ext4", &["-J", &format!("device={disk}")], "noatime")?;
+        Ok(volume)
+    }
+
+    fn empty(kind: &str) -> Result<Self, String> {
         if !rustix::process::getuid().is_root() {
             return Err("capturing needs root".to_owned());
         }
         let number = std::thread::current().id();
         let name = format!("joj-trace-{}-{kind}-{number:?}", std::process::id()).replace(['(', ')'], "");
-        let volume = Self { directory: std::env::temp_dir().join(name) };
+        let volume = Self { directory: std::env::temp_dir().join(name), journal: None };
         std::fs::create_dir_all(volume.path()).map_err(|error| error.to_string())?;
-        let image = volume.directory.join("image");
-        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
-        file.set_len(1 << 30).map_err(|error| error.to_string())?;
-        let options: &[&str] = if kind == "ext4" { &["-Fq", "-b", "4096"] } else { &["-fq"] };
-        run(Command::new(format!("mkfs.{kind}")).args(options).arg(&image))?;
-        run(Command::new("mount").args(["-o", "loop,noatime"]).arg(&image).arg(volume.path()))?;
         Ok(volume)
+    }
+
+    fn sparse(&self, name: &str, bytes: u64) -> Result<PathBuf, String> {
+        let path = self.beside(name);
+        let file = std::fs::File::create(&path).map_err(|error| error.to_string())?;
+        file.set_len(bytes).map_err(|error| error.to_string())?;
+        Ok(path)
+    }
+
+    fn mount(&self, kind: &str, make: &[&str], mount: &str) -> Result<(), String> {
+        let image = self.sparse("image", 1 << 30)?;
+        let options: &[&str] = if kind == "ext4" { &["-Fq", "-b", "4096"] } else { &["-fq"] };
+        run(Command::new(format!("mkfs.{kind}")).args(options).args(make).arg(&image))?;
+        run(Command::new("mount").args(["-o", &format!("loop,{mount}")]).arg(&image).arg(self.path()))?;
+        Ok(())
     }
 
     /// Where it is mounted.
@@ -86,6 +119,9 @@ impl Drop for Volume {
                 _ => break,
             }
         }
+        if let Some(disk) = &self.journal {
+            let _ = run(Command::new("losetup").args(["--detach", disk]));
+        }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
@@ -120,7 +156,12 @@ pub fn joj(volume: &Volume, options: &[&str], environment: &[(&str, PathBuf)], c
 
 /// The volume, or a line that says why the test is skipped.
 pub fn volume_or_skip(kind: &str) -> Option<Volume> {
-    Volume::create(kind).inspect_err(|reason| println!("SKIPPED: no {kind} volume: {reason}")).ok()
+    or_skip(Volume::create(kind))
+}
+
+/// The same for a volume that was made otherwise.
+pub fn or_skip(volume: Result<Volume, String>) -> Option<Volume> {
+    volume.inspect_err(|reason| println!("SKIPPED: no such volume: {reason}")).ok()
 }
 
 /// True where this way of capturing is there; else a line says why the test is skipped.
