@@ -213,9 +213,10 @@ impl Attributor {
         };
         let holds_file = class == Class::Data || part == Part::LogOfData;
         let (file, offset) = match owner {
-            Some(owner) => owner,
-            None if holds_file => (event.file, part_event.offset),
-            None => (FileKey::NONE, part_event.offset),
+            // What became of a file's old place is not the file's.
+            Some(owner) if seen.is_none() => owner,
+            _ if holds_file => (event.file, part_event.offset),
+            _ => (FileKey::NONE, part_event.offset),
         };
         let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
         let cause = self.cause(event, class, file, filesystem, texts);

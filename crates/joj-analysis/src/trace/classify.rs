@@ -29,8 +29,14 @@ pub fn classify(
         Backing::File | Backing::Direct => Some((Class::Data, Part::Plain)),
         Backing::Inner => Some(inner(event, kind)),
         Backing::Device | Backing::Private => outside_regions(event, kind),
-        Backing::Unseen => None,
+        Backing::Unseen => flagged(event, kind),
     }
+}
+
+/// What a filesystem itself calls metadata (REQ_META): all that XFS keeps in buffers. Btrfs says the same of log trees.
+fn flagged(event: &Event, kind: Kind) -> Option<(Class, Part)> {
+    let is_metadata = matches!(kind, Kind::Xfs | Kind::Ext4) && event.flags.has(RequestFlags::METADATA);
+    is_metadata.then_some((Class::Metadata, Part::Plain))
 }
 
 fn by_content(event: &Event) -> Option<(Class, Part)> {
@@ -259,6 +265,9 @@ mod tests {
         assert_eq!(class("ext4", &fua), Some((Class::Journal, Part::Commit)));
         assert_eq!(class("ext4", &event(1032, Backing::Unseen, 0)), Some((Class::Journal, Part::Plain)));
         assert_eq!(class("vfat", &event(9000, Backing::Device, 0)), None);
+        let meta = Event { flags: RequestFlags::METADATA, ..event(9000, Backing::Unseen, 0) };
+        assert_eq!(class("xfs", &meta), Some((Class::Metadata, Part::Plain)));
+        assert_eq!((class("btrfs", &meta), class("vfat", &meta)), (None, None));
         // XFS's log has nothing but records, from its first block on.
         for sector in [1000, 1032] {
             let record = Event { flags: RequestFlags::FUA, ..event(sector, Backing::Unseen, 0) };
