@@ -291,7 +291,8 @@ impl TracefsCapture {
             event.name = name;
         }
         // Directories hold metadata.
-        !(known.directory && event.kind == EventKind::Extent)
+        let directory = known.directory && event.kind == EventKind::Extent;
+        !directory || !self.files.hides_directories(event.file.device)
     }
 }
 

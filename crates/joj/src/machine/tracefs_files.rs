@@ -46,6 +46,11 @@ impl Source {
     fn is_ext4(&self) -> bool {
         self.mounted.mount.kind.starts_with("ext")
     }
+
+    /// Its requests say themselves that they carry a directory (REQ_META).
+    fn is_xfs(&self) -> bool {
+        self.mounted.mount.kind == "xfs"
+    }
 }
 
 /// Every file that was seen.
@@ -127,6 +132,12 @@ impl Files {
             self.known.insert(key, Known { placed, ..found });
         }
         self.known.entry(key).or_default()
+    }
+
+    /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are; and
+    /// the file that had a directory's number before might not be known from it: nothing there tells when a number changes hands.
+    pub fn hides_directories(&self, device: DeviceNumber) -> bool {
+        !self.source(device).is_some_and(Source::is_xfs)
     }
 
     /// The number was given to a new file.
