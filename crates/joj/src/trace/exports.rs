@@ -31,11 +31,23 @@ struct Export {
     out: BufWriter<File>,
 }
 
-/// The files that were asked for. The first error ends all: a part is not shown as the whole, its file is removed.
+/// The files that were asked for. The first error ends all: a part is not shown as the whole, so the files of a trace that was
+/// not read or captured to its end are removed.
 #[derive(Default)]
 pub struct Exports {
     files: Vec<Export>,
     problem: Option<String>,
+}
+
+impl Drop for Exports {
+    fn drop(&mut self) {
+        for file in &self.files {
+            // Devices and pipes are not ours to remove; and the problem matters more than what is left of a file.
+            if std::fs::symlink_metadata(&file.path).is_ok_and(|metadata| metadata.is_file()) {
+                let _ = std::fs::remove_file(&file.path);
+            }
+        }
+    }
 }
 
 impl Export {
@@ -131,11 +143,13 @@ impl Exports {
     /// # Errors
     /// One cannot be made.
     pub fn create(wanted: &[(ExportFormat, PathBuf)], header: &Header) -> Result<Self, String> {
-        let create = |(format, path): &(ExportFormat, PathBuf)| {
-            Export::create(*format, path, header)
-                .map_err(|error| format!("cannot create {}: {error}", path.display()))
-        };
-        Ok(Self { files: wanted.iter().map(create).collect::<Result<_, _>>()?, problem: None })
+        let mut exports = Self::default();
+        for (format, path) in wanted {
+            let file = Export::create(*format, path, header)
+                .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+            exports.files.push(file);
+        }
+        Ok(exports)
     }
 
     /// An event goes by.
@@ -165,11 +179,11 @@ impl Exports {
     /// A file could not be written; then all of them are removed.
     pub fn finish(mut self) -> Result<(), String> {
         self.each(Export::finish);
-        let Some(problem) = self.problem else { return Ok(()) };
-        for file in &self.files {
-            // The problem matters more than what is left of the file.
-            let _ = std::fs::remove_file(&file.path);
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
         }
-        Err(problem)
+        // Whole now: nothing is removed.
+        self.files.clear();
+        Ok(())
     }
 }
