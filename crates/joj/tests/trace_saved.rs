@@ -255,3 +255,14 @@ fn the_document_names_every_column_of_the_runs() {
     let (_, section) = SUMMARY_DOCUMENT.split_once("## `--export runs=`").expect("their section");
     all_named(columns.split(','), section, "trace_summary_format.md, `--export runs=`,");
 }
+
+#[test]
+fn the_guides_examples_are_what_joj_prints() {
+    let guide = include_str!("../../../docs/tracing.md");
+    let examples: Vec<&str> =
+        guide.split("```text\n").skip(1).filter_map(|rest| rest.split("\n```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for (example, name) in examples.iter().zip(["ext4_delete", "ext4_wal"]) {
+        assert!(told(&fixture(name), &["--steps=2"]).contains(example), "{name}");
+    }
+}
