@@ -17,8 +17,9 @@ Examples:
   joj trace --read day.parquet --export runs=requests.csv
   joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
 
-Capturing needs root (or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN for eBPF; write access to tracefs without it). Reading a
-saved trace needs nothing. Every request of the chosen disks is seen, whoever makes it; calls and locks only of the process.
+Capturing needs root (for eBPF without it: CAP_BPF, CAP_PERFMON and CAP_SYSLOG, and CAP_SYS_ADMIN for what filesystems say of
+themselves; without eBPF: tracefs). Reading a saved trace needs nothing. Every request of the chosen disks is seen, and every call and lock for
+files on them, whoever makes it; with --pid calls and locks of that process alone.
 A commit is what SQLite does between taking its write lock and giving it back; without such locks (exclusive locking mode) there
 are requests and sync calls, and no commits. Bytes that nothing places are shown as unattributed, with their share.
 The exit code is the command's; without one 0, or 1 when something failed, 2 for a wrong command line, 130 after Ctrl-C.";

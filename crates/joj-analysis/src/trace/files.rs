@@ -1,6 +1,6 @@
 //! What is known of each file of a trace: its name now, what it is for, whether it was deleted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::event::FileKey;
 use super::file_type::{FileType, FileTypes};
@@ -20,7 +20,10 @@ pub struct FileInfo {
     pub deleted: bool,
 }
 
-/// The files of a trace. Grows with the number of files, not of events.
+/// So many deleted files are remembered: what is still written to one comes soon after its end.
+const DELETED_MAX: usize = 4096;
+
+/// The files of a trace. Grows with the number of files that are there at one time, not of events.
 #[derive(Debug, Default)]
 pub struct Files {
     types: FileTypes,
@@ -28,12 +31,24 @@ pub struct Files {
     newest_of_name: HashMap<Box<str>, FileKey>,
     /// Names of databases, learned from the files beside them.
     databases: HashSet<Box<str>>,
+    /// Deleted ones, the oldest first.
+    deleted: VecDeque<FileKey>,
 }
 
 impl Files {
     /// No file yet; types by these rules.
     pub fn new(types: FileTypes) -> Self {
         Self { types, ..Self::default() }
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.deleted.len() > DELETED_MAX {
+            let oldest = self.deleted.pop_front();
+            // It may have got a name again: then it is alive.
+            if let Some(file) = oldest.filter(|file| self.known.get(file).is_some_and(|info| info.deleted)) {
+                self.known.remove(&file);
+            }
+        }
     }
 
     /// What is known of a file: nothing for one that nobody named.
@@ -68,7 +83,11 @@ impl Files {
     /// A name is gone; `left` names remain.
     pub fn unlinked(&mut self, file: FileKey, left: i64) {
         if left <= 0 {
-            self.known.entry(file).or_default().deleted = true;
+            let info = self.known.entry(file).or_default();
+            if !std::mem::replace(&mut info.deleted, true) {
+                self.deleted.push_back(file);
+            }
+            self.forget_oldest();
         }
     }
 }
@@ -93,6 +112,18 @@ mod tests {
         let types: Vec<FileType> = (1..=4).map(|inode| files.get(file(inode, 0)).file_type).collect();
         let database = FileType::SqliteDatabase;
         assert_eq!(types, [database, FileType::WriteAheadLog, FileType::RollbackJournal, database]);
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_files_that_are_gone() {
+        let (mut files, mut texts) = (Files::default(), Texts::default());
+        let name = texts.keep("x.db-journal");
+        for generation in 0..20_000 {
+            files.named(file(9, generation), name, &texts);
+            files.unlinked(file(9, generation), 0);
+        }
+        assert!(files.known.len() <= DELETED_MAX + 1, "{} files", files.known.len());
+        assert!(files.get(file(9, 19_999)).deleted && files.get(file(9, 0)).name == Text::NONE);
     }
 
     #[test]

@@ -378,7 +378,7 @@ pub fn small() -> Sample {
     if let Some(ending) = &mut header.ending {
         ending.disks = vec![DiskCounters {
             disk: DISK,
-            writes: 16,
+            writes: 22,
             written_bytes: 172_032,
             flushes: 12,
             ..DiskCounters::default()

@@ -246,6 +246,8 @@ fn request_words(request: &Request, disk: Option<&str>, texts: &Texts) -> String
 
 #[cfg(test)]
 mod tests {
+    use joj_analysis::trace::header::FileSystem;
+
     use super::*;
     use crate::show::trace_sample;
 
@@ -264,7 +266,13 @@ mod tests {
         writer.commit_with_log(3);
         writer.failed_sync(other);
         writer.checkpoint();
-        let sample = writer.finish(&trace_sample::header());
+        let mut header = trace_sample::header();
+        header.filesystems.push(FileSystem {
+            device: other,
+            kind: "ext4".to_owned(),
+            ..FileSystem::default()
+        });
+        let sample = writer.finish(&header);
         let text = stories(&sample.stories, &sample.texts, &sample.summary.header);
         println!("{text}");
         assert_eq!(text, include_str!("trace_steps_of_log.expected"));

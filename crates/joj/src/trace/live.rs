@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::Texts;
@@ -47,7 +48,8 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     let mut header = trace_header::header(devices, &words, capture.source())?;
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
-    let mut out = Analysis::new(&header, types, options)?;
+    let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
+    let mut out = Chosen { analysis: Analysis::new(&header, types, options)?, own };
     let mut texts = Texts::default();
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let start = |words: &Vec<String>| WatchedCommand::start(words, to_stderr).map_err(|error| error.message);
@@ -55,12 +57,32 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     let result = watch(options, &mut capture, &mut texts, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
-    let lost = capture.stop(&mut texts, &mut |event, texts| out.event(event, texts))?;
+    let lost = capture.stop(&mut texts, &mut |event, texts| out.take(event, texts))?;
     let cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
-    let ending = trace_header::ending(&header, &before, CaptureEnd { events: out.events(), lost, cut_short });
+    let ending =
+        trace_header::ending(&header, &before, CaptureEnd { events: out.analysis.events(), lost, cut_short });
     header.ending = Some(ending);
-    let findings = out.finish(&header, &texts)?;
+    let findings = out.analysis.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1) })
+}
+
+/// What is kept of a capture: where disks were chosen, nothing that programs do with files elsewhere.
+struct Chosen {
+    analysis: Analysis,
+    /// The filesystems on the chosen disks; `None` for all.
+    own: Option<Vec<DeviceNumber>>,
+}
+
+impl Chosen {
+    fn take(&mut self, event: &Event, texts: &Texts) {
+        let elsewhere = |own: &Vec<DeviceNumber>| !own.contains(&event.file.device);
+        // Requests were chosen by their disk.
+        if event.kind != EventKind::Queue && event.file.is_some() && self.own.as_ref().is_some_and(elsewhere)
+        {
+            return;
+        }
+        self.analysis.event(event, texts);
+    }
 }
 
 /// Polls until the command ended, the time is over, or a signal came.
@@ -68,15 +90,15 @@ fn watch(
     options: &TraceOptions,
     capture: &mut Capture,
     texts: &mut Texts,
-    out: &mut Analysis,
+    out: &mut Chosen,
     mut command: Option<&mut WatchedCommand>,
 ) -> Result<(), String> {
     let began_ns = shared_ns();
     let mut end_ns = options.for_ns.map(|for_ns| began_ns.saturating_add(for_ns));
     let mut told_ns = began_ns;
     let mut lingers = false;
-    while !is_stopped() && !out.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
-        capture.poll(POLL, texts, &mut |event, texts| out.event(event, texts))?;
+    while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
+        capture.poll(POLL, texts, &mut |event, texts| out.take(event, texts))?;
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;
@@ -87,7 +109,7 @@ fn watch(
         }
         if stderr().is_terminal() && shared_ns() - told_ns > PROGRESS_NS {
             told_ns = shared_ns();
-            let (seconds, events) = ((told_ns - began_ns) / 1_000_000_000, out.events());
+            let (seconds, events) = ((told_ns - began_ns) / 1_000_000_000, out.analysis.events());
             eprint!("\r\x1b[K{seconds} s, {events} events, {} lost; Ctrl-C ends", capture.lost());
             let _ = stderr().flush();
         }
