@@ -28,7 +28,7 @@ pub fn classify(
     match event.backing {
         Backing::File | Backing::Direct => Some((Class::Data, Part::Plain)),
         Backing::Inner => Some(inner(event, kind)),
-        Backing::Device | Backing::Private => outside_regions(event, kind),
+        Backing::Device | Backing::Private => outside_regions(event, kind, places),
         Backing::Unseen => flagged(event, kind),
     }
 }
@@ -123,9 +123,16 @@ fn inner(event: &Event, kind: Kind) -> (Class, Part) {
     }
 }
 
-fn outside_regions(event: &Event, kind: Kind) -> Option<(Class, Part)> {
+fn outside_regions(event: &Event, kind: Kind, places: &Places) -> Option<(Class, Part)> {
     match (kind, event.backing) {
-        (Kind::Ext4, Backing::Device) => Some((Class::Metadata, Part::Directory)),
+        // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
+        (Kind::Ext4, Backing::Device) if places.sector_of(event.device, event.offset) != event.sector => {
+            Some((Class::Journal, Part::LogOfCopy))
+        }
+        // Without the layout it may as well be a bitmap.
+        (Kind::Ext4, Backing::Device) if places.has_layout(places.whole(event.device), event.sector) => {
+            Some((Class::Metadata, Part::Directory))
+        }
         (Kind::Ext4, _) => Some((Class::Metadata, Part::Plain)),
         (Kind::Btrfs, Backing::Device) => Some((Class::Superblock, Part::Plain)),
         (Kind::Nilfs2, Backing::Device) => Some((Class::Metadata, Part::SegmentSummary)),
@@ -273,6 +280,25 @@ mod tests {
             let record = Event { flags: RequestFlags::FUA, ..event(sector, Backing::Unseen, 0) };
             assert_eq!(class("xfs", &record), Some((Class::Journal, Part::LogRecord)));
         }
+    }
+
+    #[test]
+    fn without_the_layout_no_part_is_claimed() {
+        let header = Header {
+            disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
+            filesystems: vec![FileSystem {
+                kind: "ext4".to_owned(),
+                disks: vec![DISK],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        };
+        let found =
+            classify(&event(9000, Backing::Device, 9000 * 512), None, Kind::Ext4, &Places::new(&header));
+        assert_eq!(found, Some((Class::Metadata, Part::Plain)));
+        let copy =
+            classify(&event(9000, Backing::Device, 800 * 512), None, Kind::Ext4, &Places::new(&header));
+        assert_eq!(copy, Some((Class::Journal, Part::LogOfCopy)));
     }
 
     #[test]

@@ -126,6 +126,12 @@ impl Places {
         self.kinds.is_empty() || self.kinds.iter().any(|(own, _)| *own == device)
     }
 
+    /// True where the layout of the filesystem on a sector is known: what lies outside of its regions is then something else.
+    pub fn has_layout(&self, disk: DeviceNumber, sector: u64) -> bool {
+        let filesystem = self.filesystem(disk, sector);
+        filesystem.is_some() && self.regions.iter().any(|stretch| Some(stretch.owner) == filesystem)
+    }
+
     /// What files of a filesystem have as their device.
     pub fn file_device(&self, filesystem: usize) -> DeviceNumber {
         self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, _)| *device)

@@ -10,7 +10,7 @@ const THINGS_MAX: usize = 5;
 /// Letters of a name that it has room for.
 const NAME_LETTERS: usize = 24;
 
-/// Names of what [`line`] shows.
+/// Names of what [`line()`] shows.
 pub const HEADING: &str = "    time  active%   idle% iowait%  avail MiB dirty MiB wback MiB  busiest disk    busy%     r/s     w/s     f/s \
                            read KiB/s write KiB/s   queue  rx KiB/s  tx KiB/s     irq/s  switch/s";
 
