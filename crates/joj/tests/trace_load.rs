@@ -1,5 +1,5 @@
 //! Goal: under load nearly every written byte is placed, and what the capture lost is told.
-//! Method: fio's mixed reads and writes with fsyncs beside SQLite in two journal modes; JOJ_SOAK_SECONDS (else 4) on each filesystem.
+//! Method: fio's mixed reads and writes with fsyncs beside SQLite in two journal modes; JOJ_SOAK_SECONDS (else 2) on each filesystem.
 
 mod trace;
 
@@ -32,7 +32,7 @@ fn check(kind: &str, least: f64) {
         println!("SKIPPED: no load on {kind}: fio is missing");
         return;
     }
-    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
+    let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     let json = volume.beside("summary.json");
     let options = ["--backend", "bpf", "--json", json.to_str().expect("UTF-8")];
     let output = joj(&volume, &options, &[], &load(&volume, seconds));
