@@ -68,6 +68,12 @@ struct Fiemap {
     extents: [FiemapExtent; EXTENTS_PER_CALL as usize],
 }
 
+const _: () = assert!(size_of::<FiemapExtent>() == 56, "struct fiemap_extent");
+const _: () = assert!(
+    std::mem::offset_of!(Fiemap, extents) == 32,
+    "the size of struct fiemap is in the ioctl's number"
+);
+
 /// The extents of a file or directory, in the order of the file. What was written and has no place yet is listed
 /// without one: the file is not synced for the question.
 /// # Errors

@@ -5,10 +5,6 @@ pub mod capture;
 pub mod below;
 pub mod trace_header;
 pub mod device_bytes;
-pub mod extents;
-pub mod mounts;
-pub mod disks;
-pub mod interrupts;
 #[cfg(feature = "bpf")]
 pub mod bpf_capture;
 #[cfg(not(feature = "bpf"))]
@@ -39,7 +35,10 @@ mod tracefs_events;
 mod tracefs_instance;
 mod file_watch;
 mod file_handle;
-mod file_extents;
+pub mod extents;
+pub mod mounts;
+pub mod disks;
+pub mod interrupts;
 pub mod output_file;
 pub mod worker_process;
 pub mod proc_files;

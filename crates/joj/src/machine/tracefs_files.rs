@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 
-use super::file_extents;
+use super::extents::extents_of_open;
 use super::file_handle;
 use super::file_names::{FileNames, Seen};
 use super::tracefs_volumes::{self, Mount, Mounted};
@@ -228,8 +228,9 @@ impl Files {
     fn extents(&self, file: FileKey, opened: &File) -> Vec<Event> {
         let Some(source) = self.source(file.device) else { return Vec::new() };
         let mut events = Vec::new();
-        for extent in file_extents::of(opened).unwrap_or_default() {
-            for place in in_bytes(&source.mounted.volume, extent.start, extent.bytes) {
+        let extents = extents_of_open(opened).unwrap_or_default();
+        for extent in extents.iter().filter(|extent| extent.flags.has_place()) {
+            for place in in_bytes(&source.mounted.volume, extent.physical_byte, extent.bytes) {
                 events.push(Event {
                     kind: EventKind::Extent,
                     file,
