@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::Base;
 
+use super::disks::parse_number;
+
 /// The whole disk of a device, and where the device begins on it; `None` where it is no block device.
 pub fn base(device: DeviceNumber) -> Option<Base> {
     let directory = PathBuf::from(format!("/sys/dev/block/{device}"));
@@ -17,7 +19,10 @@ pub fn base(device: DeviceNumber) -> Option<Base> {
         return Some(Base { disk: device, start_sector: 0 });
     };
     let disk = fs::canonicalize(&directory).ok()?.parent()?.join("dev");
-    Some(Base { disk: number(&fs::read_to_string(disk).ok()?)?, start_sector: start.trim().parse().ok()? })
+    Some(Base {
+        disk: parse_number(&fs::read_to_string(disk).ok()?)?,
+        start_sector: start.trim().parse().ok()?,
+    })
 }
 
 /// A whole disk's number and those of its partitions.
@@ -25,14 +30,8 @@ pub fn with_partitions(disk: DeviceNumber) -> Vec<DeviceNumber> {
     let mut all = vec![disk];
     for entry in fs::read_dir(format!("/sys/dev/block/{disk}/")).into_iter().flatten().flatten() {
         if entry.path().join("partition").exists() {
-            all.extend(fs::read_to_string(entry.path().join("dev")).ok().as_deref().and_then(number));
+            all.extend(fs::read_to_string(entry.path().join("dev")).ok().as_deref().and_then(parse_number));
         }
     }
     all
-}
-
-/// `254:0`
-fn number(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.trim().split_once(':')?;
-    DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?)
 }

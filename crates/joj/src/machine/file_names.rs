@@ -9,7 +9,8 @@ use joj_analysis::trace::event::DeviceNumber;
 
 use super::file_handle;
 use super::file_watch::{Change, Handle, Watch};
-use super::tracefs_volumes::{Mount, Mounted};
+use super::mounts::Mount;
+use super::tracefs_volumes::Mounted;
 
 /// A change, and the name from the filesystem's root; its last part alone where the directory is gone already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +42,8 @@ impl FileNames {
     pub fn watch(volumes: &[Mounted]) -> (Self, Vec<String>) {
         let (mut names, mut limits) = (Self::default(), Vec::new());
         for Mounted { mount, .. } in volumes {
-            let watch = Watch::new(&mount.point);
-            match watch.and_then(|watch| Ok((watch, File::open(&mount.point)?))) {
+            let watch = Watch::new(&mount.mount_point);
+            match watch.and_then(|watch| Ok((watch, File::open(&mount.mount_point)?))) {
                 Ok((watch, directory)) => {
                     let parents = HashMap::new();
                     names.watched.push(Watched { mount: mount.clone(), watch, directory, parents });
@@ -50,7 +51,7 @@ impl FileNames {
                 Err(error) => limits.push(format!(
                     "cannot watch {} ({error}): files that live there for less than the time between two polls have \
                      no name; Linux 5.17 and newer can (FAN_REPORT_TARGET_FID)",
-                    mount.point.display()
+                    mount.mount_point.display()
                 )),
             }
         }

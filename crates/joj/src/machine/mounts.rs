@@ -31,6 +31,14 @@ pub struct Mount {
     pub options: String,
 }
 
+impl Mount {
+    /// A path below the mount as seen from the filesystem's root; `None` for a path elsewhere.
+    pub fn inside(&self, path: &Path) -> Option<String> {
+        let rest = path.strip_prefix(&self.mount_point).ok()?;
+        Some(self.root.join(rest).to_string_lossy().into_owned())
+    }
+}
+
 /// All mounts that this process sees, in mountinfo's order.
 /// # Errors
 /// /proc/self/mountinfo cannot be read.
@@ -173,6 +181,15 @@ nonsense
         assert_eq!((mounts[2].kind.as_str(), mounts[2].options.as_str()), ("xfs", "rw,noatime,attr2"));
         assert_eq!(unescape(b"a\\0"), Path::new("a\\0"), "too short for an escape");
         assert_eq!(unescape(b"\\999\\777"), Path::new("\\999\\777"), "no octal digits, no byte");
+    }
+
+    #[test]
+    fn a_mount_names_paths_as_its_filesystem_does() {
+        let line = b"26 1 254:3 /data /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/vda3 rw";
+        let mount = parse_line(line).unwrap();
+        assert_eq!((mount.identity, mount.device.to_string().as_str()), (26, "254:3"));
+        assert_eq!(mount.inside(Path::new("/mnt/a b/app.db")).as_deref(), Some("/data/app.db"));
+        assert_eq!(mount.inside(Path::new("/mnt/app.db")), None);
     }
 
     #[test]

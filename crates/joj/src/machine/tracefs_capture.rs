@@ -20,6 +20,7 @@ use joj_analysis::trace::texts::{Text, Texts};
 use super::capture_selection::Selection;
 use super::clock;
 use super::device_base;
+use super::mounts;
 use super::tracefs_buffer::Buffers;
 use super::tracefs_events;
 use super::tracefs_files::Files;
@@ -61,7 +62,7 @@ impl TracefsCapture {
         if cfg!(target_endian = "big") {
             return Err("joj reads the trace buffers of little-endian machines only".to_owned());
         }
-        let mounts = tracefs_volumes::mounts();
+        let mounts = mounts::list().unwrap_or_default();
         let volumes = tracefs_volumes::volumes(&mounts, &selection.devices);
         let instance = Instance::create()?;
         let buffers = Buffers::open(&instance)?;

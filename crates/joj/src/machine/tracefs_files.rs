@@ -16,7 +16,8 @@ use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use super::extents::extents_of_open;
 use super::file_handle;
 use super::file_names::{FileNames, Seen};
-use super::tracefs_volumes::{self, Mount, Mounted};
+use super::mounts::Mount;
+use super::tracefs_volumes::{self, Mounted};
 
 /// What is known of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Files {
     /// Knows the files of these volumes. The second: what is missed, a sentence each.
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> (Self, Vec<String>) {
         let sources = volumes.iter().map(|mounted| Source {
-            directory: File::open(&mounted.mount.point).ok(),
+            directory: File::open(&mounted.mount.mount_point).ok(),
             mounted: mounted.clone(),
         });
         let (watch, limits) = FileNames::watch(volumes);
@@ -264,7 +265,7 @@ impl Files {
         let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok();
         let mount = &self.source(file.device)?.mounted.mount;
         // Where the kernel has no name in memory, it calls the file by the mount's own name.
-        let path = path.filter(|path| *path != mount.point && path != Path::new("/"));
+        let path = path.filter(|path| *path != mount.mount_point && path != Path::new("/"));
         Some(Known {
             generation: file_handle::generation(&opened).unwrap_or(0),
             name: path.and_then(|path| mount.inside(&without_deleted(path, &facts))),
@@ -320,11 +321,11 @@ impl Files {
                 fs::read_to_string(format!("/proc/{process}/fdinfo/{}", descriptor.display())).ok()?;
             let number: u64 =
                 facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())?;
-            return self.mounts.iter().find(|mount| mount.number == number).map(|mount| mount.device);
+            return self.mounts.iter().find(|mount| mount.identity == number).map(|mount| mount.device);
         }
         let path = fs::canonicalize(path).ok()?;
-        let holding = self.mounts.iter().filter(|mount| path.starts_with(&mount.point));
-        holding.max_by_key(|mount| mount.point.as_os_str().len()).map(|mount| mount.device)
+        let holding = self.mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+        holding.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(|mount| mount.device)
     }
 
     /// Another generation than the file had that was here before.

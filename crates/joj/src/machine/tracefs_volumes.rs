@@ -2,66 +2,14 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
 
 use super::btrfs_chunks;
 use super::device_base::base;
-
-/// A mount.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// Its number in /proc/PID/fdinfo.
-    pub number: u64,
-    /// What its files have as their device (`s_dev`).
-    pub device: DeviceNumber,
-    /// Which directory of the filesystem is mounted.
-    pub root: String,
-    /// Where.
-    pub point: PathBuf,
-    /// `ext4`, ..
-    pub kind: String,
-}
-
-impl Mount {
-    /// A path below the mount as seen from the filesystem's root; `None` for a path elsewhere.
-    pub fn inside(&self, path: &Path) -> Option<String> {
-        let rest = path.strip_prefix(&self.point).ok()?;
-        Some(Path::new(&self.root).join(rest).to_string_lossy().into_owned())
-    }
-}
-
-/// Every mount that this process sees.
-pub fn mounts() -> Vec<Mount> {
-    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(mount).collect()
-}
-
-/// `26 1 254:0 / /mnt/a\040b rw,relatime shared:1 - ext4 /dev/vda rw`
-fn mount(line: &str) -> Option<Mount> {
-    let (head, tail) = line.split_once(" - ")?;
-    let mut words = head.split(' ');
-    let number = words.next()?.parse().ok()?;
-    let (major, minor) = words.nth(1)?.split_once(':')?;
-    let device = DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?)?;
-    let (root, point) = (plain(words.next()?), plain(words.next()?).into());
-    Some(Mount { number, device, root, point, kind: tail.split(' ').next()?.to_owned() })
-}
-
-/// Blanks and the like stand as `\040`.
-fn plain(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| first == b'\\');
-        let byte = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[3..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
+use super::mounts::Mount;
 
 /// A volume, where it is mounted, and what it is.
 #[derive(Debug, Clone)]
@@ -79,7 +27,9 @@ pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
     let mut found: Vec<Mounted> = Vec::new();
     for mount in mounts {
         match found.iter_mut().find(|known| known.mount.device == mount.device) {
-            Some(known) if known.mount.root.len() > mount.root.len() => known.mount = mount.clone(),
+            Some(known) if known.mount.root.as_os_str().len() > mount.root.as_os_str().len() => {
+                known.mount = mount.clone()
+            }
             Some(_) => {}
             None => found
                 .extend(volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))),
@@ -105,7 +55,7 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
     let mut limits = Vec::new();
     let base = base(mount.device);
     if mount.kind != "btrfs" && fs::exists(format!("/sys/dev/block/{}/dm", mount.device)).unwrap_or(false) {
-        let place = mount.point.display();
+        let place = mount.mount_point.display();
         limits.push(format!("{place} is on a device-mapper device: requests below it have no file"));
     }
     let (mut id, mut first_inode) = ([0; 16], 0);
@@ -113,16 +63,16 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
         "ext2" | "ext3" | "ext4" => {
             // Lower ones are the journal, the root directory (2), quotas (EXT4_GOOD_OLD_FIRST_INO).
             first_inode = 11;
-            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.point)? }
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
         }
         "f2fs" => {
             // Its nodes and its own tables.
             first_inode = 3;
-            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.point)? }
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
         }
-        "xfs" => xfs(&mount.point, base?)?,
+        "xfs" => xfs(&mount.mount_point, base?)?,
         "btrfs" => {
-            let chunks = btrfs_chunks::read(&mount.point).ok()?;
+            let chunks = btrfs_chunks::read(&mount.mount_point).ok()?;
             id = chunks.id;
             limits.extend(chunks.limit);
             Addressing::Chunks(chunks.chunks)
@@ -169,17 +119,4 @@ fn xfs(point: &Path, base: Base) -> Option<Addressing> {
         // Addresses leave each group room up to the next power of two (sb_agblklog).
         group_shift: (geometry.group_blocks - 1).checked_ilog2().map_or(0, |bits| bits + 1),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_names_paths_as_its_filesystem_does() {
-        let mount = mount("26 1 254:3 /data /mnt/a\\040b rw,relatime shared:1 - ext4 /dev/vda3 rw").unwrap();
-        assert_eq!((mount.number, mount.device.to_string().as_str()), (26, "254:3"));
-        assert_eq!(mount.inside(Path::new("/mnt/a b/app.db")).as_deref(), Some("/data/app.db"));
-        assert_eq!(mount.inside(Path::new("/mnt/app.db")), None);
-    }
 }
