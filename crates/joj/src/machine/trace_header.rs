@@ -67,7 +67,13 @@ pub fn header(
         let mut regions = filesystems.iter().flat_map(|filesystem: &FileSystem| &filesystem.regions);
         regions.any(|region| region.disk == disk.whole)
     };
-    let disks = all_disks.iter().filter(|disk| chosen(disk) || has_regions(disk)).cloned().collect();
+    let disks: Vec<Disk> =
+        all_disks.iter().filter(|disk| chosen(disk) || has_regions(disk)).cloned().collect();
+    let wholes: Vec<DeviceNumber> = disks.iter().map(|disk| disk.whole).collect();
+    if devices.is_some_and(|devices| wholes.iter().any(|whole| !devices.contains(whole))) {
+        // So do the filesystems beside that journal: their requests are captured with it.
+        return header(Some(&wholes), command, source);
+    }
     Ok(Header {
         version: FORMAT_VERSION,
         writer: concat!("joj ", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::Source;
+use joj_analysis::trace::header::{Header, Source};
 use joj_analysis::trace::texts::Texts;
 
 use crate::machine::below::disk_of_path;
@@ -41,11 +41,12 @@ pub struct Captured {
 /// # Errors
 /// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
 pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String> {
-    let selection = selection(options)?;
     let words = command_words(options)?;
-    let mut capture = begin(options, &selection, &words)?;
-    let devices = (!selection.devices.is_empty()).then_some(selection.devices.as_slice());
-    let mut header = trace_header::header(devices, &words, capture.source())?;
+    let chosen = chosen_disks(options)?;
+    let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
+    let mut header = trace_header::header(devices, &words, Source::default())?;
+    let mut capture = begin(options, &selection(options, devices.is_some(), &header), &words)?;
+    header.source = capture.source();
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
@@ -127,7 +128,8 @@ fn command_words(options: &TraceOptions) -> Result<Vec<String>, String> {
     options.command.iter().map(word).collect()
 }
 
-fn selection(options: &TraceOptions) -> Result<Selection, String> {
+/// The whole disks that the options name; none where they name none.
+fn chosen_disks(options: &TraceOptions) -> Result<Vec<DeviceNumber>, String> {
     let mut devices = Vec::new();
     for path in &options.device {
         let node = Path::new("/dev").join(path);
@@ -135,14 +137,18 @@ fn selection(options: &TraceOptions) -> Result<Selection, String> {
         below.notes.iter().for_each(|note| eprintln!("joj: {note}"));
         devices.extend(below.disks);
     }
-    if !devices.is_empty() {
-        // A journal on another disk is captured too.
-        let disks = trace_header::header(Some(&devices), &[], Source::default())?.disks;
-        devices.extend(disks.iter().map(|disk| disk.whole));
-    }
     devices.sort_unstable();
     devices.dedup();
-    Ok(Selection { devices, process: options.pid, log_contents: options.log_contents })
+    Ok(devices)
+}
+
+/// What to capture: where disks were chosen, those of the header, which has the disks of their journals too.
+fn selection(options: &TraceOptions, is_chosen: bool, header: &Header) -> Selection {
+    let wholes = header.disks.iter().map(|disk| disk.whole);
+    let mut devices: Vec<DeviceNumber> = if is_chosen { wholes.collect() } else { Vec::new() };
+    devices.sort_unstable();
+    devices.dedup();
+    Selection { devices, process: options.pid, log_contents: options.log_contents }
 }
 
 /// Begins to capture, by eBPF if it can.
