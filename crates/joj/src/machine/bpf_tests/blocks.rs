@@ -7,11 +7,13 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use joj_analysis::trace::event::{Backing, Content, Event, EventKind, Operation, RequestFlags};
 
-use super::{Mounted, assert_completed, captured, of_kind, settled_file, write_and_sync, writes};
+use super::{assert_completed, captured, of_kind, settled_file, volume, write_and_sync, writes};
+use crate::machine::disks;
+use crate::machine::test_volume::TestVolume;
 
 #[test]
 fn write_and_fsync_on_ext4_is_one_data_block_then_descriptor_log_and_commit() {
-    let Some(mounted) = Mounted::new("ext4", "sync", 64) else { return };
+    let Some(mounted) = volume("ext4", 64) else { return };
     let path = settled_file(&mounted, "app.db");
     let known = fs::metadata(&path).expect("the file");
     let Some((events, texts)) = captured(&mounted, || write_and_sync(&path, 8192)) else { return };
@@ -19,7 +21,7 @@ fn write_and_fsync_on_ext4_is_one_data_block_then_descriptor_log_and_commit() {
     let data = writes(&events, Backing::File);
     assert_eq!(data.len(), 1, "one data block");
     assert_eq!((data[0].file.inode, data[0].offset, data[0].bytes), (known.ino(), 8192, 4096));
-    assert_eq!((data[0].file.device, data[0].device), (mounted.disk, mounted.disk));
+    assert_eq!((data[0].file.device, data[0].device), (mounted.disk(), mounted.disk()));
     assert!(data[0].flags.has(RequestFlags::SYNC));
 
     // Others may write back metadata at the same time.
@@ -52,8 +54,8 @@ fn write_and_fsync_on_ext4_is_one_data_block_then_descriptor_log_and_commit() {
 
 #[test]
 fn an_inode_number_used_again_has_another_generation() {
-    let Some(mounted) = Mounted::new("ext4", "reuse", 64) else { return };
-    let path = mounted.at.join("app.db-journal");
+    let Some(mounted) = volume("ext4", 64) else { return };
+    let path = mounted.path().join("app.db-journal");
     let Some((events, texts)) = captured(&mounted, || {
         for _ in 0..3 {
             let mut file = File::create(&path).expect("a file");
@@ -78,7 +80,7 @@ fn an_inode_number_used_again_has_another_generation() {
 }
 
 fn assert_direct(kind: &str, mebibytes: u64) {
-    let Some(mounted) = Mounted::new(kind, &format!("direct-{kind}"), mebibytes) else { return };
+    let Some(mounted) = volume(kind, mebibytes) else { return };
     let path = settled_file(&mounted, "direct.bin");
     let inode = fs::metadata(&path).expect("the file").ino();
     let Some((events, _)) = captured(&mounted, || {
@@ -103,7 +105,7 @@ fn direct_writes_know_their_file_and_offset() {
 
 #[test]
 fn xfs_writes_data_and_a_log_record() {
-    let Some(mounted) = Mounted::new("xfs", "xfs", 320) else { return };
+    let Some(mounted) = volume("xfs", 320) else { return };
     let path = settled_file(&mounted, "app.db");
     let inode = fs::metadata(&path).expect("the file").ino();
     let Some((events, _)) = captured(&mounted, || write_and_sync(&path, 4096)) else { return };
@@ -116,7 +118,7 @@ fn xfs_writes_data_and_a_log_record() {
 
 #[test]
 fn btrfs_writes_data_trees_by_number_and_superblock() {
-    let Some(mounted) = Mounted::new("btrfs", "btrfs", 128) else { return };
+    let Some(mounted) = volume("btrfs", 128) else { return };
     let path = settled_file(&mounted, "app.db");
     let inode = fs::metadata(&path).expect("the file").ino();
     let Some((events, _)) = captured(&mounted, || write_and_sync(&path, 4096)) else { return };
@@ -163,8 +165,8 @@ fn assert_whole(events: &[Event], backing: Backing, inode: u64, bytes: u64, case
 fn large_writes_are_captured_to_the_last_byte() {
     const BYTES: usize = 5 << 20;
     for (kind, mebibytes) in [("ext4", 64), ("xfs", 320), ("btrfs", 128)] {
-        let Some(mounted) = Mounted::new(kind, &format!("large-{kind}"), mebibytes) else { continue };
-        let path = mounted.at.join("large.bin");
+        let Some(mounted) = volume(kind, mebibytes) else { continue };
+        let path = mounted.path().join("large.bin");
         let Some((events, _)) = captured(&mounted, || {
             let mut file = File::create(&path).expect("a file");
             // Not a multiple of a page: the last block is written whole.
@@ -194,7 +196,7 @@ fn large_writes_are_captured_to_the_last_byte() {
 
 #[test]
 fn bytes_that_changed_since_a_block_was_logged_last_are_counted() {
-    let Some(mounted) = Mounted::new("ext4", "changed", 64) else { return };
+    let Some(mounted) = volume("ext4", 64) else { return };
     let path = settled_file(&mounted, "app.db");
     let Some((events, texts)) = captured(&mounted, || {
         for offset in [0, 4096] {
@@ -217,29 +219,23 @@ fn bytes_that_changed_since_a_block_was_logged_last_are_counted() {
 }
 
 /// Writes, bytes written and flushes that a disk completed since it is there (the kernel's Documentation/block/stat.rst).
-fn counters(mounted: &Mounted) -> [u64; 3] {
-    let name = mounted
-        .loop_device
-        .as_deref()
-        .and_then(|device| device.strip_prefix("/dev/"))
-        .expect("a loop device");
-    let text = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its counters");
-    let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    [numbers[4], numbers[6] * 512, numbers[15]]
+fn counters(mounted: &TestVolume) -> [u64; 3] {
+    let counted = disks::counters(mounted.disk()).expect("its counters");
+    [counted.writes, counted.written_bytes, counted.flushes]
 }
 
 /// Method: what the disk's own counters say of the same time. Something else may write to it just before or after the capture,
 /// so one of three attempts must agree.
 #[test]
 fn no_request_is_missing_beside_the_kernels_own_counters() {
-    let Some(mounted) = Mounted::new("ext4", "counters", 64) else { return };
+    let Some(mounted) = volume("ext4", 64) else { return };
     let mut seen = Vec::new();
     for attempt in 0..3 {
         settled_file(&mounted, "app.db");
         let before = counters(&mounted);
         let work = || {
             for number in 0..50 {
-                let path = mounted.at.join(format!("{attempt}-{number}"));
+                let path = mounted.path().join(format!("{attempt}-{number}"));
                 let mut file = File::create(&path).expect("a file");
                 file.write_all(&vec![1; 3000 * (number + 1)]).expect("room");
                 file.sync_all().expect("a sync");

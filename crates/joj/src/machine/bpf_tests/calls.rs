@@ -7,13 +7,13 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use joj_analysis::trace::event::{EventKind, FileKey};
 
-use super::{Mounted, captured, of_kind, settled_file};
+use super::{captured, of_kind, settled_file, volume};
 use crate::machine::connection::Connection;
 use crate::machine::sqlite_api::Api;
 
 #[test]
 fn every_kind_of_durable_call_has_a_begin_an_end_and_its_file() {
-    let Some(mounted) = Mounted::new("ext4", "calls", 64) else { return };
+    let Some(mounted) = volume("ext4", 64) else { return };
     let path = settled_file(&mounted, "app.db");
     let inode = fs::metadata(&path).expect("the file").ino();
     let Some((events, texts)) = captured(&mounted, || {
@@ -62,8 +62,8 @@ fn every_kind_of_durable_call_has_a_begin_an_end_and_its_file() {
 
 #[test]
 fn a_transaction_of_sqlite_is_seen_by_its_locks() {
-    let Some(mounted) = Mounted::new("ext4", "locks", 64) else { return };
-    let path = mounted.at.join("app.db");
+    let Some(mounted) = volume("ext4", 64) else { return };
+    let path = mounted.path().join("app.db");
     let api = Api::bundled();
     let connection = Connection::open(&api, path.to_str().expect("a plain path")).expect("a database");
     connection.run("CREATE TABLE t(a)").expect("SQL");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use joj_analysis::trace::texts::Texts;
 
-use super::{BpfCapture, Mounted};
+use super::{BpfCapture, volume};
 use crate::machine::capture_selection::Selection;
 use crate::machine::connection::Connection;
 use crate::machine::sqlite_api::Api;
@@ -38,13 +38,13 @@ fn commit_times(directory: &Path, times: &mut Vec<u64>) {
 #[test]
 #[ignore = "takes half a minute, and joj built with --release"]
 fn cost_of_a_capture() {
-    let Some(mounted) = Mounted::new("ext4", "cost", 512) else { return };
+    let Some(mounted) = volume("ext4", 512) else { return };
     let selection =
-        Selection { devices: vec![mounted.disk], process: Some(std::process::id()), log_contents: false };
+        Selection { devices: vec![mounted.disk()], process: Some(std::process::id()), log_contents: false };
     let (mut without, mut with, mut events) = (Vec::new(), Vec::new(), 0);
-    commit_times(&mounted.at, &mut Vec::new());
+    commit_times(&mounted.path(), &mut Vec::new());
     for _ in 0..20 {
-        commit_times(&mounted.at, &mut without);
+        commit_times(&mounted.path(), &mut without);
         let mut capture = BpfCapture::start(&selection).expect("a capture");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn cost_of_a_capture() {
                 assert_eq!(capture.stop(&mut texts, &mut |_| count += 1).expect("a readable ring"), 0);
                 count
             });
-            commit_times(&mounted.at, &mut with);
+            commit_times(&mounted.path(), &mut with);
             done.store(true, Ordering::Relaxed);
             events += reader.join().expect("the reader");
         });

@@ -4,26 +4,19 @@ mod blocks;
 mod calls;
 mod cost;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, Operation, RequestFlags};
+use joj_analysis::trace::event::{Backing, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::texts::Texts;
 
 use super::BpfCapture;
 use crate::machine::capture_selection::Selection;
-
-/// A filesystem of its own, gone when dropped.
-struct Mounted {
-    image: PathBuf,
-    at: PathBuf,
-    loop_device: Option<String>,
-    disk: DeviceNumber,
-}
+use crate::machine::test_volume::TestVolume;
 
 /// Runs a command; its output, or `None` where it is missing or fails.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
@@ -36,66 +29,16 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-impl Mounted {
-    /// `None`, with the reason printed, where this machine cannot do it.
-    fn new(kind: &str, name: &str, mebibytes: u64) -> Option<Self> {
-        let base = std::env::temp_dir().join(format!("joj-bpf-{}-{name}", std::process::id()));
-        let mut mounted = Self {
-            image: base.with_extension("image"),
-            at: base,
-            loop_device: None,
-            disk: DeviceNumber::NONE,
-        };
-        if mounted.set_up(kind, mebibytes).is_none() {
-            println!(
-                "skipped: no loop device with {kind} here (root, losetup, mkfs.{kind} and mount are needed)"
-            );
-            return None;
-        }
-        Some(mounted)
-    }
-
-    fn set_up(&mut self, kind: &str, mebibytes: u64) -> Option<()> {
-        File::create(&self.image).ok()?.set_len(mebibytes << 20).ok()?;
-        fs::create_dir(&self.at).ok()?;
-        let image = self.image.to_str()?;
-        // Blocks of 4 KiB as on every disk: mkfs would give a small image blocks of 1 KiB.
-        let blocks: &[&str] = if kind == "ext4" {
-            &["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
-        } else {
-            &[]
-        };
-        run(&format!("mkfs.{kind}"), &[&["-q"], blocks, &[image]].concat())?;
-        let device = run("losetup", &["--find", "--show", image])?;
-        self.loop_device = Some(device.clone());
-        run("mount", &["-t", kind, "-o", "noatime", &device, self.at.to_str()?])?;
-        let number = fs::metadata(&device).ok()?.rdev();
-        let (major, minor) = (u32::try_from(number >> 8 & 0xfff).ok()?, u32::try_from(number & 0xff).ok()?);
-        self.disk = DeviceNumber::new(major, minor)?;
-        Some(())
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let at = self.at.to_str().unwrap_or_default();
-        // Somebody's sync or a look at all mounts keeps a filesystem busy for a moment; it goes when they are done.
-        if self.loop_device.is_some() && run("umount", &[at]).is_none() {
-            std::thread::sleep(Duration::from_millis(500));
-            let _ = run("umount", &["--lazy", at]);
-        }
-        if let Some(device) = &self.loop_device {
-            let _ = run("losetup", &["--detach", device]);
-        }
-        let _ = fs::remove_dir(&self.at);
-        let _ = fs::remove_file(&self.image);
-    }
+/// A filesystem of its own; `None`, with the reason printed, where this machine cannot have one.
+fn volume(kind: &str, mebibytes: u64) -> Option<TestVolume> {
+    let made = TestVolume::create(kind, mebibytes);
+    made.inspect_err(|reason| println!("skipped: no loop device with {kind} here: {reason}")).ok()
 }
 
 /// What `work` made the disk do, in order.
-fn captured(mounted: &Mounted, work: impl FnOnce()) -> Option<(Vec<Event>, Texts)> {
+fn captured(mounted: &TestVolume, work: impl FnOnce()) -> Option<(Vec<Event>, Texts)> {
     let selection =
-        Selection { devices: vec![mounted.disk], process: Some(std::process::id()), log_contents: true };
+        Selection { devices: vec![mounted.disk()], process: Some(std::process::id()), log_contents: true };
     let mut capture = match BpfCapture::start(&selection) {
         Ok(capture) => capture,
         Err(reason) => {
@@ -140,8 +83,8 @@ fn write_and_sync(path: &Path, offset: u64) {
 }
 
 /// A file of 64 KiB that is on disk, with everything about it.
-fn settled_file(mounted: &Mounted, name: &str) -> PathBuf {
-    let path = mounted.at.join(name);
+fn settled_file(mounted: &TestVolume, name: &str) -> PathBuf {
+    let path = mounted.path().join(name);
     File::create(&path).expect("a file").write_all(&[1; 65536]).expect("room");
     run("sync", &[]).expect("sync");
     path
