@@ -21,8 +21,8 @@ pub struct Places {
     disks: Vec<(DeviceNumber, DeviceNumber, u64)>,
     regions: Vec<Stretch<Region>>,
     filesystems: Vec<Stretch<()>>,
-    /// Device number of each filesystem's files, its kind, and what it has as whole disks.
-    kinds: Vec<(DeviceNumber, Kind)>,
+    /// Device number of each filesystem's files, its kind, and whether its layout is known.
+    kinds: Vec<(DeviceNumber, Kind, bool)>,
 }
 
 /// A filesystem whose blocks we can tell apart.
@@ -64,7 +64,8 @@ impl Places {
         }
         places.disks.sort_unstable();
         for (index, filesystem) in header.filesystems.iter().enumerate() {
-            places.kinds.push((filesystem.device, Kind::of(&filesystem.kind)));
+            let has_layout = !filesystem.regions.is_empty();
+            places.kinds.push((filesystem.device, Kind::of(&filesystem.kind), has_layout));
             places.add(header, index, filesystem);
         }
         places.regions.sort_by_key(|stretch| (stretch.disk, stretch.first));
@@ -123,23 +124,23 @@ impl Places {
 
     /// True for files of a filesystem that the trace is about, and where it says nothing of filesystems.
     pub fn holds_files(&self, device: DeviceNumber) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|(own, _)| *own == device)
+        self.kinds.is_empty() || self.kinds.iter().any(|(own, ..)| *own == device)
     }
 
     /// True where the layout of the filesystem on a sector is known: what lies outside of its regions is then something else.
     pub fn has_layout(&self, disk: DeviceNumber, sector: u64) -> bool {
-        let filesystem = self.filesystem(disk, sector);
-        filesystem.is_some() && self.regions.iter().any(|stretch| Some(stretch.owner) == filesystem)
+        let known = self.filesystem(disk, sector).and_then(|filesystem| self.kinds.get(filesystem));
+        known.is_some_and(|(_, _, has_layout)| *has_layout)
     }
 
     /// What files of a filesystem have as their device.
     pub fn file_device(&self, filesystem: usize) -> DeviceNumber {
-        self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, _)| *device)
+        self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, ..)| *device)
     }
 
     /// What kind a filesystem is.
     pub fn kind(&self, filesystem: Option<usize>) -> Kind {
-        filesystem.and_then(|index| self.kinds.get(index)).map_or(Kind::Other, |(_, kind)| *kind)
+        filesystem.and_then(|index| self.kinds.get(index)).map_or(Kind::Other, |(_, kind, _)| *kind)
     }
 }
 

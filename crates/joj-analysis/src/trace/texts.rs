@@ -44,10 +44,10 @@ impl Texts {
         self.texts.get(text.0 as usize).map_or("", |text| text)
     }
 
-    /// Becomes the same as `longer`, of which these are the beginning.
-    pub fn clone_from_if_longer(&mut self, longer: &Self) {
-        if longer.count() > self.count() {
-            self.clone_from(longer);
+    /// Takes what `longer` has more, of which these are the beginning.
+    pub fn catch_up(&mut self, longer: &Self) {
+        for text in longer.texts.iter().skip(self.count()) {
+            self.keep(text);
         }
     }
 
@@ -67,5 +67,8 @@ mod tests {
         let (first, second) = (texts.keep("app.db"), texts.keep("app.db-wal"));
         assert_eq!((texts.keep("app.db"), texts.get(second), texts.count()), (first, "app.db-wal", 3));
         assert_eq!((texts.keep(""), texts.get(Text(99))), (Text::NONE, ""));
+        let mut other = Texts::default();
+        other.catch_up(&texts);
+        assert_eq!((other.get(first), other.get(second), other.count()), ("app.db", "app.db-wal", 3));
     }
 }

@@ -66,7 +66,7 @@ fn foreign(
     let mut names = Texts::default();
     import(&files, &mut |event: &Event, texts: &Texts| {
         analysis.event(event, texts);
-        names.clone_from_if_longer(texts);
+        names.catch_up(texts);
         Ok(())
     })?;
     Ok((analysis.finish(&header, &names)?, names))

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::fields::{NAMES, Value, values};
+use super::quoted::quoted;
 use crate::trace::event::Event;
 use crate::trace::texts::Texts;
 
@@ -24,18 +25,11 @@ pub fn event(event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()
         match value {
             Value::Number(number) => write!(out, "{number}")?,
             Value::Signed(number) => write!(out, "{number}")?,
-            Value::Text(text) => quoted(text, out)?,
-            Value::Made(text) => quoted(text, out)?,
+            Value::Text(text) => write!(out, "{}", quoted(text))?,
+            Value::Made(text) => write!(out, "{}", quoted(text))?,
         }
     }
     out.write_all(b"\n")
-}
-
-fn quoted(text: &str, out: &mut dyn Write) -> io::Result<()> {
-    if text.contains([',', '"', '\n', '\r']) {
-        return write!(out, "\"{}\"", text.replace('"', "\"\""));
-    }
-    out.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

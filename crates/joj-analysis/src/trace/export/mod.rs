@@ -8,3 +8,4 @@ pub mod blkparse;
 pub mod json_lines;
 pub mod csv;
 mod fields;
+mod quoted;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::quoted::quoted;
 use crate::trace::event::RequestFlags;
 use crate::trace::request::{Evidence, Request, Run};
 use crate::trace::texts::Texts;
@@ -80,15 +81,6 @@ fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io:
         quoted(texts.get(run.command)),
         quoted(texts.get(request.command)),
     )
-}
-
-/// In quotes where a comma, a quote or an end of line is in it (RFC 4180).
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]
