@@ -1,0 +1,193 @@
+//! Goal: requests are put together as the block layer takes them apart: completed in two steps or in parts, put back, never issued.
+//! Method: a few events by hand, and what attribution makes of them.
+
+use joj_analysis::trace::attribute::{Attributor, Outcome};
+use joj_analysis::trace::class::Class;
+use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
+use joj_analysis::trace::file_type::FileTypes;
+use joj_analysis::trace::header::{Disk, FileSystem, Header};
+use joj_analysis::trace::request::{Request, Sync, Work};
+use joj_analysis::trace::texts::Texts;
+
+const DISK: DeviceNumber = DeviceNumber(7 << 20);
+const ELSEWHERE: DeviceNumber = DeviceNumber(8 << 20);
+
+fn header() -> Header {
+    Header {
+        disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
+        filesystems: vec![FileSystem {
+            device: DISK,
+            kind: "ext4".to_owned(),
+            disks: vec![DISK],
+            ..FileSystem::default()
+        }],
+        ..Header::default()
+    }
+}
+
+fn file(device: DeviceNumber) -> FileKey {
+    FileKey { device, inode: 12, generation: 1 }
+}
+
+/// A write of `sectors` sectors at `sector` of the file's page cache.
+fn write(kind: EventKind, time_ns: u64, sector: u64, sectors: u64) -> Event {
+    let queued = kind == EventKind::Queue;
+    Event {
+        time_ns,
+        kind,
+        device: DISK,
+        sector,
+        bytes: sectors * 512,
+        operation: Operation::Write,
+        thread: 5,
+        process: 5,
+        file: if queued { file(DISK) } else { FileKey::NONE },
+        backing: if queued { Backing::File } else { Backing::Unseen },
+        ..Event::default()
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    requests: Vec<Request>,
+    syncs: Vec<Sync>,
+    works: Vec<Work>,
+}
+
+fn attributed(events: &[Event]) -> Seen {
+    let mut seen = Seen::default();
+    let mut take = |outcome: Outcome<'_>, _: &Texts| match outcome {
+        Outcome::Request(request) => seen.requests.push(request.clone()),
+        Outcome::Sync(sync) => seen.syncs.push(sync.clone()),
+        Outcome::Work(work) => seen.works.push(work.clone()),
+        Outcome::Note(..) => {}
+    };
+    let texts = Texts::default();
+    let mut attributor = Attributor::new(&header(), FileTypes::default());
+    events.iter().for_each(|event| attributor.event(event, &texts, &mut take));
+    attributor.finish(&texts, &mut take);
+    seen
+}
+
+#[test]
+fn what_is_told_complete_twice_is_one_request() {
+    let again = Event { bytes: 0, ..write(EventKind::Complete, 40, 8, 0) };
+    // The sector is written anew before the flush behind the first write is over.
+    let seen = attributed(&[
+        write(EventKind::Queue, 1, 8, 8),
+        write(EventKind::Issue, 2, 8, 8),
+        write(EventKind::Complete, 30, 8, 8),
+        write(EventKind::Queue, 31, 8, 8),
+        write(EventKind::Issue, 32, 8, 8),
+        again,
+        write(EventKind::Complete, 50, 8, 8),
+    ]);
+    let times: Vec<_> = seen.requests.iter().map(|one| (one.issued_ns, one.completed_ns)).collect();
+    assert_eq!(times, [(2, Some(30)), (32, Some(50))]);
+}
+
+#[test]
+fn a_request_that_is_completed_in_parts_loses_none() {
+    let seen = attributed(&[
+        write(EventKind::Queue, 1, 8, 16),
+        write(EventKind::Issue, 2, 8, 16),
+        write(EventKind::Complete, 30, 8, 4),
+        write(EventKind::Complete, 40, 12, 12),
+    ]);
+    let parts: Vec<_> = seen
+        .requests
+        .iter()
+        .map(|one| (one.sector, one.bytes, one.completed_ns, one.runs[0].offset))
+        .collect();
+    assert_eq!(parts, [(8, 4 * 512, Some(30), 0), (12, 12 * 512, Some(40), 4 * 512)]);
+}
+
+#[test]
+fn a_request_that_was_put_back_counts_when_it_is_issued_again() {
+    let seen = attributed(&[
+        write(EventKind::Queue, 1, 8, 8),
+        write(EventKind::Issue, 2, 8, 8),
+        write(EventKind::Requeue, 3, 8, 8),
+        write(EventKind::Issue, 9, 8, 8),
+        write(EventKind::Complete, 30, 8, 8),
+    ]);
+    let found: Vec<_> =
+        seen.requests.iter().map(|one| (one.issued_ns, one.class(), one.runs.len())).collect();
+    assert_eq!(found, [(9, Class::Data, 1)]);
+}
+
+#[test]
+fn what_never_reaches_the_driver_is_told_as_such() {
+    let minute_ns = 60_000_000_000;
+    let mut events = vec![write(EventKind::Queue, 1, 8, 8)];
+    // It is looked for now and then only.
+    events.extend((0..1 << 16).map(|_| Event {
+        time_ns: minute_ns,
+        kind: EventKind::JournalEnd,
+        ..Event::default()
+    }));
+    let seen = attributed(&events);
+    let found: Vec<_> = seen.requests.iter().map(|one| (one.unissued, one.bytes, one.completed_ns)).collect();
+    assert_eq!(found, [(true, 4096, None)]);
+}
+
+#[test]
+fn what_nobody_saw_handed_over_is_unattributed_and_the_rest_is_not() {
+    let seen = attributed(&[
+        write(EventKind::Queue, 1, 16, 8),
+        write(EventKind::Issue, 2, 8, 24),
+        write(EventKind::Complete, 30, 8, 24),
+    ]);
+    let runs: Vec<_> =
+        seen.requests[0].runs.iter().map(|run| (run.sector, run.bytes / 512, run.class)).collect();
+    assert_eq!(runs, [(8, 8, Class::Unattributed), (16, 8, Class::Data), (24, 8, Class::Unattributed)]);
+}
+
+#[test]
+fn calls_and_locks_for_files_on_other_disks_cause_nothing_here() {
+    let call = |kind, time_ns, device| Event { file: file(device), ..write(kind, time_ns, 0, 0) };
+    let lock = |time_ns, device| Event {
+        offset: 120,
+        bytes: 1,
+        detail: 1,
+        ..call(EventKind::Lock, time_ns, device)
+    };
+    let events = |device| {
+        vec![
+            lock(1, device),
+            call(EventKind::SyncBegin, 2, device),
+            write(EventKind::Queue, 3, 8, 8),
+            write(EventKind::Issue, 4, 8, 8),
+            write(EventKind::Complete, 5, 8, 8),
+            call(EventKind::SyncEnd, 6, device),
+        ]
+    };
+    let (here, there) = (attributed(&events(DISK)), attributed(&events(ELSEWHERE)));
+    assert_eq!((here.syncs.len(), here.works.len()), (1, 1));
+    assert_eq!((there.syncs.len(), there.works.len()), (0, 0));
+    let causes = [&here, &there].map(|seen| seen.requests[0].runs[0].cause.is_some());
+    assert_eq!(causes, [true, false]);
+    assert_eq!((here.syncs[0].requests, here.works[0].writes), (1, 1));
+}
+
+#[test]
+fn a_flush_is_for_whom_asked_before() {
+    let flags = RequestFlags::PREFLUSH.with(RequestFlags::FUA);
+    let flush = |kind, time_ns| Event { operation: Operation::Flush, ..write(kind, time_ns, 0, 0) };
+    let seen = attributed(&[
+        Event { file: file(DISK), ..write(EventKind::SyncBegin, 1, 0, 0) },
+        Event { flags, ..write(EventKind::Queue, 2, 8, 8) },
+        flush(EventKind::Issue, 3),
+        flush(EventKind::Complete, 13),
+        write(EventKind::Issue, 14, 8, 8),
+        write(EventKind::Complete, 15, 8, 8),
+        flush(EventKind::Issue, 16),
+        flush(EventKind::Complete, 36),
+        Event { file: file(DISK), ..write(EventKind::SyncEnd, 40, 0, 0) },
+        flush(EventKind::Issue, 50),
+        flush(EventKind::Complete, 51),
+    ]);
+    let sync = &seen.syncs[0];
+    assert_eq!((sync.flushes, sync.flush_ns, sync.requests, sync.last_completed_ns), (2, 30, 3, 36));
+    assert!(seen.requests.last().is_some_and(|last| last.runs.is_empty()), "a flush that nobody wanted");
+}
