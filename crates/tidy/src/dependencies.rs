@@ -4,7 +4,7 @@ use crate::tree::{SourceFile, Tree, Violation};
 use crate::{code, paths};
 
 /// A crate, what it may depend on, and what its tests may besides. A crate that is missing here is a violation too.
-const TABLE: [(&str, &[&str], &[&str]); 5] = [
+const TABLE: [(&str, &[&str], &[&str]); 6] = [
     ("blockio", &["rustix", "libc"], &[]),
     (
         "joj",
@@ -25,6 +25,7 @@ const TABLE: [(&str, &[&str], &[&str]); 5] = [
         &[],
     ),
     ("joj-analysis", &["serde", "serde_json"], &[]),
+    ("joj-device", &["blockio", "joj-analysis", "rustix", "serde", "toml"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.
     // shuttle only with the feature `model`, for one test.

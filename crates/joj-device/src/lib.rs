@@ -1,0 +1,11 @@
+//! An emulated block device: what a request costs, what a power cut may leave, and an NBD server for both.
+//!
+//! A file uses only files below it. Time is passed in, nanoseconds as `u64`; only `clock` asks for it.
+
+#![forbid(unsafe_code)]
+
+pub mod shipped;
+pub mod description;
+pub mod chance;
+pub mod request;
+mod number;
