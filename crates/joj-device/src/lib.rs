@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod replay;
 pub mod model;
 pub mod shipped;
 pub mod description;
