@@ -3,6 +3,8 @@
 //! Fig. 13: 2048 random writes of 4 KiB over a growing range, behind 1 GiB written in order; the falls at their ranges.
 //! `cargo test -p joj-device --test sd_cards -- --nocapture` prints both tables.
 
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
 mod papers;
 
 use joj_device::request::Request;

@@ -125,10 +125,13 @@ impl Model {
         self.cache.as_ref().map_or(0, Cache::dirty_units) * self.flash.unit_bytes
     }
 
-    /// Byte ranges (offset, length) that left the volatile cache without a flush since this was asked last.
+    /// Byte ranges (offset, length) that left the volatile cache without a flush since this was asked last, and are not
+    /// dirty again.
     pub fn take_destaged(&mut self) -> Vec<(u64, u64)> {
-        let unit_bytes = self.flash.unit_bytes;
-        std::mem::take(&mut self.destaged).into_iter().map(|unit| (unit * unit_bytes, unit_bytes)).collect()
+        let (unit_bytes, cache) = (self.flash.unit_bytes, self.cache.as_ref());
+        let mut units = std::mem::take(&mut self.destaged);
+        units.retain(|unit| !cache.is_some_and(|cache| cache.holds(*unit)));
+        units.into_iter().map(|unit| (unit * unit_bytes, unit_bytes)).collect()
     }
 
     /// Carries out `request`, which the host hands over at `at_ns`. Requests come in order of time.

@@ -1,5 +1,8 @@
 //! The workloads of the papers, against the model alone: no filesystem, no host.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
 use joj_device::chance::Chance;
 use joj_device::description::Description;
 use joj_device::model::Model;

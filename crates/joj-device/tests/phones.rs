@@ -1,0 +1,80 @@
+//! Goal: the phones of ATC'13 and WALDIO cost what was measured, with the requests that ext4 of their time sent.
+//! Method: the requests of one operation, and the time of the host as the descriptions' sources name it. Rows marked `fit` are
+//! those the numbers come from (10 % is the promise); all others are predictions (25 %).
+//! `cargo test -p joj-device --test phones -- --nocapture` prints the table.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
+mod papers;
+
+use joj_device::request::Request;
+use papers::{Bench, sequential};
+
+const KB: u64 = 1024;
+
+/// Operations a second of `requests`, repeated, with `host_us` of the host in each.
+fn rate(device: &str, requests: &[Request], host_us: u64) -> f64 {
+    let (mut bench, repeats) = (Bench::new(device), 200);
+    let device_ns: u64 = (0..repeats).map(|_| bench.nanoseconds(requests.to_vec())).sum();
+    1e9 / (device_ns as f64 / f64::from(repeats) + host_us as f64 * 1e3)
+}
+
+fn compare(row: &str, paper: f64, model: f64, promise: f64) {
+    let ratio = model / paper;
+    println!("{row:66} {paper:8.1} {model:8.1} {ratio:5.2}");
+    assert!((ratio - 1.0).abs() <= promise, "{row}: {model:.1}, the paper has {paper}");
+}
+
+/// Writes of these sizes in KiB, far from each other.
+fn writes(sizes_kb: &[u64]) -> Vec<Request> {
+    (0..).zip(sizes_kb).map(|(index, kb)| Request::write(index * 64 * 1024 * KB, kb * KB)).collect()
+}
+
+#[test]
+fn galaxy_s3_syncs_as_atc_13_table_1() {
+    let sync = [&writes(&[4, 8])[..], &[Request::flush(), Request::write_fua(1 << 30, 4 * KB)]].concat();
+    let model = rate("galaxy-s3-emmc", &sync, 200);
+    compare("fit: ATC'13 Table 1, 4 KB random write + fsync/s, one thread", 1002.0, model, 0.1);
+}
+
+#[test]
+fn transcend_card_inserts_as_atc_13_table_2() {
+    let card = |requests: &[u64], host_us| rate("transcend-card-s3", &writes(requests), host_us);
+    // A: 8 writes, 68 KB; the sizes are those of WALDIO's Fig. 2 brought to that sum.
+    let truncate = card(&[8, 16, 4, 8, 12, 4, 12, 4], 1500);
+    compare("fit: ATC'13 Table 2, EXT4 TRUNCATE insert/s, 8 writes 68 KB", 39.0, truncate, 0.1);
+    compare("fit: the same, update/s, 3 writes 20 KB", 102.0, card(&[4, 12, 4], 1000), 0.2);
+    compare("ATC'13 Table 2, EXT4 WAL insert/s, 3 writes 36 KB", 76.0, card(&[16, 16, 4], 1000), 0.25);
+    compare("ATC'13 Table 2, F2FS WAL insert/s, 2 writes 12 KB", 149.0, card(&[8, 4], 1000), 0.25);
+}
+
+#[test]
+fn galaxy_s5_commits_as_waldio_table_2() {
+    let phone = |requests: &[Request]| rate("galaxy-s5-emmc", requests, 250);
+    let commit = [Request::flush(), Request::write_fua(1 << 30, 4 * KB)];
+    let wal = phone(&[&writes(&[8, 16])[..], &commit].concat());
+    compare("fit: WALDIO Table 2, WAL insert/s", 587.0, wal, 0.1);
+    let flushed = phone(&[&writes(&[4])[..], &[Request::flush()]].concat());
+    compare("WALDIO Table 2, FS without group synch, 4 KB + flush", 1219.0, flushed, 0.25);
+    let durable = phone(&[Request::write_fua(0, 4 * KB)]);
+    compare("WALDIO Table 2, PD without group synch, 4 KB reliable write", 1290.0, durable, 0.25);
+    compare("WALDIO Table 2, NS without group synch, 4 KB", 2907.0, phone(&writes(&[4])), 0.25);
+    assert!(wal < flushed && flushed < durable, "the order of the rows");
+}
+
+#[test]
+fn galaxy_s5_writes_as_waldio_fig_6() {
+    let rate = |bytes: u64| {
+        let requests = (0..2048).map(|index| Request::write(index * bytes, bytes)).collect();
+        Bench::new("galaxy-s5-emmc").rate(requests)
+    };
+    compare("fit: WALDIO Fig. 6, sequential writes of 512 bytes, MB/s", 2.0, rate(512), 0.1);
+    compare("fit: WALDIO Fig. 6, of 16 KB, MB/s", 70.0, rate(16 * KB), 0.1);
+    let large = Bench::new("galaxy-s5-emmc").rate(sequential(256 << 20, Request::write));
+    assert!(large > 70.0, "{large:.1} MB/s with large writes");
+    let (half, page) = (rate(2 * KB), rate(4 * KB));
+    assert!(page > 2.5 * half, "no step at 4 KB: {half:.1} MB/s, {page:.1} MB/s");
+    println!("{:66} {:>8} {:8.1}", "WALDIO Fig. 6, of 4 KB, MB/s", "", page);
+    println!("{:66} {:>8} {:8.1}", "WALDIO Fig. 6, of 8 KB, MB/s", "", rate(8 * KB));
+    println!("{:66} {:>8} {:8.1}", "WALDIO Fig. 6, of 128 KB, MB/s (above 70)", "", large);
+}
