@@ -4,6 +4,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod device;
+pub mod log_writes;
+pub mod request_log;
+pub mod store;
 pub mod replay;
 pub mod model;
 pub mod shipped;

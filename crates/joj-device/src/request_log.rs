@@ -1,0 +1,119 @@
+//! What the device was asked and when, as it happens: to memory, as text, or with its data in dm-log-writes form.
+
+use std::io::{self, Write};
+
+use crate::model::Completion;
+use crate::request::{Request, RequestKind};
+
+/// A request with its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedRequest {
+    /// What was asked.
+    pub request: Request,
+    /// When it reached the device, nanoseconds.
+    pub submitted_ns: u64,
+    /// When the device took it, when it was done, and where the time went.
+    pub completion: Completion,
+}
+
+/// Takes requests in order of their submission, with the data of writes.
+pub trait RequestSink {
+    /// One request; `data` is empty for all but writes.
+    ///
+    /// # Errors
+    /// The log's file; what it has of this request is unknown afterwards.
+    fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> io::Result<()>;
+}
+
+/// No log.
+impl RequestSink for () {
+    fn record(&mut self, _logged: &LoggedRequest, _data: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A log that was asked for, or not.
+impl<S: RequestSink> RequestSink for Option<S> {
+    fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> io::Result<()> {
+        self.as_mut().map_or(Ok(()), |sink| sink.record(logged, data))
+    }
+}
+
+/// Two logs.
+impl<A: RequestSink, B: RequestSink> RequestSink for (A, B) {
+    fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> io::Result<()> {
+        self.0.record(logged, data)?;
+        self.1.record(logged, data)
+    }
+}
+
+/// In memory, without data: tests and `what-if`.
+impl RequestSink for Vec<LoggedRequest> {
+    fn record(&mut self, logged: &LoggedRequest, _data: &[u8]) -> io::Result<()> {
+        self.push(*logged);
+        Ok(())
+    }
+}
+
+/// A line for each request, without data; the first line names the columns. Constant memory.
+#[derive(Debug)]
+pub struct TextLog<W: Write> {
+    out: W,
+}
+
+impl<W: Write> TextLog<W> {
+    /// Begins with the line of names.
+    ///
+    /// # Errors
+    /// The file's.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        writeln!(out, "submitted_ns\tstart_ns\tdone_ns\tkind\toffset_bytes\tlen_bytes\tfua")?;
+        Ok(TextLog { out })
+    }
+
+    /// The file, with everything handed to it.
+    ///
+    /// # Errors
+    /// The file's; lines may be missing at its end.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+impl<W: Write> RequestSink for TextLog<W> {
+    fn record(&mut self, logged: &LoggedRequest, _data: &[u8]) -> io::Result<()> {
+        let Request { kind, offset_bytes, len_bytes } = logged.request;
+        let (word, fua) = match kind {
+            RequestKind::Read => ("read", false),
+            RequestKind::Write { fua } => ("write", fua),
+            RequestKind::Flush => ("flush", false),
+            RequestKind::Trim => ("trim", false),
+            RequestKind::WriteZeroes { fua } => ("write-zeroes", fua),
+        };
+        writeln!(
+            self.out,
+            "{}\t{}\t{}\t{word}\t{offset_bytes}\t{len_bytes}\t{}",
+            logged.submitted_ns,
+            logged.completion.start_ns,
+            logged.completion.done_ns,
+            u8::from(fua)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Detail;
+
+    #[test]
+    fn a_line_has_the_times_and_the_request() {
+        let mut log = TextLog::new(Vec::new()).unwrap();
+        let completion = Completion { start_ns: 11, done_ns: 12, detail: Detail::default() };
+        let logged = LoggedRequest { request: Request::write_fua(512, 1024), submitted_ns: 10, completion };
+        log.record(&logged, &[0; 1024]).unwrap();
+        let text = String::from_utf8(log.finish().unwrap()).unwrap();
+        assert_eq!(text.lines().nth(1), Some("10\t11\t12\twrite\t512\t1024\t1"));
+    }
+}
