@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod crash;
 pub mod device;
 pub mod log_writes;
 pub mod request_log;

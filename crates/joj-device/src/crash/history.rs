@@ -1,0 +1,173 @@
+//! A log in memory, and which of its writes a cut at a moment may take.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+
+use super::image::{Patch, SECTORS_PER_BLOCK};
+use crate::log_writes::{LogEntry, LogReader};
+use crate::number::{index, size};
+use crate::request::{BLOCK_BYTES, SECTOR_BYTES};
+
+/// A moment of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Entries that were done, from the first on; a flush among them holds.
+    pub completed: usize,
+    /// Entries behind them that were under way: writes may have left anything, a flush promises nothing yet.
+    pub in_flight: usize,
+}
+
+/// The entries of a log, with their data.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    entries: Vec<LogEntry>,
+}
+
+impl From<Vec<LogEntry>> for History {
+    fn from(entries: Vec<LogEntry>) -> Self {
+        History { entries }
+    }
+}
+
+impl History {
+    /// Reads a log to its end.
+    ///
+    /// # Errors
+    /// The reader's: a damaged log is no history.
+    pub fn read(log: LogReader<impl Read>) -> io::Result<Self> {
+        Ok(History { entries: log.collect::<io::Result<_>>()? })
+    }
+
+    /// All entries, in order of submission.
+    pub fn entries(&self) -> &[LogEntry] {
+        &self.entries
+    }
+
+    /// Entries up to and with the mark of this name.
+    pub fn mark(&self, name: &str) -> Option<usize> {
+        let is_mark = |entry: &LogEntry| matches!(entry, LogEntry::Mark(mark) if mark == name);
+        self.entries.iter().position(is_mark).map(|at| at + 1)
+    }
+
+    /// Every block that was written until `cut`, with what may be lost of it.
+    pub(super) fn pieces_at(&self, cut: Cut) -> BTreeMap<u64, BlockPieces> {
+        let submitted = cut.completed + cut.in_flight;
+        assert!(submitted <= self.entries.len(), "{cut:?} lies behind {} entries", self.entries.len());
+        let mut state = State::default();
+        for (number, entry) in self.entries[..submitted].iter().enumerate() {
+            let done = number < cut.completed;
+            match entry {
+                LogEntry::Write { offset_bytes, data, preflush, fua } => {
+                    if *preflush && done {
+                        state.flush();
+                    }
+                    state.add(number, *offset_bytes, size(data.len()), *fua && done);
+                }
+                LogEntry::Discard { offset_bytes, len_bytes, fua } => {
+                    state.add(number, *offset_bytes, *len_bytes, *fua && done);
+                }
+                LogEntry::Flush if done => state.flush(),
+                LogEntry::Flush | LogEntry::Mark(_) => {}
+            }
+        }
+        state.blocks
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    blocks: BTreeMap<u64, BlockPieces>,
+    dirty: BTreeSet<u64>,
+    writes: u64,
+}
+
+impl State {
+    fn add(&mut self, entry: usize, offset_bytes: u64, len_bytes: u64, durable: bool) {
+        let end = offset_bytes + len_bytes;
+        for number in offset_bytes / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
+            let (begin, whole_end) = (number * BLOCK_BYTES, (number + 1) * BLOCK_BYTES);
+            let whole = offset_bytes <= begin && whole_end <= end;
+            let pieces = self.blocks.entry(number).or_default();
+            pieces.0.push(Piece { entry, order: self.writes, durable });
+            if durable && whole {
+                pieces.forget_all_but_last();
+            }
+            if !durable {
+                self.writes += 1;
+                self.dirty.insert(number);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for number in std::mem::take(&mut self.dirty) {
+            if let Some(pieces) = self.blocks.get_mut(&number) {
+                pieces.0.iter_mut().for_each(|piece| piece.durable = true);
+            }
+        }
+        // Nothing of the past can be lost: what is volatile is counted from here.
+        self.writes = 0;
+    }
+}
+
+/// A write to a block: which entry, and whether a cut can take it.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    entry: usize,
+    /// Among the volatile writes, in order of submission.
+    order: u64,
+    durable: bool,
+}
+
+/// All writes to a block that matter, in order of submission.
+#[derive(Debug, Default)]
+pub(super) struct BlockPieces(Vec<Piece>);
+
+impl BlockPieces {
+    fn forget_all_but_last(&mut self) {
+        let last = self.0.len() - 1;
+        self.0.drain(..last);
+    }
+
+    pub fn volatile(&self) -> usize {
+        self.0.iter().filter(|piece| !piece.durable).count()
+    }
+
+    /// Volatile writes among the first `writes` of the whole device.
+    pub fn volatile_before(&self, writes: u64) -> usize {
+        self.0.iter().filter(|piece| !piece.durable && piece.order < writes).count()
+    }
+
+    /// The block `number` with, in each sector, the first so many volatile writes, and every durable one.
+    pub fn materialise(&self, number: u64, entries: &[LogEntry], kept: &[usize; SECTORS_PER_BLOCK]) -> Patch {
+        let mut patch = Patch::default();
+        for (sector, kept) in kept.iter().enumerate() {
+            let (mut volatile, mut newest) = (0, None);
+            for piece in &self.0 {
+                volatile += usize::from(!piece.durable);
+                if piece.durable || volatile <= *kept {
+                    newest = covering(&entries[piece.entry], number, sector).or(newest);
+                }
+            }
+            if let Some(contents) = newest {
+                patch.set(sector, contents);
+            }
+        }
+        patch
+    }
+}
+
+/// What `entry` puts into a sector of block `number`: bytes, or zeros (`Some(None)`); nothing if it does not reach there.
+fn covering(entry: &LogEntry, number: u64, sector: usize) -> Option<Option<&[u8]>> {
+    let at = number * BLOCK_BYTES + size(sector) * SECTOR_BYTES;
+    match entry {
+        LogEntry::Write { offset_bytes, data, .. } => {
+            let begin = index(at.checked_sub(*offset_bytes)?);
+            data.get(begin..begin + index(SECTOR_BYTES)).map(Some)
+        }
+        LogEntry::Discard { offset_bytes, len_bytes, .. } => {
+            (*offset_bytes <= at && at < offset_bytes + len_bytes).then_some(None)
+        }
+        LogEntry::Flush | LogEntry::Mark(_) => None,
+    }
+}

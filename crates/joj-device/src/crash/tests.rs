@@ -1,0 +1,161 @@
+//! Goal: no image lacks what was promised, and every image that may be is reached.
+//! Method: small histories by hand, random ones against the promise; a failure prints seed, cut and pick.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::store::ZEROS;
+
+const BLOCK: u64 = 4096;
+
+fn write(block: u64, byte: u8) -> LogEntry {
+    LogEntry::Write { offset_bytes: block * BLOCK, data: vec![byte; 4096], preflush: false, fua: false }
+}
+
+fn fua(block: u64, byte: u8) -> LogEntry {
+    LogEntry::Write { offset_bytes: block * BLOCK, data: vec![byte; 4096], preflush: false, fua: true }
+}
+
+const fn done(completed: usize) -> Cut {
+    Cut { completed, in_flight: 0 }
+}
+
+/// First bytes of the first `blocks` blocks.
+fn bytes(image: &Image, blocks: u64) -> Vec<u8> {
+    (0..blocks).map(|number| image.block(number, &ZEROS)[0]).collect()
+}
+
+/// All images of a cut as first bytes.
+fn reached(history: &History, cut: Cut, blocks: u64) -> BTreeSet<Vec<u8>> {
+    CrashStates::new(history, cut).images(200, 1, false).map(|(_, image)| bytes(&image, blocks)).collect()
+}
+
+#[test]
+fn what_a_flush_covers_is_in_every_image() {
+    let history = History::from(vec![write(0, 1), write(1, 2), LogEntry::Flush, write(0, 3)]);
+    assert_eq!(reached(&history, done(3), 2), BTreeSet::from([vec![1, 2]]));
+    assert_eq!(reached(&history, done(4), 2), BTreeSet::from([vec![1, 2], vec![3, 2]]));
+}
+
+#[test]
+fn without_a_flush_every_subset_is_reached() {
+    let history = History::from(vec![write(0, 1), write(1, 2), write(2, 3)]);
+    assert_eq!(reached(&history, done(3), 3).len(), 8);
+}
+
+#[test]
+fn each_version_of_a_block_may_be_the_one() {
+    let history = History::from(vec![write(0, 1), write(0, 2), write(0, 3)]);
+    let expected: BTreeSet<Vec<u8>> = (0..4).map(|byte| vec![byte]).collect();
+    assert_eq!(reached(&history, done(3), 1), expected);
+}
+
+#[test]
+fn a_fua_write_is_there_and_tells_nothing_of_others() {
+    let history = History::from(vec![write(0, 1), write(1, 1), fua(1, 2), write(1, 3)]);
+    let expected = [[0, 2], [0, 3], [1, 2], [1, 3]].map(Vec::from);
+    assert_eq!(reached(&history, done(4), 2), BTreeSet::from(expected));
+}
+
+#[test]
+fn what_is_under_way_promises_nothing() {
+    let history = History::from(vec![write(0, 1), LogEntry::Flush, fua(0, 2)]);
+    let cut = |completed, in_flight| reached(&history, Cut { completed, in_flight }, 1);
+    assert_eq!(cut(1, 1), BTreeSet::from([vec![0], vec![1]]), "the flush was not done");
+    assert_eq!(cut(2, 1), BTreeSet::from([vec![1], vec![2]]), "the FUA write was not done");
+    assert_eq!(cut(3, 0), BTreeSet::from([vec![2]]));
+}
+
+#[test]
+fn prefixes_keep_the_order_of_submission() {
+    let history = History::from(vec![write(2, 9), LogEntry::Flush, write(1, 1), write(0, 2), write(1, 3)]);
+    let states = CrashStates::new(&history, done(5));
+    assert_eq!((states.volatile_blocks(), states.volatile_writes()), (2, 3));
+    let prefixes: Vec<Vec<u8>> = (0..4).map(|n| bytes(&states.image(Pick::Prefix(n)), 3)).collect();
+    assert_eq!(prefixes, [[0, 0, 9], [0, 1, 9], [2, 1, 9], [2, 3, 9]].map(Vec::from));
+}
+
+#[test]
+fn torn_blocks_mix_sectors_of_old_and_new() {
+    let history = History::from(vec![write(0, 1), LogEntry::Flush, write(0, 2)]);
+    let states = CrashStates::new(&history, done(3));
+    let block = states.image(Pick::Sectors(5)).block(0, &ZEROS);
+    let sectors: BTreeSet<u8> = block.chunks(512).map(|sector| sector[0]).collect();
+    assert_eq!(sectors, BTreeSet::from([1, 2]));
+    assert!(
+        block.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])),
+        "torn inside a sector"
+    );
+    assert_eq!(block, states.image(Pick::Sectors(5)).block(0, &ZEROS), "the seed decides");
+}
+
+#[test]
+fn a_discard_is_zeros_and_costs_no_memory_for_them() {
+    let discard = LogEntry::Discard { offset_bytes: 512, len_bytes: 1024, fua: false };
+    let history = History::from(vec![write(0, 1), LogEntry::Flush, discard, LogEntry::Flush]);
+    let image = CrashStates::new(&history, done(4)).image(Pick::None);
+    let block = image.block(0, &ZEROS);
+    assert_eq!([block[511], block[512], block[1535], block[1536]], [1, 0, 0, 1]);
+}
+
+#[test]
+fn applied_and_written_images_are_the_same() {
+    let part = LogEntry::Write { offset_bytes: 512, data: vec![5; 1024], preflush: false, fua: false };
+    let history = History::from(vec![part, write(2, 6)]);
+    let image = CrashStates::new(&history, done(2)).image(Pick::All);
+    let mut written = Vec::new();
+    image.write_to(&mut written, 3 * BLOCK).unwrap();
+    let (mut applied, mut pieces) = (vec![0; written.len()], Vec::new());
+    image
+        .apply(|offset_bytes, bytes| {
+            pieces.push((offset_bytes, bytes.len()));
+            applied[index(offset_bytes)..index(offset_bytes) + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(pieces, [(512, 1024), (8192, 4096)]);
+    assert!(applied == written, "different bytes");
+}
+
+#[test]
+fn no_image_of_random_histories_breaks_the_promise() {
+    for seed in 0..40 {
+        let mut chance = Chance::new(seed);
+        let entries = (1..60u8).map(|byte| match chance.below(8) {
+            0 => LogEntry::Flush,
+            1 => fua(chance.below(6), byte),
+            _ => write(chance.below(6), byte),
+        });
+        let history = History::from(entries.collect::<Vec<_>>());
+        let completed = index(chance.below(60));
+        for (pick, image) in CrashStates::new(&history, done(completed)).images(30, seed, true) {
+            // Bytes grow with time: a sector is at least as new as the newest durable write, at most the newest of all.
+            for number in 0..6 {
+                let (floor, newest) = promised(&history.entries()[..completed], number);
+                for sector in image.block(number, &ZEROS).chunks(512) {
+                    let byte = sector[0];
+                    assert!(
+                        floor <= byte && byte <= newest,
+                        "seed {seed}, {completed} done, {pick:?}, block {number}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Oldest and newest byte that a block may have.
+fn promised(entries: &[LogEntry], number: u64) -> (u8, u8) {
+    let (mut floor, mut newest) = (0, 0);
+    for entry in entries {
+        match entry {
+            LogEntry::Flush => floor = newest,
+            LogEntry::Write { offset_bytes, data, fua, .. } if *offset_bytes == number * BLOCK => {
+                newest = data[0];
+                floor = if *fua { newest } else { floor };
+            }
+            _ => {}
+        }
+    }
+    (floor, newest)
+}
