@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod nbd;
+pub mod clock;
 pub mod crash;
 pub mod device;
 pub mod log_writes;
