@@ -133,6 +133,12 @@ impl BlockPieces {
         self.0.iter().filter(|piece| !piece.durable).count()
     }
 
+    /// The number that would be the order of a volatile write behind those of this block.
+    pub fn volatile_end(&self) -> u64 {
+        let volatile = self.0.iter().filter(|piece| !piece.durable);
+        volatile.map(|piece| piece.order + 1).max().unwrap_or(0)
+    }
+
     /// Volatile writes among the first `writes` of the whole device.
     pub fn volatile_before(&self, writes: u64) -> usize {
         self.0.iter().filter(|piece| !piece.durable && piece.order < writes).count()

@@ -56,7 +56,7 @@ impl<'history> CrashStates<'history> {
         let blocks = history.pieces_at(cut);
         let volatile: Vec<u64> =
             blocks.iter().filter(|(_, pieces)| pieces.volatile() > 0).map(|(number, _)| *number).collect();
-        let writes = volatile.iter().map(|number| size(blocks[number].volatile())).sum();
+        let writes = volatile.iter().map(|number| blocks[number].volatile_end()).max().unwrap_or(0);
         CrashStates { entries: history.entries(), blocks, volatile, writes }
     }
 
@@ -65,7 +65,7 @@ impl<'history> CrashStates<'history> {
         self.volatile.len()
     }
 
-    /// Writes to blocks that the cut may take.
+    /// Writes to blocks since the last flush: what [`Pick::Prefix`] counts.
     pub const fn volatile_writes(&self) -> u64 {
         self.writes
     }

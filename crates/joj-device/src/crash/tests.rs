@@ -58,6 +58,14 @@ fn a_fua_write_is_there_and_tells_nothing_of_others() {
 }
 
 #[test]
+fn a_fua_write_of_a_sector_outlasts_a_lost_write_of_its_block() {
+    let sector = LogEntry::Write { offset_bytes: 512, data: vec![2; 512], preflush: false, fua: true };
+    let history = History::from(vec![write(0, 1), sector]);
+    let block = CrashStates::new(&history, done(2)).image(Pick::None).block(0, &ZEROS);
+    assert_eq!([block[0], block[512], block[1024]], [0, 2, 0]);
+}
+
+#[test]
 fn what_is_under_way_promises_nothing() {
     let history = History::from(vec![write(0, 1), LogEntry::Flush, fua(0, 2)]);
     let cut = |completed, in_flight| reached(&history, Cut { completed, in_flight }, 1);

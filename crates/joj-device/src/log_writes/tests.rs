@@ -19,6 +19,11 @@ fn sample() -> Vec<u8> {
     record(&mut log, Request::flush(), &[]);
     record(&mut log, Request::write_fua(512, 512), &[2; 512]);
     record(&mut log, Request { kind: RequestKind::Trim, offset_bytes: 8192, len_bytes: 4096 }, &[]);
+    record(
+        &mut log,
+        Request { kind: RequestKind::WriteZeroes { fua: true }, offset_bytes: 0, len_bytes: 512 },
+        &[],
+    );
     log.mark("end").unwrap();
     log.finish().unwrap().into_inner()
 }
@@ -36,6 +41,7 @@ fn what_was_recorded_is_read_back() {
         LogEntry::Flush,
         write(512, vec![2; 512], true),
         LogEntry::Discard { offset_bytes: 8192, len_bytes: 4096, fua: false },
+        LogEntry::Discard { offset_bytes: 0, len_bytes: 512, fua: true },
         LogEntry::Mark("end".to_owned()),
     ];
     assert_eq!(read(&sample()).unwrap(), expected);
@@ -49,7 +55,7 @@ fn the_bytes_are_those_of_the_kernel() {
         [0x72, 0x68, 0x73, 0x77, 0x66, 0x73, 0x6a, 0],
         "hrswfsj: the magic, little-endian"
     );
-    assert_eq!((bytes[8], bytes[16], bytes[24..28].to_vec()), (1, 5, vec![0, 2, 0, 0]));
+    assert_eq!((bytes[8], bytes[16], bytes[24..28].to_vec()), (1, 6, vec![0, 2, 0, 0]));
     // Sector 8, two sectors, no flag; its data in the next sectors; then the flush.
     assert_eq!((bytes[512], bytes[520], bytes[528]), (8, 2, 0));
     assert_eq!((bytes[1024], bytes[2047], bytes[2048 + 16]), (1, 1, 1));
@@ -84,7 +90,7 @@ fn a_damaged_log_never_panics_and_foreign_files_are_refused() {
     assert!(with(8, 2).contains("version 2"));
     assert!(with(24, 3).contains("sectors of 515 bytes"));
     assert!(with(512 + 17, 0xff).contains("flags"));
-    assert!(with(512 + 15, 0xff).contains("entry 1 of 5"));
+    assert!(with(512 + 15, 0xff).contains("entry 1 of 6"));
 }
 
 #[test]

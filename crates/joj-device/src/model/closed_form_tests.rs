@@ -114,6 +114,23 @@ fn a_full_cache_writes_at_the_speed_of_the_medium() {
 }
 
 #[test]
+fn at_rest_half_of_the_cache_is_dirty_at_most() {
+    let mut model = Model::new(&cached(8), 1 << 30);
+    for block in 0..20 {
+        model.submit(block * 1000 * US, Request::write(block * BLOCK, BLOCK));
+        assert_eq!(model.dirty_bytes(), (block + 1).min(4) * BLOCK, "after write {block}");
+    }
+}
+
+#[test]
+fn a_flush_waits_for_what_is_leaving_the_cache_already() {
+    // The second write makes the first leave, from 220 us on; the trim takes the second, which ends at 290 us.
+    let trim = Request { kind: RequestKind::Trim, offset_bytes: BLOCK, len_bytes: BLOCK };
+    let requests = [Request::write(0, BLOCK), Request::write(BLOCK, BLOCK), trim, Request::flush()];
+    assert_eq!(last_us(&cached(2), &requests), 220 + 200 - 290 + 30);
+}
+
+#[test]
 fn one_request_at_a_time_waits_for_the_one_before() {
     let mut model = Model::new(&plain(), 1 << 30);
     let first = model.submit(0, Request::write(0, BLOCK));

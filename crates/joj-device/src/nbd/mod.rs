@@ -60,7 +60,9 @@ where
     T: Read + Write + AsFd,
     S: RequestSink,
 {
-    let mut session = Session { device, input: Vec::new(), pending: Pending::default(), refused: 0 };
+    let received = vec![0; READ_BYTES];
+    let mut session =
+        Session { device, received, input: Vec::new(), pending: Pending::default(), refused: 0 };
     let (mut served, mut open) = (Served::default(), true);
     loop {
         let now_ns = clock.now_ns();
@@ -88,6 +90,8 @@ where
 
 struct Session<'device, S: RequestSink> {
     device: &'device mut EmulatedDevice<S>,
+    /// Filled anew by each read: clearing a fresh one would cost an emulated machine more than the request.
+    received: Vec<u8>,
     /// Bytes that are no complete request yet.
     input: Vec<u8>,
     pending: Pending,
@@ -97,10 +101,8 @@ struct Session<'device, S: RequestSink> {
 impl<S: RequestSink> Session<'_, S> {
     /// Reads once and submits every request that is complete; false at the client's end.
     fn take(&mut self, stream: &mut impl Read, now_ns: u64) -> io::Result<bool> {
-        let begin = self.input.len();
-        self.input.resize(begin + READ_BYTES, 0);
-        let count = stream.read(&mut self.input[begin..])?;
-        self.input.truncate(begin + count);
+        let count = stream.read(&mut self.received)?;
+        self.input.extend_from_slice(&self.received[..count]);
         if count == 0 {
             let cut = "the client's stream ends within a request";
             let whole = self.input.is_empty();
