@@ -12,6 +12,7 @@ pub mod log_writes;
 pub mod request_log;
 pub mod store;
 pub mod replay;
+pub mod workload;
 pub mod model;
 pub mod shipped;
 pub mod description;

@@ -5,16 +5,19 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
-mod papers;
-
+use joj_device::description::Description;
 use joj_device::request::Request;
-use papers::{Bench, sequential};
+use joj_device::workload::{Bench, MIB, sequential};
 
 const KB: u64 = 1024;
 
+fn bench(name: &str) -> Bench {
+    Bench::new(&Description::named(name).unwrap(), 8192 * MIB)
+}
+
 /// Operations a second of `requests`, repeated, with `host_us` of the host in each.
 fn rate(device: &str, requests: &[Request], host_us: u64) -> f64 {
-    let (mut bench, repeats) = (Bench::new(device), 200);
+    let (mut bench, repeats) = (bench(device), 200);
     let device_ns: u64 = (0..repeats).map(|_| bench.nanoseconds(requests.to_vec())).sum();
     1e9 / (device_ns as f64 / f64::from(repeats) + host_us as f64 * 1e3)
 }
@@ -65,12 +68,12 @@ fn galaxy_s5_commits_as_waldio_table_2() {
 #[test]
 fn galaxy_s5_writes_as_waldio_fig_6() {
     let rate = |bytes: u64| {
-        let requests = (0..2048).map(|index| Request::write(index * bytes, bytes)).collect();
-        Bench::new("galaxy-s5-emmc").rate(requests)
+        let requests = (0..2048).map(|index| Request::write(index * bytes, bytes));
+        bench("galaxy-s5-emmc").rate(requests)
     };
     compare("fit: WALDIO Fig. 6, sequential writes of 512 bytes, MB/s", 2.0, rate(512), 0.1);
     compare("fit: WALDIO Fig. 6, of 16 KB, MB/s", 70.0, rate(16 * KB), 0.1);
-    let large = Bench::new("galaxy-s5-emmc").rate(sequential(256 << 20, Request::write));
+    let large = bench("galaxy-s5-emmc").rate(sequential(256 << 20, Request::write));
     assert!(large > 70.0, "{large:.1} MB/s with large writes");
     let (half, page) = (rate(2 * KB), rate(4 * KB));
     assert!(page > 2.5 * half, "no step at 4 KB: {half:.1} MB/s, {page:.1} MB/s");

@@ -5,10 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
-mod papers;
-
+use joj_device::description::Description;
 use joj_device::request::Request;
-use papers::{Bench, MB, random, sequential};
+use joj_device::workload::{Bench, MIB, random, sequential};
 
 /// Phone columns, MB/s: sequential write, sequential read, random write, random read.
 const TABLE_3: [(&str, [f64; 4]); 8] = [
@@ -22,16 +21,20 @@ const TABLE_3: [(&str, [f64; 4]); 8] = [
     ("pny", [10.28, 14.02, 0.01, 3.95]),
 ];
 
+fn bench(name: &str) -> Bench {
+    Bench::new(&Description::named(name).unwrap(), 4096 * MIB)
+}
+
 #[test]
 fn table_3_holds_within_15_percent() {
     println!("{:10} {:>29} {:>29}", "FAST'12", "sequential write read", "random write read");
     for (name, paper) in TABLE_3 {
-        let mut card = Bench::new(name);
+        let mut card = bench(name);
         let model = [
-            card.rate(sequential(128 * MB, Request::write)),
-            card.rate(sequential(128 * MB, Request::read)),
-            card.rate(random(2048, 128 * MB, Request::write)),
-            card.rate(random(2048, 128 * MB, Request::read)),
+            card.rate(sequential(128 * MIB, Request::write)),
+            card.rate(sequential(128 * MIB, Request::read)),
+            card.rate(random(2048, 128 * MIB, Request::write)),
+            card.rate(random(2048, 128 * MIB, Request::read)),
         ];
         let cells = paper.iter().zip(model).map(|(paper, model)| (paper, model, model / paper));
         let cells: Vec<_> = cells.collect();
@@ -47,9 +50,9 @@ fn table_3_holds_within_15_percent() {
 fn sweep(name: &str) -> Vec<(u64, f64)> {
     let ranges = (0..12).map(|power| 1 << power);
     let rates = ranges.map(|range_mib: u64| {
-        let mut card = Bench::new(name);
-        card.rate(sequential(1024 * MB, Request::write));
-        (range_mib, card.rate(random(2048, range_mib * MB, Request::write)))
+        let mut card = bench(name);
+        card.rate(sequential(1024 * MIB, Request::write));
+        (range_mib, card.rate(random(2048, range_mib * MIB, Request::write)))
     });
     let rates: Vec<(u64, f64)> = rates.collect();
     let line: String = rates.iter().map(|(range_mib, rate)| format!(" {range_mib}:{rate:.4}")).collect();
