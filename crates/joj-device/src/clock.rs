@@ -3,9 +3,10 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Tells the time, and waits for a socket no longer than until a time.
 pub trait Clock {
@@ -22,19 +23,17 @@ pub trait Clock {
     fn sleep_until(&mut self, until_ns: u64);
 }
 
-/// The machine's monotonic clock.
+/// The machine's CLOCK_MONOTONIC, whose times other processes of the machine can be compared with.
 #[derive(Debug)]
-pub struct SystemClock {
-    begin: Instant,
-}
+pub struct SystemClock(());
 
 impl SystemClock {
-    /// A clock that begins at zero now, for the thread that calls: its waits end when they are over, not up to 50 us later
+    /// A clock for the thread that calls: its waits end when they are over, not up to 50 us later
     /// as the kernel's timer slack allows.
     pub fn new() -> Self {
         // Where it cannot be set, answers are that much later, which `Served` counts.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
-        SystemClock { begin: Instant::now() }
+        SystemClock(())
     }
 }
 
@@ -46,8 +45,9 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now_ns(&mut self) -> u64 {
-        // 584 years of nanoseconds fit.
-        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let now = clock_gettime(ClockId::Monotonic);
+        // Neither part is negative on this clock, and 584 years of nanoseconds fit.
+        u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
     }
 
     fn wait(&mut self, socket: BorrowedFd<'_>, until_ns: Option<u64>) -> io::Result<bool> {

@@ -1,8 +1,8 @@
 //! What the device was asked and when, as it happens: to memory, as text, or with its data in dm-log-writes form.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
-use crate::model::Completion;
+use crate::model::{Completion, Detail};
 use crate::request::{Request, RequestKind};
 
 /// A request with its times.
@@ -55,6 +55,9 @@ impl RequestSink for Vec<LoggedRequest> {
     }
 }
 
+/// First line of a text log.
+const NAMES: &str = "submitted_ns\tstart_ns\tdone_ns\tkind\toffset_bytes\tlen_bytes\tfua";
+
 /// A line for each request, without data; the first line names the columns. Constant memory.
 #[derive(Debug)]
 pub struct TextLog<W: Write> {
@@ -67,7 +70,7 @@ impl<W: Write> TextLog<W> {
     /// # Errors
     /// The file's.
     pub fn new(mut out: W) -> io::Result<Self> {
-        writeln!(out, "submitted_ns\tstart_ns\tdone_ns\tkind\toffset_bytes\tlen_bytes\tfua")?;
+        writeln!(out, "{NAMES}")?;
         Ok(TextLog { out })
     }
 
@@ -102,10 +105,50 @@ impl<W: Write> RequestSink for TextLog<W> {
     }
 }
 
+/// Reads what a [`TextLog`] wrote; each completion's detail is empty, because the text has none.
+///
+/// # Errors
+/// The file's, or `InvalidData` with the line that is damaged: nothing of such a log is used.
+pub fn read_text(input: impl BufRead) -> io::Result<Vec<LoggedRequest>> {
+    let mut lines = input.lines();
+    if lines.next().transpose()?.as_deref() != Some(NAMES) {
+        let message = "no request log: the first line does not name its columns";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    let damaged = |number: usize| {
+        let message = format!("line {} of the request log is damaged or cut off", number + 2);
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    };
+    let read = |(number, line): (usize, io::Result<String>)| parse(&line?).ok_or_else(|| damaged(number));
+    lines.enumerate().map(read).collect()
+}
+
+fn parse(line: &str) -> Option<LoggedRequest> {
+    let cells: Vec<&str> = line.split('\t').collect();
+    let [submitted, start, done, kind, offset, len, fua] = cells[..] else { return None };
+    let fua = match fua {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    let kind = match kind {
+        "read" => RequestKind::Read,
+        "write" => RequestKind::Write { fua },
+        "flush" => RequestKind::Flush,
+        "trim" => RequestKind::Trim,
+        "write-zeroes" => RequestKind::WriteZeroes { fua },
+        _ => return None,
+    };
+    let number = |cell: &str| cell.parse::<u64>().ok();
+    let request = Request { kind, offset_bytes: number(offset)?, len_bytes: number(len)? };
+    let (start_ns, done_ns) = (number(start)?, number(done)?);
+    let completion = Completion { start_ns, done_ns, detail: Detail::default() };
+    Some(LoggedRequest { request, submitted_ns: number(submitted)?, completion })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Detail;
 
     #[test]
     fn a_line_has_the_times_and_the_request() {
@@ -115,5 +158,17 @@ mod tests {
         log.record(&logged, &[0; 1024]).unwrap();
         let text = String::from_utf8(log.finish().unwrap()).unwrap();
         assert_eq!(text.lines().nth(1), Some("10\t11\t12\twrite\t512\t1024\t1"));
+        assert_eq!(read_text(text.as_bytes()).unwrap(), [logged]);
+    }
+
+    #[test]
+    fn a_damaged_text_log_is_refused_with_its_line() {
+        assert!(read_text(&b"something else\n"[..]).unwrap_err().to_string().contains("first line"));
+        for line in
+            ["1\t2\t3\twrite\t512\t10", "1\t2\t3\tpaint\t512\t1024\t0", "1\t2\t3\tread\t512\t1024\t2", ""]
+        {
+            let error = read_text(format!("{NAMES}\n{line}\n").as_bytes()).unwrap_err();
+            assert!(error.to_string().contains("line 2"), "{line:?}: {error}");
+        }
     }
 }

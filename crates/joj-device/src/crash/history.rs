@@ -6,7 +6,9 @@ use std::io::{self, Read};
 use super::image::{Patch, SECTORS_PER_BLOCK};
 use crate::log_writes::{LogEntry, LogReader};
 use crate::number::{index, size};
+use crate::request::RequestKind;
 use crate::request::{BLOCK_BYTES, SECTOR_BYTES};
+use crate::request_log::LoggedRequest;
 
 /// A moment of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +17,19 @@ pub struct Cut {
     pub completed: usize,
     /// Entries behind them that were under way: writes may have left anything, a flush promises nothing yet.
     pub in_flight: usize,
+}
+
+impl Cut {
+    /// The moment `at_ns` of a log whose times are `logged`, from the same recording without marks. What overtook an entry that
+    /// was still under way counts as under way, which is less than the device promised where its queue is deeper than 1.
+    pub fn at(logged: &[LoggedRequest], at_ns: u64) -> Cut {
+        let entries: Vec<&LoggedRequest> =
+            logged.iter().filter(|logged| logged.request.kind != RequestKind::Read).collect();
+        let submitted = entries.iter().take_while(|logged| logged.submitted_ns <= at_ns).count();
+        let completed =
+            entries[..submitted].iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
+        Cut { completed, in_flight: submitted - completed }
+    }
 }
 
 /// The entries of a log, with their data.

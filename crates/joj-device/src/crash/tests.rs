@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::model::{Completion, Detail};
+use crate::request::Request;
+use crate::request_log::LoggedRequest;
 use crate::store::ZEROS;
 
 const BLOCK: u64 = 4096;
@@ -72,6 +75,23 @@ fn what_is_under_way_promises_nothing() {
     assert_eq!(cut(1, 1), BTreeSet::from([vec![0], vec![1]]), "the flush was not done");
     assert_eq!(cut(2, 1), BTreeSet::from([vec![1], vec![2]]), "the FUA write was not done");
     assert_eq!(cut(3, 0), BTreeSet::from([vec![2]]));
+}
+
+#[test]
+fn a_cut_at_a_time_tells_what_was_done_from_what_was_under_way() {
+    let logged = |request, submitted_ns, done_ns| {
+        let completion = Completion { start_ns: submitted_ns, done_ns, detail: Detail::default() };
+        LoggedRequest { request, submitted_ns, completion }
+    };
+    let log = [
+        logged(Request::write(0, 512), 0, 10),
+        logged(Request::read(0, 512), 10, 20),
+        logged(Request::flush(), 20, 30),
+        logged(Request::write(0, 512), 40, 50),
+    ];
+    let cuts = [5, 10, 25, 30, 40, 99].map(|at_ns| Cut::at(&log, at_ns));
+    let expected = [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)];
+    assert_eq!(cuts, expected.map(|(completed, in_flight)| Cut { completed, in_flight }));
 }
 
 #[test]
