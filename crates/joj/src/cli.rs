@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
 use joj_analysis::study::StudyPart;
 
+use crate::device_options::DeviceOptions;
 use crate::monitor_options::MonitorOptions;
 use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
 
@@ -39,6 +40,9 @@ pub enum Command {
     /// Sample what processors, memory, disks, network and interrupts do, alone or while a program runs
     #[command(after_help = crate::monitor_options::EXAMPLES)]
     Monitor(MonitorOptions),
+    /// Show the devices that joj emulates, and what the model makes of them
+    #[command(after_help = crate::device_options::EXAMPLES)]
+    Device(DeviceOptions),
     /// Run one task from standard input
     #[command(hide = true)]
     BenchWorker,

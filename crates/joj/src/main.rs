@@ -5,12 +5,14 @@ mod trace_header_command;
 mod bench_command;
 mod trace_generate;
 mod compare;
+mod device_command;
 mod monitor_command;
 mod bench;
 mod trace;
 mod cli;
 mod trace_options;
 mod monitor_options;
+mod device_options;
 mod show;
 mod trace_file;
 mod machine;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Command::TraceHeader(options) => trace_header_command::run(&options),
         Command::TraceGenerate(options) => trace_generate::run(&options),
         Command::Monitor(options) => monitor_command::run(&options),
+        Command::Device(options) => device_command::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|message| {

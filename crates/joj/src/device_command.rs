@@ -1,0 +1,93 @@
+//! `joj device`: the emulated devices, and what the model makes of them.
+
+use std::fs;
+use std::io::Write;
+use std::process::ExitCode;
+
+use joj_device::description::Description;
+use joj_device::request::Request;
+use joj_device::shipped;
+use joj_device::workload::{Bench, MIB, random, sequential};
+
+use crate::device_options::{DeviceAction, DeviceOptions};
+use crate::show::text::columns;
+
+/// Requests of a random row, as in Fig. 13 of FAST'12.
+const RANDOM_REQUESTS: u64 = 2048;
+
+/// Runs `joj device`.
+/// # Errors
+/// What is wrong with a description, or that there is none.
+pub fn run(options: &DeviceOptions) -> Result<ExitCode, String> {
+    let text = match &options.action {
+        DeviceAction::List => list()?,
+        DeviceAction::Show { name } => {
+            named(name)?;
+            shipped::text(name).unwrap_or_default().to_owned()
+        }
+        DeviceAction::Check { file } => {
+            let description = read(file)?;
+            format!("{file}: {}, {} bytes: sound\n", description.name, description.capacity_bytes)
+        }
+        DeviceAction::Sweep { device } => {
+            let description = if device.ends_with(".toml") { read(device)? } else { named(device)? };
+            sweep(&description)
+        }
+    };
+    // A closed pipe (`| head`) is the reader's choice, not an error.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn named(name: &str) -> Result<Description, String> {
+    Description::named(name).map_err(|error| error.to_string())
+}
+
+fn read(file: &str) -> Result<Description, String> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        format!("cannot read {file}: {error}; give a TOML file, for example from `joj device show NAME`")
+    })?;
+    Description::parse(&text, file).map_err(|error| error.to_string())
+}
+
+fn list() -> Result<String, String> {
+    let mut text = String::new();
+    for name in shipped::names() {
+        text.push_str(&format!("{name:<18} {}\n", named(name)?.summary));
+    }
+    Ok(text)
+}
+
+/// The rows of FAST'12's Table 3, then its Fig. 13, each on as much of the device as there is.
+fn sweep(description: &Description) -> String {
+    let capacity_bytes = (4096 * MIB).min(description.capacity_bytes);
+    let mut bench = Bench::new(description, capacity_bytes);
+    let range_bytes = (128 * MIB).min(capacity_bytes);
+    let range = format!("over {} MiB", range_bytes / MIB);
+    let mut lines = vec![
+        row(&format!("write, 128 KiB in order {range}"), bench.rate(sequential(range_bytes, Request::write))),
+        row(&format!("read, 128 KiB in order {range}"), bench.rate(sequential(range_bytes, Request::read))),
+        row(
+            &format!("write, 4 KiB random {range}"),
+            bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::write)),
+        ),
+        row(
+            &format!("read, 4 KiB random {range}"),
+            bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::read)),
+        ),
+    ];
+    let filled_bytes = (1024 * MIB).min(capacity_bytes);
+    for range_mib in (0..12).map(|power| 1 << power).filter(|range_mib| range_mib * MIB <= capacity_bytes) {
+        let mut bench = Bench::new(description, capacity_bytes);
+        bench.rate(sequential(filled_bytes, Request::write));
+        let what =
+            format!("write, 4 KiB random over {range_mib} MiB, behind {} MiB in order", filled_bytes / MIB);
+        lines.push(row(&what, bench.rate(random(RANDOM_REQUESTS, range_mib * MIB, Request::write))));
+    }
+    columns(&lines)
+}
+
+fn row(what: &str, rate: f64) -> Vec<String> {
+    let rate = if rate.is_finite() { format!("{rate:.4} MB/s") } else { "no time".to_owned() };
+    vec![what.to_owned(), rate]
+}
