@@ -3,9 +3,9 @@
 //! Kept in blocks of 4096 bytes, only where something else than zeros was written. Invariant: a block in the cache is newer
 //! than the medium's; reading sees it, a power cut may not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::number::{index, size};
+use crate::number::{index, keys_within, size};
 use crate::request::BLOCK_BYTES;
 
 /// Bytes of a block.
@@ -43,12 +43,20 @@ impl Store {
 
     /// Writes `len_bytes` zeros; on the medium at once if they are `durable`, else in the volatile cache.
     pub fn zero(&mut self, offset_bytes: u64, len_bytes: u64, durable: bool) {
-        each_block(offset_bytes, len_bytes, |number, in_block, _| {
-            let empty = !self.medium.contains_key(&number) && !self.cached.contains_key(&number);
-            if !empty {
-                self.change(number, durable, |block| block[in_block].fill(0));
-            }
-        });
+        if len_bytes == 0 {
+            return;
+        }
+        let end = offset_bytes + len_bytes;
+        let blocks = offset_bytes / BLOCK_BYTES..=(end - 1) / BLOCK_BYTES;
+        let medium =
+            keys_within(self.medium.keys(), |number| self.medium.contains_key(&number), blocks.clone());
+        let cached = self.cached.range(blocks).map(|(number, _)| *number);
+        let stored: BTreeSet<u64> = cached.chain(medium).collect();
+        for number in stored {
+            let begin = number * BLOCK_BYTES;
+            let in_block = offset_bytes.saturating_sub(begin)..(end - begin).min(BLOCK_BYTES);
+            self.change(number, durable, |block| block[index(in_block.start)..index(in_block.end)].fill(0));
+        }
     }
 
     /// Everything in the volatile cache is on the medium from now on.
@@ -176,6 +184,15 @@ mod tests {
         store.write(0, &[8; 512], false);
         store.flush();
         assert_eq!((store.on_medium(0)[511], store.on_medium(0)[512]), (8, 0));
+    }
+
+    #[test]
+    fn trimming_a_whole_large_device_takes_the_time_of_what_it_holds() {
+        let mut store = Store::new();
+        store.write(1 << 40, &[1; 4096], true);
+        store.write(1 << 41, &[1; 4096], false);
+        store.zero(0, 1 << 44, true);
+        assert_eq!(store.memory_bytes(), 0);
     }
 
     #[test]

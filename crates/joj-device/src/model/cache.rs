@@ -3,9 +3,10 @@
 //! Half of it may be dirty before the oldest units leave, so that the medium works while the host sends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::RangeInclusive;
 
 use crate::description;
-use crate::number::size;
+use crate::number::{keys_within, size};
 
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -108,9 +109,9 @@ impl Cache {
     }
 
     /// What is written past the cache, or trimmed, is not dirty here.
-    pub fn forget(&mut self, units: &[u64]) {
-        for unit in units {
-            if let Some(arrival) = self.dirty.remove(unit) {
+    pub fn forget(&mut self, range: RangeInclusive<u64>) {
+        for unit in keys_within(self.dirty.keys(), |unit| self.dirty.contains_key(&unit), range) {
+            if let Some(arrival) = self.dirty.remove(&unit) {
                 self.arrivals.remove(&arrival);
             }
         }

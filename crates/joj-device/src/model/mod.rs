@@ -205,9 +205,10 @@ impl Model {
     fn write_through(&mut self, ready_ns: u64, request: Request, fua: bool, detail: &mut Detail) {
         let mut cache = self.cache.take();
         let ready_ns = self.complete_units(ready_ns, request, detail);
-        let units: Vec<u64> = self.touched(request).collect();
+        let touched = self.touched(request);
+        let units: Vec<u64> = touched.clone().collect();
         if let Some(cache) = &mut cache {
-            cache.forget(&units);
+            cache.forget(touched);
             detail.flush_ns += if fua { cache.fua_ns() } else { 0 };
         }
         let batch = self.program(ready_ns, &units);
@@ -234,13 +235,11 @@ impl Model {
     }
 
     fn forget(&mut self, request: Request) {
-        let units: Vec<u64> = self.touched(request).collect();
+        let units = self.touched(request);
         if let Some(cache) = &mut self.cache {
-            cache.forget(&units);
+            cache.forget(units.clone());
         }
-        for unit in units {
-            self.ftl.trim(unit);
-        }
+        self.ftl.trim(units);
     }
 
     /// Reads what a write leaves of its first and last unit; when that is done.

@@ -3,6 +3,7 @@
 //! When the log is full its oldest block is folded: units that are current move to the page map, the block is erased.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use super::Work;
 use super::page_mapped::PageMapped;
@@ -43,11 +44,11 @@ impl Hybrid {
         work
     }
 
-    pub fn trim(&mut self, unit: u64) {
-        if self.current.get(unit).is_some() {
+    pub fn trim(&mut self, range: RangeInclusive<u64>) {
+        for unit in self.current.placed(range.clone()) {
             self.current.set(unit, None);
         }
-        self.main.trim(unit);
+        self.main.trim(range);
     }
 
     fn fold_oldest(&mut self) -> Work {
@@ -84,7 +85,7 @@ mod tests {
         for unit in [0, 1, 2, 3, 0, 1, 4, 5] {
             assert_eq!(log.write(unit), Work::default());
         }
-        log.trim(2);
+        log.trim(2..=2);
         assert_eq!(log.write(6), Work { copies: 1, erasures: 1 });
     }
 }

@@ -6,6 +6,8 @@ mod hybrid;
 mod page_mapped;
 mod placement;
 
+use std::ops::RangeInclusive;
+
 use crate::description::{self, Flash};
 use crate::number::size;
 use bast::Bast;
@@ -90,11 +92,11 @@ impl Ftl {
         (self.program_ns, work.copies * self.copy_ns + work.erasures * self.erase_ns)
     }
 
-    /// The host does not need this unit.
-    pub fn trim(&mut self, unit: u64) {
+    /// The host does not need these units.
+    pub fn trim(&mut self, range: RangeInclusive<u64>) {
         match &mut self.kind {
-            Kind::PageMapped(pages) => pages.trim(unit),
-            Kind::Hybrid(log) => log.trim(unit),
+            Kind::PageMapped(pages) => pages.trim(range),
+            Kind::Hybrid(log) => log.trim(range),
             // A log block keeps what it has: its merge copies trimmed pages too.
             Kind::InPlace | Kind::Bast(_) | Kind::Fast(_) => {}
         }

@@ -1,6 +1,7 @@
 //! Any unit anywhere: writes fill one open block after another, greedy garbage collection frees them.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use super::Work;
 use super::placement::Placement;
@@ -44,8 +45,8 @@ impl PageMapped {
         work
     }
 
-    pub fn trim(&mut self, unit: u64) {
-        if self.placement.get(unit).is_some() {
+    pub fn trim(&mut self, range: RangeInclusive<u64>) {
+        for unit in self.placement.placed(range) {
             let was = self.placement.set(unit, None);
             self.leave(was);
         }
@@ -162,7 +163,7 @@ mod tests {
         for unit in 0..64 {
             pages.write(unit);
         }
-        (0..64).for_each(|unit| pages.trim(unit));
+        pages.trim(0..=63);
         let work = (0..64).fold(Work::default(), |work, unit| work.plus(pages.write(unit * 7 % 64)));
         assert_eq!(work.copies, 0);
     }

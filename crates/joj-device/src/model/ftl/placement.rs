@@ -1,8 +1,9 @@
 //! Which block holds a unit: a map that costs memory only where something was written.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
-use crate::number::index;
+use crate::number::{index, keys_within};
 
 /// Units in a piece of the map: 4 KiB of memory.
 const PIECE_UNITS: u64 = 1024;
@@ -18,6 +19,14 @@ impl Placement {
     pub fn get(&self, unit: u64) -> Option<u32> {
         let block = self.pieces.get(&(unit / PIECE_UNITS))?[index(unit % PIECE_UNITS)];
         (block != NOWHERE).then_some(block)
+    }
+
+    /// Units of `range` that some block holds, ascending.
+    pub fn placed(&self, range: RangeInclusive<u64>) -> Vec<u64> {
+        let pieces = range.start() / PIECE_UNITS..=range.end() / PIECE_UNITS;
+        let pieces = keys_within(self.pieces.keys(), |piece| self.pieces.contains_key(&piece), pieces);
+        let units = pieces.into_iter().flat_map(|piece| piece * PIECE_UNITS..(piece + 1) * PIECE_UNITS);
+        units.filter(|unit| range.contains(unit) && self.get(*unit).is_some()).collect()
     }
 
     /// Moves `unit` to `block`; where it was.
