@@ -33,7 +33,7 @@ fn a_name_that_joj_does_not_know_lists_those_it_knows() {
 fn every_number_has_a_source_that_can_be_asked_for() {
     let description = Description::named("galaxy-s5-emmc").unwrap();
     assert!(description.source("flash.page_bytes").unwrap().starts_with("published: WALDIO"));
-    assert!(description.source("flash.program_ns").unwrap().starts_with("fitted to: WALDIO Table 2"));
+    assert!(description.source("flash.program_ns").unwrap().starts_with("fitted to: WALDIO Fig. 6"));
     assert_eq!(description.source("flash.nothing"), None);
 }
 
