@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod trace;
+pub mod lab;
 pub mod monitor;
 pub mod compare;
 pub mod warnings;

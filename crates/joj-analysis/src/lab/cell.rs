@@ -1,0 +1,227 @@
+//! One cell of a lab plan: a filesystem on a device, and what is done there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::{LogState, Schema, Side, Synchronous, UnknownWord, Word, Workload, parse_word};
+
+/// A filesystem that the lab's kernel knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystemKind {
+    /// ext4, in ordered mode unless a feature says otherwise.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs, one device: metadata is stored twice (DUP), as mkfs has it.
+    Btrfs,
+    /// NILFS2.
+    Nilfs2,
+    /// F2FS.
+    F2fs,
+}
+
+impl Word for FileSystemKind {
+    const DIMENSION: &'static str = "filesystem";
+    const ALL: &'static [Self] = &[Self::Ext4, Self::Xfs, Self::Btrfs, Self::Nilfs2, Self::F2fs];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::Nilfs2 => "nilfs2",
+            Self::F2fs => "f2fs",
+        }
+    }
+}
+
+/// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature {
+    /// Nothing.
+    None,
+    /// ext4 made with `-O fast_commit`.
+    FastCommit,
+    /// ext4 mounted with `data=journal`.
+    DataJournal,
+    /// ext4 mounted with `journal_async_commit` (and `data=writeback`, which it needs).
+    JournalAsyncCommit,
+    /// ext4 and F2FS mounted with `nobarrier`, Btrfs and NILFS2 with theirs: no flush, not safe against a power cut.
+    NoBarrier,
+}
+
+impl Word for Feature {
+    const DIMENSION: &'static str = "feature";
+    const ALL: &'static [Self] =
+        &[Self::None, Self::FastCommit, Self::DataJournal, Self::JournalAsyncCommit, Self::NoBarrier];
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::FastCommit => "fast_commit",
+            Self::DataJournal => "data_journal",
+            Self::JournalAsyncCommit => "journal_async_commit",
+            Self::NoBarrier => "no_barrier",
+        }
+    }
+}
+
+/// The call with which SQLite asks for durability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncCall {
+    /// SQLite as Linux distributions build it (`HAVE_FDATASYNC`).
+    Fdatasync,
+    /// SQLite as most programs bundle it, and as the papers' phones had it.
+    Fsync,
+}
+
+impl Word for SyncCall {
+    const DIMENSION: &'static str = "sync call";
+    const ALL: &'static [Self] = &[Self::Fdatasync, Self::Fsync];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fdatasync => "fdatasync",
+            Self::Fsync => "fsync",
+        }
+    }
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// SQLite: appends a row.
+    Insert,
+    /// SQLite: changes a random row.
+    Update,
+    /// SQLite: deletes a random row.
+    Delete,
+    /// No SQLite: appends 4 KiB to a file and syncs it.
+    Append,
+    /// No SQLite: overwrites a file of 10 MiB in order, 4 KiB and a sync at a time.
+    WriteSequential,
+    /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
+    WriteRandom,
+}
+
+impl Word for Task {
+    const DIMENSION: &'static str = "task";
+    const ALL: &'static [Self] =
+        &[Self::Insert, Self::Update, Self::Delete, Self::Append, Self::WriteSequential, Self::WriteRandom];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Append => "append",
+            Self::WriteSequential => "write_sequential",
+            Self::WriteRandom => "write_random",
+        }
+    }
+}
+
+impl Task {
+    /// The workload of `joj bench` that it is; `None` where it is not SQLite's.
+    pub fn workload(self) -> Option<Workload> {
+        match self {
+            Self::Insert => Some(Workload::Insert),
+            Self::Update => Some(Workload::Update),
+            Self::Delete => Some(Workload::Delete),
+            Self::Append | Self::WriteSequential | Self::WriteRandom => None,
+        }
+    }
+}
+
+macro_rules! parsed_as_words {
+    ($($kind:ty),*) => { $(
+        impl FromStr for $kind {
+            type Err = UnknownWord;
+            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+                parse_word(text)
+            }
+        }
+    )* };
+}
+
+parsed_as_words!(FileSystemKind, Feature, SyncCall, Task);
+
+/// One measurement. Two results are comparable where this is equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The filesystem.
+    pub filesystem: FileSystemKind,
+    /// What it is made or mounted with.
+    pub feature: Feature,
+    /// The emulated device's name, or `ram` for a disk without latency.
+    pub device: String,
+    /// The device of an external journal; none for a journal inside.
+    pub journal_device: Option<String>,
+    /// What is done.
+    pub task: Task,
+    /// Journal mode, or waldio. Without meaning, and `off`, where the task is not SQLite's.
+    pub side: Side,
+    /// `PRAGMA synchronous`.
+    pub synchronous: Synchronous,
+    /// Which call asks for durability.
+    pub sync_call: SyncCall,
+    /// Which table the transactions touch.
+    pub schema: Schema,
+    /// State of the log at the start.
+    pub log: LogState,
+    /// Options of waldio, for example `layout=embedded`; in the order in which they are set.
+    pub waldio_options: Vec<String>,
+    /// Transactions that the clock covers.
+    pub transactions: u64,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.filesystem.word(), self.device)?;
+        if self.feature != Feature::None {
+            write!(formatter, " {}", self.feature.word())?;
+        }
+        if let Some(device) = &self.journal_device {
+            write!(formatter, " journal on {device}")?;
+        }
+        write!(formatter, ", {}", self.task.word())?;
+        if self.task.workload().is_some() {
+            write!(formatter, " {}", self.side.word().to_uppercase())?;
+            if self.log == LogState::Steady {
+                write!(formatter, " steady")?;
+            }
+            if self.synchronous != Synchronous::Full {
+                write!(formatter, " {}", self.synchronous.word())?;
+            }
+            for option in &self.waldio_options {
+                write!(formatter, " {option}")?;
+            }
+        }
+        write!(formatter, ", {}", self.sync_call.word())
+    }
+}
+
+impl Cell {
+    /// Why it cannot be, where it cannot.
+    pub fn impossible(&self) -> Option<&'static str> {
+        let ext4 = self.filesystem == FileSystemKind::Ext4;
+        let xfs = self.filesystem == FileSystemKind::Xfs;
+        let only_ext4 =
+            matches!(self.feature, Feature::FastCommit | Feature::DataJournal | Feature::JournalAsyncCommit);
+        if only_ext4 && !ext4 {
+            return Some("this feature is ext4's");
+        }
+        if self.feature == Feature::NoBarrier && xfs {
+            return Some("XFS has no option against barriers since Linux 4.19");
+        }
+        if self.journal_device.is_some() && !ext4 && !xfs {
+            return Some("only ext4 and XFS have external journals");
+        }
+        if !self.waldio_options.is_empty() && self.side != Side::Waldio {
+            return Some("these options are waldio's");
+        }
+        None
+    }
+}

@@ -1,0 +1,316 @@
+//! A plan: a title, and matrices whose axes are multiplied into cells.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
+use crate::key::{LogState, Schema, Side, Synchronous};
+
+/// First word of a plan.
+pub const PLAN_FORMAT: &str = "joj-lab-plan";
+/// Newest version that this joj reads.
+pub const PLAN_VERSION: u32 = 1;
+
+/// Most cells of a plan: a slip of the pen in an axis shall not take a week.
+pub const CELLS_MAX: usize = 2_000;
+/// Most transactions of a cell.
+pub const TRANSACTIONS_MAX: u64 = 1_000_000;
+
+/// A plan as its file has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`PLAN_FORMAT`]
+    pub format: String,
+    /// [`PLAN_VERSION`]
+    pub version: u32,
+    /// What it is about, in a line.
+    pub title: String,
+    /// Trace each cell in a run of its own, behind the one that the clock covers.
+    #[serde(default)]
+    pub trace: bool,
+    /// The matrices, in the order in which they run.
+    pub matrix: Vec<Matrix>,
+}
+
+/// Axes; every combination of their values is a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// Filesystems.
+    pub filesystem: Vec<FileSystemKind>,
+    /// Devices by name.
+    pub device: Vec<String>,
+    /// What the filesystem is made or mounted with.
+    #[serde(default = "no_feature")]
+    pub feature: Vec<Feature>,
+    /// Devices of external journals; an empty name is a journal inside.
+    #[serde(default = "inside")]
+    pub journal_device: Vec<String>,
+    /// What is done.
+    #[serde(default = "insert")]
+    pub task: Vec<Task>,
+    /// Journal modes.
+    #[serde(default = "off")]
+    pub side: Vec<Side>,
+    /// Settings of `PRAGMA synchronous`.
+    #[serde(default = "full")]
+    pub synchronous: Vec<Synchronous>,
+    /// Sync calls.
+    #[serde(default = "fdatasync")]
+    pub sync_call: Vec<SyncCall>,
+    /// Schemas.
+    #[serde(default = "waldio_schema")]
+    pub schema: Vec<Schema>,
+    /// States of the log, for WAL and waldio only.
+    #[serde(default = "fresh")]
+    pub log: Vec<LogState>,
+    /// waldio's options: each value is a list of `name=value`, empty for none.
+    #[serde(default = "no_options")]
+    pub waldio_options: Vec<Vec<String>>,
+    /// Transactions of each cell.
+    #[serde(default = "hundred")]
+    pub transactions: u64,
+}
+
+fn no_feature() -> Vec<Feature> {
+    vec![Feature::None]
+}
+
+fn inside() -> Vec<String> {
+    vec![String::new()]
+}
+
+fn insert() -> Vec<Task> {
+    vec![Task::Insert]
+}
+
+fn off() -> Vec<Side> {
+    vec![Side::Off]
+}
+
+fn full() -> Vec<Synchronous> {
+    vec![Synchronous::Full]
+}
+
+fn fdatasync() -> Vec<SyncCall> {
+    vec![SyncCall::Fdatasync]
+}
+
+fn waldio_schema() -> Vec<Schema> {
+    vec![Schema::Waldio]
+}
+
+fn fresh() -> Vec<LogState> {
+    vec![LogState::Fresh]
+}
+
+fn no_options() -> Vec<Vec<String>> {
+    vec![Vec::new()]
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// Why a plan is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError(String);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Every cell that can be, each once, in order.
+    /// # Errors
+    /// Where the plan is of another format or a newer version, is empty, too large, or where a matrix has no cell that can be.
+    pub fn cells(&self) -> Result<Vec<Cell>, PlanError> {
+        let error = |text: String| Err(PlanError(text));
+        if self.format != PLAN_FORMAT {
+            return error(format!("format = {:?}; a plan has format = {PLAN_FORMAT:?}", self.format));
+        }
+        if self.version == 0 || self.version > PLAN_VERSION {
+            let version = self.version;
+            return error(format!(
+                "version = {version}; this joj reads up to {PLAN_VERSION}: take a newer joj"
+            ));
+        }
+        if self.matrix.is_empty() {
+            return error("the plan has no [[matrix]]; add one with `filesystem` and `device`".to_owned());
+        }
+        let mut cells = Vec::new();
+        for (index, matrix) in (1..).zip(&self.matrix) {
+            let before = cells.len();
+            matrix.check(index)?;
+            let mut reason = "one of its axes is empty";
+            matrix.multiply(&mut |cell| match cell.impossible() {
+                Some(why) => reason = why,
+                None if cells.contains(&cell) => reason = "an earlier matrix has all of its cells",
+                None if cells.len() <= CELLS_MAX => cells.push(cell),
+                None => {}
+            });
+            if cells.len() == before {
+                return error(format!("matrix {index} has no cell that can be: {reason}"));
+            }
+            if cells.len() > CELLS_MAX {
+                return error(format!("the plan has more than {CELLS_MAX} cells; split it"));
+            }
+        }
+        Ok(cells)
+    }
+}
+
+impl Matrix {
+    fn check(&self, index: usize) -> Result<(), PlanError> {
+        if self.transactions == 0 || self.transactions > TRANSACTIONS_MAX {
+            return Err(PlanError(format!(
+                "matrix {index}: transactions = {}; give 1 to {TRANSACTIONS_MAX}",
+                self.transactions
+            )));
+        }
+        let options = self.waldio_options.iter().flatten();
+        let mut wrong =
+            options.filter(|option| option.split_once('=').is_none_or(|(name, _)| name.is_empty()));
+        match wrong.next() {
+            Some(option) => Err(PlanError(format!(
+                "matrix {index}: waldio_options has {option:?}; options read NAME=VALUE, for example layout=embedded"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls `found` with every combination; the last axis changes fastest.
+    fn multiply(&self, found: &mut dyn FnMut(Cell)) {
+        for device in &self.device {
+            for filesystem in &self.filesystem {
+                for feature in &self.feature {
+                    for journal_device in &self.journal_device {
+                        let cell = |task| self.first(*filesystem, *feature, (device, journal_device), task);
+                        self.task.iter().for_each(|task| self.tasks(cell(*task), found));
+                    }
+                }
+            }
+        }
+    }
+
+    fn first(
+        &self,
+        filesystem: FileSystemKind,
+        feature: Feature,
+        (device, journal): (&str, &str),
+        task: Task,
+    ) -> Cell {
+        Cell {
+            filesystem,
+            feature,
+            device: device.to_owned(),
+            journal_device: (!journal.is_empty()).then(|| journal.to_owned()),
+            task,
+            side: Side::Off,
+            synchronous: Synchronous::Full,
+            sync_call: SyncCall::Fdatasync,
+            schema: Schema::Waldio,
+            log: LogState::None,
+            waldio_options: Vec::new(),
+            transactions: self.transactions,
+        }
+    }
+
+    /// The axes that concern what is done. Where SQLite does not run only the sync call matters.
+    fn tasks(&self, cell: Cell, found: &mut dyn FnMut(Cell)) {
+        for sync_call in &self.sync_call {
+            let cell = Cell { sync_call: *sync_call, ..cell.clone() };
+            if cell.task.workload().is_none() {
+                found(cell);
+                continue;
+            }
+            for schema in &self.schema {
+                for side in &self.side {
+                    for synchronous in &self.synchronous {
+                        let cell =
+                            Cell { schema: *schema, side: *side, synchronous: *synchronous, ..cell.clone() };
+                        self.logs(&cell, found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Journal modes without a log have one state of it, and stock SQLite no options of waldio.
+    fn logs(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        let states: &[LogState] = if cell.side.has_log() { &self.log } else { &[LogState::None] };
+        let none = no_options();
+        let options = if cell.side == Side::Waldio { &self.waldio_options } else { &none };
+        for log in states {
+            for waldio_options in options {
+                found(Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(matrix: serde_json::Value) -> Plan {
+        let text = serde_json::json!({"format": PLAN_FORMAT, "version": 1, "title": "t", "matrix": [matrix]});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn axes_are_multiplied() {
+        let axes = serde_json::json!({
+            "filesystem": ["ext4", "xfs"], "device": ["ram"], "side": ["delete", "wal", "waldio"],
+            "log": ["fresh", "steady"], "waldio_options": [[], ["layout=embedded"]],
+        });
+        let cells = plan(axes).cells().unwrap();
+        // For each filesystem: DELETE once, WAL in two states, waldio in two states and two layouts.
+        assert_eq!(cells.len(), 2 * (1 + 2 + 4));
+        let delete: Vec<_> = cells.iter().filter(|cell| cell.side == Side::Delete).collect();
+        assert!(delete.iter().all(|cell| cell.log == LogState::None && cell.waldio_options.is_empty()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_left_out() {
+        let axes = serde_json::json!({
+            "filesystem": ["ext4", "f2fs"], "device": ["ram"], "journal_device": ["", "card"], "side": ["wal"],
+        });
+        let cells = plan(axes).cells().unwrap();
+        assert_eq!(cells.len(), 3, "{cells:?}");
+    }
+
+    #[test]
+    fn a_matrix_of_nothing_is_an_error_that_says_why() {
+        let axes = serde_json::json!({
+            "filesystem": ["xfs"], "device": ["ram"], "feature": ["fast_commit"], "side": ["wal"],
+        });
+        assert!(plan(axes).cells().unwrap_err().to_string().contains("ext4's"));
+        let axes = serde_json::json!({"filesystem": [], "device": ["ram"]});
+        assert!(plan(axes).cells().unwrap_err().to_string().contains("empty"));
+    }
+
+    #[test]
+    fn raw_writes_come_once_whatever_the_journal_modes() {
+        let axes = serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "task": ["write_random"], "side": ["wal", "delete"],
+            "sync_call": ["fsync", "fdatasync"],
+        });
+        assert_eq!(plan(axes).cells().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn other_formats_and_newer_versions_are_refused() {
+        let mut other = plan(serde_json::json!({"filesystem": ["ext4"], "device": ["ram"]}));
+        other.version = 2;
+        assert!(other.cells().unwrap_err().to_string().contains("newer joj"));
+        other.format = "joj-trace".to_owned();
+        assert!(other.cells().unwrap_err().to_string().contains(PLAN_FORMAT));
+    }
+}
