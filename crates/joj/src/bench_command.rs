@@ -224,17 +224,12 @@ impl Start<'_> {
         (transactions, runs): (u64, u32),
         selection: &'a Selection,
     ) -> Session<'a> {
-        let device = self.place.device.as_ref();
         Session {
             work_dir: self.work_dir,
             asker,
             builds: &self.builds.list,
             waldio: self.builds.waldio.as_ref(),
-            sources: Sources {
-                device: device.map(|device| device.number.clone()),
-                disk: device.map(|device| device.disk.clone()),
-                journal: self.place.filesystem.journal.clone(),
-            },
+            sources: Sources::of(&self.place),
             transactions,
             runs,
             selection,

@@ -10,7 +10,7 @@ use crate::cli::BenchOptions;
 use crate::machine::work_dir::WorkDir;
 
 /// How Debian and most others name the system's SQLite for programs.
-const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
+pub const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
 
 /// File name of the extension.
 const EXTENSION: &str = "libwaldio.so";
@@ -77,7 +77,9 @@ impl Builds {
         work_dir: &WorkDir,
         asker: &Asker<'_>,
     ) -> Result<WaldioFacts, Stop> {
-        let file = extension_file(options).map_err(Stop::Failed)?;
+        let without = "or measure without it: `--sides delete,truncate,persist,memory,off,wal` (of the study: \
+                       `--waldio-study=init,alignment`)";
+        let file = extension_file(options.waldio.as_deref(), without).map_err(Stop::Failed)?;
         let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);
         let name = file.to_string_lossy().into_owned();
         for build in &self.list {
@@ -120,21 +122,22 @@ fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteB
     }
 }
 
-/// The extension as an absolute path: SQLite looks up a bare name elsewhere.
-fn extension_file(options: &BenchOptions) -> Result<PathBuf, String> {
-    let (file, named) = match &options.waldio {
-        Some(file) => (file.clone(), true),
+/// The extension as an absolute path: SQLite looks up a bare name elsewhere. `without`: what else can be done.
+/// # Errors
+/// Where there is none, and how to mend it.
+pub fn extension_file(named: Option<&Path>, without: &str) -> Result<PathBuf, String> {
+    let file = match named {
+        Some(file) => file.to_owned(),
         None => {
             let program =
                 std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
-            (program.parent().unwrap_or(Path::new(".")).join(EXTENSION), false)
+            program.parent().unwrap_or(Path::new(".")).join(EXTENSION)
         }
     };
-    let remedy = if named {
-        "give the right path"
+    let remedy = if named.is_some() {
+        "give the right path".to_owned()
     } else {
-        "build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, or measure without it: \
-         `--sides delete,truncate,persist,memory,off,wal` (of the study: `--waldio-study=init,alignment`)"
+        format!("build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, {without}")
     };
     file.canonicalize()
         .map_err(|error| format!("cannot find the waldio extension {}: {error}; {remedy}", file.display()))

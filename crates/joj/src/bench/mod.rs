@@ -20,6 +20,7 @@ pub mod ask;
 pub mod worker;
 pub mod contended_run;
 pub mod initialisation_run;
+pub mod file_run;
 pub mod pattern_run;
 pub mod writers;
 pub mod database_run;

@@ -55,6 +55,8 @@ pub enum Task {
     Initialise(InitialisationTask),
     /// Write frames to a log.
     Pattern(PatternTask),
+    /// Write blocks of a file, each made durable.
+    Files(FileTask),
 }
 
 /// What to load.
@@ -160,6 +162,32 @@ pub struct PatternRuns {
     pub last_flush: Run,
     /// What was wrong with the file afterwards.
     pub failure: Option<String>,
+}
+
+/// Where the blocks of a file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FilePattern {
+    /// Each behind the last, in a file that grows.
+    Append,
+    /// In order, in a file that is there; from its begin again behind its end.
+    Sequential,
+    /// Anywhere in a file that is there.
+    Random,
+}
+
+/// Writes of 4 KiB, each followed by a sync call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileTask {
+    /// An empty directory.
+    pub directory: String,
+    /// Where.
+    pub pattern: FilePattern,
+    /// fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// How many.
+    pub writes: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
 }
 
 /// Steps of an initialisation.

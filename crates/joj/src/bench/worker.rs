@@ -9,7 +9,7 @@ use joj_analysis::statistics::percentile;
 
 use crate::bench::stopwatch::Stopwatch;
 use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task, Window, WriteTask};
-use crate::bench::{contended_run, database_run, initialisation_run, pattern_run, writers};
+use crate::bench::{contended_run, database_run, file_run, initialisation_run, pattern_run, writers};
 use crate::machine::clock::pause;
 use crate::machine::connection::{self, Connection};
 use crate::machine::counters::Sources;
@@ -42,6 +42,7 @@ pub fn serve() -> Result<(), String> {
         }
         Task::Initialise(initialisation) => initialisation_run::run(initialisation),
         Task::Pattern(pattern) => pattern_run::run(pattern),
+        Task::Files(files) => file_run::run(files),
         Task::Write(write) => write_in_window(write),
     };
     say(&reply)

@@ -102,7 +102,7 @@ pub fn value(word: &str, serial: u64) -> String {
 }
 
 /// splitmix64: the same numbers on every machine, in every run.
-fn next_random(state: u64) -> u64 {
+pub fn next_random(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

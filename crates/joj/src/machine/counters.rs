@@ -5,6 +5,8 @@ use std::fs;
 use joj_analysis::run::DeviceDelta;
 use serde::{Deserialize, Serialize};
 
+use super::place::Place;
+
 /// Where to read the counters that belong to a directory.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Sources {
@@ -25,6 +27,15 @@ pub struct Counters {
 }
 
 impl Sources {
+    /// Those of a place.
+    pub fn of(place: &Place) -> Sources {
+        Sources {
+            device: place.device.as_ref().map(|device| device.number.clone()),
+            disk: place.device.as_ref().map(|device| device.disk.clone()),
+            journal: place.filesystem.journal.clone(),
+        }
+    }
+
     /// Reads the counters.
     pub fn read(&self) -> Counters {
         let journal = self.journal.as_ref().and_then(|name| {
