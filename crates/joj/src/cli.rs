@@ -7,6 +7,7 @@ use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
 use joj_analysis::study::StudyPart;
 
 use crate::device_options::DeviceOptions;
+use crate::lab_options::LabOptions;
 use crate::monitor_options::MonitorOptions;
 use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
 
@@ -40,6 +41,12 @@ pub enum Command {
     /// Sample what processors, memory, disks, network and interrupts do, alone or while a program runs
     #[command(after_help = crate::monitor_options::EXAMPLES)]
     Monitor(MonitorOptions),
+    /// Measure a plan in an emulated machine: filesystems, journal modes, devices, the same numbers every time
+    #[command(after_help = crate::lab_options::EXAMPLES)]
+    Lab(LabOptions),
+    /// Be the first process of the emulated machine
+    #[command(hide = true)]
+    LabGuest,
     /// Show the devices that joj emulates, and what the model makes of them
     #[command(after_help = crate::device_options::EXAMPLES)]
     Device(DeviceOptions),

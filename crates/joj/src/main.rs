@@ -2,7 +2,9 @@
 
 mod trace_command;
 mod trace_header_command;
+mod lab_command;
 mod bench_command;
+mod lab;
 mod trace_generate;
 mod compare;
 mod device_command;
@@ -10,6 +12,7 @@ mod monitor_command;
 mod bench;
 mod trace;
 mod cli;
+mod lab_options;
 mod trace_options;
 mod monitor_options;
 mod device_options;
@@ -31,6 +34,8 @@ fn main() -> ExitCode {
         Command::TraceHeader(options) => trace_header_command::run(&options),
         Command::TraceGenerate(options) => trace_generate::run(&options),
         Command::Monitor(options) => monitor_command::run(&options),
+        Command::Lab(options) => lab_command::run(&options),
+        Command::LabGuest => lab::guest::agent::run(),
         Command::Device(options) => device_command::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
     };

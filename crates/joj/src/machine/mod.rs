@@ -1,6 +1,9 @@
 //! Everything that touches the machine: system calls, clocks, privilege, `unsafe`. The rest of joj is arithmetic.
 //! A file uses only files below it.
 
+pub mod guest_kernel;
+pub mod qemu;
+pub mod nbd_client;
 pub mod capture;
 pub mod below;
 pub mod trace_header;

@@ -22,6 +22,7 @@ pub mod initialisation_page;
 pub mod pattern_page;
 pub mod mode_page;
 pub mod writers;
+pub mod lab_table;
 pub mod latency;
 pub mod bars;
 pub mod timeline;

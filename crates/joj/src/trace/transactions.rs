@@ -10,27 +10,27 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transaction {
     /// `commit`, `checkpoint`, or the call's name.
-    what: String,
+    pub what: String,
     /// The file that SQLite locked, or that the call was for.
-    file: String,
+    pub file: String,
     /// Trace clock at its begin.
-    begun_ns: u64,
+    pub begun_ns: u64,
     /// From the lock to the unlock, or from the call to its return; `null` where the trace ended before.
-    duration_ns: Option<u64>,
+    pub duration_ns: Option<u64>,
     /// Data bytes.
-    data_bytes: u64,
+    pub data_bytes: u64,
     /// Bytes in the filesystem's journal.
-    journal_bytes: u64,
+    pub journal_bytes: u64,
     /// Of those, for SQLite's own journal; `null` for a call.
-    journal_of_journal_bytes: Option<u64>,
+    pub journal_of_journal_bytes: Option<u64>,
     /// All other bytes: metadata, nodes, superblocks, and what nobody placed.
-    other_bytes: u64,
+    pub other_bytes: u64,
     /// Write requests; `null` for a call.
-    writes: Option<u64>,
+    pub writes: Option<u64>,
     /// Flushes.
-    flushes: u64,
+    pub flushes: u64,
     /// Sync calls.
-    syncs: u64,
+    pub syncs: u64,
 }
 
 impl Transaction {

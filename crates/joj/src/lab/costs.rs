@@ -1,0 +1,51 @@
+//! What a transaction costs on its way to the device, from the trace of a cell.
+
+use std::path::Path;
+
+use clap::Parser;
+use joj_analysis::lab::result::Costs;
+use joj_analysis::trace::file_type::FileTypes;
+
+use crate::cli::{Cli, Command};
+use crate::trace::saved;
+use crate::trace::transactions::Transaction;
+
+/// The medians over the last `transactions` of the trace in `file` before the database is verified; `None` where the trace
+/// has no transactions.
+/// # Errors
+/// Where the trace cannot be read.
+pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, String> {
+    let words =
+        ["joj".as_ref(), "trace".as_ref(), "--read".as_ref(), file.as_os_str(), "--steps=1000000".as_ref()];
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    let Command::Trace(options) = cli.command else { return Ok(None) };
+    let (findings, texts) = saved::read(file, FileTypes::default(), &options)?;
+    let all: Vec<Transaction> = findings.stories.iter().map(|story| Transaction::of(story, &texts)).collect();
+    let measured = last(&all, usize::try_from(transactions).unwrap_or(usize::MAX));
+    Ok((!measured.is_empty()).then(|| medians(&measured)))
+}
+
+/// Commits, or, where SQLite was not seen, calls: the last so many.
+fn last(all: &[Transaction], count: usize) -> Vec<&Transaction> {
+    let commits: Vec<&Transaction> = all.iter().filter(|one| one.what == "commit").collect();
+    let looked_at = if commits.is_empty() { all.iter().collect() } else { commits };
+    looked_at[looked_at.len().saturating_sub(count)..].to_vec()
+}
+
+fn medians(transactions: &[&Transaction]) -> Costs {
+    let median = |quantity: &dyn Fn(&Transaction) -> u64| {
+        let mut values: Vec<u64> = transactions.iter().map(|one| quantity(one)).collect();
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    Costs {
+        transactions: transactions.len() as u64,
+        data_bytes: median(&|one| one.data_bytes),
+        journal_bytes: median(&|one| one.journal_bytes),
+        journal_of_journal_bytes: median(&|one| one.journal_of_journal_bytes.unwrap_or(0)),
+        other_bytes: median(&|one| one.other_bytes),
+        writes: median(&|one| one.writes.unwrap_or(0)),
+        flushes: median(&|one| one.flushes),
+        syncs: median(&|one| one.syncs),
+    }
+}

@@ -1,0 +1,33 @@
+//! The emulated devices that a plan names: shipped ones by name, others by their file.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use joj_analysis::lab::cell::Cell;
+use joj_device::description::Description;
+use joj_device::shipped;
+
+/// The text of each description that the cells name, checked.
+/// # Errors
+/// Where a device is neither shipped nor a file, or its description is none.
+pub fn of(cells: &[Cell]) -> Result<BTreeMap<String, String>, String> {
+    let mut texts = BTreeMap::new();
+    for name in cells.iter().flat_map(|cell| [Some(&cell.device), cell.journal_device.as_ref()]).flatten() {
+        if texts.contains_key(name) {
+            continue;
+        }
+        let text = match shipped::text(name) {
+            Some(text) => text.to_owned(),
+            None => fs::read_to_string(name).map_err(|error| {
+                let names: Vec<&str> = shipped::names().collect();
+                format!(
+                    "there is no device {name}, and no such file ({error}); the devices are {}",
+                    names.join(", ")
+                )
+            })?,
+        };
+        Description::parse(&text, name).map_err(|error| error.to_string())?;
+        texts.insert(name.clone(), text);
+    }
+    Ok(texts)
+}

@@ -1,0 +1,90 @@
+//! The first process: it makes the machine usable, does the job, and turns the machine off.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::lab::guest::measure::Measurer;
+use crate::lab::job::{CellReport, GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
+use crate::machine::guest_kernel;
+
+/// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
+pub fn run() -> ! {
+    if let Err(reason) = work() {
+        say(&GuestLine::Broken(reason));
+    }
+    guest_kernel::power_off();
+    loop {
+        std::thread::park();
+    }
+}
+
+fn say(line: &GuestLine) {
+    match serde_json::to_string(line) {
+        Ok(text) => println!("{LINE_MARK}{text}"),
+        Err(error) => println!("a line of the guest's cannot be written: {error}"),
+    }
+}
+
+fn work() -> Result<(), String> {
+    guest_kernel::mount_usual()?;
+    load_modules();
+    if fs::read_to_string("/proc/cmdline")
+        .is_ok_and(|words| words.split_whitespace().any(|word| word == "joj.shell"))
+    {
+        return shell();
+    }
+    guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE)?;
+    let share = Path::new(guest_path::SHARE);
+    let text =
+        fs::read_to_string(share.join(JOB_FILE)).map_err(|error| format!("cannot read the job: {error}"))?;
+    let job: Job = serde_json::from_str(&text).map_err(|error| format!("the job is none: {error}"))?;
+    say(&GuestLine::Ready(guest_kernel::release()));
+    let measurer = Measurer::new(&job)?;
+    for (index, cell) in &job.cells {
+        say(&GuestLine::Begun(*index));
+        let report = measurer.measure(*index, cell);
+        put(share, *index, &report)?;
+        say(&GuestLine::Done(*index));
+    }
+    say(&GuestLine::End);
+    Ok(())
+}
+
+/// Modules for processors that this one is not (crc32c_intel) refuse; what is really missing shows where it is used.
+fn load_modules() {
+    let list = fs::read_to_string(guest_path::MODULE_LIST).unwrap_or_default();
+    for name in list.lines() {
+        if let Err(reason) = guest_kernel::load_module(&Path::new(guest_path::MODULES).join(name)) {
+            println!("module not loaded: {reason}");
+        }
+    }
+}
+
+/// Leaves a report, whole or not at all.
+fn put(share: &Path, index: usize, report: &CellReport) -> Result<(), String> {
+    let problem = |error: std::io::Error| format!("cannot write the report of cell {index}: {error}");
+    let text = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    let part = share.join("report.part");
+    fs::write(&part, text).map_err(problem)?;
+    fs::rename(&part, share.join(report_file(index))).map_err(problem)
+}
+
+/// Hands the console to a person.
+fn shell() -> Result<(), String> {
+    let busybox = "/bin/busybox";
+    let problem = |error: std::io::Error| format!("cannot start a shell: {error}");
+    let _ = Command::new(busybox).args(["--install", "-s", "/bin"]).status();
+    let _ = guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE);
+    println!(
+        "joj lab: the host's directory is /share; joj, mkfs.*, busybox are here; `exit` turns the machine off"
+    );
+    Command::new(busybox)
+        .args(["setsid", busybox, "cttyhack", busybox, "sh"])
+        .env("PATH", "/bin:/sbin:/")
+        .env("HOME", "/root")
+        .env("PS1", "lab# ")
+        .status()
+        .map_err(problem)?;
+    Ok(())
+}

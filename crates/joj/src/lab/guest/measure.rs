@@ -1,0 +1,198 @@
+//! One cell: device, filesystem, transactions, and the same again with a trace.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use joj_analysis::key::RowKey;
+use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
+use joj_analysis::lab::result::Measurement;
+use joj_analysis::run::quantiles;
+use joj_device::description::Description;
+
+use crate::bench::ask::{Asker, Stop};
+use crate::bench::task::{Answer, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, Task};
+use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::volume::Volume;
+use crate::lab::job::{CellReport, Job, guest_path, trace_file};
+use crate::machine::clock::{pause_until, shared_ns};
+use crate::machine::counters::Sources;
+use crate::machine::place::Place;
+use crate::machine::worker_process::{SUBCOMMAND, Workers};
+
+/// Measures cells.
+#[derive(Debug)]
+pub struct Measurer<'job> {
+    job: &'job Job,
+    workers: Workers,
+}
+
+/// Device and filesystem of a cell. Fields are dropped in this order.
+#[derive(Debug)]
+struct Stand {
+    _volume: Volume,
+    _devices: Vec<Emulated>,
+}
+
+impl Stand {
+    fn set_up(cell: &Cell, job: &Job) -> Result<Stand, String> {
+        align();
+        let start = |number, name: &String| {
+            let text = job.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
+            let description = Description::parse(text, name).map_err(|error| error.to_string())?;
+            Emulated::start(number, &description, job.device_bytes)
+        };
+        let data = start(0, &cell.device)?;
+        let journal = cell.journal_device.as_ref().map(|name| start(1, name)).transpose()?;
+        let volume = Volume::make(cell, data.node(), journal.as_ref().map(Emulated::node))?;
+        Ok(Stand { _volume: volume, _devices: [Some(data), journal].into_iter().flatten().collect() })
+    }
+}
+
+impl<'job> Measurer<'job> {
+    /// For the cells of `job`.
+    /// # Errors
+    /// Where joj does not find its own file.
+    pub fn new(job: &'job Job) -> Result<Measurer<'job>, String> {
+        Ok(Measurer { job, workers: Workers::new(Vec::new())? })
+    }
+
+    /// Measures `cell`, number `index` of the plan.
+    /// # Errors
+    /// Why there is no measurement. That there is no trace is not an error but part of the report.
+    pub fn measure(&self, index: usize, cell: &Cell) -> CellReport {
+        let measured = {
+            let _stand = Stand::set_up(cell, self.job)?;
+            let task = self.task(cell);
+            align();
+            self.answer(&task)?
+        };
+        let mut sorted = measured.latencies_ns.clone();
+        sorted.sort_unstable();
+        let mut measurement = Measurement {
+            run: measured.run,
+            quantiles_ns: quantiles(&sorted),
+            waldio_status: measured.waldio_status,
+            costs: None,
+            trace: None,
+            trace_failure: None,
+        };
+        if let Some(failure) = &measurement.run.failure {
+            return Err(failure.clone());
+        }
+        if self.job.trace {
+            match self.trace(index, cell) {
+                Ok(()) => measurement.trace = Some(trace_file(index)),
+                Err(reason) => measurement.trace_failure = Some(reason),
+            }
+        }
+        Ok(measurement)
+    }
+
+    fn task(&self, cell: &Cell) -> Task {
+        let place = Place::of(Path::new(guest_path::VOLUME));
+        let sources = Sources::of(&place);
+        let directory = guest_path::VOLUME.to_owned();
+        let Some(workload) = cell.task.workload() else {
+            return Task::Files(FileTask {
+                directory,
+                pattern: pattern_of(cell.task),
+                full_sync: cell.sync_call == SyncCall::Fsync,
+                writes: cell.transactions,
+                sources,
+            });
+        };
+        let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.sqlite.clone());
+        let extension = (cell.side == joj_analysis::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let options = cell.waldio_options.iter().filter_map(|option| option.split_once('='));
+        Task::Row(RowTask {
+            libraries: Libraries { sqlite, extension },
+            directory,
+            key: RowKey {
+                workload,
+                schema: cell.schema,
+                synchronous: cell.synchronous,
+                side: cell.side,
+                log: cell.log,
+                library: if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned(),
+            },
+            transactions: cell.transactions,
+            sources,
+            count_syncs: false,
+            waldio_options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            checkpoint_apart: false,
+        })
+    }
+
+    fn answer(&self, task: &Task) -> Result<Measured, String> {
+        match Asker::new(&self.workers).ask(task) {
+            Ok(answer) => measured_of(answer),
+            Err(Stop::Failed(reason) | Stop::Full(reason)) => Err(reason),
+            Err(Stop::Signal) => Err("it was told to stop".to_owned()),
+        }
+    }
+
+    /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
+    /// other machine's time.
+    fn trace(&self, index: usize, cell: &Cell) -> Result<(), String> {
+        let _stand = Stand::set_up(cell, self.job)?;
+        let task = serde_json::to_string(&self.task(cell)).map_err(|error| error.to_string())?;
+        let file = "/tmp/trace.parquet";
+        let mut child = Command::new(guest_path::JOJ)
+            .args([
+                "trace",
+                "--device",
+                guest_path::VOLUME,
+                "--save",
+                file,
+                "--",
+                guest_path::JOJ,
+                SUBCOMMAND,
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("joj trace did not start: {error}"))?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(task.as_bytes()).map_err(|error| error.to_string())?;
+        }
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("joj trace: {}", said.trim().replace('\n', " | ")));
+        }
+        // The worker answers in one line, and joj trace tells what it saw behind it.
+        let answer = BufReader::new(&output.stdout[..]).lines().next();
+        let text = answer.and_then(Result::ok).unwrap_or_default();
+        let reply: Reply =
+            serde_json::from_str(&text).map_err(|error| format!("no answer beside the trace: {error}"))?;
+        measured_of(reply.map_err(|refusal| refusal.message)?)?;
+        fs::copy(file, Path::new(guest_path::SHARE).join(trace_file(index)))
+            .map_err(|error| error.to_string())?;
+        fs::remove_file(file).map_err(|error| error.to_string())
+    }
+}
+
+/// Waits for the next full second. The shared directory takes this machine's time, so a cell begins at another moment of the
+/// kernel's tick in each session: an inode's time that changes, or not, between two writes is a block more or less to sync.
+fn align() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
+}
+
+fn measured_of(answer: Answer) -> Result<Measured, String> {
+    match answer {
+        Answer::Measured(measured) => Ok(*measured),
+        other => Err(format!("a worker that should measure answered {other:?}")),
+    }
+}
+
+fn pattern_of(task: CellTask) -> FilePattern {
+    match task {
+        CellTask::WriteSequential => FilePattern::Sequential,
+        CellTask::WriteRandom => FilePattern::Random,
+        _ => FilePattern::Append,
+    }
+}

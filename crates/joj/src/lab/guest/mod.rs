@@ -1,0 +1,6 @@
+//! What runs in the emulated machine, as its first process.
+
+pub mod agent;
+mod measure;
+mod volume;
+mod emulated;

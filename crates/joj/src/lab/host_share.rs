@@ -1,0 +1,80 @@
+//! The directory that host and guest share, seen from the host: gone when the session is over.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::job::{CELLS_DIRECTORY, CellReport, JOB_FILE, Job, TRACES_DIRECTORY, report_file};
+
+/// The directory.
+#[derive(Debug)]
+pub struct HostShare {
+    path: PathBuf,
+}
+
+impl HostShare {
+    /// Makes it below the system's directory for temporary files.
+    /// # Errors
+    /// Where there is no room or no permission.
+    pub fn create() -> Result<HostShare, String> {
+        let path = std::env::temp_dir().join(format!("joj-lab-{}", std::process::id()));
+        let problem = |error: io::Error| {
+            format!("cannot make {}: {error}; name another place with TMPDIR", path.display())
+        };
+        // What a killed joj of the same number left.
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
+            _ => {}
+        }
+        for directory in [CELLS_DIRECTORY, TRACES_DIRECTORY] {
+            fs::create_dir_all(path.join("share").join(directory)).map_err(problem)?;
+        }
+        Ok(HostShare { path })
+    }
+
+    /// The shared directory itself.
+    pub fn shared(&self) -> PathBuf {
+        self.path.join("share")
+    }
+
+    /// A file that the guest does not see.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Leaves the job there.
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_job(&self, job: &Job) -> Result<(), String> {
+        let text = serde_json::to_string(job).map_err(|error| error.to_string())?;
+        let file = self.shared().join(JOB_FILE);
+        fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    }
+
+    /// The report of cell `index`.
+    /// # Errors
+    /// Where it is not there or is none.
+    pub fn report(&self, index: usize) -> CellReport {
+        let file = self.shared().join(report_file(index));
+        let text = fs::read_to_string(&file).map_err(|error| format!("no report of the cell: {error}"))?;
+        serde_json::from_str::<CellReport>(&text)
+            .map_err(|error| format!("the cell's report is none: {error}"))?
+    }
+
+    /// Moves a file of the guest's to `to`.
+    /// # Errors
+    /// Where it is missing or there is no room.
+    pub fn take(&self, name: &str, to: &Path) -> Result<(), String> {
+        let from = self.shared().join(name);
+        // Another filesystem: renaming would not do.
+        fs::copy(&from, to).map_err(|error| format!("cannot copy {name} to {}: {error}", to.display()))?;
+        let _ = fs::remove_file(from);
+        Ok(())
+    }
+}
+
+impl Drop for HostShare {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

@@ -1,0 +1,82 @@
+//! What the host tells the guest, and where each puts what in the directory that both see.
+
+use std::collections::BTreeMap;
+
+use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::result::Measurement;
+use serde::{Deserialize, Serialize};
+
+/// The job, below the shared directory.
+pub const JOB_FILE: &str = "job.json";
+/// Where a cell's [`CellReport`] appears, whole, once it is done.
+pub const CELLS_DIRECTORY: &str = "cells";
+/// Where traces appear.
+pub const TRACES_DIRECTORY: &str = "traces";
+/// Name under which QEMU offers the shared directory.
+pub const SHARE_TAG: &str = "share";
+/// Begin of a line of the guest's console that is meant for joj.
+pub const LINE_MARK: &str = "@joj ";
+
+/// Paths in the guest.
+pub mod guest_path {
+    /// joj itself.
+    pub const JOJ: &str = "/joj";
+    /// The extension.
+    pub const WALDIO: &str = "/lib/libwaldio.so";
+    /// Shared libraries.
+    pub const LIBRARIES: &str = "/lib";
+    /// Programs that make filesystems.
+    pub const PROGRAMS: &str = "/sbin";
+    /// Kernel modules, and the order in which they are loaded.
+    pub const MODULES: &str = "/modules";
+    /// The list of modules.
+    pub const MODULE_LIST: &str = "/modules/list";
+    /// The shared directory.
+    pub const SHARE: &str = "/share";
+    /// Where the measured filesystem is mounted.
+    pub const VOLUME: &str = "/volume";
+}
+
+/// What the guest shall do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The cells, each with its number in the plan.
+    pub cells: Vec<(usize, Cell)>,
+    /// Trace each in a second run.
+    pub trace: bool,
+    /// File of the SQLite build that calls fdatasync, in the guest.
+    pub sqlite: String,
+    /// The text of each device's description, by the name that cells have for it.
+    pub devices: BTreeMap<String, String>,
+    /// Capacity of each device, in bytes.
+    pub device_bytes: u64,
+}
+
+/// What came of a cell.
+pub type CellReport = Result<Measurement, String>;
+
+/// Name of the report of cell `index`.
+pub fn report_file(index: usize) -> String {
+    format!("{CELLS_DIRECTORY}/{index:04}.json")
+}
+
+/// Name of the trace of cell `index`.
+pub fn trace_file(index: usize) -> String {
+    format!("{TRACES_DIRECTORY}/{index:04}.parquet")
+}
+
+/// What the guest says on its console.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GuestLine {
+    /// It is up; the kernel's release.
+    Ready(String),
+    /// It begins with this cell.
+    Begun(usize),
+    /// The report of this cell is there.
+    Done(usize),
+    /// All are done.
+    End,
+    /// It cannot go on.
+    Broken(String),
+}

@@ -1,0 +1,17 @@
+//! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. A file uses only
+//! files below it.
+//!
+//!   host   plan -> session -> image (packages, modules, libraries) -> QEMU
+//!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
+
+pub mod session;
+pub mod costs;
+pub mod host_share;
+pub mod image;
+pub mod libraries;
+pub mod packages;
+mod kernel_modules;
+pub mod plans;
+pub mod devices;
+pub mod guest;
+pub mod job;

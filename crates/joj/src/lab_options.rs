@@ -1,0 +1,86 @@
+//! Options of `joj lab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Examples and what has to be known besides.
+pub const EXAMPLES: &str = "\
+Examples:
+  joj lab list                                   the plans that joj brings
+  joj lab run smoke                              a few cells, to see whether it works: about a minute
+  joj lab run filesystems --json result.json     five filesystems, every journal mode
+  joj lab run my_plan.toml --only 'f2fs'         cells whose line in the table has this text
+  joj lab run block-counts --traces traces/      and each cell's trace, for `joj trace --read`
+  joj lab shell                                  a shell in the emulated machine
+
+The machine is QEMU's software emulation of one processor with a virtual clock: an instruction takes one nanosecond, and
+what this machine does besides changes no figure. It needs no root and no KVM. Kernel and filesystem programs are Debian's,
+fetched with apt once and kept below ~/.cache/joj; nothing of the guest reaches a network.
+The exit code is 0 when every cell was measured, 1 when one FAILED, 2 for a wrong command line, 130 after Ctrl-C.";
+
+/// Options of `joj lab`.
+#[derive(Debug, Args)]
+pub struct LabOptions {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: LabAction,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum LabAction {
+    /// Measure a plan
+    Run(RunOptions),
+    /// List the plans that joj brings
+    List,
+    /// Start a shell in the emulated machine
+    Shell(MachineOptions),
+}
+
+/// The emulated machine.
+#[derive(Debug, Args)]
+pub struct MachineOptions {
+    /// Another kernel (a bzImage) than Debian's; needs --modules
+    #[arg(long, value_name = "FILE", requires = "modules")]
+    pub kernel: Option<PathBuf>,
+
+    /// The modules of that kernel, as in /lib/modules/RELEASE
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    pub modules: Option<PathBuf>,
+
+    /// The waldio extension [default: libwaldio.so beside joj]
+    #[arg(long, value_name = "FILE.so")]
+    pub waldio: Option<PathBuf>,
+}
+
+/// Options of `joj lab run`.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// A plan's name (see `joj lab list`) or its file
+    pub plan: String,
+
+    /// Only cells whose line in the table has this text; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+
+    /// Say which cells there are, and measure none
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Write the result as JSON (docs/lab_format.md); `-` for standard output instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Trace each cell in a run of its own, and keep the traces in DIR
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+
+    /// How long a cell may take on this machine before its guest is ended, in seconds
+    #[arg(long, value_name = "S", default_value = "600", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub cell_seconds: u64,
+
+    /// The emulated machine.
+    #[command(flatten)]
+    pub machine: MachineOptions,
+}

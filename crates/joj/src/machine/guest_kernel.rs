@@ -1,0 +1,81 @@
+//! What a first process has to ask the kernel for: modules, mounts, power off.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::system::{RebootCommand, finit_module, reboot};
+
+/// The filesystems that programs expect, where they expect them.
+const MOUNTS: [(&str, &str); 5] = [
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("devtmpfs", "/dev"),
+    ("tracefs", "/sys/kernel/tracing"),
+    ("tmpfs", "/tmp"),
+];
+
+/// Mounts what every program expects.
+/// # Errors
+/// As mount(2); the path stands before it.
+pub fn mount_usual() -> Result<(), String> {
+    for (kind, path) in MOUNTS {
+        mount_at(kind, path, kind, MountFlags::empty(), "")?;
+    }
+    let shared = "/dev/shm";
+    fs::create_dir_all(shared).map_err(|error| format!("{shared}: {error}"))?;
+    mount_at("tmpfs", shared, "tmpfs", MountFlags::empty(), "")
+}
+
+/// Mounts the directory that QEMU shares as `tag`.
+/// # Errors
+/// As mount(2).
+pub fn mount_share(tag: &str, path: &str) -> Result<(), String> {
+    // 512 KiB a message instead of 8: a trace is written in a few of them.
+    mount_at(tag, path, "9p", MountFlags::empty(), "trans=virtio,version=9p2000.L,msize=524288")
+}
+
+/// Mounts a filesystem without updates of access times.
+/// # Errors
+/// As mount(2).
+pub fn mount_volume(device: &str, path: &str, kind: &str, options: &str) -> Result<(), String> {
+    mount_at(device, path, kind, MountFlags::NOATIME, options)
+}
+
+fn mount_at(source: &str, path: &str, kind: &str, flags: MountFlags, options: &str) -> Result<(), String> {
+    let options = CString::new(options).map_err(|error| error.to_string())?;
+    mount(source, path, kind, flags, options.as_c_str())
+        .map_err(|error| format!("cannot mount {source} on {path} as {kind}: {error}"))
+}
+
+/// Unmounts.
+/// # Errors
+/// As umount(2).
+pub fn unmount_volume(path: &str) -> Result<(), String> {
+    unmount(path, UnmountFlags::empty()).map_err(|error| format!("cannot unmount {path}: {error}"))
+}
+
+/// Loads the module in `file`; one that is there already is no error.
+/// # Errors
+/// As finit_module(2): the hardware or another module that it needs is missing, too.
+pub fn load_module(file: &Path) -> Result<(), String> {
+    let problem = |error: io::Error| format!("{}: {error}", file.display());
+    let opened = File::open(file).map_err(problem)?;
+    match finit_module(&opened, c"", 0) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(error) => Err(problem(error.into())),
+    }
+}
+
+/// The kernel's release.
+pub fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Turns the machine off; comes back only where the kernel refuses.
+pub fn power_off() {
+    rustix::fs::sync();
+    let _ = reboot(RebootCommand::PowerOff);
+}

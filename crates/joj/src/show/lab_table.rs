@@ -1,0 +1,90 @@
+//! The result of a lab plan as text.
+
+use std::fmt::Write;
+
+use joj_analysis::lab::result::{LabResult, Outcome};
+
+/// The table.
+pub fn table(result: &LabResult) -> String {
+    let mut text = String::new();
+    let machine = &result.machine;
+    let _ = writeln!(text, "{}", result.title);
+    let _ = writeln!(
+        text,
+        "Linux {}, QEMU {} ({}), joj {}\n",
+        machine.kernel, machine.qemu, machine.clock, machine.joj
+    );
+    let width = result.cells.iter().map(|cell| cell.cell.to_string().len()).max().unwrap_or(0);
+    let _ = writeln!(
+        text,
+        "{:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:>6}",
+        "cell", "1/s", "p50 us", "p99 us", "KiB/txn", "writes", "flush"
+    );
+    let mut traced = false;
+    for cell in &result.cells {
+        match &cell.outcome {
+            Outcome::Failed(reason) => {
+                let _ = writeln!(text, "{:<width$}  FAILED: {reason}", cell.cell.to_string());
+            }
+            Outcome::Measured(measured) => {
+                let run = &measured.run;
+                traced |= measured.costs.is_some();
+                let device = |amount: fn(&joj_analysis::run::DeviceDelta) -> Option<u64>, unit: f64| {
+                    let amount = run.device.as_ref().and_then(amount);
+                    amount
+                        .map_or("-".to_owned(), |amount| format!("{:.1}", run.per_transaction(amount) / unit))
+                };
+                let _ = writeln!(
+                    text,
+                    "{:<width$}  {:>9.1}  {:>9.0}  {:>9.0}  {:>7}  {:>7}  {:>6}",
+                    cell.cell.to_string(),
+                    run.transactions_per_s(),
+                    run.latency.p50_ns as f64 / 1e3,
+                    run.latency.p99_ns as f64 / 1e3,
+                    device(|device| Some(device.written_bytes), 1024.0),
+                    device(|device| Some(device.write_requests), 1.0),
+                    device(|device| device.flushes, 1.0),
+                );
+            }
+        }
+    }
+    if traced {
+        costs(&mut text, result, width);
+    }
+    text
+}
+
+fn costs(text: &mut String, result: &LabResult, width: usize) {
+    let _ = writeln!(
+        text,
+        "\n{:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
+        "KiB of a transaction, from the trace (medians)",
+        "data",
+        "journal",
+        "JOJ",
+        "other",
+        "writes",
+        "flush",
+        "syncs"
+    );
+    for cell in &result.cells {
+        let Outcome::Measured(measured) = &cell.outcome else { continue };
+        let name = cell.cell.to_string();
+        if let Some(reason) = &measured.trace_failure {
+            let _ = writeln!(text, "{name:<width$}  no trace: {reason}");
+        }
+        let Some(costs) = &measured.costs else { continue };
+        let kib = |bytes: u64| format!("{:.1}", bytes as f64 / 1024.0);
+        let _ = writeln!(
+            text,
+            "{name:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
+            kib(costs.data_bytes),
+            kib(costs.journal_bytes),
+            kib(costs.journal_of_journal_bytes),
+            kib(costs.other_bytes),
+            costs.writes,
+            costs.flushes,
+            costs.syncs,
+        );
+    }
+}
