@@ -25,13 +25,20 @@ enum call {
 #define RWF_SYNC 4
 #define MS_SYNC 4
 
-/* The call that a thread is in. */
+/* The call that a thread is in; `call` is CALL_NONE when it is in none. The entry stays: making and deleting one for each call would
+ * cost as much as all the rest of it. */
 struct open_call {
   struct file_key key;
   u64 length;
   u8 call;
 };
 MAP(MAP_LRU_HASH, u32, struct open_call, 16384) open_calls SECTION(".maps");
+
+INLINE struct open_call *call_under_way(void) {
+  u32 thread = (u32)current_process_thread();
+  struct open_call *open = map_lookup(&open_calls, &thread);
+  return open && open->call ? open : NULL;
+}
 
 INLINE bool is_other_process(void) {
   return settings.only_process && current_process_thread() >> 32 != settings.only_process;
@@ -65,7 +72,11 @@ INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes
   }
   news.call = call;
   news.length = length;
-  map_update(&open_calls, &thread, &news, 0);
+  struct open_call *before = map_lookup(&open_calls, &thread);
+  if (before)
+    *before = news;
+  else
+    map_update(&open_calls, &thread, &news, 0);
   if (!kind) return;
   struct record *record = begin(kind);
   if (!record) return;
@@ -115,8 +126,7 @@ PROGRAM(sys_enter) {
 }
 
 INLINE void close_call(s64 result) {
-  u32 thread = (u32)current_process_thread();
-  struct open_call *open = map_lookup(&open_calls, &thread);
+  struct open_call *open = call_under_way();
   if (!open) return;
   bool is_truncate = open->call == CALL_FTRUNCATE;
   if (!is_truncate || result == 0) {
@@ -129,7 +139,7 @@ INLINE void close_call(s64 result) {
       end(record);
     }
   }
-  map_delete(&open_calls, &thread);
+  open->call = CALL_NONE;
 }
 
 PROGRAM(sys_exit) {
@@ -142,8 +152,7 @@ PROGRAM(sys_exit) {
 
 /* A sync that comes by no call of its own: io_uring, a kernel thread (loop devices). */
 INLINE void on_file_sync(struct inode *inode) {
-  u32 thread = (u32)current_process_thread();
-  if (is_other_process() || map_lookup(&open_calls, &thread)) return;
+  if (is_other_process() || call_under_way()) return;
   struct file_key key = key_of(inode);
   say_name((u64)inode, alias_of(inode));
   struct record *record = begin(SYNC_BEGIN);
@@ -154,8 +163,7 @@ INLINE void on_file_sync(struct inode *inode) {
 }
 
 INLINE void on_file_synced(struct inode *inode, int result) {
-  u32 thread = (u32)current_process_thread();
-  if (is_other_process() || map_lookup(&open_calls, &thread)) return;
+  if (is_other_process() || call_under_way()) return;
   struct file_key key = key_of(inode);
   struct record *record = begin(SYNC_END);
   if (!record) return;

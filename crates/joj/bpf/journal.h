@@ -80,23 +80,30 @@ PROGRAM(btrfs_inode_evict) {
   return 0;
 }
 
-/* Bytes that SQLite locks: 1 GiB and the 512 after it in a database, 120 to 128 in a -shm file (SQLite's file format and wal.c). */
-INLINE bool overlaps(u64 first, u64 last, u64 from, u64 until) {
-  return first < until && last >= from;
+/* Bytes by which SQLite's transactions are seen: 120 and 121 of a -shm file, RESERVED (1 GiB + 1) of a database and what lies beside
+ * it (SQLite's file format and wal.c; joj-analysis/src/trace/works.rs). Most of its locks, those of readers, tell nothing. */
+#define WAL_WRITE 120
+#define WAL_CHECKPOINT 121
+#define PENDING 0x40000000
+#define RESERVED 0x40000001
+#define SHARED_LAST 0x400001ff
+
+INLINE bool tells_transaction(u8 type, u64 first, u64 last) {
+  if (type == 1) return (first >= WAL_WRITE && last <= WAL_CHECKPOINT) || (first >= PENDING && last <= SHARED_LAST);
+  // Unlocked is often all of the file at once.
+  return type == 2 && ((first <= WAL_CHECKPOINT && last >= WAL_WRITE) || (first <= RESERVED && last >= RESERVED));
 }
 
 PROGRAM(posix_lock_inode) {
-  struct inode *inode = (void *)number_of(arguments);
   struct file_lock *lock = (void *)number_of(&arguments[1]);
-  if ((int)arguments[2] != 0 || is_other_process()) return 0;
+  u8 type = FIELD_EXISTS(struct file_lock___new, c) ? READ((struct file_lock___new *)lock, c.flc_type) : READ(lock, fl_type);
+  if (type != 1 && type != 2) return 0;
   u64 first = READ(lock, fl_start);
   u64 last = READ(lock, fl_end);
-  if (!overlaps(first, last, 120, 129) && !overlaps(first, last, 0x40000000, 0x40000201)) return 0;
-  u8 type = FIELD_EXISTS(struct file_lock___new, c) ? READ((struct file_lock___new *)lock, c.flc_type) : READ(lock, fl_type);
-  // Unlocked is often all of the file at once; locked is only ever what a lock needs.
-  if (type != 2 && last - first > 512) return 0;
+  if ((int)arguments[2] != 0 || !tells_transaction(type, first, last) || is_other_process()) return 0;
+  struct inode *inode = (void *)number_of(arguments);
   struct file_key key = key_of(inode);
-  say_name((u64)inode, alias_of(inode));
+  if (type == 1) say_name((u64)inode, alias_of(inode));
   struct record *record = begin(LOCK);
   if (!record) return 0;
   set_file(record, &key);

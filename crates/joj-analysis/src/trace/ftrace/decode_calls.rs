@@ -3,10 +3,12 @@
 use super::known::{Known, Values};
 use super::record::{Call, What};
 
-/// Bytes that SQLite locks: 120 to 127 of the shared memory's file (WAL), 2^30 to 2^30 + 511 of the database (os_unix.c
-/// calls the first of them the pending byte), and everything, to unlock it.
-const SQLITE_LOCKS: &str = "ret == 0 && ((fl_start >= 120 && fl_end <= 127) || \
-    (fl_start >= 1073741824 && fl_end <= 1073742335) || (fl_start == 0 && type == 2))";
+/// Locks by which SQLite's transactions are seen (`works`): write locks of bytes 120 and 121 of the shared memory's file (WAL) and of
+/// the 512 bytes from 2^30 on of a database, and what gives back 120, 121 or RESERVED (2^30 + 1). Those of readers tell nothing.
+const SQLITE_LOCKS: &str = "ret == 0 && ((type == 1 && fl_start >= 120 && fl_end <= 121) || \
+    (type == 1 && fl_start >= 1073741824 && fl_end <= 1073742335) || \
+    (type == 2 && fl_start <= 121 && fl_end >= 120) || \
+    (type == 2 && fl_start <= 1073741825 && fl_end >= 1073741825))";
 
 /// RWF_DSYNC or RWF_SYNC (linux/fs.h).
 const DURABLE: u64 = 2 | 4;
