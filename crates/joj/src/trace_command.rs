@@ -45,7 +45,7 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
         }
         None => {
             let captured = live::run(options, types)?;
-            let stopped = options.command.is_empty() && options.for_ns.is_some() && signal::is_stopped();
+            let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
             (captured.findings, captured.texts, if stopped { STOPPED_EXIT_CODE } else { captured.exit_code })
         }
     };

@@ -79,6 +79,11 @@ pub struct TraceOptions {
     #[arg(long)]
     pub log_contents: bool,
 
+    /// Room in $TMPDIR for what was captured and does not fit into 64 MiB of memory: 500MiB, 8GiB, 0. Analysed when the capture
+    /// is over; what has no room, meanwhile
+    #[arg(long = "spool", value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes, conflicts_with = "read")]
+    pub spool_bytes: u64,
+
     /// Keep the trace (Parquet, docs/trace_format.md)
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
@@ -125,6 +130,15 @@ fn parse_time_ns(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time; write it like 500ms, 10s, 2m"))
 }
 
+/// Bytes of a size like `8GiB`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let found = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, 1_u64 << shift)));
+    let (number, unit_bytes) = found.unwrap_or((text, 1));
+    let bytes = number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
+    bytes.ok_or_else(|| format!("`{text}` is no size; write it like 500MiB, 8GiB, 0"))
+}
+
 fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
     let known = || {
         let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
@@ -148,6 +162,15 @@ mod tests {
         assert_eq!(times, expected);
         for wrong in ["", "s", "-1s", "0s", "nan", "1d", "inf"] {
             assert!(parse_time_ns(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_a_unit() {
+        let sizes = ["0", "500MiB", "8GiB", "7"].map(parse_bytes);
+        assert_eq!(sizes, [0, 500 << 20, 8 << 30, 7].map(Ok));
+        for wrong in ["", "GiB", "-1", "1.5GiB", "99999999TiB", "5MB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -12,6 +12,7 @@ use super::bpf_object::Attached;
 use super::bpf_record;
 use super::capture_selection::Selection;
 use super::logged_blocks::LoggedBlocks;
+use super::spool::Spool;
 
 /// How much later than its time an event may come: it waits in the ring buffer while another processor finishes its own.
 const SORT_WINDOW_NS: u64 = 50_000_000;
@@ -20,25 +21,23 @@ const SORT_WINDOW_NS: u64 = 50_000_000;
 pub struct BpfCapture {
     // Before `attached`: the reader goes first.
     ring: RingBuffer<'static>,
-    arrived: Arc<Mutex<Vec<Vec<u8>>>>,
     attached: Attached,
     sorter: Sorter,
     logged: LoggedBlocks,
 }
 
 impl BpfCapture {
-    /// Begins to capture.
+    /// Begins to capture; records go to the spool whenever it is polled.
     /// # Errors
     /// Why eBPF cannot be used here, and what to grant; nothing is captured then.
-    pub fn start(selection: &Selection) -> Result<Self, String> {
+    pub fn start(selection: &Selection, spool: &Arc<Mutex<Spool>>) -> Result<Self, String> {
         let attached = Attached::new(selection)?;
-        let arrived = Arc::new(Mutex::new(Vec::new()));
         let ring = {
             let events = attached.events()?;
-            let arriving = Arc::clone(&arrived);
+            let spool = Arc::clone(spool);
             let mut builder = RingBufferBuilder::new();
             let keep = move |bytes: &[u8]| {
-                arriving.lock().unwrap_or_else(PoisonError::into_inner).push(bytes.to_vec());
+                spool.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
                 0
             };
             builder
@@ -46,24 +45,14 @@ impl BpfCapture {
                 .map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?;
             builder.build().map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?
         };
-        Ok(Self {
-            ring,
-            arrived,
-            attached,
-            sorter: Sorter::new(SORT_WINDOW_NS),
-            logged: LoggedBlocks::default(),
-        })
+        let sorter = Sorter::new(SORT_WINDOW_NS);
+        Ok(Self { ring, attached, sorter, logged: LoggedBlocks::default() })
     }
 
-    /// Waits up to `timeout` (less where much arrives or a signal comes), then hands on what is in order.
+    /// Waits up to `timeout` (less where much arrives or a signal comes), then takes what came.
     /// # Errors
     /// The ring buffer cannot be read.
-    pub fn poll(
-        &mut self,
-        timeout: Duration,
-        texts: &mut Texts,
-        sink: &mut dyn FnMut(Event),
-    ) -> Result<(), String> {
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), String> {
         // Nobody is woken for single events (bpf/record.h), so the time runs out and what came is fetched then.
         let waited = self.ring.poll_raw(timeout);
         let consumed = if waited < 0 { waited } else { self.ring.consume_raw() };
@@ -71,21 +60,31 @@ impl BpfCapture {
             let error = std::io::Error::from_raw_os_error(-consumed);
             return Err(format!("cannot read the eBPF ring buffer: {error}"));
         }
-        self.take(texts, sink)
+        Ok(())
     }
 
-    fn take(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<(), String> {
-        let records = std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner));
-        for record in records {
-            let mut event = bpf_record::event(&record, texts).ok_or(
-                "the eBPF programs handed up what joj cannot read: it was built from other sources than they",
-            )?;
-            if let Some(block) = bpf_record::block(&record) {
-                event.detail = self.logged.changed((event.file.device.0, event.offset), block);
-            }
-            self.sorter.push(event, sink);
+    /// Makes an event of a record, and hands on those that no other can precede any more.
+    /// # Errors
+    /// The bytes are no record: a fault of ours.
+    pub fn decode(
+        &mut self,
+        record: &[u8],
+        texts: &mut Texts,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<(), String> {
+        let mut event = bpf_record::event(record, texts).ok_or(
+            "the eBPF programs handed up what joj cannot read: it was built from other sources than they",
+        )?;
+        if let Some(block) = bpf_record::block(record) {
+            event.detail = self.logged.changed((event.file.device.0, event.offset), block);
         }
+        self.sorter.push(event, sink);
         Ok(())
+    }
+
+    /// Hands on what waits for its predecessors: there are no more records.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Event)) {
+        self.sorter.release(u64::MAX, sink);
     }
 
     /// What this capture cannot see though others could, a sentence each; empty on most machines.
@@ -98,15 +97,13 @@ impl BpfCapture {
         self.attached.lost()
     }
 
-    /// Ends the capture and hands on the rest. Returns how many events were lost in all of it.
+    /// Ends the capture and takes the rest. Returns how many events were lost in all of it.
     /// # Errors
     /// The ring buffer cannot be read.
-    pub fn stop(mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+    pub fn stop(&mut self) -> Result<u64, String> {
         self.attached.detach();
-        self.poll(Duration::ZERO, texts, sink)?;
-        let lost = self.lost();
-        self.sorter.finish(sink);
-        Ok(lost)
+        self.poll(Duration::ZERO)?;
+        Ok(self.lost())
     }
 }
 

@@ -1,12 +1,14 @@
 //! What stands for the eBPF capture in a joj that was built without it.
 
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::texts::Texts;
 
 use super::capture_selection::Selection;
+use super::spool::Spool;
 
 /// A capture that never was.
 pub struct BpfCapture(Infallible);
@@ -15,14 +17,26 @@ impl BpfCapture {
     /// Says that there is none.
     /// # Errors
     /// Always.
-    pub fn start(_: &Selection) -> Result<Self, String> {
+    pub fn start(_: &Selection, _: &Arc<Mutex<Spool>>) -> Result<Self, String> {
         Err("this joj was built without its feature `bpf`: no eBPF".to_owned())
     }
 
     /// Never called.
     /// # Errors
     /// None.
-    pub fn poll(&mut self, _: Duration, _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<(), String> {
+    pub fn poll(&mut self, _: Duration) -> Result<(), String> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    /// # Errors
+    /// None.
+    pub fn decode(&mut self, _: &[u8], _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<(), String> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    pub fn finish(&mut self, _: &mut dyn FnMut(Event)) {
         match self.0 {}
     }
 
@@ -39,7 +53,7 @@ impl BpfCapture {
     /// Never called.
     /// # Errors
     /// None.
-    pub fn stop(self, _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<u64, String> {
+    pub fn stop(&mut self) -> Result<u64, String> {
         match self.0 {}
     }
 }

@@ -27,6 +27,8 @@ pub mod tracefs_capture;
 #[cfg(test)]
 mod test_volume;
 pub mod capture_selection;
+pub mod spool;
+mod event_bytes;
 mod tracefs_files;
 mod file_names;
 mod tracefs_threads;

@@ -39,6 +39,11 @@ pub fn is_stopped() -> bool {
     STOPPED.load(Ordering::SeqCst)
 }
 
+/// The signal did what it was sent for; the next one asks for something else.
+pub fn forget_stop() {
+    STOPPED.store(false, Ordering::SeqCst);
+}
+
 /// Names the child that a signal shall end.
 pub fn watch_worker(process_id: u32) {
     WORKER.store(i32::try_from(process_id).unwrap_or(0), Ordering::SeqCst);

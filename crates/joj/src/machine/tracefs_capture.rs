@@ -122,13 +122,12 @@ impl TracefsCapture {
     /// Ends the capture and hands on the rest. Returns how many records were lost.
     /// # Errors
     /// As [`TracefsCapture::poll`].
-    pub fn stop(mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+    pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.read()?;
         self.look(clock::shared_ns(), texts);
         self.hand_on(u64::MAX, texts, sink);
-        self.sorter.finish(sink);
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
     }
 

@@ -13,7 +13,8 @@ use crate::machine::below::disk_of_path;
 use crate::machine::capture::Capture;
 use crate::machine::capture_selection::Selection;
 use crate::machine::clock::shared_ns;
-use crate::machine::signal::is_stopped;
+use crate::machine::signal::{self, is_stopped};
+use crate::machine::spool::Spool;
 use crate::machine::trace_header::{self, CaptureEnd};
 use crate::machine::watched_command::WatchedCommand;
 use crate::trace::analysis::{Analysis, Findings};
@@ -35,6 +36,8 @@ pub struct Captured {
     pub texts: Texts,
     /// The command's exit code; 0 without a command.
     pub exit_code: u8,
+    /// True where a signal ended the capture.
+    pub is_cut_short: bool,
 }
 
 /// Captures what the options ask for.
@@ -50,21 +53,73 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
-    let mut out = Chosen { analysis: Analysis::new(&header, types, options)?, own };
-    let mut texts = Texts::default();
+    let disks = header.disks.iter().map(|disk| disk.whole).collect();
+    let mut out = Chosen { analysis: Analysis::new(&header, types, options)?, own, disks };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let start = |words: &Vec<String>| WatchedCommand::start(words, to_stderr).map_err(|error| error.message);
     let mut command = if words.is_empty() { None } else { Some(start(&words)?) };
-    let result = watch(options, &mut capture, &mut texts, &mut out, command.as_mut());
+    let result = watch(options, &mut capture, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
-    let lost = capture.stop(&mut texts, &mut |event, texts| out.take(event, texts))?;
-    let cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
-    let ending =
-        trace_header::ending(&header, &before, CaptureEnd { events: out.analysis.events(), lost, cut_short });
+    let lost = capture.stop()?;
+    let is_cut_short = is_stopped();
+    let cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
+    let mut ending = trace_header::ending(&header, &before, CaptureEnd { events: 0, lost, cut_short });
+    // From here on Ctrl-C means the analysis.
+    signal::forget_stop();
+    let texts = analyse(capture, &mut out)?;
+    ending.events = out.analysis.events();
     header.ending = Some(ending);
     let findings = out.analysis.finish(&header, &texts)?;
-    Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1) })
+    Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
+}
+
+/// What was only taken until now becomes events.
+fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, String> {
+    let mut progress = Progress::begin();
+    let mut go_on = |share: f64| {
+        progress.tell(|| format!("analysing, {:.0} % done; Ctrl-C gives it up", share * 100.0));
+        if is_stopped() {
+            Err("the analysis was stopped by a signal: nothing is kept".to_owned())
+        } else {
+            Ok(())
+        }
+    };
+    let texts = capture.drain(&mut go_on, &mut |event, texts| out.take(event, texts))?;
+    progress.end();
+    Ok(texts)
+}
+
+/// A line on a terminal that is written anew once a second.
+struct Progress {
+    began_ns: u64,
+    told_ns: u64,
+}
+
+impl Progress {
+    fn begin() -> Self {
+        let now_ns = shared_ns();
+        Self { began_ns: now_ns, told_ns: now_ns }
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        let now_ns = shared_ns();
+        if now_ns - self.told_ns > PROGRESS_NS && stderr().is_terminal() {
+            self.told_ns = now_ns;
+            eprint!("\r\x1b[K{}", line());
+            let _ = stderr().flush();
+        }
+    }
+
+    fn seconds(&self) -> u64 {
+        (shared_ns() - self.began_ns) / 1_000_000_000
+    }
+
+    fn end(self) {
+        if self.told_ns > self.began_ns {
+            eprint!("\r\x1b[K");
+        }
+    }
 }
 
 /// What is kept of a capture: where disks were chosen, nothing that programs do with files elsewhere.
@@ -72,6 +127,8 @@ struct Chosen {
     analysis: Analysis,
     /// The filesystems on the chosen disks; `None` for all.
     own: Option<Vec<DeviceNumber>>,
+    /// The whole disks that are captured.
+    disks: Vec<DeviceNumber>,
 }
 
 impl Chosen {
@@ -90,16 +147,15 @@ impl Chosen {
 fn watch(
     options: &TraceOptions,
     capture: &mut Capture,
-    texts: &mut Texts,
     out: &mut Chosen,
     mut command: Option<&mut WatchedCommand>,
 ) -> Result<(), String> {
-    let began_ns = shared_ns();
-    let mut end_ns = options.for_ns.map(|for_ns| began_ns.saturating_add(for_ns));
-    let mut told_ns = began_ns;
+    let mut end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
+    let mut progress = Progress::begin();
     let mut lingers = false;
+    let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
-        capture.poll(POLL, texts, &mut |event, texts| out.take(event, texts))?;
+        capture.poll(POLL, &mut |event, texts| out.take(event, texts))?;
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;
@@ -108,17 +164,31 @@ fn watch(
         if options.pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             break;
         }
-        if stderr().is_terminal() && shared_ns() - told_ns > PROGRESS_NS {
-            told_ns = shared_ns();
-            let (seconds, events) = ((told_ns - began_ns) / 1_000_000_000, out.analysis.events());
-            eprint!("\r\x1b[K{seconds} s, {events} events, {} lost; Ctrl-C ends", capture.lost());
-            let _ = stderr().flush();
+        if !is_spill_told && let Some(directory) = capture.spilled_to() {
+            is_spill_told = true;
+            tell_spill(&directory, out);
         }
+        if let Some(problem) = capture.problem() {
+            eprintln!("joj: {problem}");
+        }
+        let (seconds, events) = (progress.seconds(), capture.taken());
+        progress.tell(|| format!("{seconds} s, {events} events, {} lost; Ctrl-C ends", capture.lost()));
     }
-    if stderr().is_terminal() && told_ns > began_ns {
-        eprint!("\r\x1b[K");
-    }
+    progress.end();
     Ok(())
+}
+
+/// A temporary file on a disk that is traced is in the trace: nobody shall take it for the command's.
+fn tell_spill(directory: &Path, out: &Chosen) {
+    let Ok(below) = disk_of_path(directory) else { return };
+    if below.disks.iter().any(|disk| out.disks.contains(disk)) {
+        eprintln!(
+            "joj: what was captured no longer fits into memory; the trace shows how joj writes it to its temporary file \
+             joj-spool-{} in {}, which lies on a traced disk. TMPDIR names another place",
+            std::process::id(),
+            directory.display()
+        );
+    }
 }
 
 fn command_words(options: &TraceOptions) -> Result<Vec<String>, String> {
@@ -154,11 +224,12 @@ fn selection(options: &TraceOptions, is_chosen: bool, header: &Header) -> Select
 /// Begins to capture, by eBPF if it can.
 fn begin(options: &TraceOptions, selection: &Selection, words: &[String]) -> Result<Capture, String> {
     let known = known_files(options, words);
+    let spool = || Spool::new(&std::env::temp_dir(), options.spool_bytes);
     match options.backend {
-        BackendChoice::Bpf => Capture::bpf(selection),
-        BackendChoice::Tracefs => Capture::tracefs(selection, &known),
-        BackendChoice::Auto => Capture::bpf(selection).or_else(|why_not_bpf| {
-            let capture = Capture::tracefs(selection, &known).map_err(|why_not| {
+        BackendChoice::Bpf => Capture::bpf(selection, spool()),
+        BackendChoice::Tracefs => Capture::tracefs(selection, &known, spool()),
+        BackendChoice::Auto => Capture::bpf(selection, spool()).or_else(|why_not_bpf| {
+            let capture = Capture::tracefs(selection, &known, spool()).map_err(|why_not| {
                 format!("cannot capture. With eBPF: {why_not_bpf}. With tracefs: {why_not}")
             })?;
             eprintln!("joj: captures through tracefs, without eBPF: {why_not_bpf}");

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use joj_analysis::trace::texts::Texts;
-
-use super::{BpfCapture, volume};
+use super::volume;
+use crate::machine::capture::Capture;
 use crate::machine::capture_selection::Selection;
 use crate::machine::connection::Connection;
+use crate::machine::spool::Spool;
 use crate::machine::sqlite_api::Api;
 
 /// Inserts a row with a commit of its own 2,000 times, in a new database; how long each took, in nanoseconds.
@@ -45,17 +45,19 @@ fn cost_of_a_capture() {
     commit_times(&mounted.path(), &mut Vec::new());
     for _ in 0..20 {
         commit_times(&mounted.path(), &mut without);
-        let mut capture = BpfCapture::start(&selection).expect("a capture");
+        let spool = Spool::new(&std::env::temp_dir(), 0);
+        let mut capture = Capture::bpf(&selection, spool).expect("a capture");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
-                let (mut texts, mut count) = (Texts::default(), 0_u64);
+                let mut count = 0_u64;
                 while !done.load(Ordering::Relaxed) {
                     capture
-                        .poll(Duration::from_millis(100), &mut texts, &mut |_| count += 1)
+                        .poll(Duration::from_millis(100), &mut |_, _| count += 1)
                         .expect("a readable ring");
                 }
-                assert_eq!(capture.stop(&mut texts, &mut |_| count += 1).expect("a readable ring"), 0);
+                assert_eq!(capture.stop().expect("a readable ring"), 0);
+                capture.drain(&mut |_| Ok(()), &mut |_, _| count += 1).expect("records");
                 count
             });
             commit_times(&mounted.path(), &mut with);

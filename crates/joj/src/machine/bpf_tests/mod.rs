@@ -14,8 +14,9 @@ use std::time::Duration;
 use joj_analysis::trace::event::{Backing, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::texts::Texts;
 
-use super::BpfCapture;
+use crate::machine::capture::Capture;
 use crate::machine::capture_selection::Selection;
+use crate::machine::spool::Spool;
 use crate::machine::test_volume::TestVolume;
 
 /// Runs a command; its output, or `None` where it is missing or fails.
@@ -39,7 +40,7 @@ fn volume(kind: &str, mebibytes: u64) -> Option<TestVolume> {
 fn captured(mounted: &TestVolume, work: impl FnOnce()) -> Option<(Vec<Event>, Texts)> {
     let selection =
         Selection { devices: vec![mounted.disk()], process: Some(std::process::id()), log_contents: true };
-    let mut capture = match BpfCapture::start(&selection) {
+    let mut capture = match Capture::bpf(&selection, Spool::new(&std::env::temp_dir(), 0)) {
         Ok(capture) => capture,
         Err(reason) => {
             assert!(!may_trace() || reason.ends_with("no eBPF"), "{reason}");
@@ -47,12 +48,12 @@ fn captured(mounted: &TestVolume, work: impl FnOnce()) -> Option<(Vec<Event>, Te
             return None;
         }
     };
-    let (mut texts, mut events) = (Texts::default(), Vec::new());
+    let mut events = Vec::new();
     work();
-    capture
-        .poll(Duration::from_millis(20), &mut texts, &mut |event| events.push(event))
-        .expect("a readable ring");
-    let lost = capture.stop(&mut texts, &mut |event| events.push(event)).expect("a readable ring");
+    let mut keep = |event: &Event, _: &Texts| events.push(*event);
+    capture.poll(Duration::from_millis(20), &mut keep).expect("a readable ring");
+    let lost = capture.stop().expect("a readable ring");
+    let texts = capture.drain(&mut |_| Ok(()), &mut keep).expect("records");
     assert_eq!(lost, 0);
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     for event in &events {
