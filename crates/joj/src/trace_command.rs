@@ -44,7 +44,13 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
             (findings, texts, 0)
         }
         None => {
-            let captured = live::run(options, types)?;
+            let captured = match live::run(options, types) {
+                Ok(captured) => captured,
+                Err(failure) => {
+                    eprintln!("joj: {}", failure.message);
+                    return Ok(ExitCode::from(failure.exit_code));
+                }
+            };
             let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
             (captured.findings, captured.texts, if stopped { STOPPED_EXIT_CODE } else { captured.exit_code })
         }

@@ -22,7 +22,8 @@ themselves; without eBPF: tracefs). Reading a saved trace needs nothing. Every r
 files on them, whoever makes it; with --pid calls and locks of that process alone.
 A commit is what SQLite does between taking its write lock and giving it back; without such locks (exclusive locking mode) there
 are requests and sync calls, and no commits. Bytes that nothing places are shown as unattributed, with their share.
-The exit code is the command's; without one 0, or 1 when something failed, 2 for a wrong command line, 130 after Ctrl-C.";
+The exit code is the command's, 127 or 126 where there is none or it cannot be run; without a command 0, or 1 when something failed,
+2 for a wrong command line, 130 after Ctrl-C.";
 
 /// How events are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -156,6 +156,19 @@ fn a_journal_on_another_disk_is_captured_with_its_filesystem() {
     check_variant(&volume, &EXT4_JOURNAL_ELSEWHERE, &["descriptor", "commit", "log of inode table"]);
 }
 
+#[test]
+fn a_command_that_is_not_there_ends_as_in_a_shell() {
+    if !has_backend("bpf") {
+        return;
+    }
+    let joj = std::process::Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["trace", "--", "/no/such program"])
+        .output();
+    let output = joj.expect("joj");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(127) && said.contains("cannot run /no/such program"), "{said}");
+}
+
 fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }

@@ -16,7 +16,7 @@ use crate::machine::clock::shared_ns;
 use crate::machine::signal::{self, is_stopped};
 use crate::machine::spool::Spool;
 use crate::machine::trace_header::{self, CaptureEnd};
-use crate::machine::watched_command::WatchedCommand;
+use crate::machine::watched_command::{StartError, WatchedCommand};
 use crate::trace::analysis::{Analysis, Findings};
 use crate::trace_options::{BackendChoice, TraceOptions};
 
@@ -40,10 +40,31 @@ pub struct Captured {
     pub is_cut_short: bool,
 }
 
+/// Why there is no trace.
+#[derive(Debug)]
+pub struct Failure {
+    /// What, and how to mend it.
+    pub message: String,
+    /// 126 and 127 for a command that cannot be run, as shells have it.
+    pub exit_code: u8,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, exit_code: 1 }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(StartError { message, exit_code }: StartError) -> Self {
+        Self { message, exit_code }
+    }
+}
+
 /// Captures what the options ask for.
 /// # Errors
 /// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
-pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String> {
+pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure> {
     let words = command_words(options)?;
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
@@ -56,8 +77,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, String>
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
     let mut out = Chosen { analysis: Analysis::new(&header, types, options)?, own, disks };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
-    let start = |words: &Vec<String>| WatchedCommand::start(words, to_stderr).map_err(|error| error.message);
-    let mut command = if words.is_empty() { None } else { Some(start(&words)?) };
+    let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     let result = watch(options, &mut capture, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
