@@ -95,7 +95,7 @@ INLINE bool tells_transaction(u8 type, u64 first, u64 last) {
 }
 
 PROGRAM(posix_lock_inode) {
-  struct file_lock *lock = (void *)number_of(&arguments[1]);
+  struct file_lock *lock = (void *)arguments[1];
   u8 type = FIELD_EXISTS(struct file_lock___new, c) ? READ((struct file_lock___new *)lock, c.flc_type) : READ(lock, fl_type);
   if (type != 1 && type != 2) return 0;
   u64 first = READ(lock, fl_start);

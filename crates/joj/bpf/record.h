@@ -76,8 +76,9 @@ INLINE void count_lost(void) {
   if (count) *count += 1;
 }
 
-/* The reader looks ten times a second by itself. Waking it for each event would cost a commit more than all the rest here. */
-#define WAKE_BYTES (1 << 20)
+/* The reader looks ten times a second by itself. Waking it for each event would cost a commit more than all the rest here, so that is
+ * done when the buffer is half full. */
+#define WAKE_BYTES (8 << 20)
 #define NO_WAKE_UP 1
 #define WAKE_UP 2
 
