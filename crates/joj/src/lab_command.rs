@@ -38,7 +38,7 @@ const DEVICE_BYTES: u64 = 1 << 30;
 pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
     match &options.action {
         LabAction::List => {
-            print!("{}", plans::list()?);
+            output_file::print(&plans::list()?)?;
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => measure(options),
@@ -49,7 +49,9 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
 fn measure(options: &RunOptions) -> Result<ExitCode, String> {
     let (plan, cells) = planned(options)?;
     if options.dry_run {
-        cells.iter().for_each(|cell| println!("{cell}, {} transactions", cell.transactions));
+        let lines: String =
+            cells.iter().map(|cell| format!("{cell}, {} transactions\n", cell.transactions)).collect();
+        output_file::print(&lines)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(file) = options.json.as_ref().filter(|file| file.as_os_str() != "-") {
@@ -59,14 +61,15 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
         fs::create_dir_all(directory)
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     }
-    let version = qemu::version()?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    let version = qemu::version()?;
     let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, &cells)?;
     let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
     let job = Job {
         cells: Vec::new(),
         trace: plan.trace || options.traces.is_some(),
+        trace_backend: options.trace_backend.word().to_owned(),
         sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
         devices: devices::of(&cells)?,
         device_bytes: DEVICE_BYTES,
@@ -115,13 +118,13 @@ fn report(options: &RunOptions, result: &LabResult) -> Result<ExitCode, String> 
     if let Some(file) = &options.json {
         let text = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
         if to_stdout {
-            println!("{text}");
+            output_file::print(&format!("{text}\n"))?;
         } else {
             output_file::write(file, &text)?;
         }
     }
     if !to_stdout {
-        print!("{}", lab_table::table(result));
+        output_file::print(&lab_table::table(result))?;
     }
     let failed = result.cells.iter().any(|cell| matches!(cell.outcome, Outcome::Failed(_)));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

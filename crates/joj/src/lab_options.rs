@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::trace_options::BackendChoice;
+
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -75,6 +77,10 @@ pub struct RunOptions {
     /// Trace each cell in a run of its own, and keep the traces in DIR
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+
+    /// How cells are traced
+    #[arg(long, value_enum, default_value = "auto", value_name = "BACKEND")]
+    pub trace_backend: BackendChoice,
 
     /// How long a cell may take on this machine before its guest is ended, in seconds
     #[arg(long, value_name = "S", default_value = "600", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

@@ -36,6 +36,17 @@ pub enum BackendChoice {
     Tracefs,
 }
 
+impl BackendChoice {
+    /// The word of the option.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Bpf => "bpf",
+            Self::Tracefs => "tracefs",
+        }
+    }
+}
+
 /// A format to write events in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {

@@ -72,12 +72,23 @@ pub struct Measurement {
     /// What a transaction costs on its way to the device, from a run that was traced.
     #[serde(default)]
     pub costs: Option<Costs>,
+    /// The traced run itself: beside `run` it says what tracing cost.
+    #[serde(default)]
+    pub traced_run: Option<Run>,
     /// File of the trace, beside the result.
     #[serde(default)]
     pub trace: Option<String>,
     /// Why there is no trace where there should be one.
     #[serde(default)]
     pub trace_failure: Option<String>,
+}
+
+impl Measurement {
+    /// Transactions per second with the trace, of those without: 1 is no cost. `None` where nothing was traced.
+    pub fn traced_share(&self) -> Option<f64> {
+        let traced = self.traced_run.as_ref()?;
+        Some(traced.transactions_per_s() / self.run.transactions_per_s())
+    }
 }
 
 /// What one transaction writes: medians over the transactions that the clock covers in the traced run, each figure for itself.

@@ -44,6 +44,8 @@ pub struct Job {
     pub cells: Vec<(usize, Cell)>,
     /// Trace each in a second run.
     pub trace: bool,
+    /// How it is captured: the word of `joj trace --backend`.
+    pub trace_backend: String,
     /// File of the SQLite build that calls fdatasync, in the guest.
     pub sqlite: String,
     /// The text of each device's description, by the name that cells have for it.

@@ -57,7 +57,7 @@ pub fn table(result: &LabResult) -> String {
 fn costs(text: &mut String, result: &LabResult, width: usize) {
     let _ = writeln!(
         text,
-        "\n{:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
+        "\n{:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
         "KiB of a transaction, from the trace (medians)",
         "data",
         "journal",
@@ -65,7 +65,8 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
         "other",
         "writes",
         "flush",
-        "syncs"
+        "syncs",
+        "slower"
     );
     for cell in &result.cells {
         let Outcome::Measured(measured) = &cell.outcome else { continue };
@@ -77,7 +78,7 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
         let kib = |bytes: u64| format!("{:.1}", bytes as f64 / 1024.0);
         let _ = writeln!(
             text,
-            "{name:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
+            "{name:<width$}  {:>6}  {:>8}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}",
             kib(costs.data_bytes),
             kib(costs.journal_bytes),
             kib(costs.journal_of_journal_bytes),
@@ -85,6 +86,7 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
             costs.writes,
             costs.flushes,
             costs.syncs,
+            measured.traced_share().map_or(String::new(), |share| format!("{:.1} %", 100.0 * (1.0 - share))),
         );
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use joj_analysis::key::RowKey;
 use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
 use joj_analysis::lab::result::Measurement;
-use joj_analysis::run::quantiles;
+use joj_analysis::run::{Run, quantiles};
 use joj_device::description::Description;
 
 use crate::bench::ask::{Asker, Stop};
@@ -75,6 +75,7 @@ impl<'job> Measurer<'job> {
             quantiles_ns: quantiles(&sorted),
             waldio_status: measured.waldio_status,
             costs: None,
+            traced_run: None,
             trace: None,
             trace_failure: None,
         };
@@ -83,7 +84,10 @@ impl<'job> Measurer<'job> {
         }
         if self.job.trace {
             match self.trace(index, cell) {
-                Ok(()) => measurement.trace = Some(trace_file(index)),
+                Ok(traced) => {
+                    measurement.trace = Some(trace_file(index));
+                    measurement.traced_run = Some(traced);
+                }
                 Err(reason) => measurement.trace_failure = Some(reason),
             }
         }
@@ -135,13 +139,16 @@ impl<'job> Measurer<'job> {
 
     /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
     /// other machine's time.
-    fn trace(&self, index: usize, cell: &Cell) -> Result<(), String> {
+    fn trace(&self, index: usize, cell: &Cell) -> Result<Run, String> {
         let _stand = Stand::set_up(cell, self.job)?;
         let task = serde_json::to_string(&self.task(cell)).map_err(|error| error.to_string())?;
+        align();
         let file = "/tmp/trace.parquet";
         let mut child = Command::new(guest_path::JOJ)
             .args([
                 "trace",
+                "--backend",
+                &self.job.trace_backend,
                 "--device",
                 guest_path::VOLUME,
                 "--save",
@@ -168,10 +175,11 @@ impl<'job> Measurer<'job> {
         let text = answer.and_then(Result::ok).unwrap_or_default();
         let reply: Reply =
             serde_json::from_str(&text).map_err(|error| format!("no answer beside the trace: {error}"))?;
-        measured_of(reply.map_err(|refusal| refusal.message)?)?;
+        let traced = measured_of(reply.map_err(|refusal| refusal.message)?)?;
         fs::copy(file, Path::new(guest_path::SHARE).join(trace_file(index)))
             .map_err(|error| error.to_string())?;
-        fs::remove_file(file).map_err(|error| error.to_string())
+        fs::remove_file(file).map_err(|error| error.to_string())?;
+        Ok(traced.run)
     }
 }
 
