@@ -1,7 +1,6 @@
 //! `joj bench` from its options to its exit code.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
 use crate::machine::counters::Sources;
-use crate::machine::output_file::{check_writable, write};
+use crate::machine::output_file::{check_writable, print, write};
 use crate::machine::place::Place;
 use crate::machine::signal;
 use crate::machine::work_dir::WorkDir;
@@ -304,20 +303,15 @@ fn steps(groups: &[Group], runs: u32) -> usize {
     rows + rounds * (rows + groups.len())
 }
 
-/// A closed pipe (`| head`) is the reader's choice, not an error.
-fn print(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
-}
-
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {
     let json = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
     match &options.json {
-        Some(file) if file.as_os_str() == "-" => print(&format!("{json}\n")),
+        Some(file) if file.as_os_str() == "-" => print(&format!("{json}\n"))?,
         Some(file) => {
             write(file, &format!("{json}\n"))?;
-            print(&table::render(document));
+            print(&table::render(document))?;
         }
-        None => print(&table::render(document)),
+        None => print(&table::render(document))?,
     }
     if let Some(file) = &options.html {
         write(file, &page(document))?;

@@ -1,7 +1,6 @@
 //! `joj compare`: two results side by side.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use joj_analysis::compare::{Comparison, compare};
 use joj_analysis::document::Document;
 
 use crate::cli::CompareOptions;
+use crate::machine::output_file;
 use crate::show::text::{columns, number, or_dash};
 
 /// Runs `joj compare`.
@@ -17,9 +17,7 @@ use crate::show::text::{columns, number, or_dash};
 pub fn run(options: &CompareOptions) -> Result<ExitCode, String> {
     let (first, second) = (read(&options.first)?, read(&options.second)?);
     let text = render(&compare(&first, &second), [&first, &second]);
-    // A closed pipe (`| head`) is the reader's choice, not an error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    output_file::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 fn read(file: &Path) -> Result<Document, String> {

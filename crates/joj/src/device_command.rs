@@ -1,7 +1,6 @@
 //! `joj device`: the emulated devices, and what the model makes of them.
 
 use std::fs;
-use std::io::Write;
 use std::process::ExitCode;
 
 use joj_device::description::Description;
@@ -10,6 +9,7 @@ use joj_device::shipped;
 use joj_device::workload::{Bench, MIB, random, sequential};
 
 use crate::device_options::{DeviceAction, DeviceOptions};
+use crate::machine::output_file;
 use crate::show::text::columns;
 
 /// Requests of a random row, as in Fig. 13 of FAST'12.
@@ -34,9 +34,7 @@ pub fn run(options: &DeviceOptions) -> Result<ExitCode, String> {
             sweep(&description)
         }
     };
-    // A closed pipe (`| head`) is the reader's choice, not an error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    output_file::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 fn named(name: &str) -> Result<Description, String> {

@@ -12,7 +12,7 @@ use joj_analysis::monitor::sample::Sample;
 use joj_analysis::monitor::table::Table;
 
 use crate::machine::clock::calendar_seconds;
-use crate::machine::output_file::{check_writable, write};
+use crate::machine::output_file::{check_writable, print, write};
 use crate::machine::proc_files::ProcFiles;
 use crate::machine::signal;
 use crate::machine::usage::Usage;
@@ -243,7 +243,7 @@ fn report(options: &MonitorOptions, document: &Document, screen: &mut Screen) ->
     if let Some(file) = &options.json {
         let json = serde_json::to_string(document).map_err(|error| error.to_string())?;
         if is_stdout_taken(options) {
-            let _ = io::stdout().write_all(format!("{json}\n").as_bytes());
+            print(&format!("{json}\n"))?;
         } else {
             write(file, &format!("{json}\n"))?;
         }

@@ -64,7 +64,7 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
     if let Some(path) = &options.json {
         let text = json(findings, texts, options.steps.is_some())?;
         if to_stdout {
-            println!("{text}");
+            output_file::print(&format!("{text}\n"))?;
         } else {
             output_file::write(path, &text)?;
         }
@@ -74,9 +74,10 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
         output_file::write(path, &page)?;
     }
     if !to_stdout {
-        print!("{}", trace_text::summary(&findings.summary));
+        output_file::print(&trace_text::summary(&findings.summary))?;
         if options.steps.is_some() {
-            print!("\n{}", trace_steps::stories(&findings.stories, texts, &findings.summary.header));
+            let stories = trace_steps::stories(&findings.stories, texts, &findings.summary.header);
+            output_file::print(&format!("\n{stories}"))?;
         }
     }
     Ok(())

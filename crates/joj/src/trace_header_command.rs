@@ -8,6 +8,7 @@ use joj_analysis::trace::header::{Header, Source};
 use serde_json::{Value, json};
 
 use crate::cli::TraceHeaderOptions;
+use crate::machine::output_file;
 use crate::machine::{below, extents, trace_header};
 
 /// Prints the header, or a file's extents, as JSON; notes on standard error.
@@ -30,8 +31,8 @@ pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, String> {
             serde_json::to_string_pretty(&header)
         }
     };
-    println!("{}", text.map_err(|error| error.to_string())?);
-    Ok(ExitCode::SUCCESS)
+    let text = text.map_err(|error| error.to_string())?;
+    output_file::print(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
 }
 
 /// The file's extents; without a sector where the filesystem names no place on one disk.

@@ -1,6 +1,7 @@
 //! Files that a measurement is written to at its end.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Looks whether a file can be made, before a minute of measuring and not after it. `-` is standard output.
@@ -18,6 +19,19 @@ pub fn check_writable(file: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Writes to standard output. A closed pipe (`| head`) is the reader's choice, not an error.
+/// # Errors
+/// Where it cannot be written: a full disk behind `>`.
+pub fn print(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}; make room, or send it elsewhere"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes the file.
