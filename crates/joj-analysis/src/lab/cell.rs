@@ -189,6 +189,9 @@ impl fmt::Display for Cell {
         write!(formatter, ", {}", self.task.word())?;
         if self.task.workload().is_some() {
             write!(formatter, " {}", self.side.word().to_uppercase())?;
+            if self.schema != Schema::Waldio {
+                write!(formatter, " {}", self.schema.word())?;
+            }
             if self.log == LogState::Steady {
                 write!(formatter, " steady")?;
             }
