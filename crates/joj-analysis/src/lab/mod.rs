@@ -1,5 +1,6 @@
-//! The lab: what a plan measures, and what came of it. A file uses only files below it.
+//! The lab: what a plan measures, what came of it, and how that stands beside the papers. A file uses only files below it.
 
+pub mod report;
 pub mod result;
 pub mod plan;
 pub mod cell;

@@ -1,0 +1,144 @@
+//! Which figure of a cell is held against a paper's.
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::Facts;
+
+/// A figure of a cell, or of a device without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Transactions per second; of tasks without SQLite, writes with their sync.
+    TransactionsPerS,
+    /// KiB per second of tasks without SQLite, whose transactions are 4 KiB.
+    KibPerS,
+    /// KiB of a transaction on the device, from the trace.
+    KibTotal,
+    /// Of those, files' data.
+    KibData,
+    /// In the filesystem's journal.
+    KibJournal,
+    /// Of those, for SQLite's own journal.
+    KibJoj,
+    /// Nodes, metadata, superblocks, and what nobody placed.
+    KibOther,
+    /// Blocks of 4 KiB of files' data.
+    BlocksData,
+    /// Blocks of 4 KiB in the filesystem's journal.
+    BlocksJournal,
+    /// Write requests of a transaction, from the trace.
+    Writes,
+    /// Flushes of a transaction, from the trace.
+    Flushes,
+    /// Sync calls of a transaction, from the trace.
+    Syncs,
+    /// Megabytes that the device wrote for 1,000 transactions, by its own counters, whatever came rarely included.
+    MbPer1000,
+    /// MB/s of 128 MiB written in order, of the device alone.
+    DeviceSequentialWrite,
+    /// MB/s of 128 MiB read in order, of the device alone.
+    DeviceSequentialRead,
+    /// MB/s of random writes of 4 KiB within the column's range, of the device alone.
+    DeviceRandomWrite,
+    /// MB/s of random reads of 4 KiB within the column's range, of the device alone.
+    DeviceRandomRead,
+}
+
+/// Bytes of a task's write where it is not SQLite's.
+const WRITE_KIB: f64 = 4.0;
+
+impl Metric {
+    /// Its unit.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::TransactionsPerS => "1/s",
+            Self::KibPerS => "KiB/s",
+            Self::KibTotal | Self::KibData | Self::KibJournal | Self::KibJoj | Self::KibOther => "KiB",
+            Self::BlocksData | Self::BlocksJournal => "blocks",
+            Self::Writes => "writes",
+            Self::Flushes => "flushes",
+            Self::Syncs => "syncs",
+            Self::MbPer1000 => "MB",
+            Self::DeviceSequentialWrite
+            | Self::DeviceSequentialRead
+            | Self::DeviceRandomWrite
+            | Self::DeviceRandomRead => "MB/s",
+        }
+    }
+
+    /// True where the device model answers alone.
+    pub fn is_of_device(self) -> bool {
+        matches!(
+            self,
+            Self::DeviceSequentialWrite
+                | Self::DeviceSequentialRead
+                | Self::DeviceRandomWrite
+                | Self::DeviceRandomRead
+        )
+    }
+
+    /// True where it is a speed: time counts, not only what was written.
+    pub fn is_speed(self) -> bool {
+        matches!(self, Self::TransactionsPerS | Self::KibPerS)
+    }
+
+    /// Its value in a cell.
+    /// # Errors
+    /// What the cell lacks.
+    pub fn of(self, facts: &Facts) -> Result<f64, &'static str> {
+        let no_trace = "its cell was not traced";
+        let traced = facts.traced.as_ref().ok_or(no_trace);
+        match self {
+            Self::TransactionsPerS => Ok(1e6 / facts.elapsed_us),
+            Self::KibPerS => Ok(WRITE_KIB * 1e6 / facts.elapsed_us),
+            Self::KibTotal => traced.map(|costs| costs.kib()),
+            Self::KibData => traced.map(|costs| costs.data_kib),
+            Self::KibJournal => traced.map(|costs| costs.journal_kib),
+            Self::KibJoj => traced.map(|costs| costs.joj_kib),
+            Self::KibOther => traced.map(|costs| costs.other_kib),
+            Self::BlocksData => traced.map(|costs| costs.data_kib / WRITE_KIB),
+            Self::BlocksJournal => traced.map(|costs| costs.journal_kib / WRITE_KIB),
+            Self::Writes => traced.map(|costs| costs.writes),
+            Self::Flushes => traced.map(|costs| costs.flushes),
+            Self::Syncs => traced.map(|costs| costs.syncs),
+            Self::MbPer1000 => facts
+                .device
+                .map(|device| device.kib * 1024.0 * 1000.0 / 1e6)
+                .ok_or("its cell has no counters of the device"),
+            Self::DeviceSequentialWrite
+            | Self::DeviceSequentialRead
+            | Self::DeviceRandomWrite
+            | Self::DeviceRandomRead => Err("no cell has it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::facts::sample;
+
+    #[test]
+    fn figures_come_from_the_clock_the_trace_and_the_counters() {
+        let facts = Facts::of(&sample::measurement());
+        let of = |metric: Metric| metric.of(&facts).unwrap();
+        assert_eq!(of(Metric::TransactionsPerS), 500.0);
+        assert_eq!(of(Metric::KibPerS), 2000.0);
+        let kib = [Metric::KibTotal, Metric::KibData, Metric::KibJournal, Metric::KibJoj, Metric::KibOther];
+        assert_eq!(kib.map(of), [32.0, 8.0, 20.0, 16.0, 4.0]);
+        assert_eq!([Metric::BlocksData, Metric::BlocksJournal].map(of), [2.0, 5.0]);
+        assert_eq!([Metric::Writes, Metric::Flushes, Metric::Syncs].map(of), [3.0, 2.0, 1.0]);
+        assert_eq!(of(Metric::MbPer1000), 40.96);
+    }
+
+    #[test]
+    fn what_a_cell_lacks_is_told_and_not_zero() {
+        let mut measurement = sample::measurement();
+        measurement.costs = None;
+        measurement.run.device = None;
+        let facts = Facts::of(&measurement);
+        assert!(Metric::Syncs.of(&facts).unwrap_err().contains("not traced"));
+        assert!(Metric::MbPer1000.of(&facts).unwrap_err().contains("counters"));
+        assert!(Metric::DeviceRandomWrite.of(&facts).is_err());
+    }
+}

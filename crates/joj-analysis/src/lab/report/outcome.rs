@@ -1,0 +1,184 @@
+//! The report: each value of a paper beside the lab's (docs/lab_format.md).
+
+use serde::{Deserialize, Serialize};
+
+use super::paper::End;
+use crate::lab::result::LabMachine;
+
+/// First word of a report.
+pub const REPORT_FORMAT: &str = "joj-lab-report";
+/// Version that this joj writes.
+pub const REPORT_VERSION: u32 = 1;
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`REPORT_FORMAT`]
+    pub format: String,
+    /// [`REPORT_VERSION`]
+    pub version: u32,
+    /// The results it was made of.
+    pub sources: Vec<Source>,
+    /// Tables with one measured value at least.
+    pub tables: Vec<TableReport>,
+    /// Tables without one.
+    pub unserved: Vec<Unserved>,
+}
+
+/// A result that a report was made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The plan's title.
+    pub title: String,
+    /// What it ran on.
+    pub machine: LabMachine,
+}
+
+/// A table of which nothing was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unserved {
+    /// Its name.
+    pub name: String,
+    /// Paper and number of the table or figure.
+    pub paper: String,
+    /// What it shows.
+    pub title: String,
+    /// The plan that would serve it; none where the device model does.
+    pub plan: Option<String>,
+}
+
+/// A table or figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TableReport {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// Paper and number.
+    pub paper: String,
+    /// The plan that serves it; none where the device model does.
+    pub plan: Option<String>,
+    /// What else has to be known.
+    pub notes: Vec<String>,
+    /// From which factor on a difference is given a reason.
+    pub factor: f64,
+    /// The columns.
+    pub columns: Vec<ColumnReport>,
+    /// The rows.
+    pub rows: Vec<RowReport>,
+    /// Whether rows stand in the paper's order.
+    pub orders: Vec<Order>,
+    /// Whether rows are at the end where the paper has them.
+    pub extremes: Vec<ExtremeReport>,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnReport {
+    /// Its name.
+    pub label: String,
+    /// Unit of its values.
+    pub unit: String,
+    /// True where they are the device model's, without a guest.
+    pub of_device: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RowReport {
+    /// Its group; may be empty.
+    pub group: String,
+    /// Its name in the group.
+    pub label: String,
+    /// Group and label.
+    pub name: String,
+    /// The row that its values are multiples of.
+    pub relative_to: Option<String>,
+    /// What has to be known of it.
+    pub note: Option<String>,
+    /// One for each column.
+    pub values: Vec<ValueReport>,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ValueReport {
+    /// The paper's; absent where it has none.
+    pub paper: Option<f64>,
+    /// The lab's; absent where it was not measured.
+    pub here: Option<f64>,
+    /// Why it was not measured.
+    pub not_measured: Option<String>,
+    /// The lab's as a multiple of the paper's.
+    pub ratio: Option<f64>,
+    /// The line of the cell that it comes from.
+    pub cell: Option<String>,
+    /// Where it is off by more than the table's factor: what was measured that goes with it.
+    pub reason: Option<Reason>,
+}
+
+/// Why a value is not the paper's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// Where it lies.
+    pub cause: Cause,
+    /// The figures that say so.
+    pub text: String,
+}
+
+/// Where a difference lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Another amount is written: kernel and SQLite are newer than the paper's.
+    Software,
+    /// Another amount is written: waldio is not the paper's WALDIO.
+    Waldio,
+    /// The emulated processor's time.
+    Processor,
+    /// The device's description.
+    DeviceModel,
+    /// Either of two rows: the value is a multiple, and the paper has no more.
+    Quotient,
+}
+
+impl Cause {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Software => "newer kernel and SQLite",
+            Self::Waldio => "waldio, not the paper's WALDIO",
+            Self::Processor => "emulated processor",
+            Self::DeviceModel => "device model",
+            Self::Quotient => "what the two cost here",
+        }
+    }
+}
+
+/// Whether rows stand in the paper's order: every two of them whose paper values are 5 % or more apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The column.
+    pub column: String,
+    /// The group that the rows are of, or the label that they share.
+    pub among: String,
+    /// How many were put in order.
+    pub rows: usize,
+    /// Pairs that stand the other way round: the paper's higher one first.
+    pub reversed: Vec<(String, String)>,
+}
+
+/// Whether a row is at the end where the paper has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtremeReport {
+    /// The column.
+    pub column: String,
+    /// The row.
+    pub row: String,
+    /// Which end.
+    pub is: End,
+    /// With how many others it was held against.
+    pub others: usize,
+    /// Others that are beyond it; empty where it is as in the paper.
+    pub beyond: Vec<String>,
+}

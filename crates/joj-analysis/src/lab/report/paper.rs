@@ -1,0 +1,245 @@
+//! A table or figure of a paper: its numbers, and which cells answer to them (docs/lab_format.md).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::metric::Metric;
+use super::selector::Selector;
+
+/// First word of a paper's table.
+pub const PAPER_FORMAT: &str = "joj-lab-paper";
+/// Newest version that this joj reads.
+pub const PAPER_VERSION: u32 = 1;
+
+/// A table or figure as its file has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperTable {
+    /// [`PAPER_FORMAT`]
+    pub format: String,
+    /// [`PAPER_VERSION`]
+    pub version: u32,
+    /// A word for it, for example `waldio-table2`.
+    pub name: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// Paper and number of the table or figure.
+    pub paper: String,
+    /// The plan whose cells answer it; none where the device model does.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// What else has to be known.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// A value that is off by more than this factor, either way, is given a reason. Above 1.
+    #[serde(default = "factor")]
+    pub factor: f64,
+    /// What all its cells have in common.
+    #[serde(default)]
+    pub cell: Selector,
+    /// The columns.
+    pub column: Vec<Column>,
+    /// The rows.
+    pub row: Vec<PaperRow>,
+    /// Rows that the paper calls the highest or lowest, where it has no number for each.
+    #[serde(default)]
+    pub extreme: Vec<Extreme>,
+}
+
+fn factor() -> f64 {
+    1.25
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its name, by which rows give their values.
+    pub label: String,
+    /// Which figure of the cell it holds.
+    pub metric: Metric,
+    /// What its cells have in common.
+    #[serde(default)]
+    pub cell: Selector,
+    /// The range of random requests, in MiB, where the device model answers.
+    #[serde(default)]
+    pub range_mib: Option<u64>,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperRow {
+    /// Rows of one group are put in order; rows of the same label in several groups are, too.
+    #[serde(default)]
+    pub group: String,
+    /// Its name in the group.
+    pub label: String,
+    /// Its cells.
+    #[serde(default)]
+    pub cell: Selector,
+    /// What the paper has, by column; nothing for a row that others are relative to.
+    #[serde(default)]
+    pub paper: BTreeMap<String, f64>,
+    /// The row, as [`PaperRow::name`] has it, that its values are multiples of.
+    #[serde(default)]
+    pub relative_to: Option<String>,
+    /// What one of its transactions writes on the paper's phone, where a table of the same paper says so.
+    #[serde(default)]
+    pub written: Option<Written>,
+    /// Why it has no cell.
+    #[serde(default)]
+    pub absent: Option<String>,
+    /// Where the paper contradicts itself, or what is compared is not quite the same.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// What a paper says a transaction writes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// KiB in all.
+    pub kib: f64,
+    /// Write requests.
+    #[serde(default)]
+    pub writes: Option<f64>,
+}
+
+/// A row that is the highest or lowest of its like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extreme {
+    /// The column.
+    pub column: String,
+    /// The row's name.
+    pub row: String,
+    /// Which end.
+    pub is: End,
+    /// The names of the others.
+    pub among: Vec<String>,
+}
+
+/// An end of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// No other is higher.
+    Highest,
+    /// No other is lower.
+    Lowest,
+}
+
+impl PaperRow {
+    /// Its name in the table: group and label.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.group, self.label).trim().to_owned()
+    }
+}
+
+impl PaperTable {
+    /// Looks whether names are unique and refer to something, and whether factor and values are above 0.
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if self.format != PAPER_FORMAT {
+            return Err(format!("format = {:?}; a paper's table has format = {PAPER_FORMAT:?}", self.format));
+        }
+        if self.version == 0 || self.version > PAPER_VERSION {
+            let version = self.version;
+            return Err(format!(
+                "version = {version}; this joj reads up to {PAPER_VERSION}: take a newer joj"
+            ));
+        }
+        if self.factor.is_nan() || self.factor <= 1.0 {
+            return Err(format!("factor = {}; it must be above 1", self.factor));
+        }
+        let columns: BTreeSet<&str> = self.column.iter().map(|column| column.label.as_str()).collect();
+        let rows: BTreeSet<String> = self.row.iter().map(PaperRow::name).collect();
+        if columns.len() < self.column.len() || rows.len() < self.row.len() {
+            return Err("two columns or two rows have the same name".to_owned());
+        }
+        for row in &self.row {
+            check_row(row, &columns, &rows).map_err(|error| format!("row {:?}: {error}", row.name()))?;
+        }
+        for extreme in &self.extreme {
+            let mut named = extreme.among.iter().chain([&extreme.row]);
+            if let Some(unknown) = named.find(|name| !rows.contains(*name)) {
+                return Err(format!("an extreme names {unknown:?}, which is no row"));
+            }
+            if !columns.contains(extreme.column.as_str()) {
+                return Err(format!("an extreme names {:?}, which is no column", extreme.column));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which cells answer to a value.
+    pub fn selector(&self, row: &PaperRow, column: &Column) -> Selector {
+        row.cell.over(&column.cell).over(&self.cell)
+    }
+}
+
+fn check_row(row: &PaperRow, columns: &BTreeSet<&str>, rows: &BTreeSet<String>) -> Result<(), String> {
+    for (column, value) in &row.paper {
+        if !columns.contains(column.as_str()) {
+            return Err(format!("it has a value for {column:?}, which is no column"));
+        }
+        if !value.is_finite() || *value < 0.0 {
+            return Err(format!("{column} = {value}; values are 0 or above"));
+        }
+    }
+    match &row.relative_to {
+        Some(base) if !rows.contains(base) || *base == row.name() => {
+            Err(format!("relative_to = {base:?}, which is no other row"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> PaperTable {
+        let text = serde_json::json!({
+            "format": PAPER_FORMAT, "version": 1, "name": "made-up", "title": "Made up", "paper": "none",
+            "column": [{"label": "insert", "metric": "transactions_per_s", "cell": {"task": "insert"}}],
+            "row": [
+                {"label": "A", "paper": {"insert": 4}},
+                {"group": "g", "label": "A", "paper": {"insert": 2.0}, "relative_to": "A"},
+            ],
+            "extreme": [{"column": "insert", "row": "A", "is": "highest", "among": ["g A"]}],
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn a_sound_table_is_sound() {
+        assert_eq!(table().check(), Ok(()));
+        assert_eq!(table().row[1].name(), "g A");
+    }
+
+    #[test]
+    fn slips_of_the_pen_are_named() {
+        type Slip = fn(&mut PaperTable);
+        let slips: [(Slip, &str); 9] = [
+            (|table| table.version = 2, "newer joj"),
+            (|table| table.format.clear(), PAPER_FORMAT),
+            (|table| table.factor = 1.0, "above 1"),
+            (|table| table.row[1].group.clear(), "same name"),
+            (|table| table.row[1].relative_to = Some("B".to_owned()), "\"B\""),
+            (|table| table.row[0].relative_to = Some("A".to_owned()), "no other row"),
+            (|table| table.row[0].paper = [("delete".to_owned(), 1.0)].into(), "\"delete\""),
+            (|table| table.extreme[0].among.push("C".to_owned()), "\"C\""),
+            (|table| table.extreme[0].column = "size".to_owned(), "\"size\""),
+        ];
+        for (slip, word) in slips {
+            let mut wrong = table();
+            slip(&mut wrong);
+            let said = wrong.check().unwrap_err();
+            assert!(said.contains(word), "{said}");
+        }
+    }
+}

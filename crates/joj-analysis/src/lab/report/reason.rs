@@ -1,0 +1,170 @@
+//! What a cell's figures say about a value that is not the paper's. Nothing is guessed: amounts come from trace or counters,
+//! times from the clock, and where neither amount nor processor time explains it, what is left is the device's description.
+
+use super::facts::{Counted, Facts};
+use super::outcome::{Cause, Reason};
+use super::paper::Written;
+
+/// An amount explains a speed where it differs by this factor at least, in the right direction.
+const AMOUNT_FACTOR: f64 = 1.1;
+
+/// What is known of a value and its cell.
+#[derive(Debug)]
+pub struct Known<'a> {
+    /// The lab's value as a multiple of the paper's.
+    pub ratio: f64,
+    /// True for transactions per second and the like; else it is an amount.
+    pub is_speed: bool,
+    /// True where waldio did it.
+    pub is_waldio: bool,
+    /// The cell's figures.
+    pub facts: &'a Facts,
+    /// Those of the row that the value is a multiple of.
+    pub base: Option<&'a Facts>,
+    /// What the paper says a transaction writes.
+    pub written: Option<Written>,
+}
+
+/// The reason; none where the cell says nothing of what it wrote.
+pub fn reason(known: &Known<'_>) -> Option<Reason> {
+    let software = if known.is_waldio { Cause::Waldio } else { Cause::Software };
+    let here = known.facts.written();
+    if !known.is_speed {
+        let text = format!("a transaction is {}", amounts(here?, known.facts));
+        return Some(Reason { cause: software, text });
+    }
+    if let Some(base) = known.base {
+        return of_multiple(known, base);
+    }
+    if let (Some(here), Some(paper)) = (here, known.written) {
+        let amount = here.kib / paper.kib.max(f64::MIN_POSITIVE);
+        let explains = if known.ratio > 1.0 { amount < 1.0 / AMOUNT_FACTOR } else { amount > AMOUNT_FACTOR };
+        if explains {
+            let writes = paper
+                .writes
+                .map_or_else(String::new, |writes| format!(" in {}", counted(writes, "write", "writes")));
+            let text = format!(
+                "a transaction is {}; the paper has {} KiB{writes}",
+                amounts(here, known.facts),
+                round(paper.kib)
+            );
+            return Some(Reason { cause: software, text });
+        }
+    }
+    Some(of_time(known.facts, here))
+}
+
+/// Processor or device, whichever takes the larger part of the time.
+fn of_time(facts: &Facts, here: Option<Counted>) -> Reason {
+    let cause = if facts.cpu_us * 2.0 > facts.elapsed_us { Cause::Processor } else { Cause::DeviceModel };
+    let amounts = here.map_or_else(String::new, |here| format!("; it is {}", amounts(here, facts)));
+    let text = format!("{}{amounts}", times(facts));
+    Reason { cause, text }
+}
+
+/// Of a multiple: what both transactions write. The paper has the quotient only, so neither of the two can be blamed.
+fn of_multiple(known: &Known<'_>, base: &Facts) -> Option<Reason> {
+    let (here, below) = (known.facts.written()?, base.written()?);
+    let is_busy = known.facts.cpu_us * 2.0 > known.facts.elapsed_us;
+    let cause = if is_busy { Cause::Processor } else { Cause::Quotient };
+    let text = format!(
+        "a transaction is {}, the one it is held against {}; {}",
+        amounts(here, known.facts),
+        amounts(below, base),
+        times(known.facts)
+    );
+    Some(Reason { cause, text })
+}
+
+fn amounts(written: Counted, facts: &Facts) -> String {
+    let mut text = format!("{} KiB in {}", round(written.kib), counted(written.writes, "write", "writes"));
+    if let Some(flushes) = written.flushes {
+        text.push_str(&format!(" and {}", counted(flushes, "flush", "flushes")));
+    }
+    if let Some(costs) = &facts.traced {
+        text.push_str(&format!(
+            " ({} data, {} journal, {} other; {})",
+            round(costs.data_kib),
+            round(costs.journal_kib),
+            round(costs.other_kib),
+            counted(costs.syncs, "sync", "syncs")
+        ));
+    }
+    text
+}
+
+fn counted(value: f64, one: &str, several: &str) -> String {
+    let number = round(value);
+    let word = if number == "1" { one } else { several };
+    format!("{number} {word}")
+}
+
+fn times(facts: &Facts) -> String {
+    format!(
+        "of its {} ms {} are the process's on the processor",
+        milliseconds(facts.elapsed_us),
+        milliseconds(facts.cpu_us)
+    )
+}
+
+fn milliseconds(microseconds: f64) -> String {
+    format!("{:.2}", microseconds / 1e3)
+}
+
+/// A digit behind the point, unless it is a zero.
+fn round(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::facts::sample;
+
+    fn known(facts: &Facts, ratio: f64) -> Known<'_> {
+        Known { ratio, is_speed: true, is_waldio: false, facts, base: None, written: None }
+    }
+
+    #[test]
+    fn fewer_bytes_explain_a_faster_transaction_and_not_a_slower_one() {
+        let facts = Facts::of(&sample::measurement());
+        let written = Some(Written { kib: 64.0, writes: Some(8.0) });
+        let found = reason(&Known { written, ..known(&facts, 2.0) }).unwrap();
+        assert_eq!(found.cause, Cause::Software);
+        assert_eq!(
+            found.text,
+            "a transaction is 32 KiB in 3 writes and 2 flushes (8 data, 20 journal, 4 other; 1 sync); the paper has 64 KiB in 8 writes"
+        );
+        let found = reason(&Known { written, ..known(&facts, 0.5) }).unwrap();
+        assert_eq!(found.cause, Cause::DeviceModel);
+        assert!(found.text.starts_with("of its 2.00 ms 0.40 are"), "{}", found.text);
+        let found = reason(&Known { written, is_waldio: true, ..known(&facts, 2.0) }).unwrap();
+        assert_eq!(found.cause, Cause::Waldio);
+    }
+
+    #[test]
+    fn where_the_processor_has_most_of_the_time_it_is_named() {
+        let mut facts = Facts::of(&sample::measurement());
+        facts.cpu_us = 1_500.0;
+        assert_eq!(reason(&known(&facts, 0.5)).unwrap().cause, Cause::Processor);
+    }
+
+    #[test]
+    fn an_amount_is_told_by_its_parts_and_without_trace_by_the_counters() {
+        let mut facts = Facts::of(&sample::measurement());
+        facts.traced = None;
+        let found = reason(&Known { is_speed: false, ..known(&facts, 2.0) }).unwrap();
+        assert_eq!(found.text, "a transaction is 40 KiB in 4 writes and 2 flushes");
+        facts.device = None;
+        assert_eq!(reason(&Known { is_speed: false, ..known(&facts, 2.0) }), None);
+    }
+
+    #[test]
+    fn a_multiple_tells_both_transactions() {
+        let (facts, mut base) = (Facts::of(&sample::measurement()), Facts::of(&sample::measurement()));
+        base.traced = None;
+        let found = reason(&Known { base: Some(&base), ..known(&facts, 2.0) }).unwrap();
+        assert!(found.text.contains("the one it is held against 40 KiB in 4 writes"), "{}", found.text);
+    }
+}

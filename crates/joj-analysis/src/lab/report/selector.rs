@@ -1,0 +1,139 @@
+//! Which cell of a result a paper's value is held against.
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::{LogState, Schema, Side, Synchronous};
+use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
+
+/// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous` and waldio's
+/// options must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selector {
+    /// The filesystem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<FileSystemKind>,
+    /// What it is made or mounted with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feature: Option<Feature>,
+    /// The device's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The external journal's device; an empty name is a journal inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_device: Option<String>,
+    /// What is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// Journal mode, or waldio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// `PRAGMA synchronous`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronous: Option<Synchronous>,
+    /// The call that asks for durability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_call: Option<SyncCall>,
+    /// The table that transactions touch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+    /// State of the log at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogState>,
+    /// waldio's options, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waldio_options: Option<Vec<String>>,
+    /// Transactions that the clock covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+}
+
+/// True where nothing else is asked for, or this.
+fn is<T: PartialEq>(wanted: Option<&T>, found: &T) -> bool {
+    wanted.is_none_or(|wanted| wanted == found)
+}
+
+impl Selector {
+    /// What `self` names, and for the rest what `general` does.
+    #[must_use]
+    pub fn over(&self, general: &Selector) -> Selector {
+        let (own, general) = (self.clone(), general.clone());
+        Selector {
+            filesystem: own.filesystem.or(general.filesystem),
+            feature: own.feature.or(general.feature),
+            device: own.device.or(general.device),
+            journal_device: own.journal_device.or(general.journal_device),
+            task: own.task.or(general.task),
+            side: own.side.or(general.side),
+            synchronous: own.synchronous.or(general.synchronous),
+            sync_call: own.sync_call.or(general.sync_call),
+            schema: own.schema.or(general.schema),
+            log: own.log.or(general.log),
+            waldio_options: own.waldio_options.or(general.waldio_options),
+            transactions: own.transactions.or(general.transactions),
+        }
+    }
+
+    /// True where `cell` is one that it names.
+    pub fn matches(&self, cell: &Cell) -> bool {
+        let journal_device = self.journal_device.as_deref().unwrap_or_default();
+        is(self.filesystem.as_ref(), &cell.filesystem)
+            && cell.feature == self.feature.unwrap_or(Feature::None)
+            && is(self.device.as_ref(), &cell.device)
+            && cell.journal_device.as_deref().unwrap_or_default() == journal_device
+            && is(self.task.as_ref(), &cell.task)
+            && is(self.side.as_ref(), &cell.side)
+            && cell.synchronous == self.synchronous.unwrap_or(Synchronous::Full)
+            && is(self.sync_call.as_ref(), &cell.sync_call)
+            && is(self.schema.as_ref(), &cell.schema)
+            && is(self.log.as_ref(), &cell.log)
+            && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
+            && is(self.transactions.as_ref(), &cell.transactions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::facts::sample;
+
+    fn selector(fields: serde_json::Value) -> Selector {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    #[test]
+    fn named_fields_must_be_equal_and_the_narrower_names_win() {
+        let table = selector(serde_json::json!({"filesystem": "ext4", "side": "delete"}));
+        let row = selector(serde_json::json!({"side": "wal"}));
+        let merged = row.over(&table);
+        assert!(merged.matches(&sample::cell(Side::Wal)));
+        assert!(!merged.matches(&sample::cell(Side::Delete)) && !table.matches(&sample::cell(Side::Wal)));
+        let xfs = Cell { filesystem: FileSystemKind::Xfs, ..sample::cell(Side::Wal) };
+        assert!(!merged.matches(&xfs));
+    }
+
+    #[test]
+    fn variants_match_only_where_they_are_named() {
+        let plain = selector(serde_json::json!({"side": "waldio"}));
+        let ordinary = sample::cell(Side::Waldio);
+        let options = vec!["layout=embedded".to_owned()];
+        let variants = [
+            Cell { feature: Feature::FastCommit, ..ordinary.clone() },
+            Cell { journal_device: Some("card".to_owned()), ..ordinary.clone() },
+            Cell { synchronous: Synchronous::Normal, ..ordinary.clone() },
+            Cell { waldio_options: options, ..ordinary.clone() },
+        ];
+        assert!(plain.matches(&ordinary));
+        assert!(variants.iter().all(|cell| !plain.matches(cell)));
+        let named = selector(serde_json::json!({"side": "waldio", "waldio_options": ["layout=embedded"]}));
+        assert!(named.matches(&variants[3]) && !named.matches(&ordinary));
+        let outside = selector(serde_json::json!({"journal_device": "card"}));
+        assert!(outside.matches(&variants[1]) && !outside.matches(&ordinary));
+    }
+
+    #[test]
+    fn a_field_that_no_cell_has_is_refused() {
+        let wrong = serde_json::from_value::<Selector>(serde_json::json!({"sides": "wal"}));
+        assert!(wrong.unwrap_err().to_string().contains("sides"));
+    }
+}
