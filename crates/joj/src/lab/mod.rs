@@ -13,5 +13,6 @@ pub mod packages;
 mod kernel_modules;
 pub mod plans;
 pub mod devices;
+pub mod papers;
 pub mod guest;
 pub mod job;

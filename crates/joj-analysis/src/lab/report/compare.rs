@@ -135,7 +135,7 @@ impl<'a> Looking<'a> {
                 is_waldio: cell.side == Side::Waldio,
                 facts,
                 base: base.as_ref().and_then(|base| Some(&base.cell.as_ref()?.1)),
-                written: row.written,
+                written: row.written.get(&column.label).copied(),
             });
         }
         report
@@ -196,7 +196,7 @@ mod tests {
             "plan": "p", "cell": {"filesystem": "ext4"},
             "column": [{"label": "insert", "metric": "transactions_per_s", "cell": {"task": "insert"}}],
             "row": [
-                {"label": "WAL", "cell": {"side": "wal"}, "paper": {"insert": 587}, "written": {"kib": 28}},
+                {"label": "WAL", "cell": {"side": "wal"}, "paper": {"insert": 587}, "written": {"insert": {"kib": 28}}},
                 {"label": "DELETE", "cell": {"side": "delete"}, "paper": {"insert": 98}},
                 {"label": "LS-MVBT", "absent": "never published", "paper": {"insert": 1083}},
                 {"group": "multiple", "label": "WAL", "cell": {"side": "wal"}, "paper": {"insert": 6},

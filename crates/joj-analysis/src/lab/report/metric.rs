@@ -33,7 +33,14 @@ pub enum Metric {
     /// Sync calls of a transaction, from the trace.
     Syncs,
     /// Megabytes that the device wrote for 1,000 transactions, by its own counters, whatever came rarely included.
+    #[serde(rename = "mb_per_1000")]
     MbPer1000,
+    /// Megabytes of files' data for 1,000 transactions like the traced one in the middle: what comes rarely is not in it.
+    #[serde(rename = "mb_data_per_1000")]
+    MbDataPer1000,
+    /// Megabytes in the filesystem's journal, likewise.
+    #[serde(rename = "mb_journal_per_1000")]
+    MbJournalPer1000,
     /// MB/s of 128 MiB written in order, of the device alone.
     DeviceSequentialWrite,
     /// MB/s of 128 MiB read in order, of the device alone.
@@ -46,6 +53,8 @@ pub enum Metric {
 
 /// Bytes of a task's write where it is not SQLite's.
 const WRITE_KIB: f64 = 4.0;
+/// Megabytes of 1,000 transactions of 1 KiB.
+const MB_PER_1000: f64 = 1.024;
 
 impl Metric {
     /// Its unit.
@@ -58,7 +67,7 @@ impl Metric {
             Self::Writes => "writes",
             Self::Flushes => "flushes",
             Self::Syncs => "syncs",
-            Self::MbPer1000 => "MB",
+            Self::MbPer1000 | Self::MbDataPer1000 | Self::MbJournalPer1000 => "MB",
             Self::DeviceSequentialWrite
             | Self::DeviceSequentialRead
             | Self::DeviceRandomWrite
@@ -101,9 +110,11 @@ impl Metric {
             Self::Writes => traced.map(|costs| costs.writes),
             Self::Flushes => traced.map(|costs| costs.flushes),
             Self::Syncs => traced.map(|costs| costs.syncs),
+            Self::MbDataPer1000 => traced.map(|costs| costs.data_kib * MB_PER_1000),
+            Self::MbJournalPer1000 => traced.map(|costs| costs.journal_kib * MB_PER_1000),
             Self::MbPer1000 => facts
                 .device
-                .map(|device| device.kib * 1024.0 * 1000.0 / 1e6)
+                .map(|device| device.kib * MB_PER_1000)
                 .ok_or("its cell has no counters of the device"),
             Self::DeviceSequentialWrite
             | Self::DeviceSequentialRead
@@ -128,7 +139,8 @@ mod tests {
         assert_eq!(kib.map(of), [32.0, 8.0, 20.0, 16.0, 4.0]);
         assert_eq!([Metric::BlocksData, Metric::BlocksJournal].map(of), [2.0, 5.0]);
         assert_eq!([Metric::Writes, Metric::Flushes, Metric::Syncs].map(of), [3.0, 2.0, 1.0]);
-        assert_eq!(of(Metric::MbPer1000), 40.96);
+        let mb = [Metric::MbPer1000, Metric::MbDataPer1000, Metric::MbJournalPer1000];
+        assert_eq!(mb.map(of), [40.96, 8.192, 20.48]);
     }
 
     #[test]

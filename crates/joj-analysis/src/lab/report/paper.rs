@@ -85,9 +85,9 @@ pub struct PaperRow {
     /// The row, as [`PaperRow::name`] has it, that its values are multiples of.
     #[serde(default)]
     pub relative_to: Option<String>,
-    /// What one of its transactions writes on the paper's phone, where a table of the same paper says so.
+    /// What one of its transactions writes on the paper's phone, by column, where a table of the same paper says so.
     #[serde(default)]
-    pub written: Option<Written>,
+    pub written: BTreeMap<String, Written>,
     /// Why it has no cell.
     #[serde(default)]
     pub absent: Option<String>,
@@ -171,6 +171,12 @@ impl PaperTable {
             if !columns.contains(extreme.column.as_str()) {
                 return Err(format!("an extreme names {:?}, which is no column", extreme.column));
             }
+            let is_named = |row: &&PaperRow| row.name() == extreme.row || extreme.among.contains(&row.name());
+            let mut bases = self.row.iter().filter(is_named).map(|row| &row.relative_to);
+            let first = bases.next();
+            if bases.any(|base| Some(base) != first) {
+                return Err(format!("an extreme holds {:?} against multiples of another row", extreme.row));
+            }
         }
         Ok(())
     }
@@ -182,10 +188,12 @@ impl PaperTable {
 }
 
 fn check_row(row: &PaperRow, columns: &BTreeSet<&str>, rows: &BTreeSet<String>) -> Result<(), String> {
+    if let Some(column) =
+        row.paper.keys().chain(row.written.keys()).find(|name| !columns.contains(name.as_str()))
+    {
+        return Err(format!("it has a value for {column:?}, which is no column"));
+    }
     for (column, value) in &row.paper {
-        if !columns.contains(column.as_str()) {
-            return Err(format!("it has a value for {column:?}, which is no column"));
-        }
         if !value.is_finite() || *value < 0.0 {
             return Err(format!("{column} = {value}; values are 0 or above"));
         }
