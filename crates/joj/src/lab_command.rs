@@ -21,6 +21,7 @@ use crate::lab::packages::Packages;
 use crate::lab::plans;
 use crate::lab::session::{MEMORY_MIB, Session, Stop};
 use crate::lab_options::{LabAction, LabOptions, MachineOptions, RunOptions};
+use crate::lab_report_command;
 use crate::machine::qemu::{self, Boot, Qemu};
 use crate::machine::{output_file, signal};
 use crate::show::lab_table;
@@ -42,6 +43,7 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => measure(options),
+        LabAction::Report(options) => lab_report_command::run(options),
         LabAction::Shell(options) => shell(options),
     }
 }

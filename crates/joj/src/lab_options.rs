@@ -14,6 +14,8 @@ Examples:
   joj lab run filesystems --json result.json     five filesystems, every journal mode
   joj lab run my_plan.toml --only 'f2fs'         cells whose line in the table has this text
   joj lab run block-counts --traces traces/      and each cell's trace, for `joj trace --read`
+  joj lab run waldio-table2 --json table2.json   what a table of a paper needs, by its name
+  joj lab report table2.json --html report.html  the papers' figures beside the lab's
   joj lab shell                                  a shell in the emulated machine
 
 The machine is QEMU's software emulation of one processor with a virtual clock: an instruction takes one nanosecond, and
@@ -34,10 +36,28 @@ pub struct LabOptions {
 pub enum LabAction {
     /// Measure a plan
     Run(RunOptions),
-    /// List the plans that joj brings
+    /// List the plans that joj brings, and the papers' tables that they serve
     List,
+    /// Put results beside what the papers printed
+    Report(ReportOptions),
     /// Start a shell in the emulated machine
     Shell(MachineOptions),
+}
+
+/// Options of `joj lab report`.
+#[derive(Debug, Args)]
+pub struct ReportOptions {
+    /// Results of `joj lab run PLAN --json RESULT`; where several have a cell, the first counts
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+
+    /// Write the report as one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Write the report as JSON (docs/lab_format.md); `-` for standard output instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// The emulated machine.

@@ -3,6 +3,7 @@
 mod trace_command;
 mod trace_header_command;
 mod lab_command;
+mod lab_report_command;
 mod bench_command;
 mod lab;
 mod trace_generate;

@@ -1,0 +1,188 @@
+//! One table of a report as columns, and what is to be said below them.
+
+use joj_analysis::lab::report::outcome::{Report, RowReport, TableReport};
+use joj_analysis::lab::report::paper::End;
+
+use crate::show::sheet::Sheet;
+use crate::show::text::{number, or_dash};
+
+/// Most reversed pairs that a sentence names.
+const PAIRS_MAX: usize = 4;
+
+/// The columns: the paper's value, the lab's, the ratio; the lab's alone where the paper has none.
+pub fn sheet(table: &TableReport) -> Sheet {
+    let has_paper: Vec<bool> = (0..table.columns.len())
+        .map(|index| table.rows.iter().any(|row| row.values[index].paper.is_some()))
+        .collect();
+    let mut head = vec![String::new()];
+    for (column, has_paper) in table.columns.iter().zip(&has_paper) {
+        let label = label(&column.label, &column.unit);
+        if *has_paper {
+            head.extend([format!("{label}, paper"), "here".to_owned(), "ratio".to_owned()]);
+        } else {
+            head.push(format!("{label}, here"));
+        }
+    }
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut sheet = Sheet::new(&format!("{}: {}", table.paper, table.title), &head);
+    for row in &table.rows {
+        let mut line = vec![row.name.clone()];
+        for (value, has_paper) in row.values.iter().zip(&has_paper) {
+            let here = or_dash(value.here, number);
+            if *has_paper {
+                let ratio = or_dash(value.ratio, |ratio| format!("{ratio:.2}"));
+                line.extend([or_dash(value.paper, number), here, ratio]);
+            } else {
+                line.push(here);
+            }
+        }
+        sheet.line(line);
+    }
+    sheet
+}
+
+/// A column's name with its unit, unless it is the unit.
+pub fn label(label: &str, unit: &str) -> String {
+    if label == unit { label.to_owned() } else { format!("{label} {unit}") }
+}
+
+/// Order, reasons, what was not measured, notes; in this order.
+pub fn sentences(table: &TableReport) -> Vec<String> {
+    let mut found = orders(table);
+    found.extend(extremes(table));
+    found.extend(table.rows.iter().flat_map(|row| reasons(table, row)));
+    found.extend(not_measured(table));
+    let notes = table.rows.iter().filter_map(|row| Some(format!("{}: {}.", row.name, row.note.as_ref()?)));
+    found.extend(notes);
+    found.extend(table.notes.iter().cloned());
+    found
+}
+
+fn orders(table: &TableReport) -> Vec<String> {
+    let name = |column: &str, among: &str, rows: usize| {
+        let among = format!("{} {column}", among.trim_end_matches([',', ':']));
+        format!("{} ({rows} rows)", among.trim())
+    };
+    let held: Vec<String> = table
+        .orders
+        .iter()
+        .filter(|order| order.reversed.is_empty())
+        .map(|order| name(&order.column, &order.among, order.rows))
+        .collect();
+    let mut found = Vec::new();
+    if !held.is_empty() {
+        found.push(format!("In the paper's order: {}.", held.join(", ")));
+    }
+    for order in table.orders.iter().filter(|order| !order.reversed.is_empty()) {
+        let mut pairs: Vec<String> = order
+            .reversed
+            .iter()
+            .take(PAIRS_MAX)
+            .map(|(high, low)| format!("{high} is below {low}"))
+            .collect();
+        if order.reversed.len() > PAIRS_MAX {
+            pairs.push(format!("{} more pairs", order.reversed.len() - PAIRS_MAX));
+        }
+        let name = name(&order.column, &order.among, order.rows);
+        found.push(format!("Not in the paper's order: {name}: {}.", pairs.join(", ")));
+    }
+    found
+}
+
+fn extremes(table: &TableReport) -> Vec<String> {
+    let words = |is: End| if is == End::Highest { "highest" } else { "lowest" };
+    let held: Vec<String> = table
+        .extremes
+        .iter()
+        .filter(|extreme| extreme.beyond.is_empty())
+        .map(|extreme| {
+            format!(
+                "{} has the {} {} of {}",
+                extreme.row,
+                words(extreme.is),
+                extreme.column,
+                extreme.others + 1
+            )
+        })
+        .collect();
+    let mut found = Vec::new();
+    if !held.is_empty() {
+        found.push(format!("As in the paper: {}.", held.join(", ")));
+    }
+    for extreme in table.extremes.iter().filter(|extreme| !extreme.beyond.is_empty()) {
+        found.push(format!(
+            "Not as in the paper: {} has not the {} {}; beyond it: {}.",
+            extreme.row,
+            words(extreme.is),
+            extreme.column,
+            extreme.beyond.join(", ")
+        ));
+    }
+    found
+}
+
+/// A sentence for each reason of a row, whichever columns have it.
+fn reasons(table: &TableReport, row: &RowReport) -> Vec<String> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for (column, value) in table.columns.iter().zip(&row.values) {
+        let Some(reason) = &value.reason else { continue };
+        let off = match value.ratio {
+            Some(ratio) => format!("{} x {ratio:.2}", column.label),
+            None => format!("{} {} for 0", column.label, or_dash(value.here, number)),
+        };
+        let text = format!("{}: {}.", reason.cause.words(), reason.text);
+        match found.iter_mut().find(|(_, other)| *other == text) {
+            Some((columns, _)) => columns.push_str(&format!(", {off}")),
+            None => found.push((off, text)),
+        }
+    }
+    found.into_iter().map(|(columns, text)| format!("{} ({columns}): {text}", row.name)).collect()
+}
+
+/// A sentence for each reason why values are missing, whichever rows have it.
+fn not_measured(table: &TableReport) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for row in &table.rows {
+        for (column, value) in table.columns.iter().zip(&row.values) {
+            let Some(why) = &value.not_measured else { continue };
+            let all = row.values.iter().all(|other| other.not_measured.as_ref() == Some(why));
+            let name = if all { row.name.clone() } else { format!("{} {}", row.name, column.label) };
+            match found.iter_mut().find(|(other, _)| other == why) {
+                Some((_, names)) if names.contains(&name) => {}
+                Some((_, names)) => names.push(name),
+                None => found.push((why.clone(), vec![name])),
+            }
+        }
+    }
+    found.into_iter().map(|(why, names)| format!("Not measured, {why}: {}.", names.join("; "))).collect()
+}
+
+/// A line for each result that the report was made of.
+pub fn sources(report: &Report) -> Vec<String> {
+    let line = |source: &joj_analysis::lab::report::outcome::Source| {
+        let machine = &source.machine;
+        let sqlite: Vec<String> =
+            machine.sqlite.iter().map(|(name, version)| format!(", SQLite {version} ({name})")).collect();
+        format!(
+            "{}: Linux {}, QEMU {} ({}), joj {}{}",
+            source.title,
+            machine.kernel,
+            machine.qemu,
+            machine.clock,
+            machine.joj,
+            sqlite.concat()
+        )
+    };
+    report.sources.iter().map(line).collect()
+}
+
+/// The tables without a value, and what would give them one.
+pub fn unserved(report: &Report) -> Sheet {
+    let mut sheet = Sheet::new("Nothing of these is in the results", &["", "table or figure", "from"]);
+    for table in &report.unserved {
+        let from =
+            table.plan.as_ref().map_or("the device model".to_owned(), |plan| format!("joj lab run {plan}"));
+        sheet.line(vec![table.name.clone(), table.paper.clone(), from]);
+    }
+    sheet
+}
