@@ -51,3 +51,62 @@ fn read(file: &Path) -> Result<LabResult, String> {
     })?;
     accepted::parse(&text).map_err(|error| format!("cannot use {name}: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a result becomes the report beside it. Method: a made-up result, and the text it must become; where the text is
+    //! meant to change, `JOJ_BLESS=1 cargo test -p joj made_up` writes it anew, to be read before it is committed.
+
+    use super::*;
+    use joj_analysis::lab::report::outcome::Report;
+
+    const RESULT: &str = include_str!("../../../fixtures/lab/made_up_result.json");
+    const EXPECTED: &str = include_str!("../../../fixtures/lab/made_up_report.txt");
+
+    fn report() -> Report {
+        compare(&papers::all().unwrap(), &[accepted::parse(RESULT).unwrap()], &[])
+    }
+
+    #[test]
+    fn a_made_up_result_becomes_the_text_beside_it() {
+        let text = lab_report_text::text(&report());
+        if std::env::var_os("JOJ_BLESS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lab/made_up_report.txt");
+            fs::write(file, &text).unwrap();
+        } else {
+            assert_eq!(text, EXPECTED);
+        }
+    }
+
+    #[test]
+    fn the_page_of_a_made_up_result_has_its_tables_pictures_and_reasons() {
+        let page = lab_report_page::page(&report());
+        for part in [
+            "Table 2",
+            "<svg",
+            "LS-MVBT",
+            "newer kernel and SQLite",
+            "the device is full",
+            "joj lab run atc13-table2",
+        ] {
+            assert!(page.contains(part), "{part} is not in the page");
+        }
+        assert!(!page.contains("<script") && !page.contains("http"), "it needs something else");
+    }
+
+    #[test]
+    fn the_report_is_read_back_from_its_json() {
+        let report = report();
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_by_its_name() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let said = read(file).unwrap_err();
+        assert!(said.contains("Cargo.toml") && said.contains("no result of the lab"), "{said}");
+        let said = read(Path::new("there/is/none.json")).unwrap_err();
+        assert!(said.contains("cannot read there/is/none.json"), "{said}");
+    }
+}

@@ -3,10 +3,9 @@
 use joj_analysis::lab::report::outcome::{Report, RowReport, TableReport};
 
 use crate::show::bars::{Bar, Entry, draw};
-use crate::show::lab_report_sheet::{label, sentences, sheet, sources, unserved};
+use crate::show::lab_report_sheet::{REASONS, label, sentences, sheet, short, sources, unserved};
 use crate::show::page;
 use crate::show::svg::{Fill, escape};
-use crate::show::text::number;
 
 const PAPER: Fill = Fill { colour: "#a8a8a8", opacity: 1.0 };
 const HERE: Fill = Fill { colour: "#0072b2", opacity: 1.0 };
@@ -22,7 +21,7 @@ pub fn page(report: &Report) -> String {
     let mut body = format!(
         "<h1>What the papers printed, and what the lab measures</h1>\n<p class=\"facts\">{}</p>\n\
          <p>Bars: <span class=\"key\" style=\"background:{}\"></span>the paper's value<span class=\"key\" \
-         style=\"background:{}\"></span>here</p>\n",
+         style=\"background:{}\"></span>here. {REASONS}</p>\n",
         lines.join("<br>\n"),
         PAPER.colour,
         HERE.colour
@@ -31,15 +30,22 @@ pub fn page(report: &Report) -> String {
         body.push_str(&section(table));
     }
     let unserved = unserved(report);
-    if !unserved.lines.is_empty() {
-        body.push_str(&format!("<h2>{}</h2>\n{}", escape(&unserved.title), unserved.html()));
+    if !unserved.is_empty() {
+        let list = list(&unserved);
+        body.push_str(&format!(
+            "<h2>Without a value in these results, and what would give them one</h2>\n{list}"
+        ));
     }
     page::whole("joj lab report", STYLE, &body)
 }
 
+fn list(sentences: &[String]) -> String {
+    let lines: String = sentences.iter().map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect();
+    format!("<ul class=\"said\">\n{lines}</ul>\n")
+}
+
 fn section(table: &TableReport) -> String {
-    let said: String =
-        sentences(table).iter().map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect();
+    let said = list(&sentences(table));
     let plan = table.plan.as_ref().map_or_else(
         || "From the device model, without a guest.".to_owned(),
         |plan| format!("<code>joj lab run {}</code>", escape(plan)),
@@ -50,7 +56,7 @@ fn section(table: &TableReport) -> String {
         multiples.push_str(&picture(table, index, |row| row.relative_to.is_some()));
     }
     format!(
-        "<h2>{}<br>{}</h2>\n<p class=\"facts\">{plan}</p>\n{values}{multiples}{}<ul class=\"said\">\n{said}</ul>\n",
+        "<h2>{}<br>{}</h2>\n<p class=\"facts\">{plan}</p>\n{values}{multiples}{}{said}",
         escape(&table.paper),
         escape(&table.title),
         sheet(table).html()
@@ -74,13 +80,13 @@ fn picture(table: &TableReport, index: usize, is_drawn: fn(&RowReport) -> bool) 
 fn entry(row: &RowReport, index: usize) -> Option<Entry> {
     let value = &row.values[index];
     let paper =
-        value.paper.map(|paper| Bar { value: paper, interval: None, fill: PAPER, note: number(paper) });
+        value.paper.map(|paper| Bar { value: paper, interval: None, fill: PAPER, note: short(paper) });
     let ratio = value.ratio.map_or_else(String::new, |ratio| format!("  (x {ratio:.2})"));
     let here = value.here.map(|here| Bar {
         value: here,
         interval: None,
         fill: HERE,
-        note: format!("{}{ratio}", number(here)),
+        note: format!("{}{ratio}", short(here)),
     });
     let bars: Vec<Bar> = [paper, here].into_iter().flatten().collect();
     (!bars.is_empty()).then(|| Entry { heading: row.group.clone(), label: row.label.clone(), bars })

@@ -8,6 +8,8 @@ use crate::show::text::{number, or_dash};
 
 /// Most reversed pairs that a sentence names.
 const PAIRS_MAX: usize = 4;
+/// Most values without a cell that a sentence names.
+const MISSING_MAX: usize = 8;
 
 /// The columns: the paper's value, the lab's, the ratio; the lab's alone where the paper has none.
 pub fn sheet(table: &TableReport) -> Sheet {
@@ -15,8 +17,9 @@ pub fn sheet(table: &TableReport) -> Sheet {
         .map(|index| table.rows.iter().any(|row| row.values[index].paper.is_some()))
         .collect();
     let mut head = vec![String::new()];
+    let unit = common_unit(table);
     for (column, has_paper) in table.columns.iter().zip(&has_paper) {
-        let label = label(&column.label, &column.unit);
+        let label = if unit.is_some() { column.label.clone() } else { label(&column.label, &column.unit) };
         if *has_paper {
             head.extend([format!("{label}, paper"), "here".to_owned(), "ratio".to_owned()]);
         } else {
@@ -24,14 +27,15 @@ pub fn sheet(table: &TableReport) -> Sheet {
         }
     }
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut sheet = Sheet::new(&format!("{}: {}", table.paper, table.title), &head);
+    let unit = unit.map_or_else(String::new, |unit| format!("; all in {unit}"));
+    let mut sheet = Sheet::new(&format!("{}: {}{unit}", table.paper, table.title), &head);
     for row in &table.rows {
         let mut line = vec![row.name.clone()];
         for (value, has_paper) in row.values.iter().zip(&has_paper) {
-            let here = or_dash(value.here, number);
+            let here = or_dash(value.here, short);
             if *has_paper {
                 let ratio = or_dash(value.ratio, |ratio| format!("{ratio:.2}"));
-                line.extend([or_dash(value.paper, number), here, ratio]);
+                line.extend([or_dash(value.paper, short), here, ratio]);
             } else {
                 line.push(here);
             }
@@ -39,6 +43,19 @@ pub fn sheet(table: &TableReport) -> Sheet {
         sheet.line(line);
     }
     sheet
+}
+
+/// The unit that all columns have, unless it is their name.
+fn common_unit(table: &TableReport) -> Option<&str> {
+    let first = table.columns.first()?;
+    let alike = table.columns.iter().all(|column| column.unit == first.unit && column.label != column.unit);
+    alike.then_some(first.unit.as_str())
+}
+
+/// Whole numbers without a point, others with three digits.
+pub fn short(value: f64) -> String {
+    let text = number(value);
+    if value.fract() == 0.0 { text.split('.').next().unwrap_or_default().to_owned() } else { text }
 }
 
 /// A column's name with its unit, unless it is the unit.
@@ -154,7 +171,15 @@ fn not_measured(table: &TableReport) -> Vec<String> {
             }
         }
     }
-    found.into_iter().map(|(why, names)| format!("Not measured, {why}: {}.", names.join("; "))).collect()
+    let told = |(why, mut names): (String, Vec<String>)| {
+        if names.len() > MISSING_MAX {
+            let more = names.len() - MISSING_MAX;
+            names.truncate(MISSING_MAX);
+            names.push(format!("{more} more"));
+        }
+        format!("Not measured, {why}: {}.", names.join("; "))
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// A line for each result that the report was made of.
@@ -176,13 +201,24 @@ pub fn sources(report: &Report) -> Vec<String> {
     report.sources.iter().map(line).collect()
 }
 
-/// The tables without a value, and what would give them one.
-pub fn unserved(report: &Report) -> Sheet {
-    let mut sheet = Sheet::new("Nothing of these is in the results", &["", "table or figure", "from"]);
+/// What would give the tables without a value one.
+pub fn unserved(report: &Report) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for table in &report.unserved {
-        let from =
-            table.plan.as_ref().map_or("the device model".to_owned(), |plan| format!("joj lab run {plan}"));
-        sheet.line(vec![table.name.clone(), table.paper.clone(), from]);
+        let from = table
+            .plan
+            .as_ref()
+            .map_or("the device model, without a guest".to_owned(), |plan| format!("joj lab run {plan}"));
+        let name = format!("{} ({})", table.name, table.paper);
+        match found.iter_mut().find(|(other, _)| *other == from) {
+            Some((_, names)) => names.push(name),
+            None => found.push((from, vec![name])),
+        }
     }
-    sheet
+    found.into_iter().map(|(from, names)| format!("{from}: {}", names.join("; "))).collect()
 }
+
+/// What the reader has to know of all tables.
+pub const REASONS: &str = "\
+Ratio: here / paper. What is off by more than a factor of 1.25, unless the table says otherwise, has a line with what its \
+cell's trace, counters and clock show. Paper values less than 5 % apart are no order.";

@@ -132,6 +132,7 @@ impl<'a> Looking<'a> {
             report.reason = reason(&Known {
                 ratio: report.ratio.unwrap_or(f64::INFINITY),
                 is_speed: column.metric.is_speed(),
+                is_counted: column.metric == Metric::MbPer1000,
                 is_waldio: cell.side == Side::Waldio,
                 facts,
                 base: base.as_ref().and_then(|base| Some(&base.cell.as_ref()?.1)),
@@ -168,7 +169,7 @@ impl<'a> Looking<'a> {
             let value = match &found.outcome {
                 Outcome::Failed(reason) => Err(format!("its cell FAILED: {reason}")),
                 Outcome::Measured(measured) => {
-                    let facts = Facts::of(measured);
+                    let facts = Facts::of(&found.cell, measured);
                     let value = column.metric.of(&facts).map_err(str::to_owned);
                     value.map(|value| Found { value, cell: Some((&found.cell, facts)) })
                 }

@@ -1,5 +1,6 @@
 //! What a cell's transaction cost: the figures that metrics and reasons are made of.
 
+use crate::lab::cell::Cell;
 use crate::lab::result::Measurement;
 
 /// Bytes and requests of one transaction, as the trace has them.
@@ -13,8 +14,8 @@ pub struct Traced {
     pub joj_kib: f64,
     /// KiB of nodes, metadata, superblocks, and what nobody placed.
     pub other_kib: f64,
-    /// Write requests.
-    pub writes: f64,
+    /// Write requests; absent where nobody counts them.
+    pub writes: Option<f64>,
     /// Flushes.
     pub flushes: f64,
     /// Sync calls.
@@ -33,8 +34,8 @@ impl Traced {
 pub struct Counted {
     /// KiB.
     pub kib: f64,
-    /// Write requests.
-    pub writes: f64,
+    /// Write requests; absent where nobody counts them.
+    pub writes: Option<f64>,
     /// Flushes; absent where nobody counts them.
     pub flushes: Option<f64>,
 }
@@ -54,22 +55,25 @@ pub struct Facts {
 
 impl Facts {
     /// Of a cell.
-    pub fn of(measurement: &Measurement) -> Facts {
+    pub fn of(cell: &Cell, measurement: &Measurement) -> Facts {
         let run = &measurement.run;
         let kib = |bytes: u64| bytes as f64 / 1024.0;
+        let device = run.device.map(|device| Counted {
+            kib: run.per_transaction(device.written_bytes) / 1024.0,
+            writes: Some(run.per_transaction(device.write_requests)),
+            flushes: device.flushes.map(|flushes| run.per_transaction(flushes)),
+        });
+        // A trace counts the writes of commits. Where SQLite does not run, the device's counters have them.
+        let writes_of_calls = device.and_then(|device| device.writes);
+        let is_commit = cell.task.workload().is_some();
         let traced = measurement.costs.map(|costs| Traced {
             data_kib: kib(costs.data_bytes),
             journal_kib: kib(costs.journal_bytes),
             joj_kib: kib(costs.journal_of_journal_bytes),
             other_kib: kib(costs.other_bytes),
-            writes: costs.writes as f64,
+            writes: if is_commit { Some(costs.writes as f64) } else { writes_of_calls },
             flushes: costs.flushes as f64,
             syncs: costs.syncs as f64,
-        });
-        let device = run.device.map(|device| Counted {
-            kib: run.per_transaction(device.written_bytes) / 1024.0,
-            writes: run.per_transaction(device.write_requests),
-            flushes: device.flushes.map(|flushes| run.per_transaction(flushes)),
         });
         Facts {
             elapsed_us: run.per_transaction(run.elapsed_ns.max(1)) / 1e3,
@@ -153,6 +157,11 @@ pub(in crate::lab::report) mod sample {
             trace: None,
             trace_failure: None,
         }
+    }
+
+    /// Its figures.
+    pub fn facts() -> super::Facts {
+        super::Facts::of(&cell(Side::Wal), &measurement())
     }
 
     /// [`measurement`] at another speed.

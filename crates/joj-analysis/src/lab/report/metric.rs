@@ -107,7 +107,7 @@ impl Metric {
             Self::KibOther => traced.map(|costs| costs.other_kib),
             Self::BlocksData => traced.map(|costs| costs.data_kib / WRITE_KIB),
             Self::BlocksJournal => traced.map(|costs| costs.journal_kib / WRITE_KIB),
-            Self::Writes => traced.map(|costs| costs.writes),
+            Self::Writes => traced.and_then(|costs| costs.writes.ok_or("nobody counted its cell's writes")),
             Self::Flushes => traced.map(|costs| costs.flushes),
             Self::Syncs => traced.map(|costs| costs.syncs),
             Self::MbDataPer1000 => traced.map(|costs| costs.data_kib * MB_PER_1000),
@@ -127,11 +127,13 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Side;
+    use crate::lab::cell::{Cell, Task};
     use crate::lab::report::facts::sample;
 
     #[test]
     fn figures_come_from_the_clock_the_trace_and_the_counters() {
-        let facts = Facts::of(&sample::measurement());
+        let facts = sample::facts();
         let of = |metric: Metric| metric.of(&facts).unwrap();
         assert_eq!(of(Metric::TransactionsPerS), 500.0);
         assert_eq!(of(Metric::KibPerS), 2000.0);
@@ -144,11 +146,21 @@ mod tests {
     }
 
     #[test]
+    fn writes_without_sqlite_come_from_the_counters() {
+        let mut measurement = sample::measurement();
+        let cell = Cell { task: Task::Append, ..sample::cell(Side::Off) };
+        let of = |measurement: &_| Metric::Writes.of(&Facts::of(&cell, measurement));
+        assert_eq!(of(&measurement), Ok(4.0));
+        measurement.run.device = None;
+        assert!(of(&measurement).unwrap_err().contains("nobody counted"));
+    }
+
+    #[test]
     fn what_a_cell_lacks_is_told_and_not_zero() {
         let mut measurement = sample::measurement();
         measurement.costs = None;
         measurement.run.device = None;
-        let facts = Facts::of(&measurement);
+        let facts = Facts::of(&sample::cell(Side::Wal), &measurement);
         assert!(Metric::Syncs.of(&facts).unwrap_err().contains("not traced"));
         assert!(Metric::MbPer1000.of(&facts).unwrap_err().contains("counters"));
         assert!(Metric::DeviceRandomWrite.of(&facts).is_err());

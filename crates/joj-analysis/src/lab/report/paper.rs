@@ -217,8 +217,9 @@ mod tests {
             "row": [
                 {"label": "A", "paper": {"insert": 4}},
                 {"group": "g", "label": "A", "paper": {"insert": 2.0}, "relative_to": "A"},
+                {"label": "B"},
             ],
-            "extreme": [{"column": "insert", "row": "A", "is": "highest", "among": ["g A"]}],
+            "extreme": [{"column": "insert", "row": "A", "is": "highest", "among": ["B"]}],
         });
         serde_json::from_value(text).unwrap()
     }
@@ -232,15 +233,16 @@ mod tests {
     #[test]
     fn slips_of_the_pen_are_named() {
         type Slip = fn(&mut PaperTable);
-        let slips: [(Slip, &str); 9] = [
+        let slips: [(Slip, &str); 10] = [
             (|table| table.version = 2, "newer joj"),
             (|table| table.format.clear(), PAPER_FORMAT),
             (|table| table.factor = 1.0, "above 1"),
             (|table| table.row[1].group.clear(), "same name"),
-            (|table| table.row[1].relative_to = Some("B".to_owned()), "\"B\""),
+            (|table| table.row[1].relative_to = Some("D".to_owned()), "\"D\""),
             (|table| table.row[0].relative_to = Some("A".to_owned()), "no other row"),
             (|table| table.row[0].paper = [("delete".to_owned(), 1.0)].into(), "\"delete\""),
             (|table| table.extreme[0].among.push("C".to_owned()), "\"C\""),
+            (|table| table.extreme[0].among.push("g A".to_owned()), "multiples of another row"),
             (|table| table.extreme[0].column = "size".to_owned(), "\"size\""),
         ];
         for (slip, word) in slips {
