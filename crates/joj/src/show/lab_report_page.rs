@@ -45,7 +45,7 @@ fn list(sentences: &[String]) -> String {
 }
 
 fn section(table: &TableReport) -> String {
-    let said = list(&sentences(table));
+    let (sheet, said) = (sheet(table), list(&sentences(table)));
     let plan = table.plan.as_ref().map_or_else(
         || "From the device model, without a guest.".to_owned(),
         |plan| format!("<code>joj lab run {}</code>", escape(plan)),
@@ -56,10 +56,10 @@ fn section(table: &TableReport) -> String {
         multiples.push_str(&picture(table, index, |row| row.relative_to.is_some()));
     }
     format!(
-        "<h2>{}<br>{}</h2>\n<p class=\"facts\">{plan}</p>\n{values}{multiples}{}{said}",
+        "<h2>{}<br>{}</h2>\n<p class=\"facts\">{plan}</p>\n{}{said}{values}{multiples}",
         escape(&table.paper),
-        escape(&table.title),
-        sheet(table).html()
+        escape(sheet.title.trim_start_matches(&format!("{}: ", table.paper))),
+        sheet.html()
     )
 }
 
@@ -74,7 +74,7 @@ fn picture(table: &TableReport, index: usize, is_drawn: fn(&RowReport) -> bool) 
     let title =
         if is_multiple { format!("{}, multiples", column.label) } else { label(&column.label, &column.unit) };
     let entries: Vec<Entry> = rows.iter().filter_map(|row| entry(row, index)).collect();
-    draw(&title, &entries, None, 11.0)
+    draw(&title, &entries, None, 13.0)
 }
 
 fn entry(row: &RowReport, index: usize) -> Option<Entry> {
