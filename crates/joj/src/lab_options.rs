@@ -79,7 +79,7 @@ pub struct MachineOptions {
 /// Options of `joj lab run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// A plan's name (see `joj lab list`) or its file
+    /// A plan's name, a paper's table that it serves (see `joj lab list`), or a plan's file
     pub plan: String,
 
     /// Only cells whose line in the table has this text; may be repeated

@@ -74,7 +74,10 @@ mod tests {
             let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lab/made_up_report.txt");
             fs::write(file, &text).unwrap();
         } else {
-            assert_eq!(text, EXPECTED);
+            for (line, expected) in text.lines().zip(EXPECTED.lines()) {
+                assert_eq!(line, expected, "the first line that differs");
+            }
+            assert_eq!(text.len(), EXPECTED.len(), "it is cut off, or goes on");
         }
     }
 

@@ -70,6 +70,7 @@ pub fn list() -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use joj_analysis::lab::cell::Cell;
 
     #[test]
     fn every_plan_that_joj_brings_has_cells() {
@@ -80,8 +81,22 @@ mod tests {
         assert!(SHIPPED.iter().all(|(name, _)| list.contains(name)), "{list}");
     }
 
+    /// The cells of all shipped plans, each once: a report may be given the results of several.
+    fn all_cells() -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for (name, _) in SHIPPED {
+            for cell in read(name).unwrap().cells().unwrap() {
+                if !cells.contains(&cell) {
+                    cells.push(cell);
+                }
+            }
+        }
+        cells
+    }
+
     #[test]
-    fn each_value_of_a_paper_is_served_by_one_cell_of_its_plan() {
+    fn each_value_of_a_paper_is_served_by_one_cell_of_its_plan_and_no_other() {
+        let all = all_cells();
         for table in papers::all().unwrap() {
             let Some(plan) = &table.plan else {
                 assert!(table.column.iter().all(|column| column.metric.is_of_device()), "{}", table.name);
@@ -95,9 +110,9 @@ mod tests {
             for row in table.row.iter().filter(|row| row.absent.is_none()) {
                 for column in &table.column {
                     let selector = table.selector(row, column);
-                    let found: Vec<String> =
-                        cells.iter().filter(|cell| selector.matches(cell)).map(ToString::to_string).collect();
+                    let found: Vec<&Cell> = all.iter().filter(|cell| selector.matches(cell)).collect();
                     assert_eq!(found.len(), 1, "{}, {}: {found:#?}", table.name, row.name());
+                    assert!(cells.contains(found[0]), "{}, {}: not in its plan", table.name, row.name());
                 }
             }
         }

@@ -26,6 +26,23 @@ pub struct DeviceValue {
     pub value: f64,
 }
 
+/// What `papers` ask of the device model: device, figure, range in MiB; each once.
+pub fn asked_of_devices(papers: &[PaperTable]) -> Vec<(String, Metric, Option<u64>)> {
+    let mut asked = Vec::new();
+    for paper in papers {
+        for row in paper.row.iter().filter(|row| row.absent.is_none()) {
+            for column in paper.column.iter().filter(|column| column.metric.is_of_device()) {
+                let Some(device) = paper.selector(row, column).device else { continue };
+                let question = (device, column.metric, column.range_mib);
+                if !asked.contains(&question) {
+                    asked.push(question);
+                }
+            }
+        }
+    }
+    asked
+}
+
 /// What `results` and `devices` say about `papers`, which are sound (`PaperTable::check`). Where several cells answer to a value,
 /// the first that was measured counts, in the order of `results`.
 pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceValue]) -> Report {
@@ -295,6 +312,8 @@ mod tests {
             value: 0.5,
         };
         let papers = [paper];
+        let question = ("kingston".to_owned(), Metric::DeviceRandomWrite, Some(32));
+        assert_eq!(asked_of_devices(&[papers[0].clone(), papers[0].clone()]), [question]);
         assert!(compare(&papers, &[], &[value(Some(16))]).tables.is_empty());
         let report = compare(&papers, &[], &[value(Some(32))]);
         assert_eq!(report.tables[0].rows[0].values[0].here, Some(0.5));

@@ -63,15 +63,14 @@ impl Facts {
             writes: Some(run.per_transaction(device.write_requests)),
             flushes: device.flushes.map(|flushes| run.per_transaction(flushes)),
         });
-        // A trace counts the writes of commits. Where SQLite does not run, the device's counters have them.
-        let writes_of_calls = device.and_then(|device| device.writes);
+        // A trace counts the writes of commits only: there is a 0 where SQLite does not run.
         let is_commit = cell.task.workload().is_some();
         let traced = measurement.costs.map(|costs| Traced {
             data_kib: kib(costs.data_bytes),
             journal_kib: kib(costs.journal_bytes),
             joj_kib: kib(costs.journal_of_journal_bytes),
             other_kib: kib(costs.other_bytes),
-            writes: if is_commit { Some(costs.writes as f64) } else { writes_of_calls },
+            writes: is_commit.then_some(costs.writes as f64),
             flushes: costs.flushes as f64,
             syncs: costs.syncs as f64,
         });
@@ -83,11 +82,12 @@ impl Facts {
         }
     }
 
-    /// What a transaction wrote: from the trace, else from the counters.
+    /// What a transaction wrote: from the trace, else, or where the trace has no writes, from the counters.
     pub fn written(&self) -> Option<Counted> {
         let of_trace =
             |costs: Traced| Counted { kib: costs.kib(), writes: costs.writes, flushes: Some(costs.flushes) };
-        self.traced.map(of_trace).or(self.device)
+        let whole = self.traced.filter(|costs| costs.writes.is_some() || self.device.is_none());
+        whole.map(of_trace).or(self.device)
     }
 }
 

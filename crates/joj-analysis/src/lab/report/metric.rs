@@ -107,7 +107,10 @@ impl Metric {
             Self::KibOther => traced.map(|costs| costs.other_kib),
             Self::BlocksData => traced.map(|costs| costs.data_kib / WRITE_KIB),
             Self::BlocksJournal => traced.map(|costs| costs.journal_kib / WRITE_KIB),
-            Self::Writes => traced.and_then(|costs| costs.writes.ok_or("nobody counted its cell's writes")),
+            Self::Writes => traced.and_then(|costs| {
+                let counted = || facts.device.and_then(|device| device.writes);
+                costs.writes.or_else(counted).ok_or("nobody counted its cell's writes")
+            }),
             Self::Flushes => traced.map(|costs| costs.flushes),
             Self::Syncs => traced.map(|costs| costs.syncs),
             Self::MbDataPer1000 => traced.map(|costs| costs.data_kib * MB_PER_1000),

@@ -45,7 +45,7 @@ fn order(column: &str, index: usize, among: &str, members: Vec<&RowReport>) -> O
         for other in &told[at + 1..] {
             let (high, low) = if one.2 >= other.2 { (one, other) } else { (other, one) };
             // Multiples of different rows are no order, and a multiple is none of absolute values.
-            if high.1 != low.1 || high.2 < low.2 * TIE {
+            if high.1 != low.1 || high.2 <= low.2 || high.2 < low.2 * TIE {
                 continue;
             }
             compared += 1;
@@ -134,6 +134,8 @@ mod tests {
     #[test]
     fn paper_values_less_than_five_percent_apart_are_no_order() {
         let rows = [row("", "DELETE", 98.0, Some(2.0)), row("", "TRUNCATE", 99.0, Some(1.0))];
+        assert_eq!(of(&rows), []);
+        let rows = [row("", "A", 0.0, Some(2.0)), row("", "B", 0.0, Some(1.0))];
         assert_eq!(of(&rows), []);
         let rows = [row("", "A", 100.0, Some(2.0)), row("", "B", 105.0, Some(1.0))];
         assert_eq!(of(&rows)[0].reversed.len(), 1);
