@@ -89,5 +89,9 @@ fn entry(row: &RowReport, index: usize) -> Option<Entry> {
         note: format!("{}{ratio}", short(here)),
     });
     let bars: Vec<Bar> = [paper, here].into_iter().flatten().collect();
-    (!bars.is_empty()).then(|| Entry { heading: row.group.clone(), label: row.label.clone(), bars })
+    (!bars.is_empty()).then(|| Entry {
+        heading: row.group.trim_end_matches([',', ':']).to_owned(),
+        label: row.label.clone(),
+        bars,
+    })
 }

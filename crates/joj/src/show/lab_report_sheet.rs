@@ -182,7 +182,7 @@ fn not_measured(table: &TableReport) -> Vec<String> {
     found.into_iter().map(told).collect()
 }
 
-/// A line for each result that the report was made of.
+/// A line for each result that the report was made of; neighbours of one plan and machine share one.
 pub fn sources(report: &Report) -> Vec<String> {
     let line = |source: &joj_analysis::lab::report::outcome::Source| {
         let machine = &source.machine;
@@ -198,7 +198,9 @@ pub fn sources(report: &Report) -> Vec<String> {
             sqlite.concat()
         )
     };
-    report.sources.iter().map(line).collect()
+    let mut lines: Vec<String> = report.sources.iter().map(line).collect();
+    lines.dedup();
+    lines
 }
 
 /// What would give the tables without a value one.

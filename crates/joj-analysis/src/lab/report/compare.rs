@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::metric::Metric;
 use super::order;
 use super::outcome::{
-    ColumnReport, REPORT_FORMAT, REPORT_VERSION, Report, RowReport, Source, TableReport, Unserved,
+    Cause, ColumnReport, REPORT_FORMAT, REPORT_VERSION, Report, RowReport, Source, TableReport, Unserved,
     ValueReport,
 };
 use super::paper::{Column, PaperRow, PaperTable};
@@ -68,6 +68,15 @@ pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceVa
         }
     }
     report
+}
+
+/// Who decides what is written in a cell.
+fn writer(cell: &Cell) -> Cause {
+    match (cell.task.workload(), cell.side) {
+        (None, _) => Cause::Kernel,
+        (Some(_), Side::Waldio) => Cause::Waldio,
+        (Some(_), _) => Cause::Software,
+    }
 }
 
 /// A table and where its values are looked for.
@@ -150,7 +159,7 @@ impl<'a> Looking<'a> {
                 ratio: report.ratio.unwrap_or(f64::INFINITY),
                 is_speed: column.metric.is_speed(),
                 is_counted: column.metric == Metric::MbPer1000,
-                is_waldio: cell.side == Side::Waldio,
+                writer: writer(cell),
                 facts,
                 base: base.as_ref().and_then(|base| Some(&base.cell.as_ref()?.1)),
                 written: row.written.get(&column.label).copied(),
@@ -204,7 +213,6 @@ impl<'a> Looking<'a> {
 mod tests {
     use super::*;
     use crate::lab::report::facts::sample;
-    use crate::lab::report::outcome::Cause;
     use crate::lab::result::CellResult;
 
     /// Rows WAL (587), DELETE (98), WAL as a multiple of DELETE (6), and one that is absent.
@@ -259,6 +267,14 @@ mod tests {
         assert!(rows[1].values[0].reason.is_none());
         let multiple = rows[3].values[0].reason.as_ref().unwrap();
         assert_eq!(multiple.cause, Cause::Quotient, "{multiple:?}");
+    }
+
+    #[test]
+    fn who_writes_depends_on_the_cell() {
+        use crate::lab::cell::Task;
+        let raw = Cell { task: Task::Append, ..sample::cell(Side::Off) };
+        let causes = [raw, sample::cell(Side::Wal), sample::cell(Side::Waldio)].map(|cell| writer(&cell));
+        assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio]);
     }
 
     #[test]

@@ -132,6 +132,8 @@ pub struct Reason {
 pub enum Cause {
     /// Another amount is written: kernel and SQLite are newer than the paper's.
     Software,
+    /// Another amount is written, without SQLite: the kernel is newer than the paper's.
+    Kernel,
     /// Another amount is written: waldio is not the paper's WALDIO.
     Waldio,
     /// The emulated processor's time.
@@ -147,6 +149,7 @@ impl Cause {
     pub fn words(self) -> &'static str {
         match self {
             Self::Software => "newer kernel and SQLite",
+            Self::Kernel => "newer kernel",
             Self::Waldio => "waldio, not the paper's WALDIO",
             Self::Processor => "emulated processor",
             Self::DeviceModel => "device model",

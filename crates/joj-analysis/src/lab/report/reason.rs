@@ -17,8 +17,8 @@ pub struct Known<'a> {
     pub is_speed: bool,
     /// True where the device's counters gave the value, and not the trace.
     pub is_counted: bool,
-    /// True where waldio did it.
-    pub is_waldio: bool,
+    /// Whose amounts they are where those differ.
+    pub writer: Cause,
     /// The cell's figures.
     pub facts: &'a Facts,
     /// Those of the row that the value is a multiple of.
@@ -29,11 +29,10 @@ pub struct Known<'a> {
 
 /// The reason; none where the cell says nothing of what it wrote.
 pub fn reason(known: &Known<'_>) -> Option<Reason> {
-    let software = if known.is_waldio { Cause::Waldio } else { Cause::Software };
     let here = if known.is_counted { known.facts.device } else { known.facts.written() };
     if !known.is_speed {
         let text = format!("a transaction is {}", amounts(here?, known.facts));
-        return Some(Reason { cause: software, text });
+        return Some(Reason { cause: known.writer, text });
     }
     if let Some(base) = known.base {
         return of_multiple(known, base);
@@ -50,7 +49,7 @@ pub fn reason(known: &Known<'_>) -> Option<Reason> {
                 amounts(here, known.facts),
                 round(paper.kib)
             );
-            return Some(Reason { cause: software, text });
+            return Some(Reason { cause: known.writer, text });
         }
     }
     Some(of_time(known.facts, here))
@@ -131,7 +130,15 @@ mod tests {
     use crate::lab::report::facts::sample;
 
     fn known(facts: &Facts, ratio: f64) -> Known<'_> {
-        Known { ratio, is_speed: true, is_counted: false, is_waldio: false, facts, base: None, written: None }
+        Known {
+            ratio,
+            is_speed: true,
+            is_counted: false,
+            writer: Cause::Software,
+            facts,
+            base: None,
+            written: None,
+        }
     }
 
     #[test]
@@ -147,7 +154,7 @@ mod tests {
         let found = reason(&Known { written, ..known(&facts, 0.5) }).unwrap();
         assert_eq!(found.cause, Cause::DeviceModel);
         assert!(found.text.starts_with("of 2.00 ms a transaction 0.40 ms"), "{}", found.text);
-        let found = reason(&Known { written, is_waldio: true, ..known(&facts, 2.0) }).unwrap();
+        let found = reason(&Known { written, writer: Cause::Waldio, ..known(&facts, 2.0) }).unwrap();
         assert_eq!(found.cause, Cause::Waldio);
     }
 
