@@ -91,6 +91,11 @@ impl Metric {
         matches!(self, Self::TransactionsPerS | Self::KibPerS)
     }
 
+    /// True where only a traced cell has it.
+    pub fn is_of_trace(self) -> bool {
+        !self.is_speed() && !self.is_of_device() && self != Self::MbPer1000
+    }
+
     /// Its value in a cell.
     /// # Errors
     /// What the cell lacks.
@@ -162,6 +167,7 @@ mod tests {
     fn what_a_cell_lacks_is_told_and_not_zero() {
         let mut measurement = sample::measurement();
         measurement.costs = None;
+        assert!(Metric::Writes.is_of_trace() && !Metric::MbPer1000.is_of_trace());
         measurement.run.device = None;
         let facts = Facts::of(&sample::cell(Side::Wal), &measurement);
         assert!(Metric::Syncs.of(&facts).unwrap_err().contains("not traced"));
