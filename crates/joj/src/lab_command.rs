@@ -9,8 +9,10 @@ use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::result::{CellResult, LabMachine, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};
 
+use crate::bench::ask::Asker;
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
+use crate::bench::task::{Answer, Libraries, Task};
 use crate::lab::costs;
 use crate::lab::devices;
 use crate::lab::host_share::HostShare;
@@ -23,6 +25,7 @@ use crate::lab::session::{MEMORY_MIB, Session, Stop};
 use crate::lab_options::{LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::lab_report_command;
 use crate::machine::qemu::{self, Boot, Qemu};
+use crate::machine::worker_process::Workers;
 use crate::machine::{output_file, signal};
 use crate::show::lab_table;
 
@@ -103,7 +106,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
         qemu: version,
         kernel: packages.release.clone(),
         clock: qemu::CLOCK.to_owned(),
-        sqlite: Vec::new(),
+        sqlite: versions(&contents)?,
     };
     let result = LabResult {
         format: RESULT_FORMAT.to_owned(),
@@ -185,6 +188,20 @@ fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String
     let without = "or leave its cells out: `--only`";
     let waldio = needs_waldio.then(|| extension_file(machine.waldio.as_deref(), without)).transpose()?;
     Ok(Contents { joj, sqlite, waldio })
+}
+
+/// Versions of the SQLite builds that cells may load: asked here, as the guest loads the same files.
+fn versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
+    let workers = Workers::new(Vec::new())?;
+    let ask = |name: &str, sqlite: Option<String>| {
+        let task = Task::Describe(Libraries { sqlite, extension: None });
+        match Asker::new(&workers).ask(&task) {
+            Ok(Answer::Described { version, .. }) => Ok((name.to_owned(), version)),
+            other => Err(format!("the {name} SQLite does not say its version: {other:?}")),
+        }
+    };
+    let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));
+    system.chain([ask("bundled", None)]).collect()
 }
 
 fn shell(options: &MachineOptions) -> Result<ExitCode, String> {

@@ -144,6 +144,7 @@ pub(in crate::lab::report) mod sample {
             },
             quantiles_ns: Vec::new(),
             waldio_status: Vec::new(),
+            traced_run: None,
             costs: Some(Costs {
                 transactions: 100,
                 data_bytes: 8 << 10,
