@@ -1,7 +1,6 @@
 //! `joj lab report`: results of the lab beside what the papers printed.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use joj_analysis::lab::report::accepted;
 use joj_analysis::lab::report::compare::compare;
 use joj_analysis::lab::result::LabResult;
 
+use crate::lab::device_values;
 use crate::lab::papers;
 use crate::lab_options::ReportOptions;
 use crate::machine::output_file;
@@ -20,8 +20,8 @@ use crate::show::{lab_report_page, lab_report_text};
 pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
     let results =
         options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, String>>()?;
-    // Tables of devices alone stay without values until the device model is asked here.
-    let report = compare(&papers::all()?, &results, &[]);
+    let papers = papers::all()?;
+    let report = compare(&papers, &results, &device_values::of(&papers)?);
     if let Some(file) = &options.html {
         output_file::check_writable(file)?;
         output_file::write(file, &lab_report_page::page(&report))?;
@@ -39,9 +39,7 @@ pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
             }
         }
     };
-    // A closed pipe (`| head`) is the reader's choice, not an error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    output_file::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 fn read(file: &Path) -> Result<LabResult, String> {

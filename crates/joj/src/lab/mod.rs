@@ -13,6 +13,7 @@ pub mod packages;
 mod kernel_modules;
 pub mod plans;
 pub mod devices;
+pub mod device_values;
 pub mod papers;
 pub mod guest;
 pub mod job;
