@@ -6,9 +6,10 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 DIR ?= .
 ARGS ?=
+PLAN ?= smoke
 
 .DEFAULT_GOAL := help
-.PHONY: help build bench smoke test soak lint fmt clean
+.PHONY: help build bench lab smoke test soak lint fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +20,10 @@ build: ## libwaldio.so and joj, below target/release
 
 bench: build ## measure what a durable commit costs on the disk of DIR (default: here); ARGS= for joj bench
 	$(CARGO_TARGET_DIR)/release/joj bench $(DIR) $(ARGS)
+
+lab: build ## measure PLAN (default: smoke) in an emulated machine; ARGS= for joj lab run
+	tests/install_packages.sh lab
+	$(CARGO_TARGET_DIR)/release/joj lab run $(PLAN) $(ARGS)
 
 smoke: ## lint, unit tests, SQL: about a minute, for every commit
 	tests/suites.sh smoke

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building (`build`) or testing (`test`) needs, when they are missing.
+# Installs the Debian packages that building (`build`), the lab (`lab`) or testing (`test`) needs, when they are missing.
 #
-#   tests/install_packages.sh build|test
+#   tests/install_packages.sh build|lab|test
 #
 # As root it installs them with apt-get; as anyone else it names them, says how to install them, and stops.
 set -euo pipefail
 
 # clang compiles joj's eBPF program; libelf and zlib are what loads it.
 build_packages=(gcc libc6-dev libsqlite3-0 clang libelf-dev zlib1g-dev pkgconf)
+lab_packages=(qemu-system-x86)
 test_packages=(
     sqlite3 python3 procps    # the stock shell and the stock Python: clients of the extension; kill
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
@@ -19,8 +20,9 @@ test_packages=(
 
 case ${1:-} in
 build) wanted=("${build_packages[@]}") ;;
-test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-*) echo "usage: tests/install_packages.sh build|test" >&2; exit 2 ;;
+lab) wanted=("${build_packages[@]}" "${lab_packages[@]}") ;;
+test) wanted=("${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}") ;;
+*) echo "usage: tests/install_packages.sh build|lab|test" >&2; exit 2 ;;
 esac
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then

@@ -118,7 +118,7 @@ fn result(path: &str) -> Value {
 }
 
 #[test]
-fn block_counts_are_those_of_todays_kernels_and_rates_are_the_same_again() {
+fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
@@ -198,7 +198,7 @@ fn what_is_no_plan_is_told_before_anything_starts() {
 }
 
 #[test]
-fn ctrl_c_turns_the_machine_off_and_leaves_nothing() {
+fn ctrl_c_turns_the_machine_off_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
