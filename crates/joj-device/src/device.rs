@@ -32,6 +32,14 @@ impl<S: RequestSink> EmulatedDevice<S> {
         }
     }
 
+    /// As [`EmulatedDevice::new`], with these bytes on it.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn with_store(description: &Description, capacity_bytes: u64, store: Store, sink: S) -> Self {
+        EmulatedDevice { store, ..EmulatedDevice::new(description, capacity_bytes, sink) }
+    }
+
     /// Carries out `request`, handed over at `at_ns`. A write's bytes are `data`, a read's come to be there; else it is empty.
     ///
     /// # Errors

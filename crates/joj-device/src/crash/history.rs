@@ -9,6 +9,7 @@ use crate::number::{index, size};
 use crate::request::RequestKind;
 use crate::request::{BLOCK_BYTES, SECTOR_BYTES};
 use crate::request_log::LoggedRequest;
+use crate::store::Store;
 
 /// A moment of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,40 @@ impl History {
     /// All entries, in order of submission.
     pub fn entries(&self) -> &[LogEntry] {
         &self.entries
+    }
+
+    /// The device after the first `count` entries, with everything on the medium, where the log began with zeros.
+    pub fn store(&self, count: usize) -> Store {
+        let mut store = Store::new();
+        for entry in &self.entries[..count] {
+            match entry {
+                LogEntry::Write { offset_bytes, data, .. } => store.write(*offset_bytes, data, true),
+                LogEntry::Discard { offset_bytes, len_bytes, .. } => {
+                    store.zero(*offset_bytes, *len_bytes, true);
+                }
+                LogEntry::Flush | LogEntry::Mark(_) => {}
+            }
+        }
+        store
+    }
+
+    /// Without the first `count` entries.
+    pub fn behind(mut self, count: usize) -> History {
+        self.entries.drain(..count);
+        self
+    }
+
+    /// The same writes on a device that lies: it acknowledges flushes, and FUA writes, without effect. Entries keep their numbers.
+    pub fn without_promises(mut self) -> History {
+        for entry in &mut self.entries {
+            match entry {
+                LogEntry::Write { preflush, fua, .. } => (*preflush, *fua) = (false, false),
+                LogEntry::Discard { fua, .. } => *fua = false,
+                LogEntry::Flush => *entry = LogEntry::Mark("a flush without effect".to_owned()),
+                LogEntry::Mark(_) => {}
+            }
+        }
+        self
     }
 
     /// Entries up to and with the mark of this name.

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::number::index;
 use crate::request::{BLOCK_BYTES, SECTOR_BYTES};
-use crate::store::{Block, ZEROS};
+use crate::store::{Block, Store, ZEROS};
 
 /// Sectors of 512 bytes in a block.
 pub(super) const SECTORS_PER_BLOCK: usize = 8;
@@ -82,6 +82,16 @@ impl Image {
             }
         }
         Ok(())
+    }
+
+    /// Puts it on `store`, which has what the log began with.
+    pub fn put_on(&self, store: &mut Store) {
+        let put = |offset_bytes: u64, bytes: &[u8]| {
+            store.write(offset_bytes, bytes, true);
+            Ok(())
+        };
+        // Memory refuses nothing.
+        let _ = self.apply(put);
     }
 
     /// Writes the first `len_bytes` of the device, where the log began with zeros. Streams; memory for a block.

@@ -4,6 +4,7 @@
 //! block (or each sector, torn) is there or not, on its own, but a newer one without an older one only as a whole. 3. the same
 //! seed gives the same images.
 
+pub mod moments;
 mod history;
 mod image;
 

@@ -47,6 +47,37 @@ fn without_a_flush_every_subset_is_reached() {
 }
 
 #[test]
+fn a_device_that_lies_keeps_nothing_for_sure() {
+    let honest = History::from(vec![write(0, 1), LogEntry::Flush, fua(1, 2)]);
+    assert_eq!(reached(&honest, done(3), 2), BTreeSet::from([vec![1, 2]]));
+    let expected = [[0, 0], [0, 2], [1, 0], [1, 2]].map(Vec::from);
+    assert_eq!(reached(&honest.without_promises(), done(3), 2), BTreeSet::from(expected));
+}
+
+#[test]
+fn a_log_in_two_parts_gives_the_images_of_the_whole() {
+    let entries = vec![
+        write(0, 1),
+        write(1, 2),
+        LogEntry::Discard { offset_bytes: 0, len_bytes: 512, fua: false },
+        LogEntry::Flush,
+        write(1, 3),
+        fua(2, 4),
+    ];
+    let whole = History::from(entries);
+    let base = whole.store(4);
+    let tail = whole.clone().behind(4);
+    for pick in [Pick::None, Pick::All] {
+        let expected = CrashStates::new(&whole, done(6)).image(pick);
+        let mut store = base.clone();
+        CrashStates::new(&tail, done(2)).image(pick).put_on(&mut store);
+        for number in 0..3 {
+            assert_eq!(*store.on_medium(number), expected.block(number, &ZEROS), "{pick:?}, block {number}");
+        }
+    }
+}
+
+#[test]
 fn each_version_of_a_block_may_be_the_one() {
     let history = History::from(vec![write(0, 1), write(0, 2), write(0, 3)]);
     let expected: BTreeSet<Vec<u8>> = (0..4).map(|byte| vec![byte]).collect();
