@@ -24,6 +24,8 @@ pub mod file_run;
 pub mod pattern_run;
 pub mod writers;
 pub mod database_run;
+pub mod crash_checker;
+pub mod crash_writer;
 pub mod stopwatch;
 pub mod workload;
 pub mod task;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use joj_analysis::contended::{ContendedKey, ContendedRun};
 use joj_analysis::document::LimitKind;
 use joj_analysis::initialisation::InitialisationKey;
-use joj_analysis::key::{RowKey, Schema};
+use joj_analysis::key::{RowKey, Schema, Side, Synchronous};
+use joj_analysis::lab::crash::{Promise, Verdict};
 use joj_analysis::pattern::PatternKey;
 use joj_analysis::run::{Run, StatusLine, SyncCount};
 use libsqlite3_sys::SQLITE_FULL;
@@ -57,6 +58,74 @@ pub enum Task {
     Pattern(PatternTask),
     /// Write blocks of a file, each made durable.
     Files(FileTask),
+    /// Commit the transactions of `joj lab crash`.
+    CrashWrite(CrashWriteTask),
+    /// Look at a database behind a power cut.
+    CrashCheck(CrashCheckTask),
+}
+
+/// The database of `joj lab crash`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashDatabase {
+    /// What to load.
+    pub libraries: Libraries,
+    /// Its file.
+    pub file: String,
+    /// Journal mode, or waldio.
+    pub side: Side,
+    /// `PRAGMA synchronous`.
+    pub synchronous: Synchronous,
+    /// Options of waldio: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+}
+
+/// Transactions to be cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashWriteTask {
+    /// Where; the file is not there yet.
+    pub database: CrashDatabase,
+    /// How many.
+    pub commits: u64,
+}
+
+/// A database behind a power cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashCheckTask {
+    /// The database.
+    pub database: CrashDatabase,
+    /// What it must have.
+    pub promise: Promise,
+    /// An empty directory, to look at a copy there first, with nothing loaded into SQLite.
+    pub copy: Option<String>,
+}
+
+/// A step of the writer's, by the clock that all processes share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashEvent {
+    /// The transaction's number; none for a checkpoint, and for closing and opening.
+    pub commit: Option<u64>,
+    /// Before it.
+    pub begin_ns: u64,
+    /// Behind it: from here on a COMMIT is acknowledged.
+    pub end_ns: u64,
+}
+
+/// What the writer did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashWritten {
+    /// The empty table was durable.
+    pub ready_ns: u64,
+    /// Its steps, in order.
+    pub events: Vec<CrashEvent>,
+}
+
+/// What a database behind a power cut has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashChecked {
+    /// By the side itself.
+    pub verdict: Verdict,
+    /// By stock SQLite, of a copy.
+    pub stock: Option<Verdict>,
 }
 
 /// What to load.
@@ -285,6 +354,10 @@ pub enum Answer {
     Patterned(Result<Box<PatternRuns>, String>),
     /// Of [`Task::Write`], at last.
     Written(Box<ProcessReport>),
+    /// Of [`Task::CrashWrite`].
+    CrashWritten(CrashWritten),
+    /// Of [`Task::CrashCheck`].
+    CrashChecked(CrashChecked),
 }
 
 /// What this disk takes, in nanoseconds: medians of a few operations.

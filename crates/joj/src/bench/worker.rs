@@ -9,7 +9,7 @@ use joj_analysis::statistics::percentile;
 
 use crate::bench::stopwatch::Stopwatch;
 use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task, Window, WriteTask};
-use crate::bench::{contended_run, database_run, file_run, initialisation_run, pattern_run, writers};
+use crate::bench::{contended_run, crash_checker, crash_writer, database_run, file_run, initialisation_run, pattern_run, writers};
 use crate::machine::clock::pause;
 use crate::machine::connection::{self, Connection};
 use crate::machine::counters::Sources;
@@ -44,6 +44,10 @@ pub fn serve() -> Result<(), String> {
         Task::Pattern(pattern) => pattern_run::run(pattern),
         Task::Files(files) => file_run::run(files),
         Task::Write(write) => write_in_window(write),
+        Task::CrashWrite(write) => {
+            load(&write.database.libraries).and_then(|api| crash_writer::run(&api, write))
+        }
+        Task::CrashCheck(check) => crash_checker::run(check, load),
     };
     say(&reply)
 }

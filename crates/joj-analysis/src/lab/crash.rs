@@ -1,0 +1,288 @@
+//! What came of crash states: a verdict for each, and the result of all (docs/crash_states.md).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+use super::crash_script::rows_after;
+use super::result::LabMachine;
+use crate::key::Synchronous;
+
+/// First word of a result.
+pub const CRASH_FORMAT: &str = "joj-lab-crash";
+/// Version that this joj writes.
+pub const CRASH_VERSION: u32 = 1;
+
+/// What a recovered database shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// What `PRAGMA integrity_check` said; `ok` where all is well.
+    pub integrity: String,
+    /// Its rows in order: each with the number of its last writer.
+    pub rows: Vec<(u64, u64)>,
+    /// The first row whose text is not the one that its writer wrote.
+    pub wrong_text: Option<u64>,
+}
+
+/// What had been promised at the moment of the cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promise {
+    /// Transactions whose COMMIT had returned: these must be there.
+    pub acknowledged: u64,
+    /// Transactions that had begun: at most these may be there.
+    pub begun: u64,
+}
+
+/// What is to be said of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything acknowledged is there; so many transactions in all.
+    Sound(u64),
+    /// It has a prefix, of so many transactions, which lacks acknowledged ones.
+    Lost(u64),
+    /// It has what no prefix leaves, or is damaged.
+    Corrupt(String),
+    /// The kernel does not mount the filesystem.
+    Unmountable(String),
+    /// All rows are there, but the database cannot be used: opened, written, closed, its filesystem unmounted.
+    Unusable(String),
+    /// The guest ended, or took too long.
+    Ended(String),
+}
+
+impl Verdict {
+    /// Of the database that `seen` shows.
+    pub fn of(seen: &Seen, promise: Promise) -> Verdict {
+        if seen.integrity != "ok" {
+            return Verdict::Corrupt(format!("integrity_check: {}", seen.integrity));
+        }
+        if let Some(row) = seen.wrong_text {
+            return Verdict::Corrupt(format!("row {row} has a text that nobody wrote"));
+        }
+        let found = seen.rows.iter().map(|(_, number)| *number).max().unwrap_or(0);
+        if found > promise.begun {
+            return Verdict::Corrupt(format!("transaction {found} is there, and only {} had begun", promise.begun));
+        }
+        let expected = rows_after(found);
+        if !seen.rows.iter().copied().eq(expected.iter().map(|(row, number)| (*row, *number))) {
+            let missing = expected.iter().find(|(row, number)| !seen.rows.contains(&(**row, **number)));
+            let of_row = missing.map_or("there are rows beside them".to_owned(), |(row, number)| {
+                format!("row {row} of transaction {number} is not")
+            });
+            return Verdict::Corrupt(format!("no prefix: transaction {found} is there, {of_row}"));
+        }
+        if found < promise.acknowledged { Verdict::Lost(found) } else { Verdict::Sound(found) }
+    }
+
+    fn told(&self, acknowledged: Option<u64>) -> String {
+        match self {
+            Verdict::Sound(found) => format!("sound, {found} transactions"),
+            Verdict::Lost(found) => {
+                let last = acknowledged.map_or("the last".to_owned(), |last| last.to_string());
+                format!("LOST transactions {} to {last}, which were acknowledged", found + 1)
+            }
+            Verdict::Corrupt(reason) => format!("CORRUPT: {reason}"),
+            Verdict::Unmountable(reason) => format!("UNMOUNTABLE: {reason}"),
+            Verdict::Unusable(reason) => format!("UNUSABLE: {reason}"),
+            Verdict::Ended(reason) => format!("GUEST ENDED: {reason}"),
+        }
+    }
+}
+
+/// A state: where its cut was, and what it held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateResult {
+    /// Its number, from 1 on; with the seed it tells cut and choice.
+    pub state: u64,
+    /// The cut; none where the guest ended before it told.
+    pub cut: Option<CutResult>,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What stock SQLite alone makes of a copy of the files, where the side is waldio and the log is SQLite's own.
+    pub stock: Option<Verdict>,
+}
+
+impl StateResult {
+    /// Every verdict on it.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        [Some(&self.verdict), self.stock.as_ref()].into_iter().flatten()
+    }
+}
+
+/// Where the power was cut, and what was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutResult {
+    /// `anywhere`, `flush`, `checkpoint` or `acknowledged`: what the moment was chosen for.
+    pub place: String,
+    /// Nanoseconds of the guest's clock.
+    pub at_ns: u64,
+    /// Writes, trims and flushes of the log that were done.
+    pub completed: usize,
+    /// Those behind them that were under way.
+    pub in_flight: usize,
+    /// Writes that no flush covered, counted by blocks.
+    pub volatile_writes: u64,
+    /// Which of these were kept.
+    pub kept: String,
+    /// What had been promised.
+    pub promise: Promise,
+}
+
+/// What the states of one cell came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellStates {
+    /// Filesystem, side, options.
+    pub cell: Cell,
+    /// Why there is no recording of it, where there is none.
+    pub failure: Option<String>,
+    /// Entries of its log, from the first commit to the last.
+    pub entries: usize,
+    /// Its states, in order.
+    pub states: Vec<StateResult>,
+}
+
+impl CellStates {
+    /// How many states have a verdict of this kind.
+    pub fn count(&self, kind: fn(&Verdict) -> bool) -> usize {
+        self.states.iter().filter(|state| state.verdicts().any(kind)).count()
+    }
+
+    /// True where every COMMIT that returned has to be there: not with synchronous=NORMAL, nor with waldio's `group`.
+    pub fn is_durable(&self) -> bool {
+        let waits = self.cell.waldio_options.iter().any(|option| {
+            option.split_once('=').is_some_and(|(name, value)| name == "group" && value != "off")
+        });
+        self.cell.synchronous == Synchronous::Full && !waits
+    }
+
+    /// True where `state` breaks no promise.
+    pub fn holds(&self, state: &StateResult) -> bool {
+        state.verdicts().all(|verdict| match verdict {
+            Verdict::Sound(_) => true,
+            Verdict::Lost(_) => !self.is_durable(),
+            _ => false,
+        })
+    }
+
+    /// True where states were looked at, and none breaks a promise.
+    pub fn is_sound(&self) -> bool {
+        self.failure.is_none() && self.states.iter().all(|state| self.holds(state))
+    }
+}
+
+/// The whole result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashResult {
+    /// [`CRASH_FORMAT`]
+    pub format: String,
+    /// [`CRASH_VERSION`]
+    pub version: u32,
+    /// What chose the cuts.
+    pub seed: u64,
+    /// The bug that was planted, if any.
+    pub planted: Option<String>,
+    /// What it ran on.
+    pub machine: LabMachine,
+    /// Each cell.
+    pub cells: Vec<CellStates>,
+}
+
+impl fmt::Display for StateResult {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "state {}", self.state)?;
+        if let Some(cut) = &self.cut {
+            write!(
+                formatter,
+                ", cut ({}) behind entry {}, {} under way, kept {} of {} writes",
+                cut.place, cut.completed, cut.in_flight, cut.kept, cut.volatile_writes
+            )?;
+        }
+        let acknowledged = self.cut.as_ref().map(|cut| cut.promise.acknowledged);
+        write!(formatter, ": {}", self.verdict.told(acknowledged))?;
+        match &self.stock {
+            Some(stock) => write!(formatter, "; by stock SQLite: {}", stock.told(acknowledged)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(commits: u64) -> Seen {
+        Seen { integrity: "ok".to_owned(), rows: rows_after(commits).into_iter().collect(), wrong_text: None }
+    }
+
+    const PROMISE: Promise = Promise { acknowledged: 20, begun: 21 };
+
+    fn reason(verdict: Verdict) -> String {
+        match verdict {
+            Verdict::Corrupt(reason) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_acknowledged_ones_and_the_one_under_way_are_sound() {
+        assert_eq!(Verdict::of(&seen(20), PROMISE), Verdict::Sound(20));
+        assert_eq!(Verdict::of(&seen(21), PROMISE), Verdict::Sound(21));
+        let nothing = Promise { acknowledged: 0, begun: 1 };
+        assert_eq!(Verdict::of(&seen(0), nothing), Verdict::Sound(0));
+    }
+
+    #[test]
+    fn a_shorter_prefix_is_a_loss() {
+        for found in 0..20 {
+            assert_eq!(Verdict::of(&seen(found), PROMISE), Verdict::Lost(found));
+        }
+    }
+
+    #[test]
+    fn what_nobody_began_cannot_be_there() {
+        assert!(reason(Verdict::of(&seen(22), PROMISE)).contains("only 21 had begun"));
+    }
+
+    #[test]
+    fn any_hole_is_corruption() {
+        let whole = seen(20);
+        for hole in 0..whole.rows.len() {
+            let mut less = whole.clone();
+            let (_, number) = less.rows.remove(hole);
+            if number == 20 && less.rows.iter().all(|(_, number)| *number < 20) {
+                continue;
+            }
+            assert!(reason(Verdict::of(&less, PROMISE)).contains("no prefix"), "without row {hole}");
+        }
+        let mut more = whole;
+        more.rows.push((1 << 40, 20));
+        assert!(reason(Verdict::of(&more, PROMISE)).contains("beside"));
+    }
+
+    #[test]
+    fn damage_is_corruption_whatever_the_rows_say() {
+        let damaged = Seen { integrity: "row 3 missing from index".to_owned(), ..seen(20) };
+        assert!(reason(Verdict::of(&damaged, PROMISE)).contains("missing from index"));
+        let torn = Seen { wrong_text: Some(64), ..seen(20) };
+        assert!(reason(Verdict::of(&torn, PROMISE)).contains("row 64"));
+    }
+
+    #[test]
+    fn a_state_tells_where_it_was_and_what_is_missing() {
+        let cut = CutResult {
+            place: "flush".to_owned(),
+            at_ns: 5,
+            completed: 7,
+            in_flight: 1,
+            volatile_writes: 3,
+            kept: "None".to_owned(),
+            promise: PROMISE,
+        };
+        let state = StateResult { state: 12, cut: Some(cut), verdict: Verdict::Lost(17), stock: None };
+        let expected = "state 12, cut (flush) behind entry 7, 1 under way, kept None of 3 writes: LOST transactions 18 to \
+                        20, which were acknowledged";
+        assert_eq!(state.to_string(), expected);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the host tells the guest about crash states, and what the guest leaves for a guest after it.
+
+use std::collections::BTreeMap;
+
+use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::crash::StateResult;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::task::CrashWritten;
+
+/// The job, below the shared directory; where it is, there is no other.
+pub const CRASH_JOB_FILE: &str = "crash.json";
+/// Where recordings appear: a guest that ends does not take them along.
+pub const RECORDINGS_DIRECTORY: &str = "recordings";
+
+/// What the guest shall do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrashJob {
+    /// Filesystems and sides.
+    pub cells: Vec<Cell>,
+    /// States of each cell.
+    pub states: u64,
+    /// Chooses cuts and what they keep.
+    pub seed: u64,
+    /// Cut a device that acknowledges flushes without effect.
+    pub ignore_flushes: bool,
+    /// File of SQLite, in the guest.
+    pub sqlite: String,
+    /// The text of each device's description, by the name that cells have for it.
+    pub devices: BTreeMap<String, String>,
+    /// Capacity of each device, in bytes.
+    pub device_bytes: u64,
+    /// What is left to do, ascending.
+    pub units: Vec<usize>,
+}
+
+/// A piece of work with a report of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// Which cell.
+    pub cell: usize,
+    /// Which of its states, from 1 on; 0 is the recording that they are made of.
+    pub state: u64,
+}
+
+impl CrashJob {
+    /// How many units there are.
+    pub fn units_max(&self) -> usize {
+        self.cells.len() * self.units_of_cell()
+    }
+
+    fn units_of_cell(&self) -> usize {
+        usize::try_from(self.states + 1).unwrap_or(usize::MAX)
+    }
+
+    /// The unit of this number.
+    pub fn unit(&self, number: usize) -> Unit {
+        let of_cell = self.units_of_cell();
+        Unit { cell: number / of_cell, state: (number % of_cell) as u64 }
+    }
+}
+
+/// What came of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnitReport {
+    /// Entries of the recording that cuts can be behind.
+    Recorded(usize),
+    /// A state.
+    State(StateResult),
+}
+
+/// Name of a file of the recording of cell `index`: `log` (dm-log-writes), `requests` (text), `json` (written last).
+pub fn recording_file(index: usize, end: &str) -> String {
+    format!("{RECORDINGS_DIRECTORY}/{index:02}.{end}")
+}
+
+/// What `json` of a recording holds.
+pub type RecordedEvents = CrashWritten;
