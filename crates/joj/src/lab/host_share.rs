@@ -4,7 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::job::{CELLS_DIRECTORY, CellReport, JOB_FILE, Job, TRACES_DIRECTORY, report_file};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::crash_job::RECORDINGS_DIRECTORY;
+use super::job::{CELLS_DIRECTORY, JOB_FILE, Job, TRACES_DIRECTORY, report_file};
 
 /// The directory.
 #[derive(Debug)]
@@ -26,7 +30,7 @@ impl HostShare {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
             _ => {}
         }
-        for directory in [CELLS_DIRECTORY, TRACES_DIRECTORY] {
+        for directory in [CELLS_DIRECTORY, TRACES_DIRECTORY, RECORDINGS_DIRECTORY] {
             fs::create_dir_all(path.join("share").join(directory)).map_err(problem)?;
         }
         Ok(HostShare { path })
@@ -46,18 +50,25 @@ impl HostShare {
     /// # Errors
     /// Where it cannot be written.
     pub fn put_job(&self, job: &Job) -> Result<(), String> {
-        let text = serde_json::to_string(job).map_err(|error| error.to_string())?;
-        let file = self.shared().join(JOB_FILE);
+        self.put(JOB_FILE, job)
+    }
+
+    /// Leaves `value` there, in a file of this name.
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put(&self, name: &str, value: &impl Serialize) -> Result<(), String> {
+        let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
+        let file = self.shared().join(name);
         fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
     }
 
     /// The report of cell `index`.
     /// # Errors
     /// Where it is not there or is none.
-    pub fn report(&self, index: usize) -> CellReport {
+    pub fn report<T: DeserializeOwned>(&self, index: usize) -> Result<T, String> {
         let file = self.shared().join(report_file(index));
         let text = fs::read_to_string(&file).map_err(|error| format!("no report of the cell: {error}"))?;
-        serde_json::from_str::<CellReport>(&text)
+        serde_json::from_str::<Result<T, String>>(&text)
             .map_err(|error| format!("the cell's report is none: {error}"))?
     }
 

@@ -5,6 +5,7 @@
 //!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 
 pub mod session;
+mod life;
 pub mod costs;
 pub mod host_share;
 pub mod image;
@@ -16,4 +17,5 @@ pub mod devices;
 pub mod device_values;
 pub mod papers;
 pub mod guest;
+pub mod crash_job;
 pub mod job;

@@ -10,6 +10,7 @@ use joj_device::clock::SystemClock;
 use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::nbd;
+use joj_device::request_log::RequestSink;
 
 use crate::machine::nbd_client::NbdClient;
 
@@ -30,13 +31,24 @@ impl Emulated {
     /// # Errors
     /// Where the kernel does not take it; nothing is left of it.
     pub fn start(number: u32, description: &Description, bytes: u64) -> Result<Emulated, String> {
+        Emulated::serve(number, description, EmulatedDevice::new(description, bytes, ()))
+    }
+
+    /// Sets up `device`, made as `description` has it, as device `number`.
+    /// # Errors
+    /// Where the kernel does not take it; nothing is left of it.
+    pub fn serve<S: RequestSink + Send + 'static>(
+        number: u32,
+        description: &Description,
+        mut device: EmulatedDevice<S>,
+    ) -> Result<Emulated, String> {
+        let bytes = device.capacity_bytes();
         let node = format!("/dev/nbd{number}");
         let problem =
             |error: io::Error| format!("cannot make {node} the emulated {}: {error}", description.name);
         let (kernel, mut server) = UnixStream::pair().map_err(problem)?;
         let client = NbdClient::connect(&node, kernel, bytes, nbd::transmission_flags(description))
             .map_err(problem)?;
-        let mut device = EmulatedDevice::new(description, bytes, ());
         let server = thread::spawn(move || nbd::serve(&mut server, &mut device, &mut SystemClock::new()));
         let staying = client.try_clone().map_err(problem)?;
         let kernel = thread::spawn(move || staying.stay());

@@ -185,7 +185,7 @@ impl<'job> Measurer<'job> {
 
 /// Waits for the next full second. The shared directory takes this machine's time, so a cell begins at another moment of the
 /// kernel's tick in each session: an inode's time that changes, or not, between two writes is a block more or less to sync.
-fn align() {
+pub fn align() {
     const SECOND_NS: u64 = 1_000_000_000;
     pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
 }

@@ -35,9 +35,24 @@ impl Volume {
         }
         words.push(device);
         run(program, &words)?;
+        Volume::mount(cell, device, journal)
+    }
+
+    /// Mounts the filesystem that is on `device` already, as that of `cell` is mounted.
+    /// # Errors
+    /// What mount said.
+    pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
         let options = mounted_with(cell, journal);
         mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)?;
         Ok(Volume)
+    }
+
+    /// Unmounts it, and says whether that went well.
+    /// # Errors
+    /// As umount(2); it is mounted still.
+    pub fn unmount(self) -> Result<(), String> {
+        std::mem::forget(self);
+        unmount_volume(guest_path::VOLUME)
     }
 }
 
