@@ -63,7 +63,10 @@ impl Verdict {
         }
         let found = seen.rows.iter().map(|(_, number)| *number).max().unwrap_or(0);
         if found > promise.begun {
-            return Verdict::Corrupt(format!("transaction {found} is there, and only {} had begun", promise.begun));
+            return Verdict::Corrupt(format!(
+                "transaction {found} is there, and only {} had begun",
+                promise.begun
+            ));
         }
         let expected = rows_after(found);
         if !seen.rows.iter().copied().eq(expected.iter().map(|(row, number)| (*row, *number))) {

@@ -98,7 +98,10 @@ mod tests {
             assert!(!written.is_empty(), "transaction {number} changes nothing");
             let first = number * ROWS_MAX;
             for row in written {
-                assert!(row >= first || rows.contains_key(&row), "{number} changes row {row}, which is not there");
+                assert!(
+                    row >= first || rows.contains_key(&row),
+                    "{number} changes row {row}, which is not there"
+                );
                 rows.insert(row, number);
             }
             assert_eq!(rows, rows_after(number));

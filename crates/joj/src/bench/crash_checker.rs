@@ -9,9 +9,7 @@ use joj_analysis::lab::crash::{Promise, Seen, Verdict};
 use joj_analysis::lab::crash_script::text_of;
 
 use crate::bench::crash_writer::open;
-use crate::bench::task::{
-    Answer, CrashChecked, CrashCheckTask, CrashDatabase, Libraries, Refusal, Reply,
-};
+use crate::bench::task::{Answer, CrashCheckTask, CrashChecked, CrashDatabase, Libraries, Refusal, Reply};
 use crate::machine::connection::{Connection, SqliteError};
 use crate::machine::sqlite_api::Api;
 

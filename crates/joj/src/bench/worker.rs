@@ -9,7 +9,10 @@ use joj_analysis::statistics::percentile;
 
 use crate::bench::stopwatch::Stopwatch;
 use crate::bench::task::{Answer, Calibration, Libraries, Refusal, Reply, Task, Window, WriteTask};
-use crate::bench::{contended_run, crash_checker, crash_writer, database_run, file_run, initialisation_run, pattern_run, writers};
+use crate::bench::{
+    contended_run, crash_checker, crash_writer, database_run, file_run, initialisation_run, pattern_run,
+    writers,
+};
 use crate::machine::clock::pause;
 use crate::machine::connection::{self, Connection};
 use crate::machine::counters::Sources;

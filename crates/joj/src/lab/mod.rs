@@ -4,6 +4,7 @@
 //!   host   plan -> session -> image (packages, modules, libraries) -> QEMU
 //!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 
+pub mod crash_session;
 pub mod session;
 mod life;
 pub mod costs;

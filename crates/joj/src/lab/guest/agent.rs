@@ -4,8 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde::Serialize;
+
+use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
+use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::measure::Measurer;
-use crate::lab::job::{CellReport, GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
+use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
 use crate::machine::guest_kernel;
 
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
@@ -36,6 +40,9 @@ fn work() -> Result<(), String> {
     }
     guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE)?;
     let share = Path::new(guest_path::SHARE);
+    if let Ok(text) = fs::read_to_string(share.join(CRASH_JOB_FILE)) {
+        return crash(share, &text);
+    }
     let text =
         fs::read_to_string(share.join(JOB_FILE)).map_err(|error| format!("cannot read the job: {error}"))?;
     let job: Job = serde_json::from_str(&text).map_err(|error| format!("the job is none: {error}"))?;
@@ -46,6 +53,20 @@ fn work() -> Result<(), String> {
         let report = measurer.measure(*index, cell);
         put(share, *index, &report)?;
         say(&GuestLine::Done(*index));
+    }
+    say(&GuestLine::End);
+    Ok(())
+}
+
+/// Makes crash states and looks at them.
+fn crash(share: &Path, text: &str) -> Result<(), String> {
+    let job: CrashJob = serde_json::from_str(text).map_err(|error| format!("the job is none: {error}"))?;
+    say(&GuestLine::Ready(guest_kernel::release()));
+    let mut crashes = Crashes::new(&job, share)?;
+    for unit in &job.units {
+        say(&GuestLine::Begun(*unit));
+        put(share, *unit, &crashes.report(*unit))?;
+        say(&GuestLine::Done(*unit));
     }
     say(&GuestLine::End);
     Ok(())
@@ -62,7 +83,7 @@ fn load_modules() {
 }
 
 /// Leaves a report, whole or not at all.
-fn put(share: &Path, index: usize, report: &CellReport) -> Result<(), String> {
+fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), String> {
     let problem = |error: std::io::Error| format!("cannot write the report of cell {index}: {error}");
     let text = serde_json::to_string(report).map_err(|error| error.to_string())?;
     let part = share.join("report.part");

@@ -1,0 +1,213 @@
+//! Crash states in the guest: a cut, the device as it leaves it, the kernel's recovery, SQLite's, and a verdict.
+//!
+//!   recording -> moment -> image -> device without latency -> mount -> worker -> unmount
+
+use std::fs;
+use std::path::Path;
+
+use joj_analysis::key::Side;
+use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::crash::{CutResult, Promise, StateResult, Verdict};
+use joj_device::chance::Chance;
+use joj_device::crash::moments::{Place, Span, moment};
+use joj_device::crash::{CrashStates, Cut};
+use joj_device::description::Description;
+use joj_device::device::EmulatedDevice;
+use joj_device::store::Store;
+
+use crate::bench::ask::{Asker, Stop};
+use crate::bench::task::{
+    Answer, CrashCheckTask, CrashChecked, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Libraries,
+    Task,
+};
+use crate::lab::crash_job::{CrashJob, Unit, UnitReport};
+use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::recording::{Recording, is_recorded, record};
+use crate::lab::guest::volume::Volume;
+use crate::lab::job::guest_path;
+use crate::machine::worker_process::Workers;
+
+/// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.
+const PICKS: usize = 8;
+/// Where a copy of the database is looked at.
+const COPY: &str = "/tmp/copy";
+/// Where waldio's processes share a page; a power cut takes it.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Makes crash states and looks at them.
+#[derive(Debug)]
+pub struct Crashes<'job> {
+    job: &'job CrashJob,
+    share: &'job Path,
+    workers: Workers,
+    /// That of the cell at hand.
+    recording: Option<(usize, Recording)>,
+}
+
+impl<'job> Crashes<'job> {
+    /// For the units of `job`; recordings go to `share`.
+    /// # Errors
+    /// Where joj does not find its own file.
+    pub fn new(job: &'job CrashJob, share: &'job Path) -> Result<Crashes<'job>, String> {
+        Ok(Crashes { job, share, workers: Workers::new(Vec::new())?, recording: None })
+    }
+
+    /// Does unit `number`.
+    /// # Errors
+    /// What is no fault of a filesystem or a database: a device that cannot be set up, a worker that does not answer.
+    pub fn report(&mut self, number: usize) -> Result<UnitReport, String> {
+        let unit = self.job.unit(number);
+        let cell = &self.job.cells[unit.cell];
+        if unit.state == 0 {
+            if !is_recorded(self.share, unit.cell) {
+                self.record(unit.cell, cell)?;
+            }
+            self.load(unit.cell)?;
+            let entries = self.recording.as_ref().map_or(0, |(_, recording)| recording.logged.len());
+            return Ok(UnitReport::Recorded(entries));
+        }
+        self.load(unit.cell)?;
+        let Some((_, recording)) = &self.recording else { return Err("there is no recording".to_owned()) };
+        let (cut, store) = cut(recording, unit, self.job.seed);
+        let (verdict, stock) = self.verdict(cell, cut.promise, store)?;
+        Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock }))
+    }
+
+    fn record(&self, index: usize, cell: &Cell) -> Result<(), String> {
+        let name = &cell.device;
+        let text = self.job.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
+        let description = Description::parse(text, name).map_err(|error| error.to_string())?;
+        record(self.share, (index, cell), &description, self.job.device_bytes, || self.write(cell))
+    }
+
+    fn write(&self, cell: &Cell) -> Result<CrashWritten, String> {
+        let task = CrashWriteTask { database: self.database(cell), commits: cell.transactions };
+        match self.ask(&Task::CrashWrite(task))? {
+            Answer::CrashWritten(written) => Ok(written),
+            other => Err(format!("a worker that should write answered {other:?}")),
+        }
+    }
+
+    fn load(&mut self, index: usize) -> Result<(), String> {
+        if self.recording.as_ref().is_none_or(|(loaded, _)| *loaded != index) {
+            self.recording = None;
+            let mut recording = Recording::load(self.share, index)?;
+            if self.job.ignore_flushes {
+                recording.history = recording.history.without_promises();
+            }
+            self.recording = Some((index, recording));
+        }
+        Ok(())
+    }
+
+    /// What recovery makes of `store`.
+    fn verdict(
+        &self,
+        cell: &Cell,
+        promise: Promise,
+        store: Store,
+    ) -> Result<(Verdict, Option<Verdict>), String> {
+        let without_latency = Description::named("ram").map_err(|error| error.to_string())?;
+        let device = EmulatedDevice::with_store(&without_latency, self.job.device_bytes, store, ());
+        let emulated = Emulated::serve(1, &without_latency, device)?;
+        let volume = match Volume::mount(cell, emulated.node(), None) {
+            Ok(volume) => volume,
+            Err(reason) => return Ok((Verdict::Unmountable(reason), None)),
+        };
+        forget_processes();
+        let checked = self.check(cell, promise)?;
+        let unmounted = volume.unmount();
+        match (checked.verdict, unmounted) {
+            (Verdict::Sound(_) | Verdict::Lost(_), Err(reason)) => {
+                Ok((Verdict::Unusable(reason), checked.stock))
+            }
+            (verdict, _) => Ok((verdict, checked.stock)),
+        }
+    }
+
+    fn check(&self, cell: &Cell, promise: Promise) -> Result<CrashChecked, String> {
+        let own_layout = cell.waldio_options.iter().any(|option| option == "layout=embedded");
+        let copy = (cell.side == Side::Waldio && !own_layout).then(|| COPY.to_owned());
+        if let Some(directory) = &copy {
+            fs::create_dir_all(directory).map_err(|error| format!("cannot make {directory}: {error}"))?;
+        }
+        match self.ask(&Task::CrashCheck(CrashCheckTask { database: self.database(cell), promise, copy }))? {
+            Answer::CrashChecked(checked) => Ok(checked),
+            other => Err(format!("a worker that should check answered {other:?}")),
+        }
+    }
+
+    fn database(&self, cell: &Cell) -> CrashDatabase {
+        let extension = (cell.side == Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let options = cell.waldio_options.iter().filter_map(|option| option.split_once('='));
+        CrashDatabase {
+            libraries: Libraries { sqlite: Some(self.job.sqlite.clone()), extension },
+            file: format!("{}/crash.db", guest_path::VOLUME),
+            side: cell.side,
+            synchronous: cell.synchronous,
+            waldio_options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        }
+    }
+
+    fn ask(&self, task: &Task) -> Result<Answer, String> {
+        Asker::new(&self.workers).ask(task).map_err(|stop| match stop {
+            Stop::Failed(reason) | Stop::Full(reason) => reason,
+            Stop::Signal => "it was told to stop".to_owned(),
+        })
+    }
+}
+
+/// The cut of `unit`, and the device that it leaves. The same recording, seed and unit give the same.
+fn cut(recording: &Recording, unit: Unit, seed: u64) -> (CutResult, Store) {
+    let mut chance = Chance::new(seed ^ (unit.cell as u64) << 48 ^ unit.state << 16);
+    let events = &recording.written.events;
+    let within = Span {
+        begin_ns: events.first().map_or(0, |event| event.begin_ns),
+        end_ns: events.last().map_or(0, |event| event.end_ns),
+    };
+    let is_commit = |event: &&CrashEvent| event.commit.is_some();
+    let resets: Vec<Span> = events.iter().filter(|event| !is_commit(event)).map(span_of).collect();
+    let acknowledgements: Vec<u64> = events.iter().filter(is_commit).map(|event| event.end_ns).collect();
+    let (word, place) = match unit.state % 4 {
+        0 => ("anywhere", Place::Anywhere),
+        1 => ("flush", Place::Flush),
+        2 => ("checkpoint", Place::During(&resets)),
+        _ => ("acknowledged", Place::At(&acknowledgements)),
+    };
+    let at_ns = moment(&recording.logged, within, place, &mut chance);
+    let cut = Cut::at(&recording.logged, at_ns);
+    let states = CrashStates::new(&recording.history, cut);
+    let picks = states.picks(PICKS, chance.next(), true);
+    let pick = picks[usize::try_from(chance.below(picks.len() as u64)).unwrap_or(0)];
+    let mut store = recording.base.clone();
+    states.image(pick).put_on(&mut store);
+    let cut = CutResult {
+        place: word.to_owned(),
+        at_ns,
+        completed: cut.completed,
+        in_flight: cut.in_flight,
+        volatile_writes: states.volatile_writes(),
+        kept: format!("{pick:?}"),
+        promise: promise_at(events, at_ns),
+    };
+    (cut, store)
+}
+
+fn span_of(event: &CrashEvent) -> Span {
+    Span { begin_ns: event.begin_ns, end_ns: event.end_ns }
+}
+
+fn promise_at(events: &[CrashEvent], at_ns: u64) -> Promise {
+    let last = |until: fn(&CrashEvent) -> u64| {
+        let commits = events.iter().filter(|event| until(event) <= at_ns).filter_map(|event| event.commit);
+        commits.max().unwrap_or(0)
+    };
+    Promise { acknowledged: last(|event| event.end_ns), begun: last(|event| event.begin_ns) }
+}
+
+/// What processes before the cut left in memory.
+fn forget_processes() {
+    for entry in fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten() {
+        let _ = fs::remove_file(entry.path());
+    }
+}

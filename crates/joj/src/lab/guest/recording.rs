@@ -1,0 +1,131 @@
+//! What is to be cut: the log of a device while a writer commits on it, kept where the next guest finds it, too.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Cursor, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use joj_analysis::lab::cell::Cell;
+use joj_device::crash::History;
+use joj_device::description::Description;
+use joj_device::device::EmulatedDevice;
+use joj_device::log_writes::{LogReader, LogWrites};
+use joj_device::request::RequestKind;
+use joj_device::request_log::{LoggedRequest, RequestSink, TextLog, read_text};
+use joj_device::store::Store;
+
+use crate::bench::task::CrashWritten;
+use crate::lab::crash_job::{RecordedEvents, recording_file};
+use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::measure::align;
+use crate::lab::guest::volume::Volume;
+
+/// A log, from the moment on at which the empty table was durable.
+#[derive(Debug)]
+pub struct Recording {
+    /// The device at that moment.
+    pub base: Store,
+    /// What was asked of it from there, but for reads.
+    pub logged: Vec<LoggedRequest>,
+    /// The same with data.
+    pub history: History,
+    /// What the writer did.
+    pub written: CrashWritten,
+}
+
+/// Both forms of a log, in memory: writing them to the share would take the writer's time.
+#[derive(Debug)]
+struct Log {
+    requests: TextLog<Vec<u8>>,
+    data: LogWrites<Cursor<Vec<u8>>>,
+}
+
+#[derive(Debug, Clone)]
+struct SharedLog(Arc<Mutex<Option<Log>>>);
+
+impl RequestSink for SharedLog {
+    fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> io::Result<()> {
+        if logged.request.kind == RequestKind::Read {
+            return Ok(());
+        }
+        let mut log = self.0.lock().map_err(|error| io::Error::other(error.to_string()))?;
+        let Some(log) = log.as_mut() else { return Ok(()) };
+        log.requests.record(logged, data)?;
+        log.data.record(logged, data)
+    }
+}
+
+/// Records cell `index`: makes its filesystem on a device of `bytes`, mounts it, lets `write` write, and leaves the files of the
+/// recording in `share`.
+/// # Errors
+/// What could not be set up, or `write`'s; nothing counts as recorded then.
+pub fn record(
+    share: &Path,
+    (index, cell): (usize, &Cell),
+    description: &Description,
+    bytes: u64,
+    write: impl FnOnce() -> Result<CrashWritten, String>,
+) -> Result<(), String> {
+    let problem = |error: io::Error| format!("cannot record: {error}");
+    let log = Log {
+        requests: TextLog::new(Vec::new()).map_err(problem)?,
+        data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
+    };
+    let shared = SharedLog(Arc::new(Mutex::new(Some(log))));
+    let written = {
+        align();
+        let device = EmulatedDevice::new(description, bytes, shared.clone());
+        let emulated = Emulated::serve(0, description, device)?;
+        let _volume = Volume::make(cell, emulated.node(), None)?;
+        align();
+        let written = write()?;
+        // Unmounting is not recorded: no cut lies there.
+        let log = shared.0.lock().map_err(|error| error.to_string())?.take();
+        (written, log.ok_or("the log is gone")?)
+    };
+    let (written, log) = written;
+    let file = |end: &str| share.join(recording_file(index, end));
+    fs::write(file("log"), log.data.finish().map_err(problem)?.into_inner()).map_err(problem)?;
+    fs::write(file("requests"), log.requests.finish().map_err(problem)?).map_err(problem)?;
+    // Last: where it is, the others are.
+    let mut events = BufWriter::new(File::create(file("json")).map_err(problem)?);
+    serde_json::to_writer(&mut events, &written).map_err(|error| error.to_string())?;
+    events.flush().map_err(problem)
+}
+
+/// True where cell `index` was recorded, in this guest or one before it.
+pub fn is_recorded(share: &Path, index: usize) -> bool {
+    share.join(recording_file(index, "json")).exists()
+}
+
+impl Recording {
+    /// The recording of cell `index` in `share`.
+    /// # Errors
+    /// Where it is not whole.
+    pub fn load(share: &Path, index: usize) -> Result<Recording, String> {
+        let problem = |error: io::Error| format!("cannot read the recording: {error}");
+        let open = |end: &str| File::open(share.join(recording_file(index, end))).map(BufReader::new);
+        let history =
+            LogReader::new(open("log").map_err(problem)?).and_then(History::read).map_err(problem)?;
+        let logged = read_text(open("requests").map_err(problem)?).map_err(problem)?;
+        let written: RecordedEvents =
+            serde_json::from_reader(open("json").map_err(problem)?).map_err(|error| error.to_string())?;
+        if history.entries().len() != logged.len() {
+            return Err(format!(
+                "the recording has {} entries and {} requests: it is damaged",
+                history.entries().len(),
+                logged.len()
+            ));
+        }
+        let durable = durable_until(&logged, written.ready_ns);
+        let base = history.store(durable);
+        let (history, logged) = (history.behind(durable), logged[durable..].to_vec());
+        Ok(Recording { base, logged, history, written })
+    }
+}
+
+/// Entries up to and with the last flush that was done at `at_ns`, with all before it: no cut behind them takes anything of them.
+fn durable_until(logged: &[LoggedRequest], at_ns: u64) -> usize {
+    let done = logged.iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
+    logged[..done].iter().rposition(|logged| logged.request.kind == RequestKind::Flush).map_or(0, |at| at + 1)
+}
