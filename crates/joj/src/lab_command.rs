@@ -22,6 +22,7 @@ use crate::lab::libraries;
 use crate::lab::packages::Packages;
 use crate::lab::plans;
 use crate::lab::session::{MEMORY_MIB, Session, Stop};
+use crate::lab_crash_command;
 use crate::lab_options::{LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::lab_report_command;
 use crate::machine::qemu::{self, Boot, Qemu};
@@ -46,6 +47,12 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => measure(options),
+        LabAction::Crash(options) => {
+            let cells = lab_crash_command::cells(options)?;
+            qemu::version()?;
+            let contents = contents(&options.machine, &cells)?;
+            lab_crash_command::run(options, cells, &packages(&options.machine)?, &contents)
+        }
         LabAction::Report(options) => lab_report_command::run(options),
         LabAction::Shell(options) => shell(options),
     }

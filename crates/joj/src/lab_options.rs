@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::lab_crash_options::CrashOptions;
 use crate::trace_options::BackendChoice;
 
 /// Examples and what has to be known besides.
@@ -14,6 +15,7 @@ Examples:
   joj lab run filesystems --json result.json     five filesystems, every journal mode
   joj lab run my_plan.toml --only 'f2fs'         cells whose line in the table has this text
   joj lab run block-counts --traces traces/      and each cell's trace, for `joj trace --read`
+  joj lab crash                                  what a power cut leaves of SQLite's commits, and of waldio's
   joj lab run waldio-table2 --json table2.json   what a table of a paper needs, by its name
   joj lab report table2.json --html report.html  the papers' figures beside the lab's
   joj lab shell                                  a shell in the emulated machine
@@ -36,6 +38,9 @@ pub struct LabOptions {
 pub enum LabAction {
     /// Measure a plan
     Run(RunOptions),
+    /// Cut the power of an emulated device at many moments, recover each time, and say what was lost
+    #[command(after_help = crate::lab_crash_options::EXAMPLES)]
+    Crash(Box<CrashOptions>),
     /// List the plans that joj brings, and the papers' tables that they serve
     List,
     /// Put results beside what the papers printed

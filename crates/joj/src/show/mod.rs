@@ -26,6 +26,7 @@ pub mod pattern_page;
 pub mod mode_page;
 pub mod writers;
 pub mod lab_table;
+pub mod crash_table;
 pub mod latency;
 pub mod bars;
 pub mod timeline;

@@ -1,0 +1,79 @@
+//! The result of `joj lab crash` as text.
+
+use std::fmt::Write;
+
+use joj_analysis::key::{Synchronous, Word};
+use joj_analysis::lab::crash::{CellStates, CrashResult, StateResult, Verdict};
+
+/// The table, and a line for each state that broke a promise.
+pub fn table(result: &CrashResult) -> String {
+    let mut text = String::new();
+    let machine = &result.machine;
+    let _ = writeln!(
+        text,
+        "Linux {}, QEMU {} ({}), joj {}, seed {}",
+        machine.kernel, machine.qemu, machine.clock, machine.joj, result.seed
+    );
+    if let Some(planted) = &result.planted {
+        let _ = writeln!(text, "planted: {planted}");
+    }
+    let width = result.cells.iter().map(|cell| name(cell).len()).max().unwrap_or(0).max(5);
+    let _ = writeln!(
+        text,
+        "\n{:<width$}  {:>7}  {:>6}  {:>8}  {:>6}  {:>6}  {:>7}  {:>11}  {:>8}  {:>5}",
+        "cell",
+        "entries",
+        "states",
+        "volatile",
+        "sound",
+        "lost",
+        "corrupt",
+        "unmountable",
+        "unusable",
+        "ended"
+    );
+    for cell in &result.cells {
+        line(&mut text, cell, width);
+    }
+    for cell in &result.cells {
+        for state in cell.states.iter().filter(|state| !cell.holds(state)) {
+            let _ = writeln!(text, "FAILED: {}, seed {}, {state}", name(cell), result.seed);
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, cell: &CellStates, width: usize) {
+    let name = name(cell);
+    if let Some(reason) = &cell.failure {
+        let _ = writeln!(text, "{name:<width$}  FAILED: {reason}");
+        return;
+    }
+    let volatile = |state: &&StateResult| state.cut.as_ref().is_some_and(|cut| cut.volatile_writes > 0);
+    let sound = |state: &&StateResult| state.verdicts().all(|verdict| matches!(verdict, Verdict::Sound(_)));
+    let _ = writeln!(
+        text,
+        "{name:<width$}  {:>7}  {:>6}  {:>8}  {:>6}  {:>6}  {:>7}  {:>11}  {:>8}  {:>5}",
+        cell.entries,
+        cell.states.len(),
+        cell.states.iter().filter(volatile).count(),
+        cell.states.iter().filter(sound).count(),
+        cell.count(|verdict| matches!(verdict, Verdict::Lost(_))),
+        cell.count(|verdict| matches!(verdict, Verdict::Corrupt(_))),
+        cell.count(|verdict| matches!(verdict, Verdict::Unmountable(_))),
+        cell.count(|verdict| matches!(verdict, Verdict::Unusable(_))),
+        cell.count(|verdict| matches!(verdict, Verdict::Ended(_))),
+    );
+}
+
+fn name(cell: &CellStates) -> String {
+    let cell = &cell.cell;
+    let mut name = format!("{} {}", cell.filesystem.word(), cell.side.word());
+    if cell.synchronous != Synchronous::Full {
+        let _ = write!(name, " {}", cell.synchronous.word());
+    }
+    for option in &cell.waldio_options {
+        let _ = write!(name, " {option}");
+    }
+    name
+}
