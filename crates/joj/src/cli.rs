@@ -252,10 +252,7 @@ fn parse_delay(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
 }
 
-/// An option of waldio: its name in lower case, and its value.
-/// # Errors
-/// What a NAME=VALUE has to be.
-pub fn parse_option(text: &str) -> Result<(String, String), String> {
+fn parse_option(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once('=').ok_or("it has no `=`; write NAME=VALUE, for example persist=flush")?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

@@ -48,10 +48,10 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
         }
         LabAction::Run(options) => measure(options),
         LabAction::Crash(options) => {
-            let cells = lab_crash_command::cells(options)?;
+            let cells = lab_crash_command::cells(&options.crash)?;
             qemu::version()?;
             let contents = contents(&options.machine, &cells)?;
-            lab_crash_command::run(options, cells, &packages(&options.machine)?, &contents)
+            lab_crash_command::run(&options.crash, cells, &packages(&options.machine)?, &contents)
         }
         LabAction::Report(options) => lab_report_command::run(options),
         LabAction::Shell(options) => shell(options),

@@ -1,6 +1,7 @@
 //! `joj lab crash` from its options to its exit code.
 
 use std::fs;
+use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,8 +37,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
     if options.sides.iter().any(|side| !matches!(side, Side::Wal | Side::Waldio)) {
         return Err("`--sides` takes wal and waldio here".to_owned());
     }
-    let waldio_options = options.waldio_option.iter().map(|(name, value)| format!("{name}={value}"));
-    let waldio_options: Vec<String> = waldio_options.collect();
+    let waldio_options = &options.waldio_option;
     if !waldio_options.is_empty() && !options.sides.contains(&Side::Waldio) {
         return Err("`--waldio-option` needs `--sides waldio`".to_owned());
     }
@@ -103,6 +103,10 @@ pub fn run(
     };
     let ended = session.run(&mut progress, &mut |number, report| {
         let unit = job.unit(number);
+        // Where no line can change, one line a cell: a thousand states take an hour.
+        if unit.state == 0 && !stderr().is_terminal() {
+            eprintln!("{}, cell {} of {}", job.cells[unit.cell], unit.cell + 1, job.cells.len());
+        }
         take(&mut result.cells[unit.cell], unit.state, report);
     });
     progress.clear();
@@ -129,6 +133,7 @@ fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<Cr
         cells: cells.to_vec(),
         states: options.states,
         seed: options.seed,
+        torn: options.torn.clone(),
         ignore_flushes: options.plant.is_some(),
         sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
         devices,

@@ -6,8 +6,6 @@ use clap::{Args, ValueEnum};
 use joj_analysis::key::{Side, Synchronous};
 use joj_analysis::lab::cell::FileSystemKind;
 
-use crate::lab_options::MachineOptions;
-
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -15,10 +13,11 @@ Examples:
   joj lab crash --sides waldio --waldio-option layout=embedded --states 200
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    other cuts; keep what they were made of
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    again: the same cuts of the same recording
+  joj lab crash --filesystems f2fs --torn f2fs   what F2FS, and SQLite on it, makes of blocks that are half new
   joj lab crash --plant ignored-flushes          a device that lies: this has to lose commits
 
 A writer commits on the emulated device, whose log is recorded. A state is what a power cut at one moment may leave: everything
-that a flush or a FUA write promised, and of the rest any part, down to torn sectors. The kernel mounts it, SQLite opens the
+that a flush or a FUA write promised, and of the rest any part. The kernel mounts it, SQLite opens the
 database, and every COMMIT that had returned has to be there, at most the one under way besides, and no hole.
 The exit code is 0 when no promise was broken, 1 when one was, 2 for a wrong command line, 130 after Ctrl-C.";
 
@@ -41,8 +40,8 @@ pub struct CrashOptions {
     pub sides: Vec<Side>,
 
     /// Option for waldio, for example layout=embedded; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::parse_option)]
-    pub waldio_option: Vec<(String, String)>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
+    pub waldio_option: Vec<String>,
 
     /// States of each filesystem and side
     #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -51,6 +50,10 @@ pub struct CrashOptions {
     /// Chooses the cuts, and what each keeps
     #[arg(long, value_name = "S", default_value = "1")]
     pub seed: u64,
+
+    /// Filesystems whose blocks a cut may tear into sectors of 512 bytes. F2FS counts on 4 KiB as a whole, which flash writes at once
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ext4,xfs")]
+    pub torn: Vec<FileSystemKind>,
 
     /// Transactions that are committed, and cut
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -79,8 +82,14 @@ pub struct CrashOptions {
     /// How long a state may take on this machine before its guest is ended, in seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub state_seconds: u64,
+}
 
-    /// The emulated machine.
-    #[command(flatten)]
-    pub machine: MachineOptions,
+fn parse_option(text: &str) -> Result<String, String> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && name.chars().all(plain) => {
+            Ok(format!("{}={value}", name.to_ascii_lowercase()))
+        }
+        _ => Err("write NAME=VALUE, for example layout=embedded".to_owned()),
+    }
 }

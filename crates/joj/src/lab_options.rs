@@ -40,7 +40,7 @@ pub enum LabAction {
     Run(RunOptions),
     /// Cut the power of an emulated device at many moments, recover each time, and say what was lost
     #[command(after_help = crate::lab_crash_options::EXAMPLES)]
-    Crash(Box<CrashOptions>),
+    Crash(Box<CrashLabOptions>),
     /// List the plans that joj brings, and the papers' tables that they serve
     List,
     /// Put results beside what the papers printed
@@ -79,6 +79,18 @@ pub struct MachineOptions {
     /// The waldio extension [default: libwaldio.so beside joj]
     #[arg(long, value_name = "FILE.so")]
     pub waldio: Option<PathBuf>,
+}
+
+/// Options of `joj lab crash`.
+#[derive(Debug, Args)]
+pub struct CrashLabOptions {
+    /// What is cut, and how often.
+    #[command(flatten)]
+    pub crash: CrashOptions,
+
+    /// The emulated machine.
+    #[command(flatten)]
+    pub machine: MachineOptions,
 }
 
 /// Options of `joj lab run`.

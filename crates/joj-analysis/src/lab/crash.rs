@@ -48,7 +48,7 @@ pub enum Verdict {
     Unmountable(String),
     /// All rows are there, but the database cannot be used: opened, written, closed, its filesystem unmounted.
     Unusable(String),
-    /// The guest ended, or took too long.
+    /// The guest, or the process that looks at the database, ended or took too long.
     Ended(String),
 }
 
@@ -89,7 +89,7 @@ impl Verdict {
             Verdict::Corrupt(reason) => format!("CORRUPT: {reason}"),
             Verdict::Unmountable(reason) => format!("UNMOUNTABLE: {reason}"),
             Verdict::Unusable(reason) => format!("UNUSABLE: {reason}"),
-            Verdict::Ended(reason) => format!("GUEST ENDED: {reason}"),
+            Verdict::Ended(reason) => format!("ENDED: {reason}"),
         }
     }
 }

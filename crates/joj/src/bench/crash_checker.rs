@@ -18,19 +18,17 @@ const NEW_ROW: u64 = 1 << 40;
 
 /// Does `task`; `load` makes SQLite ready.
 /// # Errors
-/// Where SQLite cannot be loaded, or files not be copied. What is wrong with the database is the answer's.
+/// Where SQLite cannot be loaded. What is wrong with the database is the answer's.
 pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) -> Reply {
     let database = &task.database;
     // Before the extension is there: it makes itself the default of all connections to come.
     let stock = match &task.copy {
         None => None,
         Some(directory) => {
-            let copy = copied(database, Path::new(directory)).map_err(|error| Refusal {
-                message: format!("cannot copy the database to {directory}: {error}"),
-                disk_full: false,
-            })?;
             let api = load(&Libraries { sqlite: database.libraries.sqlite.clone(), extension: None })?;
-            Some(looked_at(&api, &copy, task.promise, false))
+            let looked = |copy| looked_at(&api, &copy, task.promise, false);
+            let unread = |error| Verdict::Corrupt(format!("cannot copy the database: {error}"));
+            Some(copied(database, Path::new(directory)).map_or_else(unread, looked))
         }
     };
     let api = load(&database.libraries)?;

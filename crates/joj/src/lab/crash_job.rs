@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::cell::{Cell, FileSystemKind};
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ pub struct CrashJob {
     pub states: u64,
     /// Chooses cuts and what they keep.
     pub seed: u64,
+    /// Filesystems whose blocks may be torn into sectors.
+    pub torn: Vec<FileSystemKind>,
     /// Cut a device that acknowledges flushes without effect.
     pub ignore_flushes: bool,
     /// File of SQLite, in the guest.

@@ -54,7 +54,7 @@ impl<'job> Crashes<'job> {
 
     /// Does unit `number`.
     /// # Errors
-    /// What is no fault of a filesystem or a database: a device that cannot be set up, a worker that does not answer.
+    /// Why there is no recording, or why it cannot be read.
     pub fn report(&mut self, number: usize) -> Result<UnitReport, String> {
         let unit = self.job.unit(number);
         let cell = &self.job.cells[unit.cell];
@@ -68,8 +68,11 @@ impl<'job> Crashes<'job> {
         }
         self.load(unit.cell)?;
         let Some((_, recording)) = &self.recording else { return Err("there is no recording".to_owned()) };
-        let (cut, store) = cut(recording, unit, self.job.seed);
-        let (verdict, stock) = self.verdict(cell, cut.promise, store)?;
+        let torn = self.job.torn.contains(&cell.filesystem);
+        let (cut, store) = cut(recording, unit, self.job.seed, torn);
+        // A worker that crashes is this state's, too.
+        let (verdict, stock) =
+            self.verdict(cell, cut.promise, store).unwrap_or_else(|reason| (Verdict::Ended(reason), None));
         Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock }))
     }
 
@@ -158,7 +161,7 @@ impl<'job> Crashes<'job> {
 }
 
 /// The cut of `unit`, and the device that it leaves. The same recording, seed and unit give the same.
-fn cut(recording: &Recording, unit: Unit, seed: u64) -> (CutResult, Store) {
+fn cut(recording: &Recording, unit: Unit, seed: u64, torn: bool) -> (CutResult, Store) {
     let mut chance = Chance::new(seed ^ (unit.cell as u64) << 48 ^ unit.state << 16);
     let events = &recording.written.events;
     let within = Span {
@@ -177,7 +180,7 @@ fn cut(recording: &Recording, unit: Unit, seed: u64) -> (CutResult, Store) {
     let at_ns = moment(&recording.logged, within, place, &mut chance);
     let cut = Cut::at(&recording.logged, at_ns);
     let states = CrashStates::new(&recording.history, cut);
-    let picks = states.picks(PICKS, chance.next(), true);
+    let picks = states.picks(PICKS, chance.next(), torn);
     let pick = picks[usize::try_from(chance.below(picks.len() as u64)).unwrap_or(0)];
     let mut store = recording.base.clone();
     states.image(pick).put_on(&mut store);

@@ -1,0 +1,93 @@
+//! Goal: behind a power cut a filesystem, stock SQLite and waldio have every COMMIT that had returned; and `joj lab crash` would
+//! say so if they had not.
+//! Method: the built program in an emulated machine, a few states of each combination, `JOJ_CRASH_STATES` for more, `JOJ_SEED` for
+//! others; then a device that lies. A failure prints the line with seed and state.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use joj_analysis::lab::crash::{CrashResult, Verdict};
+
+/// waldio, where it is built.
+fn extension() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
+    // `make test` names the one it built.
+    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
+    extension.exists().then_some(extension)
+}
+
+/// What `joj lab crash` said, and its exit code; none where the emulated machine cannot be had here.
+fn crash(name: &str, arguments: &[&str]) -> Option<(CrashResult, Option<i32>)> {
+    if Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
+        println!("skipped: qemu-system-x86_64 is not installed");
+        return None;
+    }
+    let Some(extension) = extension() else {
+        println!("skipped: libwaldio.so is not built");
+        return None;
+    };
+    let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&json);
+    let output = Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["lab", "crash", "--waldio"])
+        .arg(extension)
+        .arg("--json")
+        .arg(&json)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let Ok(text) = fs::read_to_string(&json) else { return no_packages(&output) };
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    Some((serde_json::from_str(&text).unwrap(), output.status.code()))
+}
+
+/// Without a network, or elsewhere than on Debian, there is no kernel for the machine; anything else is a failure.
+fn no_packages<T>(output: &Output) -> Option<T> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--kernel FILE"), "{said}");
+    println!("skipped: {}", said.trim().replace('\n', " | "));
+    None
+}
+
+fn setting(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+}
+
+#[test]
+fn no_power_cut_takes_what_was_acknowledged() {
+    let states = setting("JOJ_CRASH_STATES", "5");
+    let seed = setting("JOJ_SEED", "1");
+    let Some((result, code)) = crash("sound.json", &["--states", &states, "--seed", &seed]) else { return };
+    assert_eq!(result.cells.len(), 6);
+    for cell in &result.cells {
+        assert_eq!(cell.failure, None, "{}", cell.cell);
+        assert_eq!(cell.states.len().to_string(), states, "{}", cell.cell);
+        for state in &cell.states {
+            assert!(cell.holds(state), "{}, seed {seed}, {state}", cell.cell);
+        }
+        let cuts = || cell.states.iter().filter_map(|state| state.cut.as_ref());
+        assert!(cuts().any(|cut| cut.volatile_writes > 0), "{}: no cut took anything", cell.cell);
+        assert!(cuts().any(|cut| cut.promise.acknowledged > 0), "{}: nothing was promised", cell.cell);
+        assert!(cuts().any(|cut| cut.in_flight > 0), "{}: nothing was under way", cell.cell);
+    }
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_device_that_lies_about_flushes_is_found_out() {
+    let arguments =
+        ["--filesystems", "ext4", "--sides", "wal,waldio", "--states", "6", "--plant", "ignored-flushes"];
+    let Some((result, code)) = crash("planted.json", &arguments) else { return };
+    for cell in &result.cells {
+        assert!(
+            cell.count(|verdict| matches!(verdict, Verdict::Lost(_))) > 0,
+            "{}: no loss was seen",
+            cell.cell
+        );
+        assert!(!cell.is_sound(), "{}", cell.cell);
+    }
+    assert_eq!(code, Some(1));
+}
