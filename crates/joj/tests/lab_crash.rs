@@ -1,7 +1,8 @@
 //! Goal: behind a power cut a filesystem, stock SQLite and waldio have every COMMIT that had returned; and `joj lab crash` would
 //! say so if they had not.
 //! Method: the built program in an emulated machine, a few states of each combination, `JOJ_CRASH_STATES` for more, `JOJ_SEED` for
-//! others; then a device that lies. A failure prints the line with seed and state.
+//! others; then a device that lies. A failure prints the line with seed and state, and the recordings stay below cargo's directory
+//! for such files, to be given to `--recordings`.
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
@@ -29,13 +30,18 @@ fn crash(name: &str, arguments: &[&str]) -> Option<(CrashResult, Option<i32>)> {
         println!("skipped: libwaldio.so is not built");
         return None;
     };
-    let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
+    // With seed and state they give a failure again.
+    let recordings = json.with_extension("recordings");
     let _ = fs::remove_file(&json);
+    let _ = fs::remove_dir_all(&recordings);
     let output = Command::new(env!("CARGO_BIN_EXE_joj"))
         .args(["lab", "crash", "--waldio"])
         .arg(extension)
         .arg("--json")
         .arg(&json)
+        .arg("--recordings")
+        .arg(&recordings)
         .args(arguments)
         .output()
         .unwrap();
@@ -60,7 +66,7 @@ fn setting(name: &str, default: &str) -> String {
 fn no_power_cut_takes_what_was_acknowledged() {
     let states = setting("JOJ_CRASH_STATES", "5");
     let seed = setting("JOJ_SEED", "1");
-    let Some((result, code)) = crash("sound.json", &["--states", &states, "--seed", &seed]) else { return };
+    let Some((result, code)) = crash("sound", &["--states", &states, "--seed", &seed]) else { return };
     assert_eq!(result.cells.len(), 6);
     for cell in &result.cells {
         assert_eq!(cell.failure, None, "{}", cell.cell);
@@ -80,7 +86,7 @@ fn no_power_cut_takes_what_was_acknowledged() {
 fn a_device_that_lies_about_flushes_is_found_out() {
     let arguments =
         ["--filesystems", "ext4", "--sides", "wal,waldio", "--states", "6", "--plant", "ignored-flushes"];
-    let Some((result, code)) = crash("planted.json", &arguments) else { return };
+    let Some((result, code)) = crash("planted", &arguments) else { return };
     for cell in &result.cells {
         assert!(
             cell.count(|verdict| matches!(verdict, Verdict::Lost(_))) > 0,
