@@ -90,7 +90,7 @@ smoke)
     ;;
 test)
     # Of the same features as the other tests: else cargo builds joj a second time.
-    start_behind tests/cargo_tests.sh --workspace "${features[@]}" --test lab
+    start_behind tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash -- --test-threads=1
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab

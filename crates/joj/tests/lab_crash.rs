@@ -63,7 +63,7 @@ fn setting(name: &str, default: &str) -> String {
 }
 
 #[test]
-fn no_power_cut_takes_what_was_acknowledged() {
+fn no_power_cut_takes_what_was_acknowledged_in_the_lab() {
     let states = setting("JOJ_CRASH_STATES", "5");
     let seed = setting("JOJ_SEED", "1");
     let Some((result, code)) = crash("sound", &["--states", &states, "--seed", &seed]) else { return };
@@ -83,7 +83,7 @@ fn no_power_cut_takes_what_was_acknowledged() {
 }
 
 #[test]
-fn a_device_that_lies_about_flushes_is_found_out() {
+fn a_device_that_lies_about_flushes_is_found_out_in_the_lab() {
     let arguments =
         ["--filesystems", "ext4", "--sides", "wal,waldio", "--states", "6", "--plant", "ignored-flushes"];
     let Some((result, code)) = crash("planted", &arguments) else { return };
