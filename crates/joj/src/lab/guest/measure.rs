@@ -21,6 +21,9 @@ use crate::machine::counters::Sources;
 use crate::machine::place::Place;
 use crate::machine::worker_process::{SUBCOMMAND, Workers};
 
+/// Capacity of the device of an external journal. mkfs.ext4 makes the journal as large as the device and writes all of it.
+const JOURNAL_BYTES: u64 = 64 << 20;
+
 /// Measures cells.
 #[derive(Debug)]
 pub struct Measurer<'job> {
@@ -38,13 +41,13 @@ struct Stand {
 impl Stand {
     fn set_up(cell: &Cell, job: &Job) -> Result<Stand, String> {
         align();
-        let start = |number, name: &String| {
+        let start = |number, name: &String, bytes: u64| {
             let text = job.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
             let description = Description::parse(text, name).map_err(|error| error.to_string())?;
-            Emulated::start(number, &description, job.device_bytes)
+            Emulated::start(number, &description, bytes)
         };
-        let data = start(0, &cell.device)?;
-        let journal = cell.journal_device.as_ref().map(|name| start(1, name)).transpose()?;
+        let data = start(0, &cell.device, job.device_bytes)?;
+        let journal = cell.journal_device.as_ref().map(|name| start(1, name, JOURNAL_BYTES)).transpose()?;
         let volume = Volume::make(cell, data.node(), journal.as_ref().map(Emulated::node))?;
         Ok(Stand { _volume: volume, _devices: [Some(data), journal].into_iter().flatten().collect() })
     }

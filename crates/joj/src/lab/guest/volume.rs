@@ -23,10 +23,7 @@ impl Volume {
         let (program, mut words) = made_with(cell.filesystem);
         let external = match (cell.filesystem, journal) {
             (FileSystemKind::Ext4, Some(journal)) => vec!["-J".to_owned(), format!("device={journal}")],
-            // 64 MiB: the size that mkfs.xfs would take inside, give or take.
-            (FileSystemKind::Xfs, Some(journal)) => {
-                vec!["-l".to_owned(), format!("logdev={journal},size=64m")]
-            }
+            (FileSystemKind::Xfs, Some(journal)) => vec!["-l".to_owned(), format!("logdev={journal}")],
             _ => Vec::new(),
         };
         words.extend(external.iter().map(String::as_str));
