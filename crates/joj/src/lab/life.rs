@@ -89,6 +89,8 @@ impl Guest<'_> {
                 return Ok(life);
             }
             let line = match qemu.hear(NAP) {
+                // The signal that stops joj ends QEMU, too.
+                Heard::End if is_stopped() => return Err(Stop::Signal),
                 Heard::End => return Ok(life),
                 Heard::Nothing => continue,
                 Heard::Line(line) => line,
