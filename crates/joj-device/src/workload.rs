@@ -52,6 +52,66 @@ impl Bench {
     }
 }
 
+/// Requests of a random row.
+const RANDOM_REQUESTS: u64 = 2048;
+/// Bytes of Table 3's rows in order, and the range of its random ones.
+const TABLE_3_BYTES: u64 = 128 * MIB;
+/// What is written in order before a range of Fig. 13.
+const FILLED_BYTES: u64 = 1024 * MIB;
+/// No row reaches beyond.
+const CAPACITY_BYTES: u64 = 4096 * MIB;
+
+/// The rows of Table 3, MB/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Table3 {
+    /// Bytes that the rows are about, fewer than the paper's 128 MiB on a smaller device.
+    pub range_bytes: u64,
+    /// Written in order, 128 KiB at a time.
+    pub sequential_write: f64,
+    /// Read in order, likewise.
+    pub sequential_read: f64,
+    /// Written at random, 4 KiB at a time.
+    pub random_write: f64,
+    /// Read at random, likewise.
+    pub random_read: f64,
+}
+
+/// How much of a device the rows use.
+fn used_bytes(description: &Description) -> u64 {
+    CAPACITY_BYTES.min(description.capacity_bytes)
+}
+
+/// The rows of Table 3, one after another on one device.
+///
+/// # Panics
+/// As [`Model::new`].
+pub fn table_3(description: &Description) -> Table3 {
+    let range_bytes = TABLE_3_BYTES.min(used_bytes(description));
+    let mut bench = Bench::new(description, used_bytes(description));
+    Table3 {
+        range_bytes,
+        sequential_write: bench.rate(sequential(range_bytes, Request::write)),
+        sequential_read: bench.rate(sequential(range_bytes, Request::read)),
+        random_write: bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::write)),
+        random_read: bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::read)),
+    }
+}
+
+/// MB/s of Fig. 13's random writes over the first `range_mib`, behind 1 GiB written in order, or what there is of it; `None` where
+/// the device is smaller than the range.
+///
+/// # Panics
+/// As [`Model::new`].
+pub fn fig_13(description: &Description, range_mib: u64) -> Option<f64> {
+    let used_bytes = used_bytes(description);
+    if range_mib * MIB > used_bytes {
+        return None;
+    }
+    let mut bench = Bench::new(description, used_bytes);
+    bench.rate(sequential(FILLED_BYTES.min(used_bytes), Request::write));
+    Some(bench.rate(random(RANDOM_REQUESTS, range_mib * MIB, Request::write)))
+}
+
 /// The first `bytes` of the device, in requests of [`SEQUENTIAL_BYTES`].
 pub fn sequential(bytes: u64, request: fn(u64, u64) -> Request) -> impl Iterator<Item = Request> {
     (0..bytes / SEQUENTIAL_BYTES).map(move |index| request(index * SEQUENTIAL_BYTES, SEQUENTIAL_BYTES))

@@ -6,8 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
 use joj_device::description::Description;
-use joj_device::request::Request;
-use joj_device::workload::{Bench, MIB, random, sequential};
+use joj_device::workload::{fig_13, table_3};
 
 /// Phone columns, MB/s: sequential write, sequential read, random write, random read.
 const TABLE_3: [(&str, [f64; 4]); 8] = [
@@ -21,21 +20,17 @@ const TABLE_3: [(&str, [f64; 4]); 8] = [
     ("pny", [10.28, 14.02, 0.01, 3.95]),
 ];
 
-fn bench(name: &str) -> Bench {
-    Bench::new(&Description::named(name).unwrap(), 4096 * MIB)
+fn card(name: &str) -> Description {
+    Description::named(name).unwrap()
 }
 
 #[test]
 fn table_3_holds_within_15_percent() {
     println!("{:10} {:>29} {:>29}", "FAST'12", "sequential write read", "random write read");
     for (name, paper) in TABLE_3 {
-        let mut card = bench(name);
-        let model = [
-            card.rate(sequential(128 * MIB, Request::write)),
-            card.rate(sequential(128 * MIB, Request::read)),
-            card.rate(random(2048, 128 * MIB, Request::write)),
-            card.rate(random(2048, 128 * MIB, Request::read)),
-        ];
+        let table = table_3(&card(name));
+        assert_eq!(table.range_bytes, 128 << 20, "{name}");
+        let model = [table.sequential_write, table.sequential_read, table.random_write, table.random_read];
         let cells = paper.iter().zip(model).map(|(paper, model)| (paper, model, model / paper));
         let cells: Vec<_> = cells.collect();
         let line: String = cells.iter().map(|(p, m, r)| format!(" | {p:5.2} {m:7.4} {r:.2}")).collect();
@@ -49,11 +44,7 @@ fn table_3_holds_within_15_percent() {
 /// MB/s of 2048 random writes over each range, 1, 2, 4 ... 2048 MiB.
 fn sweep(name: &str) -> Vec<(u64, f64)> {
     let ranges = (0..12).map(|power| 1 << power);
-    let rates = ranges.map(|range_mib: u64| {
-        let mut card = bench(name);
-        card.rate(sequential(1024 * MIB, Request::write));
-        (range_mib, card.rate(random(2048, range_mib * MIB, Request::write)))
-    });
+    let rates = ranges.map(|range_mib: u64| (range_mib, fig_13(&card(name), range_mib).unwrap()));
     let rates: Vec<(u64, f64)> = rates.collect();
     let line: String = rates.iter().map(|(range_mib, rate)| format!(" {range_mib}:{rate:.4}")).collect();
     println!("{name:10}{line}");

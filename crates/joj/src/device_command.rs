@@ -4,16 +4,12 @@ use std::fs;
 use std::process::ExitCode;
 
 use joj_device::description::Description;
-use joj_device::request::Request;
 use joj_device::shipped;
-use joj_device::workload::{Bench, MIB, random, sequential};
+use joj_device::workload::{MIB, fig_13, table_3};
 
 use crate::device_options::{DeviceAction, DeviceOptions};
 use crate::machine::output_file;
 use crate::show::text::columns;
-
-/// Requests of a random row, as in Fig. 13 of FAST'12.
-const RANDOM_REQUESTS: u64 = 2048;
 
 /// Runs `joj device`.
 /// # Errors
@@ -58,29 +54,18 @@ fn list() -> Result<String, String> {
 
 /// The rows of FAST'12's Table 3, then its Fig. 13, each on as much of the device as there is.
 fn sweep(description: &Description) -> String {
-    let capacity_bytes = (4096 * MIB).min(description.capacity_bytes);
-    let mut bench = Bench::new(description, capacity_bytes);
-    let range_bytes = (128 * MIB).min(capacity_bytes);
-    let range = format!("over {} MiB", range_bytes / MIB);
+    let table = table_3(description);
+    let range = format!("over {} MiB", table.range_bytes / MIB);
     let mut lines = vec![
-        row(&format!("write, 128 KiB in order {range}"), bench.rate(sequential(range_bytes, Request::write))),
-        row(&format!("read, 128 KiB in order {range}"), bench.rate(sequential(range_bytes, Request::read))),
-        row(
-            &format!("write, 4 KiB random {range}"),
-            bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::write)),
-        ),
-        row(
-            &format!("read, 4 KiB random {range}"),
-            bench.rate(random(RANDOM_REQUESTS, range_bytes, Request::read)),
-        ),
+        row(&format!("write, 128 KiB in order {range}"), table.sequential_write),
+        row(&format!("read, 128 KiB in order {range}"), table.sequential_read),
+        row(&format!("write, 4 KiB random {range}"), table.random_write),
+        row(&format!("read, 4 KiB random {range}"), table.random_read),
     ];
-    let filled_bytes = (1024 * MIB).min(capacity_bytes);
-    for range_mib in (0..12).map(|power| 1 << power).filter(|range_mib| range_mib * MIB <= capacity_bytes) {
-        let mut bench = Bench::new(description, capacity_bytes);
-        bench.rate(sequential(filled_bytes, Request::write));
-        let what =
-            format!("write, 4 KiB random over {range_mib} MiB, behind {} MiB in order", filled_bytes / MIB);
-        lines.push(row(&what, bench.rate(random(RANDOM_REQUESTS, range_mib * MIB, Request::write))));
+    let filled_mib = 1024.min(description.capacity_bytes / MIB);
+    for range_mib in (0..12).map(|power| 1 << power) {
+        let what = format!("write, 4 KiB random over {range_mib} MiB, behind {filled_mib} MiB in order");
+        lines.extend(fig_13(description, range_mib).map(|rate| row(&what, rate)));
     }
     columns(&lines)
 }
