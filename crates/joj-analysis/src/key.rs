@@ -1,7 +1,6 @@
 //! What a row measures: the words of the plan, the table and the result file.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -200,40 +199,20 @@ impl Word for LogState {
     }
 }
 
-impl FromStr for Workload {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
+/// Options have these types: a word is parsed by [`parse_word`].
+macro_rules! parsed_as_words {
+    ($($kind:ty),*) => { $(
+        impl std::str::FromStr for $kind {
+            type Err = $crate::key::UnknownWord;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::key::parse_word(text)
+            }
+        }
+    )* };
 }
+pub(crate) use parsed_as_words;
 
-impl FromStr for Schema {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
-}
-
-impl FromStr for Side {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
-}
-
-impl FromStr for Synchronous {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
-}
-
-impl FromStr for LogState {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
-}
+parsed_as_words!(Workload, Schema, Side, Synchronous, LogState);
 
 /// What one row measures. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,7 +278,7 @@ impl fmt::Display for RowKey {
 mod tests {
     use super::*;
 
-    fn words_survive<W: Word + FromStr<Err = UnknownWord> + fmt::Debug + Serialize>() {
+    fn words_survive<W: Word + std::str::FromStr<Err = UnknownWord> + fmt::Debug + Serialize>() {
         for choice in W::ALL {
             assert_eq!(choice.word().to_uppercase().parse::<W>().unwrap(), *choice);
             assert_eq!(serde_json::to_string(choice).unwrap(), format!("\"{}\"", choice.word()));

@@ -27,16 +27,13 @@ use crate::bench::task::{Answer, Calibration, Task};
 use crate::cli::BenchOptions;
 use crate::machine::clock::{calendar_seconds, now_ns};
 use crate::machine::counters::Sources;
-use crate::machine::output_file::{check_writable, print, write};
+use crate::machine::output_file::{self, check_writable, write};
 use crate::machine::place::Place;
 use crate::machine::signal;
 use crate::machine::work_dir::WorkDir;
 use crate::machine::worker_process::Workers;
 use crate::show::page::page;
 use crate::show::table;
-
-/// Exit code of a program that SIGINT ended, by the shell's convention.
-const STOPPED_EXIT_CODE: u8 = 130;
 
 /// Transactions and runs by default, and with `--quick`.
 const COUNTS: (u64, u32) = (1_000, 5);
@@ -70,7 +67,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
         Ok(document) => report(options, &document),
         Err(Stop::Signal) => {
             eprintln!("joj: stopped; the files it made are removed");
-            Ok(ExitCode::from(STOPPED_EXIT_CODE))
+            Ok(ExitCode::from(signal::STOPPED_EXIT_CODE))
         }
         Err(Stop::Full(message) | Stop::Failed(message)) => Err(message),
     }
@@ -304,15 +301,7 @@ fn steps(groups: &[Group], runs: u32) -> usize {
 }
 
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {
-    let json = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
-    match &options.json {
-        Some(file) if file.as_os_str() == "-" => print(&format!("{json}\n"))?,
-        Some(file) => {
-            write(file, &format!("{json}\n"))?;
-            print(&table::render(document))?;
-        }
-        None => print(&table::render(document))?,
-    }
+    output_file::report(options.json.as_deref(), document, || table::render(document))?;
     if let Some(file) = &options.html {
         write(file, &page(document))?;
     }

@@ -252,7 +252,10 @@ fn parse_delay(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
 }
 
-fn parse_option(text: &str) -> Result<(String, String), String> {
+/// An option of waldio's: its name in small letters, and its value.
+/// # Errors
+/// Where it is not NAME=VALUE.
+pub fn parse_option(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once('=').ok_or("it has no `=`; write NAME=VALUE, for example persist=flush")?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

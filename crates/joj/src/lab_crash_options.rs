@@ -85,11 +85,5 @@ pub struct CrashOptions {
 }
 
 fn parse_option(text: &str) -> Result<String, String> {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && name.chars().all(plain) => {
-            Ok(format!("{}={value}", name.to_ascii_lowercase()))
-        }
-        _ => Err("write NAME=VALUE, for example layout=embedded".to_owned()),
-    }
+    crate::cli::parse_option(text).map(|(name, value)| format!("{name}={value}"))
 }

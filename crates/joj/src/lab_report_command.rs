@@ -18,28 +18,18 @@ use crate::show::{lab_report_page, lab_report_text};
 /// # Errors
 /// Which file is no result, and why; what could not be written.
 pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
+    for file in [&options.html, &options.json].into_iter().flatten() {
+        output_file::check_writable(file)?;
+    }
     let results =
         options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, String>>()?;
     let papers = papers::all()?;
     let report = compare(&papers, &results, &device_values::of(&papers)?);
     if let Some(file) = &options.html {
-        output_file::check_writable(file)?;
         output_file::write(file, &lab_report_page::page(&report))?;
     }
-    let text = match &options.json {
-        None => lab_report_text::text(&report),
-        Some(file) => {
-            let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-            if file.as_os_str() == "-" {
-                format!("{json}\n")
-            } else {
-                output_file::check_writable(file)?;
-                output_file::write(file, &json)?;
-                lab_report_text::text(&report)
-            }
-        }
-    };
-    output_file::print(&text).map(|()| ExitCode::SUCCESS)
+    output_file::report(options.json.as_deref(), &report, || lab_report_text::text(&report))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read(file: &Path) -> Result<LabResult, String> {

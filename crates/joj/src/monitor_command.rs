@@ -20,8 +20,6 @@ use crate::machine::watched_command::{WatchedCommand, wait_until};
 use crate::monitor_options::MonitorOptions;
 use crate::show::{monitor_csv, monitor_lines, monitor_page, monitor_summary};
 
-/// Exit code of a program that SIGINT ended, by the shell's convention.
-const STOPPED_EXIT_CODE: u8 = 130;
 /// Past that many samples the table, some hundred bytes a sample, is no longer small beside what is measured.
 const SAMPLES_MAX: usize = 1_000_000;
 /// Lines between two headings on a terminal.
@@ -260,7 +258,7 @@ fn report(options: &MonitorOptions, document: &Document, screen: &mut Screen) ->
         // Its own failure stays visible; a good end does not hide ours.
         Some(code) if code != 0 => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         _ if ending.reason == EndReason::Error => ExitCode::FAILURE,
-        None if is_cut_short => ExitCode::from(STOPPED_EXIT_CODE),
+        None if is_cut_short => ExitCode::from(signal::STOPPED_EXIT_CODE),
         _ => ExitCode::SUCCESS,
     })
 }

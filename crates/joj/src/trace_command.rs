@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::texts::Texts;
+use serde_json::Value;
 
 use crate::machine::{output_file, signal};
 use crate::show::{trace_page, trace_steps, trace_text};
@@ -14,9 +15,6 @@ use crate::trace::live;
 use crate::trace::saved;
 use crate::trace::transactions::Transaction;
 use crate::trace_options::TraceOptions;
-
-/// Exit code of a program that SIGINT ended, by the shell's convention.
-const STOPPED_EXIT_CODE: u8 = 130;
 
 /// Runs `joj trace`.
 /// # Errors
@@ -32,15 +30,12 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     }
     let files = options.json.iter().chain(&options.html).chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);
-    files
-        .chain(exported)
-        .filter(|path| path.as_os_str() != "-")
-        .try_for_each(|path| output_file::check_writable(path))?;
+    files.chain(exported).try_for_each(|path| output_file::check_writable(path))?;
     let types = file_types(options.file_types.as_deref())?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
-            let (findings, texts) = saved::read(path, types, options)?;
+            let (findings, texts) = saved::read(path, types, &options.wanted())?;
             (findings, texts, 0)
         }
         None => {
@@ -52,7 +47,11 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
                 }
             };
             let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
-            (captured.findings, captured.texts, if stopped { STOPPED_EXIT_CODE } else { captured.exit_code })
+            (
+                captured.findings,
+                captured.texts,
+                if stopped { signal::STOPPED_EXIT_CODE } else { captured.exit_code },
+            )
         }
     };
     report(options, &findings, &texts)?;
@@ -60,38 +59,30 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
 }
 
 fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), String> {
-    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
-    if let Some(path) = &options.json {
-        let text = json(findings, texts, options.steps.is_some())?;
-        if to_stdout {
-            output_file::print(&format!("{text}\n"))?;
-        } else {
-            output_file::write(path, &text)?;
-        }
-    }
     if let Some(path) = &options.html {
         let page = trace_page::page(&findings.summary, &findings.points, &findings.stories, texts);
         output_file::write(path, &page)?;
     }
-    if !to_stdout {
-        output_file::print(&trace_text::summary(&findings.summary))?;
-        if options.steps.is_some() {
-            let stories = trace_steps::stories(&findings.stories, texts, &findings.summary.header);
-            output_file::print(&format!("\n{stories}"))?;
+    let value = json(findings, texts, options.steps.is_some())?;
+    output_file::report(options.json.as_deref(), &value, || {
+        let summary = trace_text::summary(&findings.summary);
+        if options.steps.is_none() {
+            return summary;
         }
-    }
-    Ok(())
+        let stories = trace_steps::stories(&findings.stories, texts, &findings.summary.header);
+        format!("{summary}\n{stories}")
+    })
 }
 
 /// The summary, with what each transaction cost where steps are wanted.
-fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<String, String> {
+fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, String> {
     let mut value = serde_json::to_value(&findings.summary).map_err(|error| error.to_string())?;
     if steps {
         let transactions: Vec<Transaction> =
             findings.stories.iter().map(|story| Transaction::of(story, texts)).collect();
         value["transactions"] = serde_json::to_value(transactions).map_err(|error| error.to_string())?;
     }
-    serde_json::to_string_pretty(&value).map_err(|error| error.to_string())
+    Ok(value)
 }
 
 fn file_types(path: Option<&Path>) -> Result<FileTypes, String> {

@@ -1,11 +1,10 @@
 //! One cell of a lab plan: a filesystem on a device, and what is done there.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{LogState, Schema, Side, Synchronous, UnknownWord, Word, Workload, parse_word};
+use crate::key::{LogState, Schema, Side, Synchronous, Word, Workload, parsed_as_words};
 
 /// A filesystem that the lab's kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,17 +132,6 @@ impl Task {
             Self::Append | Self::WriteSequential | Self::WriteRandom => None,
         }
     }
-}
-
-macro_rules! parsed_as_words {
-    ($($kind:ty),*) => { $(
-        impl FromStr for $kind {
-            type Err = UnknownWord;
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
-                parse_word(text)
-            }
-        }
-    )* };
 }
 
 parsed_as_words!(FileSystemKind, Feature, SyncCall, Task);

@@ -2,24 +2,23 @@
 
 use std::path::Path;
 
-use clap::Parser;
 use joj_analysis::lab::result::Costs;
 use joj_analysis::trace::file_type::FileTypes;
 
-use crate::cli::{Cli, Command};
+use crate::trace::analysis::Wanted;
 use crate::trace::saved;
 use crate::trace::transactions::Transaction;
+
+/// More than any traced run has.
+const STEPS_MAX: usize = 1_000_000;
 
 /// The medians over the last `transactions` of the trace in `file` before the database is verified; `None` where the trace
 /// has no transactions.
 /// # Errors
 /// Where the trace cannot be read.
 pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, String> {
-    let words =
-        ["joj".as_ref(), "trace".as_ref(), "--read".as_ref(), file.as_os_str(), "--steps=1000000".as_ref()];
-    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    let Command::Trace(options) = cli.command else { return Ok(None) };
-    let (findings, texts) = saved::read(file, FileTypes::default(), &options)?;
+    let wanted = Wanted { skip: 0, steps: STEPS_MAX, exports: &[], save: None };
+    let (findings, texts) = saved::read(file, FileTypes::default(), &wanted)?;
     let all: Vec<Transaction> = findings.stories.iter().map(|story| Transaction::of(story, &texts)).collect();
     let measured = last(&all, usize::try_from(transactions).unwrap_or(usize::MAX));
     Ok((!measured.is_empty()).then(|| medians(&measured)))

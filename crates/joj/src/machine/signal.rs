@@ -3,6 +3,9 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+/// Exit code of a program that SIGINT ended, by the shell's convention.
+pub const STOPPED_EXIT_CODE: u8 = 130;
+
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static WORKER: AtomicI32 = AtomicI32::new(0);
 

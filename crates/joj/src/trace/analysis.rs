@@ -1,5 +1,7 @@
 //! Everything that is made of events on their way: attribution, then what looks at its outcomes.
 
+use std::path::{Path, PathBuf};
+
 use joj_analysis::trace::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::file_type::FileTypes;
@@ -11,10 +13,20 @@ use joj_analysis::trace::texts::Texts;
 
 use crate::trace::exports::Exports;
 use crate::trace_file::TraceWriter;
-use crate::trace_options::TraceOptions;
+use crate::trace_options::ExportFormat;
 
-/// So many transactions are kept for the page where nobody asked for a number.
-const STORIES: usize = 3;
+/// What is wanted of an analysis besides its summary.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Transactions before those that are told step by step.
+    pub skip: usize,
+    /// Transactions that are told step by step.
+    pub steps: usize,
+    /// Files in other formats.
+    pub exports: &'a [(ExportFormat, PathBuf)],
+    /// Where the trace is kept.
+    pub save: Option<&'a Path>,
+}
 
 /// What is looked at. Memory does not grow with the number of events.
 pub struct Analysis {
@@ -53,17 +65,17 @@ impl Looks {
 }
 
 impl Analysis {
-    /// For a trace with this head, as the options want it.
+    /// For a trace with this head.
     /// # Errors
     /// A file that was asked for cannot be made.
-    pub fn new(header: &Header, types: FileTypes, options: &TraceOptions) -> Result<Self, String> {
+    pub fn new(header: &Header, types: FileTypes, wanted: &Wanted<'_>) -> Result<Self, String> {
         let looks = Looks {
             summariser: Summariser::default(),
-            stories: Stories::new(options.skip, options.steps.unwrap_or(STORIES)),
+            stories: Stories::new(wanted.skip, wanted.steps),
             points: PointCollector::default(),
-            exports: Exports::create(&options.export, header)?,
+            exports: Exports::create(wanted.exports, header)?,
         };
-        let writer = options.save.as_deref().map(|path| TraceWriter::create(path, header)).transpose()?;
+        let writer = wanted.save.map(|path| TraceWriter::create(path, header)).transpose()?;
         Ok(Self { attributor: Attributor::new(header, types), looks, writer, problem: None, events: 0 })
     }
 

@@ -9,25 +9,24 @@ use joj_analysis::trace::header::Header;
 use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
-use crate::trace::analysis::{Analysis, Findings};
+use crate::trace::analysis::{Analysis, Findings, Wanted};
 use crate::trace_file::TraceReader;
-use crate::trace_options::TraceOptions;
 
 /// First bytes of a Parquet file (Apache Parquet format).
 const PARQUET: &[u8] = b"PAR1";
 /// blktrace's magic in its upper 24 bits (linux/blktrace_api.h), in either order of bytes.
 const BLKTRACE: u32 = 0x6561_7400;
 
-/// Reads a trace and analyses it as the options want it.
+/// Reads a trace and analyses it for what is wanted.
 /// # Errors
 /// The file cannot be read, is no trace, or is damaged: then there are no findings, not those of a part.
-pub fn read(path: &Path, types: FileTypes, options: &TraceOptions) -> Result<(Findings, Texts), String> {
+pub fn read(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
     let begin = first_bytes(path)?;
     let is_part = path.extension().is_some_and(|extension| extension == "part" || extension == "parquet");
     if begin.starts_with(PARQUET) || is_part {
-        return own(path, types, options);
+        return own(path, types, wanted);
     }
-    foreign(path, &begin, types, options)
+    foreign(path, &begin, types, wanted)
 }
 
 fn first_bytes(path: &Path) -> Result<Vec<u8>, String> {
@@ -38,10 +37,10 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn own(path: &Path, types: FileTypes, options: &TraceOptions) -> Result<(Findings, Texts), String> {
+fn own(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
     let mut reader = TraceReader::open(path)?;
     let header = reader.header().clone();
-    let mut analysis = Analysis::new(&header, types, options)?;
+    let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut events = Vec::new();
     while reader.next_batch(&mut events)? {
         let texts = reader.texts();
@@ -58,11 +57,11 @@ fn foreign(
     path: &Path,
     begin: &[u8],
     types: FileTypes,
-    options: &TraceOptions,
+    wanted: &Wanted<'_>,
 ) -> Result<(Findings, Texts), String> {
     let files = parts_of(path, begin)?;
     let header = import(&files, &mut |_, _| Ok(()))?;
-    let mut analysis = Analysis::new(&header, types, options)?;
+    let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut names = Texts::default();
     import(&files, &mut |event: &Event, texts: &Texts| {
         analysis.event(event, texts);
