@@ -1,37 +1,34 @@
 //! `joj lab` from its options to its exit code.
 
 use std::fs;
+use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use joj_analysis::key::Side;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
-use joj_analysis::lab::result::{CellResult, LabMachine, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};
+use joj_analysis::lab::result::{CellResult, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};
 
-use crate::bench::ask::Asker;
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
-use crate::bench::task::{Answer, Libraries, Task};
 use crate::lab::costs;
-use crate::lab::devices;
+use crate::lab::crew::{self, Crew};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::{self, Contents};
-use crate::lab::job::{CellReport, Job, guest_path};
+use crate::lab::job::{CellReport, Job};
 use crate::lab::libraries;
+use crate::lab::life::MEMORY_MIB;
+use crate::lab::machine;
 use crate::lab::packages::Packages;
 use crate::lab::plans;
-use crate::lab::session::{MEMORY_MIB, Session, Stop};
 use crate::lab_crash_command;
-use crate::lab_options::{LabAction, LabOptions, MachineOptions, RunOptions};
+use crate::lab_options::{CrewOptions, LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::lab_report_command;
-use crate::machine::qemu::{self, Boot, Qemu};
-use crate::machine::worker_process::Workers;
+use crate::machine::qemu::{self, Machine, Qemu, Start};
 use crate::machine::{output_file, signal};
 use crate::show::lab_table;
 
-/// Exit code of a program that SIGINT ended, by the shell's convention.
-const STOPPED_EXIT_CODE: u8 = 130;
 /// Seconds that a cell takes, for the first forecast.
 const CELL_SECONDS: f64 = 3.0;
 /// Capacity of an emulated device: room for every cell, and blocks for the filesystem's own layout.
@@ -51,7 +48,14 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             let cells = lab_crash_command::cells(&options.crash)?;
             qemu::version()?;
             let contents = contents(&options.machine, &cells)?;
-            lab_crash_command::run(&options.crash, cells, &packages(&options.machine)?, &contents)
+            let packages = packages(&options.machine)?;
+            let crew = Crew {
+                packages: &packages,
+                contents: &contents,
+                jobs: jobs(&options.crew),
+                unit_seconds: options.crash.state_seconds,
+            };
+            lab_crash_command::run(&options.crash, cells, &crew)
         }
         LabAction::Report(options) => lab_report_command::run(options),
         LabAction::Shell(options) => shell(options),
@@ -66,7 +70,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
         output_file::print(&lines)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(file) = options.json.as_ref().filter(|file| file.as_os_str() != "-") {
+    if let Some(file) = &options.json {
         output_file::check_writable(file)?;
     }
     if let Some(directory) = &options.traces {
@@ -74,72 +78,63 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     }
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    let version = qemu::version()?;
+    qemu::version()?;
     let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, &cells)?;
-    let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
-    let job = Job {
-        cells: Vec::new(),
-        trace: plan.trace || options.traces.is_some(),
-        trace_backend: options.trace_backend.word().to_owned(),
-        sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
-        devices: devices::of(&cells)?,
-        device_bytes: DEVICE_BYTES,
-    };
-    let session = Session {
-        cells: &cells,
+    let mut machine = machine::told(&packages, &contents)?;
+    let crew = Crew {
         packages: &packages,
         contents: &contents,
-        job,
-        cell_seconds: options.cell_seconds,
+        jobs: jobs(&options.crew),
+        unit_seconds: options.cell_seconds,
     };
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; cells.len()];
-    let mut progress = Progress::new(cells.len(), CELL_SECONDS * cells.len() as f64);
-    let ended = session.run(&mut progress, &mut |index, report, share| {
-        outcomes[index] = Some(outcome(index, report, share, options.traces.as_deref()));
+    let job = Job {
+        setting: machine::setting(&contents, &cells, DEVICE_BYTES)?,
+        cells,
+        trace: plan.trace || options.traces.is_some(),
+        traced_transactions: options.traced_transactions,
+        trace_backend: options.trace_backend.word().to_owned(),
+        units: Vec::new(),
+    };
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; job.cells.len()];
+    let expected_s = CELL_SECONDS * job.cells.len() as f64 / crew.jobs as f64;
+    let mut progress = Progress::new(job.cells.len(), expected_s);
+    let mut done = 0;
+    let ended = crew.work_off(job.batches(), &job, &mut progress, &mut |index, report, share| {
+        let outcome = outcome(index, report, share, options.traces.as_deref());
+        done += 1;
+        // Where no line can change, one line a cell: a plan takes minutes.
+        if !stderr().is_terminal() {
+            let cells = job.cells.len();
+            eprintln!("{done} of {cells}: {}: {}", job.cells[index], lab_table::in_short(&outcome));
+        }
+        outcomes[index] = Some(outcome);
     });
     progress.clear();
-    match ended {
-        Err(Stop::Signal) => return Ok(ExitCode::from(STOPPED_EXIT_CODE)),
-        Err(Stop::Failed(reason)) => return Err(reason),
-        Ok(()) => {}
-    }
-    let results = cells.into_iter().zip(outcomes).map(|(cell, outcome)| CellResult {
-        cell,
-        outcome: outcome.unwrap_or_else(|| Outcome::Failed("the guest ended before it".to_owned())),
-    });
-    let machine = LabMachine {
-        joj: env!("CARGO_PKG_VERSION").to_owned(),
-        qemu: version,
-        kernel: packages.release.clone(),
-        clock: qemu::CLOCK.to_owned(),
-        sqlite: versions(&contents)?,
-    };
-    let result = LabResult {
-        format: RESULT_FORMAT.to_owned(),
-        version: RESULT_VERSION,
-        title: plan.title,
-        machine,
-        cells: results.collect(),
-    };
-    report(options, &result)
-}
-
-fn report(options: &RunOptions, result: &LabResult) -> Result<ExitCode, String> {
-    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
-    if let Some(file) = &options.json {
-        let text = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
-        if to_stdout {
-            output_file::print(&format!("{text}\n"))?;
-        } else {
-            output_file::write(file, &text)?;
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if done > 0 {
+        let results = job.cells.into_iter().zip(outcomes).map(|(cell, outcome)| CellResult {
+            cell,
+            outcome: outcome.unwrap_or_else(|| Outcome::Failed(crew::unmeasured(stop.as_ref()))),
+        });
+        let result = LabResult {
+            format: RESULT_FORMAT.to_owned(),
+            version: RESULT_VERSION,
+            title: plan.title,
+            machine,
+            cells: results.collect(),
+        };
+        output_file::report(options.json.as_deref(), &result, || lab_table::table(&result))?;
+        let failed = result.cells.iter().any(|cell| matches!(cell.outcome, Outcome::Failed(_)));
+        if stop.is_none() {
+            return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
     }
-    if !to_stdout {
-        output_file::print(&lab_table::table(result))?;
-    }
-    let failed = result.cells.iter().any(|cell| matches!(cell.outcome, Outcome::Failed(_)));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    crew::exit_code(stop)
+}
+
+fn jobs(options: &CrewOptions) -> usize {
+    options.jobs.map_or_else(crew::jobs_of_this_machine, |jobs| jobs as usize)
 }
 
 fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), String> {
@@ -161,12 +156,12 @@ fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&
         Ok(measurement) => measurement,
         Err(reason) => return Outcome::Failed(reason),
     };
-    if let Some(name) = measurement.trace.take() {
+    if let (Some(name), Some(traced)) = (measurement.trace.take(), &measurement.traced_run) {
         let kept = match traces {
             Some(directory) => directory.join(format!("{index:04}.parquet")),
             None => share.beside("trace.parquet"),
         };
-        let looked = share.take(&name, &kept).and_then(|()| costs::of(&kept, measurement.run.transactions));
+        let looked = share.take(&name, &kept).and_then(|()| costs::of(&kept, traced.transactions));
         match looked {
             Ok(costs) => measurement.costs = costs,
             Err(reason) => measurement.trace_failure = Some(reason),
@@ -197,37 +192,21 @@ fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String
     Ok(Contents { joj, sqlite, waldio })
 }
 
-/// Versions of the SQLite builds that cells may load: asked here, as the guest loads the same files.
-fn versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
-    let workers = Workers::new(Vec::new())?;
-    let ask = |name: &str, sqlite: Option<String>| {
-        let task = Task::Describe(Libraries { sqlite, extension: None });
-        match Asker::new(&workers).ask(&task) {
-            Ok(Answer::Described { version, .. }) => Ok((name.to_owned(), version)),
-            other => Err(format!("the {name} SQLite does not say its version: {other:?}")),
-        }
-    };
-    let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));
-    system.chain([ask("bundled", None)]).collect()
-}
-
 fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
     qemu::version()?;
     let packages = packages(options)?;
     let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
     let waldio = extension_file(options.waldio.as_deref(), "").ok();
     let sqlite: Vec<PathBuf> = libraries::installed(SYSTEM_LIBRARY).into_iter().collect();
-    let share = HostShare::create()?;
+    let share = HostShare::create(0)?;
     let image = share.beside("image");
     image::write(&image, &Contents { joj, sqlite, waldio }, &packages)?;
-    let boot = Boot {
+    let machine = Machine {
         kernel: packages.kernel(),
         image,
         share: (share.shared(), crate::lab::job::SHARE_TAG.to_owned()),
-        words: "joj.shell".to_owned(),
         memory_mib: MEMORY_MIB,
-        interactive: true,
     };
-    let code = Qemu::start(&boot)?.wait();
+    let code = Qemu::start(&machine, &Start::Terminal("joj.shell".to_owned()))?.wait();
     Ok(if code == Some(0) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -2,29 +2,22 @@
 
 use std::fs;
 use std::io::{IsTerminal, stderr};
-use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::key::{LogState, Schema, Side};
 use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
 use joj_analysis::lab::crash::{CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, StateResult, Verdict};
-use joj_analysis::lab::result::LabMachine;
-use joj_device::description::Description;
 
 use crate::bench::progress::Progress;
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
-use crate::lab::crash_session::{CrashSession, Stop};
-use crate::lab::devices;
+use crate::lab::crash_session::CrashWork;
+use crate::lab::crew::{self, Crew};
 use crate::lab::image::Contents;
-use crate::lab::job::guest_path;
-use crate::lab::packages::Packages;
+use crate::lab::machine;
 use crate::lab_crash_options::CrashOptions;
-use crate::machine::qemu;
 use crate::machine::{output_file, signal};
 use crate::show::crash_table;
 
-/// Exit code of a program that SIGINT ended, by the shell's convention.
-const STOPPED_EXIT_CODE: u8 = 130;
 /// Seconds that a state takes, for the first forecast.
 const STATE_SECONDS: f64 = 0.5;
 /// Capacity of the device: room for the database, and what mkfs.xfs asks for.
@@ -63,13 +56,8 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
 /// Runs `joj lab crash` for `cells`.
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
-pub fn run(
-    options: &CrashOptions,
-    cells: Vec<Cell>,
-    packages: &Packages,
-    contents: &Contents,
-) -> Result<ExitCode, String> {
-    if let Some(file) = options.json.as_ref().filter(|file| file.as_os_str() != "-") {
+pub fn run(options: &CrashOptions, cells: Vec<Cell>, crew: &Crew<'_>) -> Result<ExitCode, String> {
+    if let Some(file) = &options.json {
         output_file::check_writable(file)?;
     }
     if let Some(directory) = &options.recordings {
@@ -78,70 +66,70 @@ pub fn run(
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     }
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    let job = job(options, &cells, contents)?;
-    let mut result = CrashResult {
+    let mut machine = machine::told(crew.packages, crew.contents)?;
+    let work =
+        CrashWork { job: job(options, &cells, crew.contents)?, recordings: options.recordings.as_deref() };
+    let job = &work.job;
+    let mut looked: Vec<CellStates> = cells.into_iter().map(unlooked).collect();
+    let expected_s = STATE_SECONDS * job.units_max() as f64 / crew.jobs as f64;
+    let mut progress = Progress::new(job.units_max(), expected_s);
+    let ended = crew.work_off(work.batches(), &work, &mut progress, &mut |number, report, share| {
+        let unit = job.unit(number);
+        if unit.state == 0 {
+            work.keep(unit.cell, share);
+            // Where no line can change, one line a cell: a thousand states take an hour.
+            if !stderr().is_terminal() {
+                eprintln!("{}, cell {} of {}", job.cells[unit.cell], unit.cell + 1, job.cells.len());
+            }
+        }
+        take(&mut looked[unit.cell], unit.state, report);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if looked.iter().all(|cell| cell.states.is_empty() && cell.failure.is_none()) {
+        return crew::exit_code(stop);
+    }
+    for cell in &mut looked {
+        let done = cell.states.len() as u64;
+        if done < options.states && cell.failure.is_none() {
+            let why = crew::unmeasured(stop.as_ref());
+            cell.failure = Some(format!("{done} of {} states: {why}", options.states));
+        }
+    }
+    let result = CrashResult {
         format: CRASH_FORMAT.to_owned(),
         version: CRASH_VERSION,
         seed: options.seed,
         planted: job.ignore_flushes.then(|| "ignored-flushes".to_owned()),
-        machine: LabMachine {
-            joj: env!("CARGO_PKG_VERSION").to_owned(),
-            qemu: qemu::version()?,
-            kernel: packages.release.clone(),
-            clock: qemu::CLOCK.to_owned(),
-            sqlite: Vec::new(),
-        },
-        cells: cells.into_iter().map(unlooked).collect(),
+        machine,
+        cells: looked,
     };
-    let mut progress = Progress::new(job.units_max(), STATE_SECONDS * job.units_max() as f64);
-    let session = CrashSession {
-        job: job.clone(),
-        packages,
-        contents,
-        state_seconds: options.state_seconds,
-        recordings: options.recordings.as_deref(),
-    };
-    let ended = session.run(&mut progress, &mut |number, report| {
-        let unit = job.unit(number);
-        // Where no line can change, one line a cell: a thousand states take an hour.
-        if unit.state == 0 && !stderr().is_terminal() {
-            eprintln!("{}, cell {} of {}", job.cells[unit.cell], unit.cell + 1, job.cells.len());
-        }
-        take(&mut result.cells[unit.cell], unit.state, report);
-    });
-    progress.clear();
-    match ended {
-        Err(Stop::Signal) => return Ok(ExitCode::from(STOPPED_EXIT_CODE)),
-        Err(Stop::Failed(reason)) => return Err(reason),
-        Ok(()) => {}
+    output_file::report(options.json.as_deref(), &result, || crash_table::table(&result))?;
+    if stop.is_some() {
+        return crew::exit_code(stop);
     }
-    report(options, &result)
+    let sound = result.cells.iter().all(CellStates::is_sound);
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, String> {
-    let devices = devices::of(cells)?;
-    for (name, text) in &devices {
-        let description = Description::parse(text, name).map_err(|error| error.to_string())?;
-        if !description.has_volatile_cache() {
+    let setting = machine::setting(contents, cells, DEVICE_BYTES)?;
+    for name in setting.devices.keys() {
+        if !setting.device(name)?.has_volatile_cache() {
             return Err(format!(
                 "{name} has no volatile cache: a power cut takes nothing of what it acknowledged; name another with --device"
             ));
         }
     }
-    let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
-    let mut job = CrashJob {
+    Ok(CrashJob {
+        setting,
         cells: cells.to_vec(),
         states: options.states,
         seed: options.seed,
         torn: options.torn.clone(),
         ignore_flushes: options.plant.is_some(),
-        sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
-        devices,
-        device_bytes: DEVICE_BYTES,
         units: Vec::new(),
-    };
-    job.units = (0..job.units_max()).collect();
-    Ok(job)
+    })
 }
 
 fn unlooked(cell: Cell) -> CellStates {
@@ -159,21 +147,4 @@ fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, String>) {
             cell.states.push(StateResult { state, cut: None, verdict, stock: None });
         }
     }
-}
-
-fn report(options: &CrashOptions, result: &CrashResult) -> Result<ExitCode, String> {
-    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
-    if let Some(file) = &options.json {
-        let text = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
-        if to_stdout {
-            println!("{text}");
-        } else {
-            output_file::write(file, &text)?;
-        }
-    }
-    if !to_stdout {
-        print!("{}", crash_table::table(result));
-    }
-    let sound = result.cells.iter().all(CellStates::is_sound);
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -22,7 +22,8 @@ Examples:
 
 The machine is QEMU's software emulation of one processor with a virtual clock: an instruction takes one nanosecond, and
 what this machine does besides changes no figure. It needs no root and no KVM. Kernel and filesystem programs are Debian's,
-fetched with apt once and kept below ~/.cache/joj; nothing of the guest reaches a network.
+fetched with apt once and kept below ~/.cache/joj, as the memory of a guest that has booted: each cell goes on from there.
+Nothing of the guest reaches a network. Ctrl-C gives what was measured until then.
 The exit code is 0 when every cell was measured, 1 when one FAILED, 2 for a wrong command line, 130 after Ctrl-C.";
 
 /// Options of `joj lab`.
@@ -81,12 +82,24 @@ pub struct MachineOptions {
     pub waldio: Option<PathBuf>,
 }
 
+/// How much is done at once.
+#[derive(Debug, Args)]
+pub struct CrewOptions {
+    /// Emulated machines at a time: no figure depends on it [default: one a processor, as far as there is memory]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub jobs: Option<u32>,
+}
+
 /// Options of `joj lab crash`.
 #[derive(Debug, Args)]
 pub struct CrashLabOptions {
     /// What is cut, and how often.
     #[command(flatten)]
     pub crash: CrashOptions,
+
+    /// How much is done at once.
+    #[command(flatten)]
+    pub crew: CrewOptions,
 
     /// The emulated machine.
     #[command(flatten)]
@@ -115,6 +128,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
 
+    /// Transactions of a cell that are traced, at most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub traced_transactions: u64,
+
     /// How cells are traced
     #[arg(long, value_enum, default_value = "auto", value_name = "BACKEND")]
     pub trace_backend: BackendChoice,
@@ -122,6 +139,10 @@ pub struct RunOptions {
     /// How long a cell may take on this machine before its guest is ended, in seconds
     #[arg(long, value_name = "S", default_value = "600", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub cell_seconds: u64,
+
+    /// How much is done at once.
+    #[command(flatten)]
+    pub crew: CrewOptions,
 
     /// The emulated machine.
     #[command(flatten)]

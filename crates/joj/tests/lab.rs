@@ -4,10 +4,9 @@
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -86,7 +85,7 @@ side = ['delete']
 transactions = 12
 ";
 
-/// Of each cell: data, journal, other in KiB (all medians of a transaction), flushes on a device without a cache, syncs.
+/// Of each cell: data, journal, other in KiB, and sync calls; all medians of a transaction.
 ///
 /// WAL and DELETE of the table of five filesystems, one 100-byte INSERT, Linux 6.1: ext4 28 = 8 + 20 and 56 = 24 + 32; XFS
 /// 9.5 = 8 + 1.5; F2FS 12 = 8 + 4 node and 52 = 32 + 20; Btrfs 76 = 8 + 64 log tree + 4 superblock. NILFS2 writes 8 KiB of the log
@@ -140,8 +139,8 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     assert!(nilfs2["data_bytes"] == 8192 && (40..=64).contains(&other), "{nilfs2}");
     assert_traces_are_placed(Path::new(&traces));
 
-    // Without ext4's DELETE and with no tracing between the cells: another order of events before each.
-    let output = lab(&["run", &plan, "--only", "WAL", "--json", &second]);
+    // One machine at a time instead of several, without traces.
+    let output = lab(&["run", &plan, "--only", "WAL", "--jobs", "1", "--json", &second]);
     assert!(output.status.success(), "{}", said(&output));
     let second = result(&second);
     for filesystem in ["ext4", "xfs", "btrfs", "nilfs2", "f2fs"] {
@@ -197,44 +196,86 @@ fn what_is_no_plan_is_told_before_anything_starts() {
     assert!(said(&output).contains("--dry-run"), "{}", said(&output));
 }
 
+/// Cells that take a few seconds each.
+const QUICK_PLAN: &str = "
+format = 'joj-lab-plan'
+version = 1
+title = 'quick cells'
+[[matrix]]
+filesystem = ['ext4']
+device = ['ram']
+task = ['append', 'write_sequential', 'write_random', 'insert', 'update', 'delete']
+sync_call = ['fdatasync', 'fsync']
+transactions = 10
+";
+
 #[test]
-fn ctrl_c_turns_the_machine_off_in_the_lab() {
+fn ctrl_c_turns_the_machines_off_and_keeps_what_was_measured_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
     let files = TestFiles::new("stop");
+    let temporary = TestFiles::new("stop-temporary");
+    let (plan, json) = (files.write("plan.toml", QUICK_PLAN), files.name("result.json"));
     let mut child = joj()
-        .args(["lab", "run", "smoke"])
-        .env("TMPDIR", &files.path)
+        .args(["lab", "run", &plan, "--json", &json])
+        .env("TMPDIR", &temporary.path)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("joj starts");
-    let qemu = wait_for_qemu(&child);
+    let mut lines = BufReader::new(child.stderr.take().expect("its stderr")).lines();
+    let first = lines.find_map(|line| line.ok().filter(|line| line.starts_with("1 of 12: ")));
+    let machines = qemus_of(&child);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
-    assert_eq!(child.wait().expect("an end").code(), Some(130));
-    assert!(qemu.is_some(), "QEMU was never seen to run");
-    let left: Vec<_> =
-        fs::read_dir(&files.path).expect("a directory").flatten().map(|entry| entry.path()).collect();
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!(child.wait().expect("an end").code(), Some(130), "{first:?} {rest:?}");
+    assert!(!machines.is_empty(), "no QEMU was seen to run");
+    let left: Vec<_> = fs::read_dir(&temporary.path).expect("a directory").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
-    let still = qemu.filter(|pid| is_qemu(*pid));
-    assert_eq!(still, None, "QEMU still runs");
+    let still: Vec<u32> = machines.into_iter().filter(|pid| is_qemu(*pid)).collect();
+    assert!(still.is_empty(), "QEMU still runs: {still:?}");
+    let result = result(&json);
+    let cells = result["cells"].as_array().expect("cells");
+    let measured = cells.iter().filter(|cell| cell["outcome"]["measured"].is_object()).count();
+    let stopped = |cell: &&Value| {
+        cell["outcome"]["failed"].as_str().is_some_and(|reason| reason.contains("stopped by a signal"))
+    };
+    assert_eq!(cells.len(), 12);
+    assert!((1..12).contains(&measured), "{measured} of 12 were measured");
+    assert_eq!(measured + cells.iter().filter(stopped).count(), 12, "{result}");
 }
 
-/// The number of the child's QEMU, once it runs. Packages may have to be fetched first.
-fn wait_for_qemu(child: &Child) -> Option<u32> {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(180) {
-        let children = format!("/proc/{0}/task/{0}/children", child.id());
-        let numbers = fs::read_to_string(children).unwrap_or_default();
-        let found = numbers.split_whitespace().filter_map(|word| word.parse().ok()).find(|pid| is_qemu(*pid));
-        if found.is_some() {
-            return found;
-        }
-        thread::sleep(Duration::from_millis(20));
+#[test]
+fn a_cell_that_takes_too_long_costs_that_cell_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
     }
-    None
+    let files = TestFiles::new("long");
+    let matrix = QUICK_PLAN.split_once("[[matrix]]").expect("a matrix").1;
+    let endless = matrix.replace("transactions = 10\n", "transactions = 1000000\n");
+    let plan = files.write("plan.toml", &format!("{QUICK_PLAN}[[matrix]]{endless}"));
+    let json = files.name("result.json");
+    let output = lab(&["run", &plan, "--only", "append, fsync", "--cell-seconds", "30", "--json", &json]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let result = result(&json);
+    assert_eq!(result["cells"].as_array().expect("cells").len(), 2);
+    for cell in result["cells"].as_array().expect("cells") {
+        let is_endless = cell["cell"]["transactions"] == 1_000_000;
+        let reason = cell["outcome"]["failed"].as_str();
+        assert_eq!(reason.is_some_and(|reason| reason.contains("it took too long")), is_endless, "{cell}");
+    }
+}
+
+/// The QEMUs that the child's threads started.
+fn qemus_of(child: &Child) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let numbers: Vec<u32> = texts
+        .flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    numbers.into_iter().filter(|pid| is_qemu(*pid)).collect()
 }
 
 /// A machine, not a QEMU that only says its version.

@@ -195,6 +195,12 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
+    /// Name and value of each of [`Cell::waldio_options`].
+    pub fn waldio_settings(&self) -> Vec<(String, String)> {
+        let pairs = self.waldio_options.iter().filter_map(|option| option.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
     /// Why it cannot be, where it cannot.
     pub fn impossible(&self) -> Option<&'static str> {
         let ext4 = self.filesystem == FileSystemKind::Ext4;

@@ -14,6 +14,15 @@ pub enum Stop {
     Failed(String),
 }
 
+impl From<Stop> for String {
+    fn from(stop: Stop) -> String {
+        match stop {
+            Stop::Signal => "it was told to stop".to_owned(),
+            Stop::Full(reason) | Stop::Failed(reason) => reason,
+        }
+    }
+}
+
 /// Sends tasks.
 #[derive(Debug)]
 pub struct Asker<'workers> {

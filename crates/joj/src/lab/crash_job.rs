@@ -1,11 +1,10 @@
 //! What the host tells the guest about crash states, and what the guest leaves for a guest after it.
 
-use std::collections::BTreeMap;
-
 use joj_analysis::lab::cell::{Cell, FileSystemKind};
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
 
+use super::job::Setting;
 use crate::bench::task::CrashWritten;
 
 /// The job, below the shared directory; where it is, there is no other.
@@ -16,6 +15,8 @@ pub const RECORDINGS_DIRECTORY: &str = "recordings";
 /// What the guest shall do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashJob {
+    /// SQLite and devices.
+    pub setting: Setting,
     /// Filesystems and sides.
     pub cells: Vec<Cell>,
     /// States of each cell.
@@ -26,13 +27,7 @@ pub struct CrashJob {
     pub torn: Vec<FileSystemKind>,
     /// Cut a device that acknowledges flushes without effect.
     pub ignore_flushes: bool,
-    /// File of SQLite, in the guest.
-    pub sqlite: String,
-    /// The text of each device's description, by the name that cells have for it.
-    pub devices: BTreeMap<String, String>,
-    /// Capacity of each device, in bytes.
-    pub device_bytes: u64,
-    /// What is left to do, ascending.
+    /// What this guest does, ascending.
     pub units: Vec<usize>,
 }
 
@@ -49,6 +44,12 @@ impl CrashJob {
     /// How many units there are.
     pub fn units_max(&self) -> usize {
         self.cells.len() * self.units_of_cell()
+    }
+
+    /// The units of the cell with this number.
+    pub fn units_of(&self, cell: usize) -> std::ops::Range<usize> {
+        let of_cell = self.units_of_cell();
+        cell * of_cell..(cell + 1) * of_cell
     }
 
     fn units_of_cell(&self) -> usize {

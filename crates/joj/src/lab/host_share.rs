@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::crash_job::RECORDINGS_DIRECTORY;
-use super::job::{CELLS_DIRECTORY, JOB_FILE, Job, TRACES_DIRECTORY, report_file};
+use super::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 
 /// The directory.
 #[derive(Debug)]
@@ -17,11 +17,11 @@ pub struct HostShare {
 }
 
 impl HostShare {
-    /// Makes it below the system's directory for temporary files.
+    /// Makes this process's directory `number` below the system's for temporary files.
     /// # Errors
     /// Where there is no room or no permission.
-    pub fn create() -> Result<HostShare, String> {
-        let path = std::env::temp_dir().join(format!("joj-lab-{}", std::process::id()));
+    pub fn create(number: usize) -> Result<HostShare, String> {
+        let path = std::env::temp_dir().join(format!("joj-lab-{}-{number}", std::process::id()));
         let problem = |error: io::Error| {
             format!("cannot make {}: {error}; name another place with TMPDIR", path.display())
         };
@@ -44,13 +44,6 @@ impl HostShare {
     /// A file that the guest does not see.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.path.join(name)
-    }
-
-    /// Leaves the job there.
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn put_job(&self, job: &Job) -> Result<(), String> {
-        self.put(JOB_FILE, job)
     }
 
     /// Leaves `value` there, in a file of this name.

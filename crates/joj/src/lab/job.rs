@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::Measurement;
+use joj_device::description::Description;
 use serde::{Deserialize, Serialize};
 
 /// The job, below the shared directory.
@@ -37,21 +38,42 @@ pub mod guest_path {
     pub const VOLUME: &str = "/volume";
 }
 
-/// What the guest shall do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
-    /// The cells, each with its number in the plan.
-    pub cells: Vec<(usize, Cell)>,
-    /// Trace each in a second run.
-    pub trace: bool,
-    /// How it is captured: the word of `joj trace --backend`.
-    pub trace_backend: String,
+/// What every job has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
     /// File of the SQLite build that calls fdatasync, in the guest.
     pub sqlite: String,
     /// The text of each device's description, by the name that cells have for it.
     pub devices: BTreeMap<String, String>,
     /// Capacity of each device, in bytes.
     pub device_bytes: u64,
+}
+
+impl Setting {
+    /// The device that cells call `name`.
+    /// # Errors
+    /// Where there is none, or its description is none.
+    pub fn device(&self, name: &str) -> Result<Description, String> {
+        let text = self.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
+        Description::parse(text, name).map_err(|error| error.to_string())
+    }
+}
+
+/// What the guest shall do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// SQLite and devices.
+    pub setting: Setting,
+    /// The plan's cells.
+    pub cells: Vec<Cell>,
+    /// Trace each in a second run.
+    pub trace: bool,
+    /// At most so many transactions of it: what one costs shows in a hundred as in a thousand.
+    pub traced_transactions: u64,
+    /// How it is captured: the word of `joj trace --backend`.
+    pub trace_backend: String,
+    /// The numbers of the cells that this guest measures.
+    pub units: Vec<usize>,
 }
 
 /// What came of a cell.
@@ -71,6 +93,8 @@ pub fn trace_file(index: usize) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuestLine {
+    /// It has booted, and waits for a line on its console.
+    Prepared,
     /// It is up; the kernel's release.
     Ready(String),
     /// It begins with this cell.
@@ -81,4 +105,9 @@ pub enum GuestLine {
     End,
     /// It cannot go on.
     Broken(String),
+}
+
+/// What joj is told in a line of the console, if it is.
+pub fn marked(line: &str) -> Option<&str> {
+    line.find(LINE_MARK).map(|at| &line[at + LINE_MARK.len()..])
 }

@@ -1,25 +1,23 @@
-//! One life of a guest, from power on to power off, and what its console says meanwhile.
+//! One life of a guest, from the snapshot to power off, and what its console says meanwhile.
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::host_share::HostShare;
-use super::job::{GuestLine, LINE_MARK, SHARE_TAG};
-use super::packages::Packages;
-use crate::bench::progress::Progress;
+use super::job::{GuestLine, marked};
 use crate::machine::clock::shared_ns;
-use crate::machine::qemu::{Boot, Heard, Qemu};
+use crate::machine::qemu::{Heard, Machine, Qemu, Start};
 use crate::machine::signal::is_stopped;
 
 /// Memory of the guest, in MiB: the archive, the emulated devices' data, and what SQLite needs.
 pub const MEMORY_MIB: u32 = 2_560;
 /// Lines of the console that are told when a guest ends too early.
-const LAST_LINES: usize = 8;
+pub const LAST_LINES: usize = 8;
 /// Between two looks whether Ctrl-C was pressed.
 const NAP: Duration = Duration::from_millis(200);
-/// The longest boot.
-const BOOT_SECONDS: u64 = 300;
+/// The longest time from the snapshot to the job.
+const START_SECONDS: u64 = 120;
 
 /// Why a session came to no end.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,42 +44,44 @@ pub struct Life {
     last: VecDeque<String>,
 }
 
-/// A guest that is to be started.
+/// What a guest tells.
+#[derive(Debug)]
+pub enum Event {
+    /// It has the job; the kernel's release.
+    Ready(String),
+    /// It begins with this unit.
+    Begun(usize),
+    /// The report of this unit is there.
+    Done(usize),
+}
+
+/// A guest that is to go on from a snapshot.
 #[derive(Debug)]
 pub struct Guest<'a> {
-    /// Kernel and programs.
-    pub packages: &'a Packages,
-    /// The archive that it boots from.
-    pub image: &'a Path,
-    /// Where its job is.
-    pub share: &'a HostShare,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Its memory.
+    pub snapshot: &'a Path,
     /// How long a unit of work may take, in seconds of this machine.
     pub unit_seconds: u64,
+    /// Set where the guest shall not go on for another's sake.
+    pub is_over: &'a AtomicBool,
 }
 
 impl Guest<'_> {
-    /// From power on to power off. `name`: what progress calls a unit; `done` is told each whose report is there.
+    /// From the snapshot to power off; `told` gets each event.
     /// # Errors
-    /// [`Stop`]; what `done` was told stands.
-    pub fn live(
-        &self,
-        name: &dyn Fn(usize) -> String,
-        progress: &mut Progress,
-        done: &mut dyn FnMut(usize),
-    ) -> Result<Life, Stop> {
-        let qemu = Qemu::start(&Boot {
-            kernel: self.packages.kernel(),
-            image: self.image.to_owned(),
-            share: (self.share.shared(), SHARE_TAG.to_owned()),
-            words: String::new(),
-            memory_mib: MEMORY_MIB,
-            interactive: false,
-        })?;
+    /// [`Stop`]; what was told stands.
+    pub fn live(&self, told: &mut dyn FnMut(Event)) -> Result<Life, Stop> {
+        let mut qemu = Qemu::start(self.machine, &Start::Restore(self.snapshot.to_owned()))?;
         let mut life = Life { ready: false, running: None, last: VecDeque::new() };
-        let mut deadline_ns = shared_ns() + BOOT_SECONDS * 1_000_000_000;
+        let mut deadline_ns = shared_ns() + START_SECONDS * 1_000_000_000;
         loop {
             if is_stopped() {
                 return Err(Stop::Signal);
+            }
+            if self.is_over.load(Ordering::SeqCst) {
+                return Ok(life);
             }
             // A guest that hangs may go on complaining.
             if shared_ns() > deadline_ns {
@@ -89,33 +89,36 @@ impl Guest<'_> {
                 return Ok(life);
             }
             let line = match qemu.hear(NAP) {
-                // The signal that stops joj ends QEMU, too.
-                Heard::End if is_stopped() => return Err(Stop::Signal),
                 Heard::End => return Ok(life),
+                Heard::Nothing if !life.ready => {
+                    // It waits for this; one that comes while its memory is still being read is lost.
+                    qemu.say("");
+                    continue;
+                }
                 Heard::Nothing => continue,
                 Heard::Line(line) => line,
             };
-            let Some(marked) = line.find(LINE_MARK).map(|at| &line[at + LINE_MARK.len()..]) else {
-                life.remember(line);
-                continue;
-            };
-            match serde_json::from_str(marked) {
-                Ok(GuestLine::Ready(_)) => life.ready = true,
-                Ok(GuestLine::Begun(index)) => {
+            match marked(&line).map(serde_json::from_str) {
+                Some(Ok(GuestLine::Prepared)) => {}
+                Some(Ok(GuestLine::Ready(release))) => {
+                    life.ready = true;
+                    told(Event::Ready(release));
+                }
+                Some(Ok(GuestLine::Begun(index))) => {
                     life.running = Some(index);
                     deadline_ns = shared_ns() + self.unit_seconds * 1_000_000_000;
-                    progress.step(&name(index));
+                    told(Event::Begun(index));
                 }
-                Ok(GuestLine::Done(index)) => {
+                Some(Ok(GuestLine::Done(index))) => {
                     life.running = None;
-                    done(index);
+                    told(Event::Done(index));
                 }
-                Ok(GuestLine::End) => {
-                    // It is about to turn itself off.
-                    return Ok(life);
+                // It is about to turn itself off.
+                Some(Ok(GuestLine::End)) => return Ok(life),
+                Some(Ok(GuestLine::Broken(reason))) => {
+                    return Err(Stop::Failed(format!("the guest: {reason}")));
                 }
-                Ok(GuestLine::Broken(reason)) => return Err(Stop::Failed(format!("the guest: {reason}"))),
-                Err(_) => life.remember(line),
+                Some(Err(_)) | None => life.remember(line),
             }
         }
     }

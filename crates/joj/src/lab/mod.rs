@@ -1,12 +1,15 @@
 //! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. A file uses only
 //! files below it.
 //!
-//!   host   plan -> session -> image (packages, modules, libraries) -> QEMU
+//!   host   plan -> session -> crew { image (packages, modules, libraries) -> snapshot -> QEMU, several at a time }
 //!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 
 pub mod crash_session;
 pub mod session;
-mod life;
+pub mod machine;
+pub mod crew;
+pub mod life;
+mod snapshot;
 pub mod costs;
 pub mod host_share;
 pub mod image;

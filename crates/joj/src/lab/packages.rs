@@ -122,7 +122,9 @@ fn problem(what: &str, path: &Path, error: &io::Error) -> String {
 }
 
 /// `$XDG_CACHE_HOME/joj/lab-1`, or below `$HOME/.cache` (XDG Base Directory Specification).
-fn cache_directory() -> Result<PathBuf, String> {
+/// # Errors
+/// Where the environment names neither.
+pub fn cache_directory() -> Result<PathBuf, String> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     let base =

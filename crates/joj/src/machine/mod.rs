@@ -43,6 +43,7 @@ mod file_handle;
 pub mod extents;
 pub mod mounts;
 pub mod disks;
+pub mod memory;
 pub mod interrupts;
 pub mod output_file;
 pub mod worker_process;

@@ -1,45 +1,57 @@
-//! The emulated machine: QEMU with a virtual clock, its console read line by line.
+//! The emulated machine: QEMU with a virtual clock, spoken to line by line.
 //!
 //! One processor, software emulation, `-icount shift=0,sleep=off`: an instruction takes one nanosecond, and a guest that
 //! waits lets no time of ours pass. So what the guest measures does not depend on the load of this machine. Devices of
 //! QEMU's that wait for this machine (virtio-blk, nvme) would break that: the emulated device runs inside the guest.
 //! Source: QEMU, docs/devel/tcg-icount.rst.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
-use super::signal;
-
 /// The program.
 const PROGRAM: &str = "qemu-system-x86_64";
 /// How QEMU keeps the guest's time.
 pub const CLOCK: &str = "icount shift=0,sleep=off";
 
-/// What to boot.
+/// What is read of a machine's memory, or written to, in the shell words of [`Start`].
+const MEMORY_FILE: &str = "JOJ_MEMORY_FILE";
+/// QEMU's name for the shell words that write [`Start::Prepare`]'s memory file (docs/interop/migration of QEMU: `exec:`).
+pub const KEEP_MEMORY: &str = "exec:cat > \"$JOJ_MEMORY_FILE\"";
+const TAKE_MEMORY: &str = "exec:cat \"$JOJ_MEMORY_FILE\"";
+
+/// A machine.
 #[derive(Debug, Clone)]
-pub struct Boot {
+pub struct Machine {
     /// The kernel.
     pub kernel: PathBuf,
     /// The archive that it boots from.
     pub image: PathBuf,
     /// Directory that guest and host share, and its name in the guest.
     pub share: (PathBuf, String),
-    /// Words for the kernel besides ours.
-    pub words: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Connect the console to this terminal instead of to joj.
-    pub interactive: bool,
 }
 
-/// What the console said.
+/// How a machine begins, and who speaks with it.
+#[derive(Debug, Clone)]
+pub enum Start {
+    /// It boots, on this terminal, with words for the kernel besides ours. Its time is the terminal's: beside a person it must not
+    /// run ahead while the guest waits for a key.
+    Terminal(String),
+    /// It boots, its console goes to the first file; joj speaks with QEMU itself (QMP) to have its memory kept in the second.
+    Prepare(PathBuf, PathBuf),
+    /// It goes on with the memory in this file, and joj has its console.
+    Restore(PathBuf),
+}
+
+/// What was heard of the console, or of QEMU itself.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A line.
@@ -54,6 +66,7 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Qemu {
     child: Child,
+    input: Option<ChildStdin>,
     lines: Option<Receiver<String>>,
 }
 
@@ -73,30 +86,43 @@ impl Qemu {
     /// Starts a machine.
     /// # Errors
     /// Where QEMU does not start.
-    pub fn start(boot: &Boot) -> Result<Qemu, String> {
+    pub fn start(machine: &Machine, start: &Start) -> Result<Qemu, String> {
+        let (clock, words) = match start {
+            Start::Terminal(words) => ("shift=0,sleep=on", words.as_str()),
+            Start::Prepare(..) | Start::Restore(_) => (CLOCK.trim_start_matches("icount "), ""),
+        };
         let mut command = Command::new(PROGRAM);
         command
             .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-M", "pc"])
             // Five levels of page tables and speculation's mitigations only cost emulated instructions.
             .args(["-accel", "tcg,thread=single", "-cpu", "max,la57=off", "-smp", "1"])
-            // Beside a person time must not run ahead while the guest waits for a key.
-            .args(["-icount", if boot.interactive { "shift=0,sleep=on" } else { "shift=0,sleep=off" }])
+            .args(["-icount", clock])
             .args(["-rtc", "base=2026-01-01,clock=vm"])
-            .args(["-m", &boot.memory_mib.to_string()])
+            .args(["-m", &machine.memory_mib.to_string()])
             .arg("-kernel")
-            .arg(&boot.kernel)
+            .arg(&machine.kernel)
             .arg("-initrd")
-            .arg(&boot.image)
+            .arg(&machine.image)
             .arg("-append")
-            .arg(kernel_words(&boot.words))
-            .args([
-                "-chardev",
-                if boot.interactive { "stdio,id=console,signal=off" } else { "stdio,id=console" },
-            ])
+            .arg(kernel_words(words))
             .args(["-serial", "chardev:console"])
-            .args(share_words(&boot.share.0, &boot.share.1));
-        if !boot.interactive {
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+            .args(share_words(&machine.share.0, &machine.share.1));
+        match start {
+            Start::Terminal(_) => command.args(["-chardev", "stdio,id=console,signal=off"]),
+            Start::Prepare(console, memory) => command
+                .arg("-chardev")
+                .arg(format!("file,id=console,path={}", comma_doubled(console)))
+                .args(["-qmp", "stdio"])
+                .env(MEMORY_FILE, memory),
+            Start::Restore(memory) => command
+                .args(["-chardev", "stdio,id=console", "-incoming", TAKE_MEMORY])
+                .env(MEMORY_FILE, memory),
+        };
+        let is_ours = !matches!(start, Start::Terminal(_));
+        if is_ours {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+            // Ctrl-C is for joj, which ends it.
+            command.process_group(0);
         }
         // SAFETY: between fork and exec only prctl runs, which is async-signal-safe and takes numbers.
         unsafe {
@@ -105,7 +131,7 @@ impl Qemu {
         let mut child = command.spawn().map_err(|error| {
             format!("cannot run {PROGRAM}: {error}; on Debian: apt-get install --no-install-recommends qemu-system-x86")
         })?;
-        signal::watch_worker(child.id());
+        let input = child.stdin.take();
         let lines = child.stdout.take().map(|output| {
             let (sender, receiver) = channel();
             thread::spawn(move || {
@@ -121,10 +147,17 @@ impl Qemu {
             });
             receiver
         });
-        Ok(Qemu { child, lines })
+        Ok(Qemu { child, input, lines })
     }
 
-    /// The next line of the console, or [`Heard::Nothing`] after `patience`.
+    /// Sends a line; to a machine that is off, nothing.
+    pub fn say(&mut self, line: &str) {
+        if let Some(input) = &mut self.input {
+            let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+        }
+    }
+
+    /// The next line, or [`Heard::Nothing`] after `patience`.
     pub fn hear(&self, patience: Duration) -> Heard {
         let Some(lines) = &self.lines else { return Heard::End };
         match lines.recv_timeout(patience) {
@@ -136,14 +169,12 @@ impl Qemu {
 
     /// Waits until the machine is off; its exit code, or none where a signal ended it.
     pub fn wait(mut self) -> Option<i32> {
-        signal::forget_worker();
         self.child.wait().ok().and_then(|status| status.code())
     }
 }
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        signal::forget_worker();
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::KILL);
             let _ = self.child.wait();
@@ -159,11 +190,16 @@ fn kernel_words(besides: &str) -> String {
     )
 }
 
+/// A path as a value of one of QEMU's options, where a comma ends it.
+fn comma_doubled(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
 /// Source: QEMU, "9pfs". Files that the guest makes belong to who runs QEMU: no root.
 fn share_words(directory: &Path, tag: &str) -> [String; 4] {
     [
         "-fsdev".to_owned(),
-        format!("local,id=share,path={},security_model=none,multidevs=remap", directory.display()),
+        format!("local,id=share,path={},security_model=none,multidevs=remap", comma_doubled(directory)),
         "-device".to_owned(),
         format!("virtio-9p-pci,fsdev=share,mount_tag={tag}"),
     ]

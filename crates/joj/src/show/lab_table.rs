@@ -4,6 +4,14 @@ use std::fmt::Write;
 
 use joj_analysis::lab::result::{LabResult, Outcome};
 
+/// What came of a cell, in a few words.
+pub fn in_short(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed(reason) => format!("FAILED: {reason}"),
+        Outcome::Measured(measured) => format!("{:.1}/s", measured.run.transactions_per_s()),
+    }
+}
+
 /// The table.
 pub fn table(result: &LabResult) -> String {
     let mut text = String::new();

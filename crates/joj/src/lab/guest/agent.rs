@@ -1,10 +1,12 @@
 //! The first process: it makes the machine usable, does the job, and turns the machine off.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::guest::crash::Crashes;
@@ -38,34 +40,36 @@ fn work() -> Result<(), String> {
     {
         return shell();
     }
+    // From here on the memory of this machine may be another's, later (lab/snapshot.rs).
+    say(&GuestLine::Prepared);
+    io::stdin().read_line(&mut String::new()).map_err(|error| format!("cannot read the console: {error}"))?;
     guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE)?;
     let share = Path::new(guest_path::SHARE);
+    say(&GuestLine::Ready(guest_kernel::release()));
     if let Ok(text) = fs::read_to_string(share.join(CRASH_JOB_FILE)) {
-        return crash(share, &text);
+        let job: CrashJob = parse(&text)?;
+        let mut crashes = Crashes::new(&job, share)?;
+        return work_off(share, &job.units, |unit| crashes.report(unit));
     }
     let text =
         fs::read_to_string(share.join(JOB_FILE)).map_err(|error| format!("cannot read the job: {error}"))?;
-    let job: Job = serde_json::from_str(&text).map_err(|error| format!("the job is none: {error}"))?;
-    say(&GuestLine::Ready(guest_kernel::release()));
+    let job: Job = parse(&text)?;
     let measurer = Measurer::new(&job)?;
-    for (index, cell) in &job.cells {
-        say(&GuestLine::Begun(*index));
-        let report = measurer.measure(*index, cell);
-        put(share, *index, &report)?;
-        say(&GuestLine::Done(*index));
-    }
-    say(&GuestLine::End);
-    Ok(())
+    work_off(share, &job.units, |unit| measurer.measure(unit))
 }
 
-/// Makes crash states and looks at them.
-fn crash(share: &Path, text: &str) -> Result<(), String> {
-    let job: CrashJob = serde_json::from_str(text).map_err(|error| format!("the job is none: {error}"))?;
-    say(&GuestLine::Ready(guest_kernel::release()));
-    let mut crashes = Crashes::new(&job, share)?;
-    for unit in &job.units {
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("the job is none: {error}"))
+}
+
+fn work_off<T: Serialize>(
+    share: &Path,
+    units: &[usize],
+    mut report: impl FnMut(usize) -> Result<T, String>,
+) -> Result<(), String> {
+    for unit in units {
         say(&GuestLine::Begun(*unit));
-        put(share, *unit, &crashes.report(*unit))?;
+        put(share, *unit, &report(*unit))?;
         say(&GuestLine::Done(*unit));
     }
     say(&GuestLine::End);
@@ -84,7 +88,7 @@ fn load_modules() {
 
 /// Leaves a report, whole or not at all.
 fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), String> {
-    let problem = |error: std::io::Error| format!("cannot write the report of cell {index}: {error}");
+    let problem = |error: io::Error| format!("cannot write the report of cell {index}: {error}");
     let text = serde_json::to_string(report).map_err(|error| error.to_string())?;
     let part = share.join("report.part");
     fs::write(&part, text).map_err(problem)?;
@@ -94,7 +98,7 @@ fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), String
 /// Hands the console to a person.
 fn shell() -> Result<(), String> {
     let busybox = "/bin/busybox";
-    let problem = |error: std::io::Error| format!("cannot start a shell: {error}");
+    let problem = |error: io::Error| format!("cannot start a shell: {error}");
     let _ = Command::new(busybox).args(["--install", "-s", "/bin"]).status();
     let _ = guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE);
     println!(

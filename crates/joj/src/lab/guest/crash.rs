@@ -15,7 +15,7 @@ use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
-use crate::bench::ask::{Asker, Stop};
+use crate::bench::ask::Asker;
 use crate::bench::task::{
     Answer, CrashCheckTask, CrashChecked, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Libraries,
     Task,
@@ -77,10 +77,8 @@ impl<'job> Crashes<'job> {
     }
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), String> {
-        let name = &cell.device;
-        let text = self.job.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
-        let description = Description::parse(text, name).map_err(|error| error.to_string())?;
-        record(self.share, (index, cell), &description, self.job.device_bytes, || self.write(cell))
+        let device = self.job.setting.device(&cell.device)?;
+        record(self.share, (index, cell), &device, self.job.setting.device_bytes, || self.write(cell))
     }
 
     fn write(&self, cell: &Cell) -> Result<CrashWritten, String> {
@@ -111,7 +109,7 @@ impl<'job> Crashes<'job> {
         store: Store,
     ) -> Result<(Verdict, Option<Verdict>), String> {
         let without_latency = Description::named("ram").map_err(|error| error.to_string())?;
-        let device = EmulatedDevice::with_store(&without_latency, self.job.device_bytes, store, ());
+        let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
         let emulated = Emulated::serve(1, &without_latency, device)?;
         let volume = match Volume::mount(cell, emulated.node(), None) {
             Ok(volume) => volume,
@@ -142,21 +140,17 @@ impl<'job> Crashes<'job> {
 
     fn database(&self, cell: &Cell) -> CrashDatabase {
         let extension = (cell.side == Side::Waldio).then(|| guest_path::WALDIO.to_owned());
-        let options = cell.waldio_options.iter().filter_map(|option| option.split_once('='));
         CrashDatabase {
-            libraries: Libraries { sqlite: Some(self.job.sqlite.clone()), extension },
+            libraries: Libraries { sqlite: Some(self.job.setting.sqlite.clone()), extension },
             file: format!("{}/crash.db", guest_path::VOLUME),
             side: cell.side,
             synchronous: cell.synchronous,
-            waldio_options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            waldio_options: cell.waldio_settings(),
         }
     }
 
     fn ask(&self, task: &Task) -> Result<Answer, String> {
-        Asker::new(&self.workers).ask(task).map_err(|stop| match stop {
-            Stop::Failed(reason) | Stop::Full(reason) => reason,
-            Stop::Signal => "it was told to stop".to_owned(),
-        })
+        Ok(Asker::new(&self.workers).ask(task)?)
     }
 }
 

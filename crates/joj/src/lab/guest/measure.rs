@@ -9,9 +9,8 @@ use joj_analysis::key::RowKey;
 use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
 use joj_analysis::lab::result::Measurement;
 use joj_analysis::run::{Run, quantiles};
-use joj_device::description::Description;
 
-use crate::bench::ask::{Asker, Stop};
+use crate::bench::ask::Asker;
 use crate::bench::task::{Answer, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, Task};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::volume::Volume;
@@ -41,12 +40,9 @@ struct Stand {
 impl Stand {
     fn set_up(cell: &Cell, job: &Job) -> Result<Stand, String> {
         align();
-        let start = |number, name: &String, bytes: u64| {
-            let text = job.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
-            let description = Description::parse(text, name).map_err(|error| error.to_string())?;
-            Emulated::start(number, &description, bytes)
-        };
-        let data = start(0, &cell.device, job.device_bytes)?;
+        let start =
+            |number, name: &String, bytes: u64| Emulated::start(number, &job.setting.device(name)?, bytes);
+        let data = start(0, &cell.device, job.setting.device_bytes)?;
         let journal = cell.journal_device.as_ref().map(|name| start(1, name, JOURNAL_BYTES)).transpose()?;
         let volume = Volume::make(cell, data.node(), journal.as_ref().map(Emulated::node))?;
         Ok(Stand { _volume: volume, _devices: [Some(data), journal].into_iter().flatten().collect() })
@@ -61,10 +57,11 @@ impl<'job> Measurer<'job> {
         Ok(Measurer { job, workers: Workers::new(Vec::new())? })
     }
 
-    /// Measures `cell`, number `index` of the plan.
+    /// Measures the plan's cell number `index`.
     /// # Errors
     /// Why there is no measurement. That there is no trace is not an error but part of the report.
-    pub fn measure(&self, index: usize, cell: &Cell) -> CellReport {
+    pub fn measure(&self, index: usize) -> CellReport {
+        let cell = &self.job.cells[index];
         let measured = {
             let _stand = Stand::set_up(cell, self.job)?;
             let task = self.task(cell);
@@ -110,9 +107,8 @@ impl<'job> Measurer<'job> {
                 sources,
             });
         };
-        let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.sqlite.clone());
+        let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
         let extension = (cell.side == joj_analysis::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
-        let options = cell.waldio_options.iter().filter_map(|option| option.split_once('='));
         Task::Row(RowTask {
             libraries: Libraries { sqlite, extension },
             directory,
@@ -127,24 +123,22 @@ impl<'job> Measurer<'job> {
             transactions: cell.transactions,
             sources,
             count_syncs: false,
-            waldio_options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            waldio_options: cell.waldio_settings(),
             checkpoint_apart: false,
         })
     }
 
     fn answer(&self, task: &Task) -> Result<Measured, String> {
-        match Asker::new(&self.workers).ask(task) {
-            Ok(answer) => measured_of(answer),
-            Err(Stop::Failed(reason) | Stop::Full(reason)) => Err(reason),
-            Err(Stop::Signal) => Err("it was told to stop".to_owned()),
-        }
+        measured_of(Asker::new(&self.workers).ask(task)?)
     }
 
     /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
     /// other machine's time.
     fn trace(&self, index: usize, cell: &Cell) -> Result<Run, String> {
         let _stand = Stand::set_up(cell, self.job)?;
-        let task = serde_json::to_string(&self.task(cell)).map_err(|error| error.to_string())?;
+        let transactions = cell.transactions.min(self.job.traced_transactions);
+        let task = self.task(&Cell { transactions, ..cell.clone() });
+        let task = serde_json::to_string(&task).map_err(|error| error.to_string())?;
         align();
         let file = "/tmp/trace.parquet";
         let mut child = Command::new(guest_path::JOJ)

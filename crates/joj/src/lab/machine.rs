@@ -1,0 +1,52 @@
+//! The emulated machine as jobs and results tell of it.
+
+use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::result::LabMachine;
+
+use super::devices;
+use super::image::Contents;
+use super::job::{Setting, guest_path};
+use super::packages::Packages;
+use crate::bench::ask::Asker;
+use crate::bench::task::{Answer, Libraries, Task};
+use crate::machine::qemu;
+use crate::machine::worker_process::Workers;
+
+/// What every job has.
+/// # Errors
+/// Where a cell's device is none.
+pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result<Setting, String> {
+    let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
+    Ok(Setting {
+        sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
+        devices: devices::of(cells)?,
+        device_bytes,
+    })
+}
+
+/// The machine in which `contents` run; the guest tells its kernel later.
+/// # Errors
+/// Where QEMU or a SQLite build does not say its version.
+pub fn told(packages: &Packages, contents: &Contents) -> Result<LabMachine, String> {
+    Ok(LabMachine {
+        joj: env!("CARGO_PKG_VERSION").to_owned(),
+        qemu: qemu::version()?,
+        kernel: packages.release.clone(),
+        clock: qemu::CLOCK.to_owned(),
+        sqlite: sqlite_versions(contents)?,
+    })
+}
+
+/// Versions of the SQLite builds that cells may load: asked here, as the guest loads the same files.
+fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
+    let workers = Workers::new(Vec::new())?;
+    let ask = |name: &str, sqlite: Option<String>| {
+        let task = Task::Describe(Libraries { sqlite, extension: None });
+        match Asker::new(&workers).ask(&task) {
+            Ok(Answer::Described { version, .. }) => Ok((name.to_owned(), version)),
+            other => Err(format!("the {name} SQLite does not say its version: {other:?}")),
+        }
+    };
+    let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));
+    system.chain([ask("bundled", None)]).collect()
+}
