@@ -62,7 +62,7 @@ impl RealFile {
     /// behind its own flush, also where somebody has written in place since. The sync of that one then returns without a
     /// flush, and a power cut takes what it promised. Seen with `joj lab crash` (docs/crash_states.md), where a log grew while a
     /// commit was synced; `f2fs_do_sync_file` of Linux 6.1.
-    fn in_turn(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn in_turn<T>(&self, sync: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if self.facts.filesystem != Filesystem::F2fs {
             return sync();
         }
@@ -286,5 +286,51 @@ mod tests {
             assert_eq!(seen, [round; 8192], "round {round}");
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A file as F2FS would hold it, twice: two descriptions, as two processes have them.
+    fn on_f2fs(name: &str) -> [RealFile; 2] {
+        let path = std::env::temp_dir().join(format!("blockio-{name}-{}", std::process::id()));
+        std::fs::write(&path, [0; 4096]).unwrap();
+        let facts = Facts { filesystem: Filesystem::F2fs, ..Facts::default() };
+        let files = [(); 2].map(|()| {
+            let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+            let real = RealFile::new(file.try_clone().unwrap().into(), &path, facts);
+            real.direct.set(Some(file.into())).unwrap();
+            real
+        });
+        std::fs::remove_file(&path).unwrap();
+        files
+    }
+
+    /// Each way to sync, by another thread of the process and by another process, waits for a sync that runs.
+    #[test]
+    fn syncs_of_a_file_on_f2fs_take_turns() {
+        type Sync = fn(&RealFile) -> io::Result<()>;
+        let ways: [Sync; 2] = [RealFile::sync_data, |file| file.write_durable(&[1; 4096], 0)];
+        for (number, sync) in ways.into_iter().enumerate() {
+            let [ours, theirs] = on_f2fs(&format!("turns-{number}"));
+            for other in [&ours, &theirs] {
+                let (told, done) = std::sync::mpsc::channel();
+                std::thread::scope(|scope| {
+                    let early = ours.in_turn(|| {
+                        scope.spawn(move || told.send(sync(other)));
+                        // Long enough for a sync that does not wait, in nearly every run.
+                        Ok(done.recv_timeout(std::time::Duration::from_millis(200)).is_ok())
+                    });
+                    assert!(!early.unwrap(), "way {number} did not wait");
+                    done.recv().unwrap().unwrap();
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn elsewhere_syncs_do_not_wait_for_each_other() {
+        let path = std::env::temp_dir().join(format!("blockio-no-turns-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let file = RealFile::new(file.into(), &path, Facts::default());
+        file.in_turn(|| file.in_turn(|| Ok(()))).unwrap();
     }
 }
