@@ -50,12 +50,20 @@ pub enum Feature {
     JournalAsyncCommit,
     /// ext4 and F2FS mounted with `nobarrier`, Btrfs and NILFS2 with theirs: no flush, not safe against a power cut.
     NoBarrier,
+    /// Mounted with `discard`: what is freed is trimmed at once, as phones did it.
+    Discard,
 }
 
 impl Word for Feature {
     const DIMENSION: &'static str = "feature";
-    const ALL: &'static [Self] =
-        &[Self::None, Self::FastCommit, Self::DataJournal, Self::JournalAsyncCommit, Self::NoBarrier];
+    const ALL: &'static [Self] = &[
+        Self::None,
+        Self::FastCommit,
+        Self::DataJournal,
+        Self::JournalAsyncCommit,
+        Self::NoBarrier,
+        Self::Discard,
+    ];
     fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -63,6 +71,7 @@ impl Word for Feature {
             Self::DataJournal => "data_journal",
             Self::JournalAsyncCommit => "journal_async_commit",
             Self::NoBarrier => "no_barrier",
+            Self::Discard => "discard",
         }
     }
 }

@@ -82,6 +82,7 @@ fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
         Feature::DataJournal => options.push("data=journal".to_owned()),
         Feature::JournalAsyncCommit => options.push("journal_async_commit,data=writeback".to_owned()),
         Feature::NoBarrier => options.push("nobarrier".to_owned()),
+        Feature::Discard => options.push("discard".to_owned()),
     }
     if let (FileSystemKind::Xfs, Some(journal)) = (cell.filesystem, journal) {
         options.push(format!("logdev={journal}"));
