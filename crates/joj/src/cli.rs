@@ -10,6 +10,7 @@ use crate::device_options::DeviceOptions;
 use crate::lab_options::LabOptions;
 use crate::monitor_options::MonitorOptions;
 use crate::trace_options::{TRACE_EXAMPLES, TraceOptions};
+use crate::waldio_option::parse_option;
 
 /// Measures the way from a SQLite COMMIT to the flash.
 #[derive(Debug, Parser)]
@@ -252,19 +253,6 @@ fn parse_delay(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
 }
 
-/// An option of waldio's: its name in small letters, and its value.
-/// # Errors
-/// Where it is not NAME=VALUE.
-pub fn parse_option(text: &str) -> Result<(String, String), String> {
-    let (name, value) =
-        text.split_once('=').ok_or("it has no `=`; write NAME=VALUE, for example persist=flush")?;
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    if name.is_empty() || !name.chars().all(plain) {
-        return Err(format!("`{name}` is no option name; take letters, digits and underscores"));
-    }
-    Ok((name.to_ascii_lowercase(), value.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -299,13 +287,5 @@ mod tests {
             assert!(parse_delay(wrong).is_err(), "{wrong}");
         }
         assert!(parse_seconds("0.2").is_ok() && parse_seconds("0").is_err() && parse_seconds("nan").is_err());
-    }
-
-    #[test]
-    fn options_of_waldio_need_a_name_and_a_value() {
-        assert_eq!(parse_option("Persist=fua"), Ok(("persist".to_owned(), "fua".to_owned())));
-        assert!(
-            parse_option("persist").is_err() && parse_option("=1").is_err() && parse_option("a b=1").is_err()
-        );
     }
 }

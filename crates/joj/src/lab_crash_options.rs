@@ -85,5 +85,5 @@ pub struct CrashOptions {
 }
 
 fn parse_option(text: &str) -> Result<String, String> {
-    crate::cli::parse_option(text).map(|(name, value)| format!("{name}={value}"))
+    crate::waldio_option::parse_option(text).map(|(name, value)| format!("{name}={value}"))
 }

@@ -19,6 +19,7 @@ mod lab_crash_options;
 mod trace_options;
 mod monitor_options;
 mod device_options;
+mod waldio_option;
 mod show;
 mod trace_file;
 mod machine;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::machine::{output_file, signal};
 use crate::show::{trace_page, trace_steps, trace_text};
-use crate::trace::analysis::Findings;
+use crate::trace::analysis::{Findings, Wanted};
 use crate::trace::live;
 use crate::trace::saved;
 use crate::trace::transactions::Transaction;
@@ -35,7 +35,7 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
-            let (findings, texts) = saved::read(path, types, &options.wanted())?;
+            let (findings, texts) = saved::read(path, types, &Wanted::by(options))?;
             (findings, texts, 0)
         }
         None => {

@@ -5,11 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::trace::analysis::Wanted;
-
-/// So many transactions are kept for the page where nobody asked for a number.
-const STORIES: usize = 3;
-
 /// Examples and explanations below the list of options.
 pub const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -132,18 +127,6 @@ pub struct TraceOptions {
     /// The command to trace, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-impl TraceOptions {
-    /// What the analysis is to give besides its summary.
-    pub fn wanted(&self) -> Wanted<'_> {
-        Wanted {
-            skip: self.skip,
-            steps: self.steps.unwrap_or(STORIES),
-            exports: &self.export,
-            save: self.save.as_deref(),
-        }
-    }
 }
 
 /// Nanoseconds of a time like `10s`.

@@ -13,7 +13,10 @@ use joj_analysis::trace::texts::Texts;
 
 use crate::trace::exports::Exports;
 use crate::trace_file::TraceWriter;
-use crate::trace_options::ExportFormat;
+use crate::trace_options::{ExportFormat, TraceOptions};
+
+/// So many transactions are kept for the page where nobody asked for a number.
+const STORIES: usize = 3;
 
 /// What is wanted of an analysis besides its summary.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +29,18 @@ pub struct Wanted<'a> {
     pub exports: &'a [(ExportFormat, PathBuf)],
     /// Where the trace is kept.
     pub save: Option<&'a Path>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What the options ask for.
+    pub fn by(options: &'a TraceOptions) -> Wanted<'a> {
+        Wanted {
+            skip: options.skip,
+            steps: options.steps.unwrap_or(STORIES),
+            exports: &options.export,
+            save: options.save.as_deref(),
+        }
+    }
 }
 
 /// What is looked at. Memory does not grow with the number of events.

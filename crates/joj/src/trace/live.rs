@@ -17,7 +17,7 @@ use crate::machine::signal::{self, is_stopped};
 use crate::machine::spool::Spool;
 use crate::machine::trace_header::{self, CaptureEnd};
 use crate::machine::watched_command::{StartError, WatchedCommand};
-use crate::trace::analysis::{Analysis, Findings};
+use crate::trace::analysis::{Analysis, Findings, Wanted};
 use crate::trace_options::{BackendChoice, TraceOptions};
 
 /// How long a poll waits for events.
@@ -75,7 +75,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
-    let mut out = Chosen { analysis: Analysis::new(&header, types, &options.wanted())?, own, disks };
+    let mut out = Chosen { analysis: Analysis::new(&header, types, &Wanted::by(options))?, own, disks };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     let result = watch(options, &mut capture, &mut out, command.as_mut());
