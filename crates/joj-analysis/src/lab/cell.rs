@@ -170,8 +170,16 @@ pub struct Cell {
     pub log: LogState,
     /// Options of waldio, for example `layout=embedded`; in the order in which they are set.
     pub waldio_options: Vec<String>,
+    /// Threads that write, each a file of its own and its part of the transactions; 1 with SQLite.
+    #[serde(default = "one_thread")]
+    pub threads: u32,
     /// Transactions that the clock covers.
     pub transactions: u64,
+}
+
+/// Of a cell that says nothing of threads: results were without them at first.
+pub fn one_thread() -> u32 {
+    1
 }
 
 impl fmt::Display for Cell {
@@ -199,7 +207,11 @@ impl fmt::Display for Cell {
                 write!(formatter, " {option}")?;
             }
         }
-        write!(formatter, ", {}", self.sync_call.word())
+        write!(formatter, ", {}", self.sync_call.word())?;
+        match self.threads {
+            1 => Ok(()),
+            threads => write!(formatter, ", {threads} threads"),
+        }
     }
 }
 
@@ -227,6 +239,9 @@ impl Cell {
         }
         if !self.waldio_options.is_empty() && self.side != Side::Waldio {
             return Some("these options are waldio's");
+        }
+        if self.threads > 1 && self.task.workload().is_some() {
+            return Some("many writers of one database are measured by `joj bench --threads`");
         }
         None
     }

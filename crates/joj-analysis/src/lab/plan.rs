@@ -14,6 +14,8 @@ pub const PLAN_VERSION: u32 = 1;
 
 /// Most cells of a plan: a slip of the pen in an axis shall not take a week.
 pub const CELLS_MAX: usize = 2_000;
+/// Most threads of a cell.
+pub const THREADS_MAX: u32 = 64;
 /// Most transactions of a cell.
 pub const TRANSACTIONS_MAX: u64 = 1_000_000;
 
@@ -69,6 +71,9 @@ pub struct Matrix {
     /// waldio's options: each value is a list of `name=value`, empty for none.
     #[serde(default = "no_options")]
     pub waldio_options: Vec<Vec<String>>,
+    /// Threads, for tasks without SQLite.
+    #[serde(default = "one")]
+    pub threads: Vec<u32>,
     /// Transactions of each cell.
     #[serde(default = "hundred")]
     pub transactions: u64,
@@ -100,6 +105,10 @@ fn fdatasync() -> Vec<SyncCall> {
 
 fn waldio_schema() -> Vec<Schema> {
     vec![Schema::Waldio]
+}
+
+fn one() -> Vec<u32> {
+    vec![1]
 }
 
 fn fresh() -> Vec<LogState> {
@@ -174,6 +183,9 @@ impl Matrix {
                 self.transactions
             )));
         }
+        if let Some(wrong) = self.threads.iter().find(|threads| !(1..=THREADS_MAX).contains(*threads)) {
+            return Err(PlanError(format!("matrix {index}: threads = {wrong}; give 1 to {THREADS_MAX}")));
+        }
         let options = self.waldio_options.iter().flatten();
         let mut wrong =
             options.filter(|option| option.split_once('=').is_none_or(|(name, _)| name.is_empty()));
@@ -191,8 +203,12 @@ impl Matrix {
             for filesystem in &self.filesystem {
                 for feature in &self.feature {
                     for journal_device in &self.journal_device {
-                        let cell = |task| self.first(*filesystem, *feature, (device, journal_device), task);
-                        self.task.iter().for_each(|task| self.tasks(cell(*task), found));
+                        let place = (*filesystem, *feature, device.as_str(), journal_device.as_str());
+                        for task in &self.task {
+                            self.threads
+                                .iter()
+                                .for_each(|count| self.tasks(self.first(place, *task, *count), found));
+                        }
                     }
                 }
             }
@@ -201,10 +217,9 @@ impl Matrix {
 
     fn first(
         &self,
-        filesystem: FileSystemKind,
-        feature: Feature,
-        (device, journal): (&str, &str),
+        (filesystem, feature, device, journal): (FileSystemKind, Feature, &str, &str),
         task: Task,
+        threads: u32,
     ) -> Cell {
         Cell {
             filesystem,
@@ -218,6 +233,7 @@ impl Matrix {
             schema: Schema::Waldio,
             log: LogState::None,
             waldio_options: Vec::new(),
+            threads,
             transactions: self.transactions,
         }
     }
@@ -303,6 +319,22 @@ mod tests {
             "sync_call": ["fsync", "fdatasync"],
         });
         assert_eq!(plan(axes).cells().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn threads_are_for_raw_writes() {
+        let axes = |task: &[&str], threads: &[u32]| {
+            plan(
+                serde_json::json!({"filesystem": ["ext4"], "device": ["ram"], "task": task, "threads": threads}),
+            )
+        };
+        let cells = axes(&["append", "insert"], &[1, 10]).cells().unwrap();
+        let found: Vec<(Task, u32)> = cells.iter().map(|cell| (cell.task, cell.threads)).collect();
+        assert_eq!(found, [(Task::Append, 1), (Task::Append, 10), (Task::Insert, 1)]);
+        assert!(cells[1].to_string().ends_with("10 threads"));
+        let said = |task, threads: u32| axes(&[task], &[threads]).cells().unwrap_err().to_string();
+        assert!(said("insert", 2).contains("joj bench --threads"));
+        assert!(said("append", 0).contains("1 to 64") && said("append", 65).contains("1 to 64"));
     }
 
     #[test]

@@ -253,8 +253,10 @@ pub struct FileTask {
     pub pattern: FilePattern,
     /// fsync instead of fdatasync.
     pub full_sync: bool,
-    /// How many.
+    /// How many, in all threads.
     pub writes: u64,
+    /// Threads, each with a file and its part of the writes.
+    pub threads: u32,
     /// Counters to read meanwhile.
     pub sources: Sources,
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::key::{LogState, Schema, Side, Synchronous};
 use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 
-/// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous` and waldio's
-/// options must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
+/// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, waldio's
+/// options and threads must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
@@ -43,6 +43,9 @@ pub struct Selector {
     /// waldio's options, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waldio_options: Option<Vec<String>>,
+    /// Threads that write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
     /// Transactions that the clock covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
@@ -70,6 +73,7 @@ impl Selector {
             schema: own.schema.or(general.schema),
             log: own.log.or(general.log),
             waldio_options: own.waldio_options.or(general.waldio_options),
+            threads: own.threads.or(general.threads),
             transactions: own.transactions.or(general.transactions),
         }
     }
@@ -88,6 +92,7 @@ impl Selector {
             && is(self.schema.as_ref(), &cell.schema)
             && is(self.log.as_ref(), &cell.log)
             && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
+            && cell.threads == self.threads.unwrap_or(1)
             && is(self.transactions.as_ref(), &cell.transactions)
     }
 }
@@ -122,6 +127,7 @@ mod tests {
             Cell { journal_device: Some("card".to_owned()), ..ordinary.clone() },
             Cell { synchronous: Synchronous::Normal, ..ordinary.clone() },
             Cell { waldio_options: options, ..ordinary.clone() },
+            Cell { threads: 10, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

@@ -104,6 +104,7 @@ impl<'job> Measurer<'job> {
                 pattern: pattern_of(cell.task),
                 full_sync: cell.sync_call == SyncCall::Fsync,
                 writes: cell.transactions,
+                threads: cell.threads,
                 sources,
             });
         };
