@@ -33,7 +33,7 @@ pub fn is_stdout(file: &Path) -> bool {
 
 /// Gives a result: as JSON where `json` names a file, and as text on standard output, unless the JSON stands there.
 /// # Errors
-/// As [`print`] and [`write`].
+/// As [`print()`] and [`write()`].
 pub fn report(
     json: Option<&Path>,
     result: &impl Serialize,
