@@ -180,27 +180,34 @@ fn packages(machine: &MachineOptions) -> Result<Packages, String> {
     }
 }
 
-/// The files of this machine that the guest runs.
+/// The files of this machine that the guest runs: all that there are, as other plans share the snapshot then.
+/// # Errors
+/// What the cells need and is not there.
 fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String> {
     let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
     let needs_sqlite =
         cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
-    let sqlite = if needs_sqlite { vec![libraries::installed(SYSTEM_LIBRARY)?] } else { Vec::new() };
-    let needs_waldio = cells.iter().any(|cell| cell.side == Side::Waldio);
+    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
+    let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.side == Side::Waldio);
     let without = "or leave its cells out: `--only`";
-    let waldio = needs_waldio.then(|| extension_file(machine.waldio.as_deref(), without)).transpose()?;
-    Ok(Contents { joj, sqlite, waldio })
+    let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
+    Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
+}
+
+fn where_needed(file: Result<PathBuf, String>, is_needed: bool) -> Result<Option<PathBuf>, String> {
+    match file {
+        Err(reason) if is_needed => Err(reason),
+        found => Ok(found.ok()),
+    }
 }
 
 fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
     qemu::version()?;
     let packages = packages(options)?;
-    let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
-    let waldio = extension_file(options.waldio.as_deref(), "").ok();
-    let sqlite: Vec<PathBuf> = libraries::installed(SYSTEM_LIBRARY).into_iter().collect();
+    let contents = contents(options, &[])?;
     let share = HostShare::create(0)?;
     let image = share.beside("image");
-    image::write(&image, &Contents { joj, sqlite, waldio }, &packages)?;
+    image::write(&image, &contents, &packages)?;
     let machine = Machine {
         kernel: packages.kernel(),
         image,

@@ -1,6 +1,7 @@
 //! The memory of a guest that has booted and waits for a job: booting costs an emulated processor 20 s, going on from here one.
 //!
 //!   CACHE/snapshots/KEY    QEMU's migration stream; KEY is a hash of all that made it
+//!   CACHE/snapshots/lock   flock(2) on it while one is made
 //!
 //! Every guest begins with the same memory, so what a unit measures does not depend on which units went before it.
 
@@ -10,6 +11,8 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::job::{GuestLine, marked};
@@ -19,6 +22,8 @@ use crate::machine::clock::{pause, shared_ns};
 use crate::machine::qemu::{Heard, KEEP_MEMORY, Machine, Qemu, Start};
 use crate::machine::signal::is_stopped;
 
+/// Held by who makes a snapshot.
+const LOCK: &str = "lock";
 /// Snapshots that are kept: those of the build at hand and of a few before, 300 MB each.
 const KEPT: usize = 3;
 /// The longest boot.
@@ -42,12 +47,15 @@ impl Snapshot {
     ) -> Result<Snapshot, Stop> {
         let directory = packages::cache_directory()?.join("snapshots");
         let file = directory.join(key(machine, version)?);
-        if let Ok(open) = File::options().read(true).write(true).open(&file) {
-            // Its time of last use decides which are removed.
-            let _ = open.set_modified(SystemTime::now());
-            return Ok(Snapshot(open));
+        if let Some(kept) = Snapshot::kept(&file) {
+            return Ok(kept);
         }
         fs::create_dir_all(&directory).map_err(|error| problem("make", &directory, &error))?;
+        // Several that need the same one wait for the first instead of booting beside it.
+        let _turn = turn(&directory.join(LOCK))?;
+        if let Some(kept) = Snapshot::kept(&file) {
+            return Ok(kept);
+        }
         say("booting the emulated machine; its memory is kept for next time (half a minute, 300 MB)");
         let part = Part(file.with_extension(format!("part-{}", std::process::id())));
         prepare(machine, console, &part.0)?;
@@ -56,10 +64,30 @@ impl Snapshot {
         Ok(Snapshot(File::open(&file).map_err(|error| problem("open", &file, &error))?))
     }
 
+    fn kept(file: &Path) -> Option<Snapshot> {
+        let open = File::options().read(true).write(true).open(file).ok()?;
+        // Its time of last use decides which are removed.
+        let _ = open.set_modified(SystemTime::now());
+        Some(Snapshot(open))
+    }
+
     /// Where QEMU finds it, as long as this joj runs.
     pub fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
+    }
+}
+
+/// Waits for whoever makes a snapshot now; the turn ends with the file.
+fn turn(lock: &Path) -> Result<File, Stop> {
+    let file = File::create(lock).map_err(|error| problem("make", lock, &error))?;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(Stop::Signal),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => pause(NAP),
+            Err(error) => return Err(Stop::Failed(problem("lock", lock, &error.into()))),
+        }
     }
 }
 
@@ -186,8 +214,10 @@ fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> 
 /// Removes what was not used for longest, parts of a joj that was killed among them.
 fn remove_old(directory: &Path) {
     let files = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut aged: Vec<(SystemTime, PathBuf)> =
-        files.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    let mut aged: Vec<(SystemTime, PathBuf)> = files
+        .filter(|entry| entry.file_name() != LOCK)
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
     aged.sort();
     for (_, path) in aged.iter().rev().skip(KEPT) {
         let _ = fs::remove_file(path);
@@ -228,13 +258,14 @@ mod tests {
             let file = File::create(directory.join(age.to_string())).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(60 * age)).unwrap();
         }
+        fs::write(directory.join(LOCK), "").unwrap();
         remove_old(&directory);
         let mut left: Vec<String> = fs::read_dir(&directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["0", "1", "2"]);
+        assert_eq!(left, ["0", "1", "2", LOCK]);
         fs::remove_dir_all(&directory).unwrap();
     }
 }
