@@ -63,7 +63,7 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
         let page = trace_page::page(&findings.summary, &findings.points, &findings.stories, texts);
         output_file::write(path, &page)?;
     }
-    let value = json(findings, texts, options.steps.is_some())?;
+    let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
     output_file::report(options.json.as_deref(), &value, || {
         let summary = trace_text::summary(&findings.summary);
         if options.steps.is_none() {
