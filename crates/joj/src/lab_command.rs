@@ -46,12 +46,13 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
         LabAction::Run(options) => measure(options),
         LabAction::Crash(options) => {
             let cells = lab_crash_command::cells(&options.crash)?;
-            qemu::version()?;
+            let qemu = qemu::version()?;
             let contents = contents(&options.machine, &cells)?;
             let packages = packages(&options.machine)?;
             let crew = Crew {
                 packages: &packages,
                 contents: &contents,
+                qemu: &qemu,
                 jobs: jobs(&options.crew),
                 unit_seconds: options.crash.state_seconds,
             };
@@ -78,16 +79,17 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     }
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    qemu::version()?;
+    let qemu = qemu::version()?;
     let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, &cells)?;
-    let mut machine = machine::told(&packages, &contents)?;
     let crew = Crew {
         packages: &packages,
         contents: &contents,
+        qemu: &qemu,
         jobs: jobs(&options.crew),
         unit_seconds: options.cell_seconds,
     };
+    let mut machine = machine::told(&crew)?;
     let job = Job {
         setting: machine::setting(&contents, &cells, DEVICE_BYTES)?,
         cells,

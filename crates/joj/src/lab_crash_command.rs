@@ -10,7 +10,7 @@ use joj_analysis::lab::crash::{CRASH_FORMAT, CRASH_VERSION, CellStates, CrashRes
 
 use crate::bench::progress::Progress;
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
-use crate::lab::crash_session::CrashWork;
+use crate::lab::crash_work::CrashWork;
 use crate::lab::crew::{self, Crew};
 use crate::lab::image::Contents;
 use crate::lab::machine;
@@ -67,7 +67,7 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, crew: &Crew<'_>) -> Result<
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     }
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    let mut machine = machine::told(crew.packages, crew.contents)?;
+    let mut machine = machine::told(crew)?;
     let work =
         CrashWork { job: job(options, &cells, crew.contents)?, recordings: options.recordings.as_deref() };
     let job = &work.job;
@@ -77,7 +77,11 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, crew: &Crew<'_>) -> Result<
     let ended = crew.work_off(work.batches(), &work, &mut progress, &mut |number, report, share| {
         let unit = job.unit(number);
         if unit.state == 0 {
-            work.keep(unit.cell, share);
+            if report.is_ok()
+                && let Err(reason) = work.keep(unit.cell, share)
+            {
+                eprintln!("joj lab: the recording is not kept: {reason}");
+            }
             // Where no line can change, one line a cell: a thousand states take an hour.
             if !stderr().is_terminal() {
                 eprintln!("{}, cell {} of {}", job.cells[unit.cell], unit.cell + 1, job.cells.len());

@@ -1,5 +1,7 @@
 //! What the host tells the guest about crash states, and what the guest leaves for a guest after it.
 
+use std::path::Path;
+
 use joj_analysis::lab::cell::{Cell, FileSystemKind};
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,14 @@ pub enum UnitReport {
     Recorded(usize),
     /// A state.
     State(StateResult),
+}
+
+/// Ends of the names of a recording's files; the last one is written last, and says that it is whole.
+pub const RECORDING_ENDS: [&str; 3] = ["log", "requests", "json"];
+
+/// True where `share` has the whole recording of cell `index`.
+pub fn is_recorded(share: &Path, index: usize) -> bool {
+    share.join(recording_file(index, "json")).exists()
 }
 
 /// Name of a file of the recording of cell `index`: `log` (dm-log-writes), `requests` (text), `json` (written last).

@@ -21,7 +21,7 @@ use super::packages::Packages;
 use super::snapshot::Snapshot;
 use crate::bench::progress::Progress;
 use crate::machine::memory;
-use crate::machine::qemu::{self, Machine};
+use crate::machine::qemu::Machine;
 use crate::machine::signal;
 
 /// What a crew does.
@@ -37,8 +37,8 @@ pub trait Work: Sync {
     /// Where it cannot be written.
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String>;
 
-    /// Takes out of `left` what cannot be done without `failed`.
-    fn give_up(&self, failed: usize, left: &mut Vec<usize>);
+    /// Takes out of `left` what cannot be done without `failed`: nothing, unless it says so.
+    fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
 }
 
 /// The guests.
@@ -48,6 +48,8 @@ pub struct Crew<'a> {
     pub packages: &'a Packages,
     /// joj and libraries.
     pub contents: &'a Contents,
+    /// QEMU's version.
+    pub qemu: &'a str,
     /// At most so many guests at a time.
     pub jobs: usize,
     /// How long a unit may take, in seconds of this machine.
@@ -109,7 +111,7 @@ impl Crew<'_> {
         image::write(&image, self.contents, self.packages)?;
         let console = shares[0].beside("console");
         let say = |text: &str| eprintln!("joj lab: {text}");
-        let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), &qemu::version()?, &console, &say)?;
+        let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), self.qemu, &console, &say)?;
         let left = Mutex::new(VecDeque::from(batches));
         let is_over = AtomicBool::new(false);
         let mut kernel = String::new();
@@ -199,6 +201,10 @@ impl<W: Work> Lane<'_, W> {
         while !left.is_empty() {
             self.work.leave(&left, self.share)?;
             let life = self.live(&mut left)?;
+            if self.is_over.load(Ordering::SeqCst) {
+                // Ended for another lane's sake: nobody knows what would have come of its unit.
+                return Ok(());
+            }
             let said = life.said();
             match life.running {
                 Some(unit) => {
@@ -211,10 +217,9 @@ impl<W: Work> Lane<'_, W> {
                 None if !life.ready => {
                     return Err(Stop::Failed(format!("the guest did not go on; its console said: {said}")));
                 }
-                None if !left.is_empty() && !self.is_over.load(Ordering::SeqCst) => {
+                None if !left.is_empty() => {
                     return Err(Stop::Failed(format!("the guest ended too early; its console said: {said}")));
                 }
-                None if !left.is_empty() => return Ok(()),
                 None => {}
             }
         }

@@ -13,7 +13,7 @@ use crate::machine::signal::is_stopped;
 /// Memory of the guest, in MiB: the archive, the emulated devices' data, and what SQLite needs.
 pub const MEMORY_MIB: u32 = 2_560;
 /// Lines of the console that are told when a guest ends too early.
-pub const LAST_LINES: usize = 8;
+const LAST_LINES: usize = 8;
 /// Between two looks whether Ctrl-C was pressed.
 const NAP: Duration = Duration::from_millis(200);
 /// The longest time from the snapshot to the job.
@@ -127,8 +127,7 @@ impl Guest<'_> {
 impl Life {
     /// The last lines of its console.
     pub fn said(&self) -> String {
-        let last: Vec<&str> = self.last.iter().map(String::as_str).collect();
-        if last.is_empty() { "nothing".to_owned() } else { last.join(" | ") }
+        said(self.last.iter().map(String::as_str))
     }
 
     fn remember(&mut self, line: String) {
@@ -140,4 +139,11 @@ impl Life {
         }
         self.last.push_back(line);
     }
+}
+
+/// The last lines of a console, in one.
+pub fn said<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if last.is_empty() { "nothing".to_owned() } else { last.join(" | ") }
 }

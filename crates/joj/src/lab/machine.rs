@@ -3,10 +3,10 @@
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::LabMachine;
 
+use super::crew::Crew;
 use super::devices;
 use super::image::Contents;
 use super::job::{Setting, guest_path};
-use super::packages::Packages;
 use crate::bench::ask::Asker;
 use crate::bench::task::{Answer, Libraries, Task};
 use crate::machine::qemu;
@@ -24,16 +24,16 @@ pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result
     })
 }
 
-/// The machine in which `contents` run; the guest tells its kernel later.
+/// The machine of `crew`; the guest tells its kernel later.
 /// # Errors
-/// Where QEMU or a SQLite build does not say its version.
-pub fn told(packages: &Packages, contents: &Contents) -> Result<LabMachine, String> {
+/// Where a SQLite build does not say its version.
+pub fn told(crew: &Crew<'_>) -> Result<LabMachine, String> {
     Ok(LabMachine {
         joj: env!("CARGO_PKG_VERSION").to_owned(),
-        qemu: qemu::version()?,
-        kernel: packages.release.clone(),
+        qemu: crew.qemu.to_owned(),
+        kernel: crew.packages.release.clone(),
         clock: qemu::CLOCK.to_owned(),
-        sqlite: sqlite_versions(contents)?,
+        sqlite: sqlite_versions(crew.contents)?,
     })
 }
 

@@ -1,11 +1,11 @@
 //! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. A file uses only
 //! files below it.
 //!
-//!   host   plan -> session -> crew { image (packages, modules, libraries) -> snapshot -> QEMU, several at a time }
+//!   host   plan -> plan_work -> crew { image (packages, modules, libraries) -> snapshot -> QEMU, several at a time }
 //!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 
-pub mod crash_session;
-pub mod session;
+pub mod crash_work;
+pub mod plan_work;
 pub mod machine;
 pub mod crew;
 mod snapshot;

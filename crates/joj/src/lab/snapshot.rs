@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::job::{GuestLine, marked};
-use super::life::{LAST_LINES, Stop};
+use super::life::{Stop, said};
 use super::packages;
 use crate::machine::clock::{pause, shared_ns};
 use crate::machine::qemu::{Heard, KEEP_MEMORY, Machine, Qemu, Start};
@@ -176,13 +176,8 @@ fn wait_for_guest(qemu: &mut Qemu, console: &Path, deadline_ns: u64) -> Result<(
             }
         }
         if ended || shared_ns() > deadline_ns {
-            let lines = text.lines().rev().filter(|line| !line.trim().is_empty());
-            let last: Vec<&str> = lines.take(LAST_LINES).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
-            return Err(Stop::Failed(format!(
-                "the guest did not start; its console said: {}",
-                if last.is_empty() { "nothing".to_owned() } else { last.join(" | ") }
-            )));
+            let said = said(text.lines());
+            return Err(Stop::Failed(format!("the guest did not start; its console said: {said}")));
         }
     }
 }

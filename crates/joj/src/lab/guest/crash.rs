@@ -20,9 +20,9 @@ use crate::bench::task::{
     Answer, CrashCheckTask, CrashChecked, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Libraries,
     Task,
 };
-use crate::lab::crash_job::{CrashJob, Unit, UnitReport};
+use crate::lab::crash_job::{CrashJob, Unit, UnitReport, is_recorded};
 use crate::lab::guest::emulated::Emulated;
-use crate::lab::guest::recording::{Recording, is_recorded, record};
+use crate::lab::guest::recording::{Recording, record};
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::guest_path;
 use crate::machine::worker_process::Workers;

@@ -93,11 +93,6 @@ pub fn record(
     events.flush().map_err(problem)
 }
 
-/// True where cell `index` was recorded, in this guest or one before it.
-pub fn is_recorded(share: &Path, index: usize) -> bool {
-    share.join(recording_file(index, "json")).exists()
-}
-
 impl Recording {
     /// The recording of cell `index` in `share`.
     /// # Errors

@@ -15,8 +15,6 @@ impl Work for Job {
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String> {
         share.put(JOB_FILE, &Job { units: units.to_vec(), ..self.clone() })
     }
-
-    fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
 }
 
 impl Job {

@@ -1,0 +1,97 @@
+//! Crash states as work for guests: a guest for the recording of a cell and for all of its states.
+
+use std::path::Path;
+
+use super::crash_job::{CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file};
+use super::crew::Work;
+use super::host_share::HostShare;
+
+/// What guests need to know, and what they do not.
+#[derive(Debug)]
+pub struct CrashWork<'a> {
+    /// The job, for all cells.
+    pub job: CrashJob,
+    /// Where recordings are kept, and taken from if they are there.
+    pub recordings: Option<&'a Path>,
+}
+
+impl Work for CrashWork<'_> {
+    type Report = UnitReport;
+
+    fn name(&self, unit: usize) -> String {
+        let unit = self.job.unit(unit);
+        let cell = &self.job.cells[unit.cell];
+        match unit.state {
+            0 => format!("{cell}: recording"),
+            state => format!("{cell}: state {state}"),
+        }
+    }
+
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String> {
+        if let (Some(kept), Some(first)) = (self.recordings, units.first()) {
+            let cell = self.job.unit(*first).cell;
+            if is_recorded(kept, cell) {
+                exchange(cell, kept, &share.shared())?;
+            }
+        }
+        share.put(CRASH_JOB_FILE, &CrashJob { units: units.to_vec(), ..self.job.clone() })
+    }
+
+    /// Without a recording there are no states.
+    fn give_up(&self, failed: usize, left: &mut Vec<usize>) {
+        if self.job.unit(failed).state == 0 {
+            left.clear();
+        }
+    }
+}
+
+impl CrashWork<'_> {
+    /// A guest for each cell. A state that ends the guest costs a start; the recording is in the share then.
+    pub fn batches(&self) -> Vec<Vec<usize>> {
+        (0..self.job.cells.len()).map(|cell| self.job.units_of(cell).collect()).collect()
+    }
+
+    /// Keeps the recording of `cell`, where recordings are to be kept and it did not come from there.
+    /// # Errors
+    /// Where there is no room; what was copied counts as none.
+    pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), String> {
+        match self.recordings {
+            Some(kept) if !is_recorded(kept, cell) => exchange(cell, &share.shared(), kept),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Copies a recording. What says that it is whole is copied last, and not at all behind an error.
+fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), String> {
+    for end in RECORDING_ENDS {
+        let name = recording_file(cell, end);
+        std::fs::copy(from.join(&name), to.join(&name))
+            .map_err(|error| format!("cannot copy {name} to {}: {error}; make room", to.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::crash_job::RECORDINGS_DIRECTORY;
+
+    #[test]
+    fn a_recording_that_could_not_be_copied_whole_is_none() {
+        let base = std::env::temp_dir().join(format!("joj-exchange-{}", std::process::id()));
+        let (from, to) = (base.join("from"), base.join("to"));
+        for directory in [&from, &to] {
+            std::fs::create_dir_all(directory.join(RECORDINGS_DIRECTORY)).unwrap();
+        }
+        let write = |end: &str| std::fs::write(from.join(recording_file(3, end)), end).unwrap();
+        write("log");
+        write("json");
+        assert!(exchange(3, &from, &to).unwrap_err().contains("03.requests"));
+        assert!(!is_recorded(&to, 3), "a part counts as whole");
+        write("requests");
+        exchange(3, &from, &to).unwrap();
+        assert!(is_recorded(&to, 3));
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+}
