@@ -63,6 +63,8 @@ pub struct LogSession {
     file_bytes: AtomicU64,
     /// How far frames ever reached.
     used_bytes: AtomicU64,
+    /// Where the newest transaction of this process ends.
+    newest_end: AtomicU64,
     limit_bytes: AtomicU64,
     /// This session made the log, and nothing was written to it: the medium holds no header under its name that a
     /// first commit would have to wait for.
@@ -111,6 +113,7 @@ impl LogSession {
             tail: Mutex::default(),
             file_bytes: AtomicU64::new(file_bytes),
             used_bytes: AtomicU64::new(0),
+            newest_end: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(u64::MAX),
             fresh: AtomicBool::new(fresh),
             // Whoever made the log may have been killed before its name was durable.
@@ -196,9 +199,21 @@ impl LogSession {
         self.options.log_bytes.min(self.limit_bytes.load(SeqCst))
     }
 
-    /// Frames reach `end`.
+    /// A transaction's frames reach `end`; 0 for one that wrote none.
     pub fn note_used(&self, end: u64) {
         self.used_bytes.fetch_max(end, SeqCst);
+        if end > 0 {
+            self.newest_end.store(end, SeqCst);
+        }
+    }
+
+    /// True where an order to grow past the working size, given when frames reached `used_bytes`, has been overtaken: the log was begun
+    /// anew since, and has room. Its pieces would only stand before the commits that go on.
+    fn is_overtaken(&self, used_bytes: u64) -> bool {
+        let newest_end = self.newest_end.load(SeqCst);
+        self.file_bytes() >= self.options.log_bytes
+            && newest_end < used_bytes
+            && self.next_size(newest_end).is_none()
     }
 
     /// True where the log is large enough to be kept as a spare, and was used so much that a log without one would
@@ -365,7 +380,9 @@ impl LogSession {
         }
         self.refused_at.store(0, SeqCst);
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
-        while size < target && !self.closed.load(SeqCst) && !self.cutting.load(SeqCst) {
+        let is_over =
+            || self.closed.load(SeqCst) || self.cutting.load(SeqCst) || self.is_overtaken(used_bytes);
+        while size < target && !is_over() {
             let began = Instant::now();
             let end = target.min(size + piece_bytes);
             if planted::is(Bug::FillOverwrites) {
@@ -398,75 +415,5 @@ impl LogSession {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use blockio::sim_disk::SimDisk;
-    use blockio::sim_image::Image;
-    use blockio::sim_state::SimOptions;
-
-    const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
-
-    fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
-        let disk = SimDisk::from_image(&Image::default(), SimOptions { free_bytes, ..SimOptions::default() });
-        let path = PathBuf::from("/app.db-wal");
-        let file = disk.open(&path, CREATE).unwrap();
-        let shared = (Arc::default(), Arc::default());
-        let session =
-            LogSession::new((path, Layout::Stock), Options::default(), file.facts(), (0, true), shared);
-        session.reserve_first(&*file);
-        (disk, session)
-    }
-
-    /// Commits that ask for growth while a log of `frames` fills up, one frame each.
-    fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
-        let asks = |frame: &u64| {
-            let used_bytes = 32 + frame * 4120;
-            session.note_end(used_bytes);
-            let wants = session.wants_growth(used_bytes);
-            if wants {
-                let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-                session.grow(&disk, used_bytes);
-            }
-            wants
-        };
-        (1..=frames).filter(asks).collect()
-    }
-
-    #[test]
-    fn a_nearly_full_disk_is_asked_for_room_when_the_log_doubled_or_began_anew() {
-        let (disk, session) = session_on(FREE_BYTES_MIN - 1);
-        assert_eq!(orders(&disk, &session, 40), [1, 3, 7, 15, 31]);
-        // The file has 40 frames now: half of it is enough for half as many.
-        assert_eq!(orders(&disk, &session, 40), [20], "after a reset");
-        assert_eq!(session.stats.growths.load(Relaxed), 0);
-    }
-
-    #[test]
-    fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
-        let (full, session) = session_on(0);
-        let disk = SimDisk::from_image(&full.image(), SimOptions::default());
-        disk.set_capacity(disk.used_bytes());
-        let asked = orders(&disk, &session, 20);
-        assert!((2..6).contains(&asked.len()), "in vain after {asked:?} frames");
-        assert_eq!(session.stats.errors.load(Relaxed), asked.len() as u64, "each failure is told");
-        disk.set_capacity(u64::MAX);
-        let used_bytes = 32 + 40 * 4120;
-        session.note_end(used_bytes);
-        assert!(session.wants_growth(used_bytes));
-        let disk: Arc<dyn Disk> = Arc::new(disk);
-        session.grow(&disk, used_bytes);
-        assert!(session.stats.growths.load(Relaxed) > 0);
-    }
-
-    #[test]
-    fn once_there_is_room_the_log_grows_again() {
-        let (full, session) = session_on(0);
-        assert_eq!(orders(&full, &session, 3), [1, 3]);
-        assert_eq!(session.fill_used(), "none: the file system is nearly full");
-        let options = SimOptions::default();
-        let roomy = SimDisk::from_image(&full.image(), options);
-        assert_eq!(orders(&roomy, &session, 100)[0], 2);
-        assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
-        assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
-    }
-}
+#[path = "session_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! Growth of a log, on a simulated disk: when it is ordered, and when it ends.
+
+use super::*;
+use crate::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
+use blockio::sim_disk::SimDisk;
+use blockio::sim_image::Image;
+use blockio::sim_state::SimOptions;
+
+const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
+
+fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
+    let disk = SimDisk::from_image(&Image::default(), SimOptions { free_bytes, ..SimOptions::default() });
+    let path = PathBuf::from("/app.db-wal");
+    let file = disk.open(&path, CREATE).unwrap();
+    let shared = (Arc::default(), Arc::default());
+    let session = LogSession::new((path, Layout::Stock), Options::default(), file.facts(), (0, true), shared);
+    session.reserve_first(&*file);
+    (disk, session)
+}
+
+/// Commits that ask for growth while a log of `frames` fills up, one frame each.
+fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
+    let asks = |frame: &u64| {
+        let used_bytes = 32 + frame * 4120;
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        let wants = session.wants_growth(used_bytes);
+        if wants {
+            let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+            session.grow(&disk, used_bytes);
+        }
+        wants
+    };
+    (1..=frames).filter(asks).collect()
+}
+
+#[test]
+fn a_nearly_full_disk_is_asked_for_room_when_the_log_doubled_or_began_anew() {
+    let (disk, session) = session_on(FREE_BYTES_MIN - 1);
+    assert_eq!(orders(&disk, &session, 40), [1, 3, 7, 15, 31]);
+    // The file has 40 frames now: half of it is enough for half as many.
+    assert_eq!(orders(&disk, &session, 40), [20], "after a reset");
+    assert_eq!(session.stats.growths.load(Relaxed), 0);
+}
+
+#[test]
+fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
+    let (full, session) = session_on(0);
+    let disk = SimDisk::from_image(&full.image(), SimOptions::default());
+    disk.set_capacity(disk.used_bytes());
+    let asked = orders(&disk, &session, 20);
+    assert!((2..6).contains(&asked.len()), "in vain after {asked:?} frames");
+    assert_eq!(session.stats.errors.load(Relaxed), asked.len() as u64, "each failure is told");
+    disk.set_capacity(u64::MAX);
+    let used_bytes = 32 + 40 * 4120;
+    session.note_end(used_bytes);
+    assert!(session.wants_growth(used_bytes));
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    session.grow(&disk, used_bytes);
+    assert!(session.stats.growths.load(Relaxed) > 0);
+}
+
+#[test]
+fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
+    let grown = |begun_anew: bool| {
+        let (disk, session) = session_on(u64::MAX);
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        assert!(session.wants_growth(used_bytes));
+        if begun_anew {
+            session.note_used(32 + 4120);
+        }
+        session.grow(&disk, used_bytes);
+        assert!(begun_anew || !session.wants_growth(used_bytes), "it has room now");
+        session.file_bytes() - used_bytes
+    };
+    assert_eq!((grown(false), grown(true)), (STEP_BYTES, 0));
+}
+
+#[test]
+fn once_there_is_room_the_log_grows_again() {
+    let (full, session) = session_on(0);
+    assert_eq!(orders(&full, &session, 3), [1, 3]);
+    assert_eq!(session.fill_used(), "none: the file system is nearly full");
+    let options = SimOptions::default();
+    let roomy = SimDisk::from_image(&full.image(), options);
+    assert_eq!(orders(&roomy, &session, 100)[0], 2);
+    assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
+    assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
+}
