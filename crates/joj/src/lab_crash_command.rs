@@ -48,6 +48,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
         schema: Schema::Waldio,
         log: LogState::Fresh,
         waldio_options: if *side == Side::Waldio { waldio_options.clone() } else { Vec::new() },
+        batch_atomic: false,
         threads: 1,
         transactions: options.commits,
     });

@@ -168,9 +168,13 @@ pub struct Cell {
     pub schema: Schema,
     /// State of the log at the start.
     pub log: LogState,
+    /// SQLite commits with F2FS's atomic writes instead of a rollback journal. Results had none at first.
+    #[serde(default)]
+    pub batch_atomic: bool,
     /// Options of waldio, for example `layout=embedded`; in the order in which they are set.
     pub waldio_options: Vec<String>,
-    /// Threads that write, each a file of its own and its part of the transactions; 1 with SQLite.
+    /// Threads that write together. Without SQLite each has a file and its part of the transactions; with SQLite each has a
+    /// connection to the one database.
     #[serde(default = "one_thread")]
     pub threads: u32,
     /// Transactions that the clock covers.
@@ -194,6 +198,9 @@ impl fmt::Display for Cell {
         write!(formatter, ", {}", self.task.word())?;
         if self.task.workload().is_some() {
             write!(formatter, " {}", self.side.word().to_uppercase())?;
+            if self.batch_atomic {
+                write!(formatter, " batch_atomic")?;
+            }
             if self.schema != Schema::Waldio {
                 write!(formatter, " {}", self.schema.word())?;
             }
@@ -240,9 +247,36 @@ impl Cell {
         if !self.waldio_options.is_empty() && self.side != Side::Waldio {
             return Some("these options are waldio's");
         }
-        if self.threads > 1 && self.task.workload().is_some() {
-            return Some("many writers of one database are measured by `joj bench --threads`");
+        self.without_atomic_writes().or_else(|| self.without_threads())
+    }
+
+    /// Why SQLite cannot commit with atomic writes here.
+    fn without_atomic_writes(&self) -> Option<&'static str> {
+        if !self.batch_atomic {
+            return None;
         }
-        None
+        if self.filesystem != FileSystemKind::F2fs {
+            return Some("only F2FS has atomic writes");
+        }
+        if !matches!(self.side, Side::Delete | Side::Truncate | Side::Persist) {
+            return Some("atomic writes take the place of a rollback journal: delete, truncate, persist");
+        }
+        (self.sync_call != SyncCall::Fsync)
+            .then_some("only joj's own SQLite is built for atomic writes: sync_call = [\"fsync\"]")
+    }
+
+    /// Why many threads cannot do it.
+    fn without_threads(&self) -> Option<&'static str> {
+        let workload = self.task.workload()?;
+        if self.threads == 1 {
+            return None;
+        }
+        if workload != Workload::Insert || self.schema == Schema::Mobibench {
+            return Some("many writers of one database insert into one table");
+        }
+        if self.log != LogState::Steady {
+            return Some("many writers are measured with wal and waldio, and with a log that is steady");
+        }
+        (self.synchronous != Synchronous::Full).then_some("many writers are measured with synchronous=FULL")
     }
 }

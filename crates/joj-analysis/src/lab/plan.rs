@@ -68,10 +68,13 @@ pub struct Matrix {
     /// States of the log, for WAL and waldio only.
     #[serde(default = "fresh")]
     pub log: Vec<LogState>,
+    /// With F2FS's atomic writes, for rollback journals there.
+    #[serde(default = "without")]
+    pub batch_atomic: Vec<bool>,
     /// waldio's options: each value is a list of `name=value`, empty for none.
     #[serde(default = "no_options")]
     pub waldio_options: Vec<Vec<String>>,
-    /// Threads, for tasks without SQLite.
+    /// Threads that write together.
     #[serde(default = "one")]
     pub threads: Vec<u32>,
     /// Transactions of each cell.
@@ -105,6 +108,10 @@ fn fdatasync() -> Vec<SyncCall> {
 
 fn waldio_schema() -> Vec<Schema> {
     vec![Schema::Waldio]
+}
+
+fn without() -> Vec<bool> {
+    vec![false]
 }
 
 fn one() -> Vec<u32> {
@@ -232,6 +239,7 @@ impl Matrix {
             sync_call: SyncCall::Fdatasync,
             schema: Schema::Waldio,
             log: LogState::None,
+            batch_atomic: false,
             waldio_options: Vec::new(),
             threads,
             transactions: self.transactions,
@@ -251,7 +259,9 @@ impl Matrix {
                     for synchronous in &self.synchronous {
                         let cell =
                             Cell { schema: *schema, side: *side, synchronous: *synchronous, ..cell.clone() };
-                        self.logs(&cell, found);
+                        for batch_atomic in &self.batch_atomic {
+                            self.logs(&Cell { batch_atomic: *batch_atomic, ..cell.clone() }, found);
+                        }
                     }
                 }
             }
@@ -322,7 +332,37 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_for_raw_writes() {
+    fn atomic_writes_are_of_rollback_journals_on_f2fs() {
+        let axes = |side: &str, sync_call: &str| {
+            plan(serde_json::json!({
+                "filesystem": ["ext4", "f2fs"], "device": ["ram"], "side": [side], "sync_call": [sync_call],
+                "batch_atomic": [false, true],
+            }))
+        };
+        let cells = axes("delete", "fsync").cells().unwrap();
+        let found: Vec<_> = cells.iter().map(|cell| (cell.filesystem, cell.batch_atomic)).collect();
+        let (ext4, f2fs) = (FileSystemKind::Ext4, FileSystemKind::F2fs);
+        assert_eq!(found, [(ext4, false), (f2fs, false), (f2fs, true)]);
+        assert!(cells[2].to_string().contains("DELETE batch_atomic"), "{}", cells[2]);
+        assert_eq!(axes("wal", "fsync").cells().unwrap().len(), 2);
+        assert_eq!(axes("delete", "fdatasync").cells().unwrap().len(), 2);
+        let only = serde_json::json!({
+            "filesystem": ["f2fs"], "device": ["ram"], "side": ["delete"], "batch_atomic": [true],
+        });
+        assert!(plan(only).cells().unwrap_err().to_string().contains("sync_call"));
+    }
+
+    #[test]
+    fn a_cell_that_says_nothing_of_atomic_writes_has_none() {
+        let axes = serde_json::json!({"filesystem": ["f2fs"], "device": ["ram"], "side": ["delete"]});
+        let cell = plan(axes).cells().unwrap().remove(0);
+        let mut old = serde_json::to_value(&cell).unwrap();
+        assert_eq!(old.as_object_mut().unwrap().remove("batch_atomic"), Some(false.into()));
+        assert_eq!(serde_json::from_value::<Cell>(old).unwrap(), cell);
+    }
+
+    #[test]
+    fn threads_are_for_raw_writes_and_for_inserts_through_a_log() {
         let axes = |task: &[&str], threads: &[u32]| {
             plan(
                 serde_json::json!({"filesystem": ["ext4"], "device": ["ram"], "task": task, "threads": threads}),
@@ -333,7 +373,17 @@ mod tests {
         assert_eq!(found, [(Task::Append, 1), (Task::Append, 10), (Task::Insert, 1)]);
         assert!(cells[1].to_string().ends_with("10 threads"));
         let said = |task, threads: u32| axes(&[task], &[threads]).cells().unwrap_err().to_string();
-        assert!(said("insert", 2).contains("joj bench --threads"));
+        assert!(said("insert", 2).contains("a log that is steady"));
+        assert!(said("update", 2).contains("insert into one table"));
+        let axes = serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "side": ["delete", "wal", "waldio"],
+            "log": ["fresh", "steady"], "synchronous": ["full", "normal"], "threads": [1, 16],
+        });
+        let cells = plan(axes).cells().unwrap();
+        let together: Vec<String> =
+            cells.iter().filter(|cell| cell.threads == 16).map(ToString::to_string).collect();
+        let line = |side: &str| format!("ext4 ram, insert {side} steady, fdatasync, 16 threads");
+        assert_eq!(together, ["WAL", "WALDIO"].map(line));
         assert!(said("append", 0).contains("1 to 64") && said("append", 65).contains("1 to 64"));
     }
 

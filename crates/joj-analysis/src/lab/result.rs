@@ -84,9 +84,11 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Transactions per second with the trace, of those without: 1 is no cost. `None` where nothing was traced.
+    /// Transactions per second with the trace, of those without: 1 is no cost. `None` where nothing was traced, and where fewer were: a
+    /// log that grows, or a filesystem that copies, has other costs later on.
     pub fn traced_share(&self) -> Option<f64> {
-        let traced = self.traced_run.as_ref()?;
+        let traced =
+            self.traced_run.as_ref().filter(|traced| traced.transactions == self.run.transactions)?;
         Some(traced.transactions_per_s() / self.run.transactions_per_s())
     }
 }
@@ -110,4 +112,27 @@ pub struct Costs {
     pub flushes: u64,
     /// Sync calls.
     pub syncs: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tracing_cost_is_known_where_as_many_transactions_were_traced() {
+        let run = |transactions: u64, elapsed_ns: u64| {
+            serde_json::json!({
+                "round": 0, "transactions": transactions, "elapsed_ns": elapsed_ns, "cpu_user_us": 0, "cpu_system_us": 0,
+                "latency": {"p50_ns": 1, "p99_ns": 1, "p999_ns": 1, "max_ns": 1}, "switches_voluntary": 0,
+                "switches_involuntary": 0, "device": {"written_bytes": 0, "write_requests": 0, "flushes": 0}, "tick_share": 0.0,
+            })
+        };
+        let share = |traced: serde_json::Value| {
+            let text = serde_json::json!({"run": run(200, 1_000), "quantiles_ns": [], "traced_run": traced});
+            serde_json::from_value::<Measurement>(text).unwrap().traced_share()
+        };
+        assert_eq!(share(run(200, 1_250)), Some(0.8));
+        assert_eq!(share(run(100, 400)), None, "another amount of work");
+        assert_eq!(share(serde_json::Value::Null), None);
+    }
 }

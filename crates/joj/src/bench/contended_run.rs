@@ -2,6 +2,9 @@
 //!
 //!   tables, steady log | processes start, open | we close | warm-up | clock: counters, log size | reports | verify
 //!
+//! Where commits are counted instead of time there is no warm-up, and nobody looks at the log: the clock stops when the last
+//! of them returns.
+//!
 //! This process has no connection while the others write: it is none of the writers, and waldio asks whether other
 //! processes have the database open.
 
@@ -15,7 +18,8 @@ use joj_analysis::run::{Run, SyncCount};
 use crate::bench::database_run::{PAGE_BYTES, make_steady, open_as};
 use crate::bench::stopwatch::run_of;
 use crate::bench::task::{
-    Answer, Contended, ContendedTask, ProcessReport, Refusal, Reply, Task, Window, WriteTask, WriterReport,
+    Answer, Contended, ContendedTask, ProcessReport, Refusal, Reply, RunLength, Task, Window, WriteTask,
+    WriterReport,
 };
 use crate::bench::workload;
 use crate::machine::clock::{pause_until, shared_ns};
@@ -37,6 +41,18 @@ pub fn warm_up_ns(run_ns: u64) -> u64 {
     (run_ns / 4).min(WARM_UP_NS_MAX)
 }
 
+/// When to write, if told now.
+fn window(length: RunLength) -> Window {
+    let begin_ns = shared_ns() + NOTICE_NS;
+    match length {
+        RunLength::Time(run_ns) => {
+            let start_ns = begin_ns + warm_up_ns(run_ns);
+            Window { begin_ns, start_ns, end_ns: start_ns + run_ns }
+        }
+        RunLength::Commits(_) => Window { begin_ns, start_ns: begin_ns, end_ns: u64::MAX },
+    }
+}
+
 fn refuse(message: String) -> Refusal {
     Refusal { message, disk_full: false }
 }
@@ -53,7 +69,7 @@ fn refuse_worker(error: WorkerError) -> Refusal {
 /// What SQLite or a writing process said. A database that is wrong afterwards is no error but the run's `failure`.
 pub fn run(api: &Api, task: &ContendedTask) -> Reply {
     let database = format!("{}/bench.db", task.directory);
-    let keeper = open_as(api, &database, task.key.side, Synchronous::Full)?;
+    let keeper = open_as(api, &database, (task.key.side, Synchronous::Full), &task.waldio_options)?;
     for table in workload::tables(task.key.schema) {
         keeper.run(&workload::create_table(task.key.schema, table))?;
     }
@@ -70,31 +86,44 @@ pub fn run(api: &Api, task: &ContendedTask) -> Reply {
     }
     // Not the last connection, so the log stays as it is.
     keeper.close()?;
-    let begin_ns = shared_ns() + NOTICE_NS;
-    let start_ns = begin_ns + warm_up_ns(task.run_ns);
-    let window = Window { begin_ns, start_ns, end_ns: start_ns + task.run_ns };
+    let window = window(task.length);
     let text = serde_json::to_string(&window).map_err(|error| refuse(error.to_string()))?;
     for process in &mut processes {
         process.tell(&text).map_err(refuse_worker)?;
     }
     pause_until(window.start_ns);
     let before = task.sources.read();
-    let log = log_size::watch(Path::new(&database), PAGE_BYTES, window.end_ns);
+    let log = watch(task.length, &window, &database, &mut processes)?;
     let after = task.sources.read();
-    let mut reports = Vec::new();
-    for process in &mut processes {
-        match hear(process)? {
-            Answer::Written(report) => reports.push(*report),
-            other => return Err(refuse(format!("a process that should write answered {other:?}"))),
-        }
-    }
-    for process in processes {
-        process.finish().map_err(refuse_worker)?;
-    }
-    let mut contended = sum_up(task, reports, log, (&before, &after))?;
+    let reports = written(processes)?;
+    let last_ns = reports.iter().flat_map(|report| &report.writers).map(|writer| writer.last_commit_ns).max();
+    let elapsed_ns = match task.length {
+        RunLength::Time(run_ns) => run_ns,
+        RunLength::Commits(_) => last_ns.unwrap_or(0).saturating_sub(window.start_ns),
+    };
+    let mut contended = sum_up(reports, log, (&before, &after, elapsed_ns))?;
     let failure = verify(api, task, &database, contended.run.acknowledged)?;
     contended.run.run.failure = contended.run.run.failure.or(failure);
     Ok(Answer::Contended(Box::new(contended)))
+}
+
+/// Waits until the clock stops; what the log was like meanwhile.
+fn watch(
+    length: RunLength,
+    window: &Window,
+    database: &str,
+    processes: &mut [Conversation],
+) -> Result<LogSize, Refusal> {
+    if let RunLength::Time(_) = length {
+        return Ok(log_size::watch(Path::new(database), PAGE_BYTES, window.end_ns));
+    }
+    for process in processes {
+        match hear(process)? {
+            Answer::Enough => {}
+            other => return Err(refuse(format!("a process that should write answered {other:?}"))),
+        }
+    }
+    Ok(LogSize::default())
 }
 
 /// All writing processes, each with its task: one with all threads, or many with one thread.
@@ -116,6 +145,11 @@ fn start(
             schema: task.key.schema,
             writer_first: number * threads,
             writers: threads,
+            commits: match task.length {
+                RunLength::Time(_) => None,
+                RunLength::Commits(commits) => Some(commits),
+            },
+            waldio_options: task.waldio_options.clone(),
             count_syncs: task.count_syncs,
             ask_waldio: task.key.side == Side::Waldio,
             slow_device: device.map(|device| (device.path().to_owned(), task.key.flush_delay_ns)),
@@ -135,12 +169,24 @@ fn hear(process: &mut Conversation) -> Result<Answer, Refusal> {
     reply
 }
 
+/// What each of them reports once it has written, all before the first of them ends.
+fn written(mut processes: Vec<Conversation>) -> Result<Vec<ProcessReport>, Refusal> {
+    let report = |process| match hear(process)? {
+        Answer::Written(report) => Ok(*report),
+        other => Err(refuse(format!("a process that should write answered {other:?}"))),
+    };
+    let reports = processes.iter_mut().map(report).collect::<Result<Vec<_>, Refusal>>()?;
+    for process in processes {
+        process.finish().map_err(refuse_worker)?;
+    }
+    Ok(reports)
+}
+
 /// The run out of what each process reported.
 fn sum_up(
-    task: &ContendedTask,
     reports: Vec<ProcessReport>,
     log: LogSize,
-    (before, after): (&Counters, &Counters),
+    window: (&Counters, &Counters, u64),
 ) -> Result<Contended, Refusal> {
     let usages: Vec<Usage> = reports.iter().map(|report| report.usage).collect();
     let usage = usages.into_iter().reduce(|sum, usage| sum.plus(&usage)).unwrap_or_default();
@@ -169,7 +215,6 @@ fn sum_up(
     let failure = fatal.map(|fatal| format!("a writer gave up: {}", fatal.message));
     let mut latencies_ns: Vec<u64> = writers.into_iter().flat_map(|writer| writer.latencies_ns).collect();
     latencies_ns.sort_unstable();
-    let window = (before, after, task.run_ns);
     let run = Run { failure, ..run_of(writer_commits.iter().sum(), &latencies_ns, &usage, window) };
     let run = ContendedRun {
         run,
@@ -191,7 +236,7 @@ fn verify(
     database: &str,
     acknowledged: u64,
 ) -> Result<Option<String>, Refusal> {
-    let connection = open_as(api, database, task.key.side, Synchronous::Full)?;
+    let connection = open_as(api, database, (task.key.side, Synchronous::Full), &task.waldio_options)?;
     let verdict = connection.value("PRAGMA integrity_check")?;
     if verdict != "ok" {
         return Ok(Some(format!("integrity_check said: {verdict}")));

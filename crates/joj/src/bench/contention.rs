@@ -8,7 +8,7 @@ use crate::bench::ask::Stop;
 use crate::bench::contended_plan::Contention;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
-use crate::bench::task::{Answer, Contended, ContendedTask, Task};
+use crate::bench::task::{Answer, Contended, ContendedTask, RunLength, Task};
 
 /// Rows with all latencies, and the disk's limits, until they are summed up.
 #[derive(Debug)]
@@ -130,9 +130,10 @@ fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool
         libraries: session.libraries(&key.library, key.side),
         directory: session.directory(),
         key: key.clone(),
-        run_ns,
+        length: RunLength::Time(run_ns),
         sources: session.sources.clone(),
         count_syncs,
+        waldio_options: Vec::new(),
     });
     match session.perform(&task)? {
         Answer::Contended(contended) => Ok(*contended),

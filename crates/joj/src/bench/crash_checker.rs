@@ -25,7 +25,11 @@ pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) 
     let stock = match &task.copy {
         None => None,
         Some(directory) => {
-            let api = load(&Libraries { sqlite: database.libraries.sqlite.clone(), extension: None })?;
+            let api = load(&Libraries {
+                sqlite: database.libraries.sqlite.clone(),
+                extension: None,
+                batch_atomic: false,
+            })?;
             let looked = |copy| looked_at(&api, &copy, task.promise, false);
             let unread = |error| Verdict::Corrupt(format!("cannot copy the database: {error}"));
             Some(copied(database, Path::new(directory)).map_or_else(unread, looked))
@@ -121,7 +125,7 @@ mod tests {
 
     fn checked(file: &Path, promise: Promise) -> CrashChecked {
         let database = CrashDatabase {
-            libraries: Libraries { sqlite: None, extension: None },
+            libraries: Libraries { sqlite: None, extension: None, batch_atomic: false },
             file: file.to_string_lossy().into_owned(),
             side: Side::Wal,
             synchronous: Synchronous::Full,

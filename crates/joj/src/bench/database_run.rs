@@ -28,12 +28,26 @@ const READ_CACHE_PAGES: u32 = 10;
 const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open_with(api, &database(task), &task.waldio_options)?;
-    configure(&connection, task.key.side, task.key.synchronous)?;
+    let key = &task.key;
+    let connection = open_as(api, &database(task), (key.side, key.synchronous), &task.waldio_options)?;
     if task.checkpoint_apart {
         connection.run("PRAGMA wal_autocheckpoint=0")?;
     }
-    if let Some((_, wanted)) = task.waldio_options.iter().find(|(name, _)| name == "layout") {
+    Ok(connection)
+}
+
+/// A connection to `database` in the journal mode of `side`, with options of waldio: names without `waldio_`, and values.
+/// # Errors
+/// What SQLite said; another journal mode than the wanted one is an error too, and another layout of the log.
+pub fn open_as<'api>(
+    api: &'api Api,
+    database: &str,
+    (side, synchronous): (Side, Synchronous),
+    options: &[(String, String)],
+) -> Result<Connection<'api>, SqliteError> {
+    let connection = Connection::open_with(api, database, options)?;
+    configure(&connection, side, synchronous)?;
+    if let Some((_, wanted)) = options.iter().find(|(name, _)| name == "layout") {
         // waldio falls back to SQLite's own where a database cannot have it, and a row must not bear the wrong name.
         connection.value("SELECT count(*) FROM sqlite_master")?;
         let found =
@@ -48,20 +62,6 @@ fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sqlite
 
 fn database(task: &RowTask) -> String {
     format!("{}/bench.db", task.directory)
-}
-
-/// A connection to `database` in the journal mode of `side`.
-/// # Errors
-/// What SQLite said; another journal mode than the wanted one is an error too.
-pub fn open_as<'api>(
-    api: &'api Api,
-    database: &str,
-    side: Side,
-    synchronous: Synchronous,
-) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open(api, database)?;
-    configure(&connection, side, synchronous)?;
-    Ok(connection)
 }
 
 fn configure(connection: &Connection<'_>, side: Side, synchronous: Synchronous) -> Result<(), SqliteError> {

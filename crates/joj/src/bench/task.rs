@@ -135,6 +135,9 @@ pub struct Libraries {
     pub sqlite: Option<String>,
     /// File of the waldio extension; none for stock sides.
     pub extension: Option<String>,
+    /// Commit with F2FS's atomic writes where a rollback journal would be; the build must be made for that. Without it SQLite is kept
+    /// from them.
+    pub batch_atomic: bool,
 }
 
 /// One run.
@@ -167,12 +170,24 @@ pub struct ContendedTask {
     pub directory: String,
     /// What to run.
     pub key: ContendedKey,
-    /// How long the clock runs, in nanoseconds.
-    pub run_ns: u64,
+    /// How long the clock runs.
+    pub length: RunLength,
     /// Counters to read meanwhile.
     pub sources: Sources,
     /// Count calls for durability instead of time.
     pub count_syncs: bool,
+    /// Options of waldio that the environment does not set: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+}
+
+/// When the clock of many writers stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunLength {
+    /// Behind a warm-up, after so many nanoseconds.
+    Time(u64),
+    /// When so many commits have returned to all writers together, which are threads of one process then and go on until that
+    /// moment. Without a warm-up and without watching the log: what is beside them on an emulated processor takes their time.
+    Commits(u64),
 }
 
 /// The writers of one process.
@@ -188,6 +203,10 @@ pub struct WriteTask {
     pub writer_first: u32,
     /// How many threads, each a writer.
     pub writers: u32,
+    /// Commits after which they stop, counted in all of them; none where the window's end does it.
+    pub commits: Option<u64>,
+    /// Options of waldio: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
     /// Count calls for durability.
     pub count_syncs: bool,
     /// Ask waldio afterwards.
@@ -298,6 +317,8 @@ pub struct WriterReport {
     pub latencies_ns: Vec<u64>,
     /// How often an INSERT ended in which error.
     pub errors: BTreeMap<String, u64>,
+    /// When the last of these commits returned, by the clock that all processes share.
+    pub last_commit_ns: u64,
     /// The longest wait that ended in an error.
     pub longest_failed_ns: Option<u64>,
     /// The error after which it could not go on.
@@ -350,6 +371,8 @@ pub enum Answer {
     Contended(Box<Contended>),
     /// Of [`Task::Write`], first: all connections are open.
     Ready,
+    /// Of [`Task::Write`], second, where commits are counted: the last of them has returned.
+    Enough,
     /// Of [`Task::Initialise`]: measured, or the reason why it was refused.
     Initialised(Result<Box<InitialisationRuns>, String>),
     /// Of [`Task::Pattern`]: measured, or the reason why it was refused.

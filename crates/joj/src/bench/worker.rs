@@ -72,7 +72,11 @@ fn write_in_window(task: &WriteTask) -> Reply {
         io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
         serde_json::from_str::<Window>(&text).map_err(|error| format!("no time to write was given: {error}"))
     };
-    writers::run(&api, task, counter.as_ref(), || when_ready().map_err(refuse))
+    let told = writers::Told {
+        when_ready: || when_ready().map_err(refuse),
+        when_enough: || say(&Ok(Answer::Enough)).map_err(refuse),
+    };
+    writers::run(&api, task, counter.as_ref(), told)
 }
 
 fn load(libraries: &Libraries) -> Result<Api, Refusal> {
@@ -85,6 +89,15 @@ fn load(libraries: &Libraries) -> Result<Api, Refusal> {
             ))
         })?,
     };
+    if !libraries.batch_atomic {
+        api.refuse_ioctls();
+    } else if !connection::is_compiled_with(&api, "ENABLE_BATCH_ATOMIC_WRITE")? {
+        return Err(refuse(
+            "this SQLite is built without SQLITE_ENABLE_BATCH_ATOMIC_WRITE; build joj where its .cargo/config.toml is, with \
+             no LIBSQLITE3_FLAGS in the environment"
+                .to_owned(),
+        ));
+    }
     if let Some(extension) = &libraries.extension {
         let throw_away = Connection::open(&api, ":memory:")?;
         throw_away.load_extension(extension).map_err(|error| {

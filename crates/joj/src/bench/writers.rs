@@ -2,6 +2,7 @@
 //!
 //!   open, read | Ready -> Window | warm-up ... | clock ............ | last commits | report, ask waldio, close
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -54,15 +55,57 @@ struct Writer {
     _close: Sender<()>,
 }
 
-/// Runs the writers of `task`. `when_ready` is called when all connections are open, and says when to write.
+/// Whom the writers' main thread tells how far they are.
+pub struct Told<Ready, Enough> {
+    /// All connections are open; it says when to write.
+    pub when_ready: Ready,
+    /// The last commit of those that are counted has returned.
+    pub when_enough: Enough,
+}
+
+/// So many commits, counted in all writers.
+struct Goal {
+    commits: u64,
+    returned: AtomicU64,
+    reached: Sender<()>,
+}
+
+impl Goal {
+    fn new(commits: u64) -> (Goal, Receiver<()>) {
+        let (reached, told) = channel();
+        (Goal { commits, returned: AtomicU64::new(0), reached }, told)
+    }
+
+    fn is_reached(&self) -> bool {
+        self.returned.load(Ordering::Relaxed) >= self.commits
+    }
+
+    /// A commit has returned; true where it counts.
+    fn count(&self) -> bool {
+        let number = self.returned.fetch_add(1, Ordering::Relaxed) + 1;
+        if number == self.commits {
+            self.tell();
+        }
+        number <= self.commits
+    }
+
+    fn tell(&self) {
+        // Who listens has gone only where the process gives up.
+        let _ = self.reached.send(());
+    }
+}
+
+/// Runs the writers of `task`.
 /// # Errors
-/// What SQLite said on opening, or what `when_ready` said.
+/// What SQLite said on opening, or what those said who are told.
 pub fn run(
     api: &Api,
     task: &WriteTask,
     counter: Option<&SyncCounter>,
-    when_ready: impl FnOnce() -> Result<Window, Refusal>,
+    told: Told<impl FnOnce() -> Result<Window, Refusal>, impl FnOnce() -> Result<(), Refusal>>,
 ) -> Reply {
+    let (goal, reached) = task.commits.map(Goal::new).unzip();
+    let goal = goal.as_ref();
     thread::scope(|scope| {
         let mut writers = Vec::new();
         let mut threads = Vec::new();
@@ -74,10 +117,10 @@ pub fn run(
             writers.push(Writer { opened, window, report, _close: close });
             threads.push(scope.spawn(move || {
                 let channels = (opened_sender, window_receiver, report_sender, close_receiver);
-                write(api, task, number, &channels)
+                write(api, (task, goal), number, &channels)
             }));
         }
-        let mut answer = conduct(&writers, counter, when_ready)?;
+        let mut answer = conduct(&writers, (counter, reached), told)?;
         // From here on every writer may close.
         drop(writers);
         let status = threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect();
@@ -93,13 +136,13 @@ fn lost() -> Refusal {
 /// The main thread's part: the counters while the writers write.
 fn conduct(
     writers: &[Writer],
-    counter: Option<&SyncCounter>,
-    when_ready: impl FnOnce() -> Result<Window, Refusal>,
+    (counter, reached): (Option<&SyncCounter>, Option<Receiver<()>>),
+    told: Told<impl FnOnce() -> Result<Window, Refusal>, impl FnOnce() -> Result<(), Refusal>>,
 ) -> Result<ProcessReport, Refusal> {
     for writer in writers {
         writer.opened.recv().map_err(|_| lost())??;
     }
-    let window = when_ready()?;
+    let window = (told.when_ready)()?;
     if let Some(counter) = counter {
         counter.count_only(window.start_ns..window.end_ns);
     }
@@ -108,8 +151,14 @@ fn conduct(
     }
     pause_until(window.start_ns);
     let before = Usage::now();
-    pause_until(window.end_ns);
+    match &reached {
+        None => pause_until(window.end_ns),
+        Some(reached) => reached.recv().map_err(|_| lost())?,
+    }
     let usage = Usage::now().since(&before);
+    if reached.is_some() {
+        (told.when_enough)()?;
+    }
     let reports: Result<Vec<WriterReport>, Refusal> =
         writers.iter().map(|writer| writer.report.recv().map_err(|_| lost())).collect();
     let writers = reports?;
@@ -123,7 +172,7 @@ type Channels = (Sender<Result<(), Refusal>>, Receiver<Window>, Sender<WriterRep
 /// One writer's thread. Every channel's other end goes away only when the process gives up.
 fn write(
     api: &Api,
-    task: &WriteTask,
+    (task, goal): (&WriteTask, Option<&Goal>),
     number: u32,
     (opened, window, reports, close): &Channels,
 ) -> Vec<StatusLine> {
@@ -137,8 +186,12 @@ fn write(
     let _ = opened.send(Ok(()));
     let Ok(window) = window.recv() else { return Vec::new() };
     let mut report = WriterReport::default();
-    if let Err(error) = insert_in_window(&connection, task, number, &window, &mut report) {
+    if let Err(error) = insert_in_window(&connection, (task, goal), number, &window, &mut report) {
         report.fatal = Some(error.into());
+        // Where all fail nobody else would.
+        if let Some(goal) = goal {
+            goal.tell();
+        }
     }
     let _ = reports.send(report);
     let _ = close.recv();
@@ -147,7 +200,7 @@ fn write(
 
 /// Opens the log too, which SQLite does at the first read. The database is in WAL mode already.
 fn open<'api>(api: &'api Api, task: &WriteTask) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open(api, &task.database)?;
+    let connection = Connection::open_with(api, &task.database, &task.waldio_options)?;
     connection.run(&format!("PRAGMA busy_timeout={BUSY_TIMEOUT_MS}"))?;
     connection.run("PRAGMA synchronous=full")?;
     let table = workload::tables(task.schema)[0];
@@ -155,11 +208,12 @@ fn open<'api>(api: &'api Api, task: &WriteTask) -> Result<Connection<'api>, Sqli
     Ok(connection)
 }
 
+/// Inserts until the window ends or, where commits are counted, until enough have returned.
 /// # Errors
 /// What no later INSERT would mend. A busy database is counted and tried again.
 fn insert_in_window(
     connection: &Connection<'_>,
-    task: &WriteTask,
+    (task, goal): (&WriteTask, Option<&Goal>),
     number: u32,
     window: &Window,
     report: &mut WriterReport,
@@ -172,7 +226,7 @@ fn insert_in_window(
         insert.bind_text(1, &workload::value("insert", serial))?;
         serial += 1;
         let began_ns = shared_ns();
-        if began_ns >= window.end_ns {
+        if began_ns >= window.end_ns || goal.is_some_and(Goal::is_reached) {
             return Ok(());
         }
         let result = insert.run();
@@ -183,7 +237,11 @@ fn insert_in_window(
                 report.acknowledged += 1;
                 if returned_ns >= window.start_ns {
                     report.latencies_ns.push(waited_ns);
-                    report.commits += u64::from(returned_ns < window.end_ns);
+                    let counts = returned_ns < window.end_ns && goal.is_none_or(Goal::count);
+                    if counts {
+                        report.commits += 1;
+                        report.last_commit_ns = returned_ns;
+                    }
                 }
             }
             Err(error) => {

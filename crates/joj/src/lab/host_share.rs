@@ -10,6 +10,9 @@ use serde::de::DeserializeOwned;
 use super::crash_job::RECORDINGS_DIRECTORY;
 use super::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 
+/// What to do where there is no room.
+const REMEDY: &str = "name another place with TMPDIR";
+
 /// The directory.
 #[derive(Debug)]
 pub struct HostShare {
@@ -22,9 +25,7 @@ impl HostShare {
     /// Where there is no room or no permission.
     pub fn create(number: usize) -> Result<HostShare, String> {
         let path = std::env::temp_dir().join(format!("joj-lab-{}-{number}", std::process::id()));
-        let problem = |error: io::Error| {
-            format!("cannot make {}: {error}; name another place with TMPDIR", path.display())
-        };
+        let problem = |error: io::Error| format!("cannot make {}: {error}; {REMEDY}", path.display());
         // What a killed joj of the same number left.
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
@@ -52,7 +53,7 @@ impl HostShare {
     pub fn put(&self, name: &str, value: &impl Serialize) -> Result<(), String> {
         let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
         let file = self.shared().join(name);
-        fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+        fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}; {REMEDY}", file.display()))
     }
 
     /// The report of cell `index`.

@@ -8,9 +8,10 @@ use joj_analysis::lab::report::paper::PaperTable;
 use super::papers;
 
 /// Name and text of each plan that joj brings.
-const SHIPPED: [(&str, &str); 8] = [
+const SHIPPED: [(&str, &str); 9] = [
     ("smoke", include_str!("../../../../lab/plans/smoke.toml")),
     ("filesystems", include_str!("../../../../lab/plans/filesystems.toml")),
+    ("writers", include_str!("../../../../lab/plans/writers.toml")),
     ("block-counts", include_str!("../../../../lab/plans/block-counts.toml")),
     ("atc13-fig5", include_str!("../../../../lab/plans/atc13-fig5.toml")),
     ("atc13-fig7", include_str!("../../../../lab/plans/atc13-fig7.toml")),

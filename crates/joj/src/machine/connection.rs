@@ -48,6 +48,16 @@ pub fn version(api: &Api) -> (String, String) {
     (text_of(number), text_of(source))
 }
 
+/// Whether SQLite was compiled with `option`, its name without `SQLITE_`.
+/// # Errors
+/// As sqlite3_open_v2.
+pub fn is_compiled_with(api: &Api, option: &str) -> Result<bool, SqliteError> {
+    let connection = Connection::open(api, ":memory:")?;
+    let used = connection.value(&format!("SELECT sqlite_compileoption_used('{option}')"))?;
+    connection.close()?;
+    Ok(used == "1")
+}
+
 /// A text as part of a URI.
 fn in_uri(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-,".contains(byte);
@@ -273,6 +283,12 @@ impl Drop for Statement<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bundled_sqlite_is_compiled_for_atomic_writes() {
+        assert!(is_compiled_with(&Api::bundled(), "ENABLE_BATCH_ATOMIC_WRITE").unwrap());
+        assert!(!is_compiled_with(&Api::bundled(), "NO_SUCH_OPTION").unwrap());
+    }
 
     #[test]
     fn values_go_in_and_come_out() {

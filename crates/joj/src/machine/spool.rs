@@ -8,10 +8,12 @@
 //! refused: [`Spool::is_over`] is true then, until the caller took as much. 3. Nothing is dropped.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use super::unnamed_file;
 
 /// Bytes of a block, and of its slot in the file.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -171,13 +173,9 @@ impl Spool {
         self.slots_max = slots_max.min(self.slots);
     }
 
-    /// The file has a name for a moment only: it goes with this process, however that ends.
     fn opened(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            let path = self.directory.join(format!("joj-spool-{}", std::process::id()));
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-            std::fs::remove_file(&path)?;
-            self.file = Some(file);
+            self.file = Some(unnamed_file::create(&self.directory, "joj-spool")?);
         }
         self.file.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }

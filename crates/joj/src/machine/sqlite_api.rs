@@ -3,7 +3,8 @@
 //! Libraries are opened with RTLD_LOCAL, so several SQLites of one process do not see each other.
 
 use std::error::Error;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::ptr;
 
 use libloading::Library;
 use libsqlite3_sys as ffi;
@@ -31,6 +32,7 @@ pub struct Api {
     pub enable_load_extension: unsafe extern "C" fn(Db, c_int) -> c_int,
     pub load_extension: unsafe extern "C" fn(Db, *const c_char, *const c_char, *mut *mut c_char) -> c_int,
     pub free: unsafe extern "C" fn(*mut c_void),
+    pub vfs_find: unsafe extern "C" fn(*const c_char) -> *mut ffi::sqlite3_vfs,
     pub libversion: unsafe extern "C" fn() -> *const c_char,
     pub sourceid: unsafe extern "C" fn() -> *const c_char,
     /// Keeps the library loaded for as long as the pointers are there.
@@ -38,7 +40,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// The SQLite inside this program, compiled as crates.io's `bundled` feature compiles it.
+    /// The SQLite inside this program, compiled as crates.io's `bundled` feature compiles it, and for F2FS's atomic writes
+    /// (.cargo/config.toml).
     pub fn bundled() -> Api {
         Api {
             open_v2: ffi::sqlite3_open_v2,
@@ -55,6 +58,7 @@ impl Api {
             enable_load_extension: ffi::sqlite3_enable_load_extension,
             load_extension: ffi::sqlite3_load_extension,
             free: ffi::sqlite3_free,
+            vfs_find: ffi::sqlite3_vfs_find,
             libversion: ffi::sqlite3_libversion,
             sourceid: ffi::sqlite3_sourceid,
             _library: None,
@@ -87,11 +91,48 @@ impl Api {
             )?,
             load_extension: find(&library, "sqlite3_load_extension", like.load_extension)?,
             free: find(&library, "sqlite3_free", like.free)?,
+            vfs_find: find(&library, "sqlite3_vfs_find", like.vfs_find)?,
             libversion: find(&library, "sqlite3_libversion", like.libversion)?,
             sourceid: find(&library, "sqlite3_sourceid", like.sourceid)?,
             _library: Some(library),
         })
     }
+
+    /// From now on each ioctl(2) of this SQLite fails, as on a filesystem that does not know it. SQLite has ioctls for F2FS's
+    /// atomic writes alone, and asks with the first of them whether there are any (os_unix.c, setDeviceCharacteristics).
+    /// To be called before an extension brings a VFS of its own.
+    pub fn refuse_ioctls(&self) {
+        // SAFETY: a null name asks for the default VFS; SQLite initialises itself for the question.
+        let vfs = unsafe { (self.vfs_find)(ptr::null()) };
+        if vfs.is_null() {
+            return;
+        }
+        // SAFETY: a VFS that is registered stays where it is, and its version is its first field.
+        let version = unsafe { (*vfs).iVersion };
+        if version < VFS_VERSION_OF_SYSTEM_CALLS {
+            return;
+        }
+        // SAFETY: from that version on the field is there.
+        let Some(set_system_call) = (unsafe { (*vfs).xSetSystemCall }) else { return };
+        // SAFETY: any function pointer may be kept as another one; SQLite casts it back before it calls it.
+        let refuse = unsafe {
+            std::mem::transmute::<unsafe extern "C" fn(c_int, c_ulong) -> c_int, unsafe extern "C" fn()>(
+                refuse_ioctl,
+            )
+        };
+        // SAFETY: the VFS is SQLite's, the name ends with a zero. A build without that call answers SQLITE_NOTFOUND, which is as
+        // good.
+        unsafe { set_system_call(vfs, c"ioctl".as_ptr(), Some(refuse)) };
+    }
+}
+
+/// `iVersion` from which a VFS has `xSetSystemCall` (sqlite3.h).
+const VFS_VERSION_OF_SYSTEM_CALLS: c_int = 3;
+
+/// In the place of ioctl(2). SQLite gives it a third argument where there is one, which the System V ABIs of x86-64 and of
+/// AArch64 let a function not look at.
+unsafe extern "C" fn refuse_ioctl(_file: c_int, _request: c_ulong) -> c_int {
+    -1
 }
 
 /// What dlopen said; libloading keeps it one level down.
@@ -110,6 +151,21 @@ fn find<Function: Copy>(library: &Library, name: &str, _same: Function) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ioctls_of_the_bundled_sqlite_are_refused_once_they_shall_be() {
+        let api = Api::bundled();
+        api.refuse_ioctls();
+        // SAFETY: as in `refuse_ioctls`.
+        let vfs = unsafe { (api.vfs_find)(ptr::null()) };
+        // SAFETY: as there; the bundled SQLite's VFS has version 3.
+        let get = unsafe { (*vfs).xGetSystemCall }.unwrap();
+        // SAFETY: the VFS is SQLite's, the name ends with a zero.
+        let found = unsafe { get(vfs, c"ioctl".as_ptr()) }.unwrap();
+        assert_eq!(found as usize, refuse_ioctl as *const () as usize);
+        // SAFETY: it looks at nothing.
+        assert_eq!(unsafe { refuse_ioctl(0, 0) }, -1);
+    }
 
     #[test]
     fn a_file_that_is_no_sqlite_is_refused_with_the_reason() {

@@ -94,7 +94,7 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
             costs.writes,
             costs.flushes,
             costs.syncs,
-            measured.traced_share().map_or(String::new(), |share| format!("{:.1} %", 100.0 * (1.0 - share))),
+            measured.traced_share().map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * (1.0 - share))),
         );
     }
 }

@@ -115,6 +115,7 @@ pub(in crate::lab::report) mod sample {
             sync_call: SyncCall::Fdatasync,
             schema: Schema::Waldio,
             log: if side.has_log() { LogState::Fresh } else { LogState::None },
+            batch_atomic: false,
             waldio_options: Vec::new(),
             threads: 1,
             transactions: 100,

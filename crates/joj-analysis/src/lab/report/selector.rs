@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::key::{LogState, Schema, Side, Synchronous};
 use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 
-/// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, waldio's
-/// options and threads must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
+/// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
+/// writes, waldio's options and threads must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
@@ -40,6 +40,9 @@ pub struct Selector {
     /// State of the log at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogState>,
+    /// With F2FS's atomic writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_atomic: Option<bool>,
     /// waldio's options, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waldio_options: Option<Vec<String>>,
@@ -72,6 +75,7 @@ impl Selector {
             sync_call: own.sync_call.or(general.sync_call),
             schema: own.schema.or(general.schema),
             log: own.log.or(general.log),
+            batch_atomic: own.batch_atomic.or(general.batch_atomic),
             waldio_options: own.waldio_options.or(general.waldio_options),
             threads: own.threads.or(general.threads),
             transactions: own.transactions.or(general.transactions),
@@ -91,6 +95,7 @@ impl Selector {
             && is(self.sync_call.as_ref(), &cell.sync_call)
             && is(self.schema.as_ref(), &cell.schema)
             && is(self.log.as_ref(), &cell.log)
+            && cell.batch_atomic == self.batch_atomic.unwrap_or(false)
             && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
             && cell.threads == self.threads.unwrap_or(1)
             && is(self.transactions.as_ref(), &cell.transactions)
@@ -128,6 +133,7 @@ mod tests {
             Cell { synchronous: Synchronous::Normal, ..ordinary.clone() },
             Cell { waldio_options: options, ..ordinary.clone() },
             Cell { threads: 10, ..ordinary.clone() },
+            Cell { batch_atomic: true, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

@@ -141,7 +141,11 @@ impl<'job> Crashes<'job> {
     fn database(&self, cell: &Cell) -> CrashDatabase {
         let extension = (cell.side == Side::Waldio).then(|| guest_path::WALDIO.to_owned());
         CrashDatabase {
-            libraries: Libraries { sqlite: Some(self.job.setting.sqlite.clone()), extension },
+            libraries: Libraries {
+                sqlite: Some(self.job.setting.sqlite.clone()),
+                extension,
+                batch_atomic: false,
+            },
             file: format!("{}/crash.db", guest_path::VOLUME),
             side: cell.side,
             synchronous: cell.synchronous,

@@ -5,13 +5,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use joj_analysis::contended::{ContendedKey, WriterKind};
 use joj_analysis::key::RowKey;
 use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
 use joj_analysis::lab::result::Measurement;
 use joj_analysis::run::{Run, quantiles};
 
 use crate::bench::ask::Asker;
-use crate::bench::task::{Answer, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, Task};
+use crate::bench::task::{
+    Answer, Contended, ContendedTask, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, RunLength,
+    Task,
+};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{CellReport, Job, guest_path, trace_file};
@@ -110,8 +114,28 @@ impl<'job> Measurer<'job> {
         };
         let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
         let extension = (cell.side == joj_analysis::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let libraries = Libraries { sqlite, extension, batch_atomic: cell.batch_atomic };
+        let library = if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned();
+        if cell.threads > 1 {
+            return Task::Contend(ContendedTask {
+                libraries,
+                directory,
+                key: ContendedKey {
+                    kind: WriterKind::Threads,
+                    writers: cell.threads,
+                    schema: cell.schema,
+                    side: cell.side,
+                    flush_delay_ns: 0,
+                    library,
+                },
+                length: RunLength::Commits(cell.transactions),
+                sources,
+                count_syncs: false,
+                waldio_options: cell.waldio_settings(),
+            });
+        }
         Task::Row(RowTask {
-            libraries: Libraries { sqlite, extension },
+            libraries,
             directory,
             key: RowKey {
                 workload,
@@ -119,7 +143,7 @@ impl<'job> Measurer<'job> {
                 synchronous: cell.synchronous,
                 side: cell.side,
                 log: cell.log,
-                library: if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned(),
+                library,
             },
             transactions: cell.transactions,
             sources,
@@ -191,8 +215,19 @@ pub fn align() {
 fn measured_of(answer: Answer) -> Result<Measured, String> {
     match answer {
         Answer::Measured(measured) => Ok(*measured),
+        Answer::Contended(contended) => measured_together(*contended),
         other => Err(format!("a worker that should measure answered {other:?}")),
     }
+}
+
+/// The figures of all writers together. A writer that was turned away for the whole of its busy timeout is none of them.
+fn measured_together(contended: Contended) -> Result<Measured, String> {
+    let Contended { run, latencies_ns, waldio_status } = contended;
+    if let Some((name, count)) = run.errors.first_key_value() {
+        return Err(format!("{count} INSERTs ended in {name}"));
+    }
+    let (apart, syncs, syncs_refused) = (None, run.syncs, None);
+    Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
 }
 
 fn pattern_of(task: CellTask) -> FilePattern {
