@@ -18,6 +18,6 @@ fuzz_target!(|text: &[u8]| {
     let Ok(header) = read else { return };
     assert_eq!(header.ending.expect("an import has an ending").events, events);
     // What was lost stands in blkparse's summary, which we do not print.
-    let again = blkparse::import(&printed, &mut |_, _| Ok(())).expect("our own text");
+    let again = blkparse::import(printed.as_slice(), &mut |_, _| Ok(())).expect("our own text");
     assert_eq!(again.ending.expect("an import has an ending").events, events - lost);
 });

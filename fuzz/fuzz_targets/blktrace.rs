@@ -9,7 +9,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|files: (&[u8], &[u8])| {
     let (mut events, mut last_ns, mut log) = (0, 0, Vec::new());
     let mut iolog = Iolog::new(&Header::default(), &mut log).expect("a Vec takes everything");
-    let read = blktrace::import(&[("a", files.0), ("b", files.1)], &mut |event, _| {
+    let files = vec![("a".to_owned(), files.0), ("b".to_owned(), files.1)];
+    let read = blktrace::import(files, &mut |event, _| {
         assert!(event.time_ns >= last_ns);
         (last_ns, events) = (event.time_ns, events + 1);
         iolog.event(event, &mut log).map_err(|error| error.to_string())

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     let (mut events, mut last_ns) = (0, 0);
-    let read = ftrace::import(text, &mut |event, texts| {
+    let read = ftrace::import(std::io::Cursor::new(text), &mut |event, texts| {
         assert!(event.time_ns >= last_ns);
         (last_ns, events) = (event.time_ns, events + 1);
         let (mut values, mut line) = (Vec::new(), Vec::new());

@@ -21,8 +21,10 @@ fn iolog() -> String {
     let header = Header { disks: vec![disk], started_ns: 51_534_924_815_000, ..Header::default() };
     let mut out = Vec::new();
     let mut iolog = Iolog::new(&header, &mut out).unwrap();
-    ftrace::import(FTRACE, &mut |event, _| iolog.event(event, &mut out).map_err(|error| error.to_string()))
-        .unwrap();
+    ftrace::import(std::io::Cursor::new(FTRACE), &mut |event, _| {
+        iolog.event(event, &mut out).map_err(|error| error.to_string())
+    })
+    .unwrap();
     iolog.finish(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+use std::io::Cursor;
+
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::export::{blkparse as to_blkparse, json_lines};
 use joj_analysis::trace::header::Header;
@@ -19,6 +21,14 @@ const BLKTRACE: [&[u8]; 2] = [
 
 type Import = fn(&[u8], &mut Sink) -> Result<Header, String>;
 
+fn from_ftrace(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+    ftrace::import(Cursor::new(text), sink)
+}
+
+fn from_blkparse(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+    blkparse::import(text, sink)
+}
+
 /// The header as one line of JSON, then the events.
 fn told(import: impl FnOnce(&mut Sink) -> Result<Header, String>) -> Result<String, String> {
     let mut lines = Vec::new();
@@ -32,8 +42,12 @@ fn told(import: impl FnOnce(&mut Sink) -> Result<Header, String>) -> Result<Stri
     Ok(format!("{}\n{lines}", serde_json::to_string(&header).unwrap()))
 }
 
-fn files<'a>(bytes: &[&'a [u8]]) -> Vec<(&'static str, &'a [u8])> {
-    ["loop1.blktrace.0", "loop1.blktrace.1"].into_iter().zip(bytes.iter().copied()).collect()
+fn files<'a>(bytes: &[&'a [u8]]) -> Vec<(String, &'a [u8])> {
+    ["loop1.blktrace.0", "loop1.blktrace.1"]
+        .map(str::to_owned)
+        .into_iter()
+        .zip(bytes.iter().copied())
+        .collect()
 }
 
 /// With JOJ_WRITE_FIXTURES set, writes what must be read by a human before it is committed.
@@ -52,12 +66,12 @@ fn compare(told: Result<String, String>, name: &str) {
 
 #[test]
 fn ftraces_text_becomes_the_events_beside_it() {
-    compare(told(|sink| ftrace::import(FTRACE, sink)), "ext4_sqlite.events");
+    compare(told(|sink| ftrace::import(Cursor::new(FTRACE), sink)), "ext4_sqlite.events");
 }
 
 #[test]
 fn blktraces_files_become_the_events_beside_them() {
-    compare(told(|sink| blktrace::import(&files(&BLKTRACE), sink)), "loop1.blktrace.events");
+    compare(told(|sink| blktrace::import(files(&BLKTRACE), sink)), "loop1.blktrace.events");
 }
 
 #[test]
@@ -93,10 +107,10 @@ fn other_order(bytes: &[u8]) -> Vec<u8> {
 fn the_byte_order_of_the_recorder_makes_no_difference() {
     let turned = BLKTRACE.map(other_order);
     let both: Vec<&[u8]> = turned.iter().map(Vec::as_slice).collect();
-    let as_recorded = told(|sink| blktrace::import(&files(&BLKTRACE), sink));
-    assert_eq!(told(|sink| blktrace::import(&files(&both), sink)), as_recorded);
+    let as_recorded = told(|sink| blktrace::import(files(&BLKTRACE), sink));
+    assert_eq!(told(|sink| blktrace::import(files(&both), sink)), as_recorded);
     let mixed = [both[0], BLKTRACE[0]].concat();
-    let error = told(|sink| blktrace::import(&[("a", &mixed)], sink)).unwrap_err();
+    let error = told(|sink| blktrace::import(vec![("a".to_owned(), mixed.as_slice())], sink)).unwrap_err();
     assert!(error.contains(&format!("at byte {}", both[0].len())) && error.contains("byte order"), "{error}");
 }
 
@@ -114,7 +128,7 @@ fn blkparse_text_that_we_export_is_read_back() {
     })
     .unwrap();
     let mut second = Vec::new();
-    blkparse::import(&text, &mut |event, texts| {
+    blkparse::import(text.as_slice(), &mut |event, texts| {
         second.push(without_number(event, texts));
         Ok(())
     })
@@ -130,7 +144,7 @@ fn a_file_cut_off_anywhere_but_between_records_is_an_error() {
         ends.push(at + 48 + usize::from(u16::from_le_bytes([whole[at + 46], whole[at + 47]])));
     }
     for length in 0..whole.len() {
-        let result = told(|sink| blktrace::import(&[("a", &whole[..length])], sink));
+        let result = told(|sink| blktrace::import(vec![("a".to_owned(), &whole[..length])], sink));
         match ends.binary_search(&length) {
             Ok(_) => assert!(result.is_ok(), "{length} bytes: {result:?}"),
             Err(place) => {
@@ -140,7 +154,7 @@ fn a_file_cut_off_anywhere_but_between_records_is_an_error() {
             }
         }
     }
-    for (text, import) in [(FTRACE, ftrace::import as Import), (BLKPARSE, blkparse::import)] {
+    for (text, import) in [(FTRACE, from_ftrace as Import), (BLKPARSE, from_blkparse)] {
         for length in (1..text.len()).filter(|length| text[length - 1] != b'\n').step_by(7) {
             let error = told(|sink| import(&text[..length], sink)).unwrap_err();
             assert!(
@@ -182,7 +196,7 @@ fn a_line_of_ftrace_that_cannot_be_read_is_named_with_its_byte() {
         ("block_bio_remap: 8,0 W 1 + 8", "no remap"),
     ] {
         let text = format!("{good}a-1 [0] ..... 1.6: {said}\n");
-        let error = told(|sink| ftrace::import(text.as_bytes(), sink)).unwrap_err();
+        let error = told(|sink| ftrace::import(Cursor::new(&text), sink)).unwrap_err();
         let begin = format!("line 2 at byte {}: ", good.len());
         assert!(error.starts_with(&begin) && error.contains(told_of), "{error}");
     }
@@ -190,7 +204,9 @@ fn a_line_of_ftrace_that_cannot_be_read_is_named_with_its_byte() {
 
 #[test]
 fn what_is_no_file_of_blktrace_or_a_newer_one_is_told_so() {
-    let import = |bytes: &[u8]| told(|sink| blktrace::import(&[("x.blktrace.0", bytes)], sink)).unwrap_err();
+    let import = |bytes: &[u8]| {
+        told(|sink| blktrace::import(vec![("x.blktrace.0".to_owned(), bytes)], sink)).unwrap_err()
+    };
     let error = import(&[b'x'; 48]);
     assert!(error.starts_with("x.blktrace.0: record 1 at byte 0: "), "{error}");
     assert!(error.contains("no binary file of blktrace"), "{error}");
@@ -203,7 +219,7 @@ fn what_is_no_file_of_blktrace_or_a_newer_one_is_told_so() {
 fn sync_calls_are_read_where_no_filesystem_tells_them() {
     let text = "a-7 [0] ..... 1.5: sys_fdatasync(fd: 3)\na-7 [0] ..... 1.6: sys_fdatasync -> 0x0\n\
                 a-7 [0] ..... 1.7: sys_enter_fsync: fd: 0x3\na-7 [0] ..... 1.8: sys_exit_fsync: 0xfffffffffffffffb\n";
-    let lines = told(|sink| ftrace::import(text.as_bytes(), sink)).unwrap();
+    let lines = told(|sink| ftrace::import(Cursor::new(&text), sink)).unwrap();
     let said: Vec<&str> =
         lines.lines().skip(1).map(|line| line.split_once("event_type").unwrap().1).collect();
     assert_eq!(said[0], r#"":"sync-begin","thread_id":7,"thread_name":"a","text_value":"fdatasync"}"#);
@@ -245,9 +261,9 @@ fn damaged_inputs_are_errors_or_events_in_order() {
                 Ok(())
             };
             let result = match which {
-                0 => ftrace::import(&bytes, &mut sink),
-                1 => blkparse::import(&bytes, &mut sink),
-                _ => blktrace::import(&[("a", &bytes)], &mut sink),
+                0 => ftrace::import(Cursor::new(&bytes), &mut sink),
+                1 => blkparse::import(bytes.as_slice(), &mut sink),
+                _ => blktrace::import(vec![("a".to_owned(), bytes.as_slice())], &mut sink),
             };
             if let Err(error) = result {
                 assert!(error.contains(" at byte "), "round {round} of input {which}: {error}");

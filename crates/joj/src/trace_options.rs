@@ -16,6 +16,7 @@ Examples:
   joj trace --read day.parquet --export perfetto=day.perfetto-trace
   joj trace --read day.parquet --export runs=requests.csv
   joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
+  zcat old.blkparse.gz | joj trace --read -
 
 Capturing needs root (for eBPF without it: CAP_BPF, CAP_PERFMON and CAP_SYSLOG, and CAP_SYS_ADMIN for what filesystems say of
 themselves; without eBPF: tracefs). Reading a saved trace needs nothing. Every request of the chosen disks is seen, and every call and lock for
@@ -67,7 +68,7 @@ pub enum ExportFormat {
 /// Options of `joj trace`.
 #[derive(Debug, Args)]
 pub struct TraceOptions {
-    /// Analyse a saved trace: joj's Parquet, blktrace's binary, blkparse's or ftrace's text
+    /// Analyse a saved trace: joj's Parquet, blktrace's binary, blkparse's or ftrace's text; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "device", "command", "seconds", "log_contents"])]
     pub read: Option<PathBuf>,
 

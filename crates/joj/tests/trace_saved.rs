@@ -188,6 +188,57 @@ fn blkparses_text_of_a_trace_has_the_same_writes() {
     }
 }
 
+/// The text of a trace that comes through a pipe.
+fn through_a_pipe(path: &Path) -> Output {
+    let mut cat = Command::new("cat").arg(path).stdout(std::process::Stdio::piped()).spawn().expect("cat");
+    let pipe = cat.stdout.take().expect("a pipe");
+    let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(["trace", "--read", "-"]).stdin(pipe).output();
+    assert!(cat.wait().expect("cat").success());
+    output.expect("joj")
+}
+
+#[test]
+fn a_trace_that_comes_through_a_pipe_reads_as_the_file() {
+    let imported = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/import");
+    let scratch = Scratch::new("pipe");
+    let single = scratch.file("single");
+    fs::copy(imported.join("loop1.blktrace.0"), &single).expect("a copy");
+    let texts = ["ext4_sqlite.ftrace", "loop1.blkparse"].map(|name| imported.join(name));
+    for path in texts.into_iter().chain([single, fixture("ext4_wal")]) {
+        let (whole, piped) = (read(&path, &[]), through_a_pipe(&path));
+        assert!(whole.status.success() && !whole.stdout.is_empty(), "{}", path.display());
+        let said = String::from_utf8_lossy(&piped.stderr);
+        assert!(piped.status.success() && piped.stdout == whole.stdout, "{}: {said}", path.display());
+    }
+    let cut = scratch.file("cut");
+    let text = fs::read(imported.join("loop1.blkparse")).expect("a text");
+    fs::write(&cut, &text[..text.len() / 2]).expect("half of it");
+    let piped = through_a_pipe(&cut);
+    let said = String::from_utf8_lossy(&piped.stderr);
+    assert_eq!((piped.status.code(), piped.stdout.len()), (Some(1), 0), "{said}");
+    assert!(said.contains("standard input: line ") && said.contains("cut off"), "{said}");
+}
+
+#[test]
+fn a_long_text_fills_no_memory() {
+    let scratch = Scratch::new("long");
+    let long = scratch.file("long");
+    let mut text = String::new();
+    for number in 0..400_000_u64 {
+        let (seconds, rest) = (number / 100_000, number % 100_000 * 10_000);
+        let action = ["Q", "D", "C"][usize::try_from(number % 3).expect("small")];
+        let end = if action == "C" { "[0]" } else { "[app]" };
+        text += &format!("  8,0 0 {number} {seconds}.{rest:09} 7 {action} WS {} + 8 {end}\n", number / 3 * 8);
+    }
+    fs::write(&long, &text).expect("a text");
+    // 40 MB of private memory, of which joj takes a third whatever the length; the text has 20 MB, and its events would have 60.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -d 40000; exec \"$0\" trace --read \"$1\"", env!("CARGO_BIN_EXE_joj")]);
+    let output = shell.arg(&long).output().expect("sh");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
 #[test]
 fn an_export_that_cannot_be_written_whole_is_not_left_behind() {
     let scratch = Scratch::new("full");

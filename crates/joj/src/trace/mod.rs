@@ -3,5 +3,6 @@
 pub mod transactions;
 pub mod live;
 pub mod saved;
+mod input;
 pub mod analysis;
 mod exports;

@@ -1,6 +1,5 @@
-//! A saved trace, of joj or of another program, read from its first event to its findings.
+//! A saved trace, of joj or of another program, read from its first event to its findings. Memory does not grow with its length.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::Event;
@@ -9,40 +8,39 @@ use joj_analysis::trace::header::Header;
 use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
+use crate::machine::signal::is_stopped;
 use crate::trace::analysis::{Analysis, Findings, Wanted};
+use crate::trace::input::Input;
 use crate::trace_file::TraceReader;
 
 /// First bytes of a Parquet file (Apache Parquet format).
 const PARQUET: &[u8] = b"PAR1";
 /// blktrace's magic in its upper 24 bits (linux/blktrace_api.h), in either order of bytes.
 const BLKTRACE: u32 = 0x6561_7400;
+/// Where ftrace's text says what it is.
+const BEGIN_BYTES: u64 = 4096;
 
-/// Reads a trace and analyses it for what is wanted.
+/// Reads a trace and analyses it for what is wanted; `-` is standard input.
 /// # Errors
 /// The file cannot be read, is no trace, or is damaged: then there are no findings, not those of a part.
 pub fn read(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
-    let begin = first_bytes(path)?;
+    let input = Input::open(path)?;
+    let begin = input.first_bytes(BEGIN_BYTES)?;
     let is_part = path.extension().is_some_and(|extension| extension == "part" || extension == "parquet");
     if begin.starts_with(PARQUET) || is_part {
-        return own(path, types, wanted);
+        return own(input, types, wanted);
     }
-    foreign(path, &begin, types, wanted)
+    Foreign::new(path, input, &begin)?.analyse(types, wanted)
 }
 
-fn first_bytes(path: &Path) -> Result<Vec<u8>, String> {
-    use std::io::Read;
-    let problem = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    let mut bytes = Vec::new();
-    fs::File::open(path).map_err(problem)?.take(8).read_to_end(&mut bytes).map_err(problem)?;
-    Ok(bytes)
-}
-
-fn own(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
-    let mut reader = TraceReader::open(path)?;
+fn own(input: Input, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
+    let name = input.name().to_owned();
+    let mut reader = TraceReader::new(name, input.into_file())?;
     let header = reader.header().clone();
     let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut events = Vec::new();
     while reader.next_batch(&mut events)? {
+        go_on()?;
         let texts = reader.texts();
         for event in &events {
             analysis.event(event, texts);
@@ -52,36 +50,85 @@ fn own(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, 
     Ok((analysis.finish(&header, &texts)?, texts))
 }
 
-/// What another program wrote is read twice: its head is known at its end only.
-fn foreign(
-    path: &Path,
-    begin: &[u8],
-    types: FileTypes,
-    wanted: &Wanted<'_>,
-) -> Result<(Findings, Texts), String> {
-    let files = parts_of(path, begin)?;
-    let header = import(&files, &mut |_, _| Ok(()))?;
-    let mut analysis = Analysis::new(&header, types, wanted)?;
-    let mut names = Texts::default();
-    import(&files, &mut |event: &Event, texts: &Texts| {
-        analysis.event(event, texts);
-        names.catch_up(texts);
-        Ok(())
-    })?;
-    Ok((analysis.finish(&header, &names)?, names))
+fn go_on() -> Result<(), String> {
+    if is_stopped() { Err("stopped by a signal: nothing is kept".to_owned()) } else { Ok(()) }
 }
 
-fn import(files: &[(String, Vec<u8>)], sink: &mut Sink<'_>) -> Result<Header, String> {
-    let Some((name, bytes)) = files.first() else { return Err("no file".to_owned()) };
-    if is_blktrace(bytes) {
-        let files: Vec<(&str, &[u8])> =
-            files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-        return blktrace::import(&files, sink);
+/// What another program wrote.
+struct Foreign {
+    format: Format,
+    inputs: Vec<Input>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Blktrace,
+    Blkparse,
+    Ftrace,
+}
+
+impl Foreign {
+    fn new(path: &Path, input: Input, begin: &[u8]) -> Result<Self, String> {
+        let format = if is_blktrace(begin) {
+            Format::Blktrace
+        } else if is_ftrace(begin) {
+            Format::Ftrace
+        } else {
+            Format::Blkparse
+        };
+        let others = if format == Format::Blktrace { parts_of(path) } else { Vec::new() };
+        let inputs = if others.is_empty() {
+            vec![input]
+        } else {
+            others.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?
+        };
+        Ok(Self { format, inputs })
     }
-    let found = if is_ftrace(bytes) { ftrace::import(bytes, sink) } else { blkparse::import(bytes, sink) };
-    let header = found.map_err(|error| format!("{name}: {error}"))?;
-    let nothing = header.ending.as_ref().is_none_or(|ending| ending.events == 0);
-    if nothing { Err(format!("{name}: no event in it; is it a trace?")) } else { Ok(header) }
+
+    /// It is read twice: its head is known at its end only, and nothing is made of a damaged one.
+    fn analyse(&self, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
+        let header = self.import(&mut |_, _| Ok(()))?;
+        let mut analysis = Analysis::new(&header, types, wanted)?;
+        let mut names = Texts::default();
+        let again = self.import(&mut |event: &Event, texts: &Texts| {
+            analysis.event(event, texts);
+            names.catch_up(texts);
+            Ok(())
+        })?;
+        if again != header {
+            return Err(format!(
+                "{} changed while it was read; read it again when it is whole",
+                self.inputs.first().map_or("the trace", Input::name)
+            ));
+        }
+        Ok((analysis.finish(&header, &names)?, names))
+    }
+
+    fn import(&self, sink: &mut Sink<'_>) -> Result<Header, String> {
+        let mut events = 0_u64;
+        let mut sink = |event: &Event, texts: &Texts| {
+            events += 1;
+            if events.is_multiple_of(1 << 12) {
+                go_on()?;
+            }
+            sink(event, texts)
+        };
+        if self.format == Format::Blktrace {
+            let files = self.inputs.iter().map(|input| Ok((input.name().to_owned(), input.rewound()?)));
+            let files = files.collect::<Result<Vec<_>, String>>()?;
+            return blktrace::import(files, &mut sink);
+        }
+        let Some(input) = self.inputs.first() else { return Err("no file".to_owned()) };
+        let text = input.rewound()?;
+        let found = match self.format {
+            Format::Ftrace => ftrace::import(text, &mut sink),
+            _ => blkparse::import(text, &mut sink),
+        };
+        let name = input.name();
+        let header = found.map_err(|error| format!("{name}: {error}"))?;
+        let nothing = header.ending.as_ref().is_none_or(|ending| ending.events == 0);
+        if nothing { Err(format!("{name}: no event in it; is it a trace?")) } else { Ok(header) }
+    }
 }
 
 fn is_blktrace(bytes: &[u8]) -> bool {
@@ -90,24 +137,15 @@ fn is_blktrace(bytes: &[u8]) -> bool {
 }
 
 /// ftrace's text says its tracer in the first line, or names events with a colon.
-fn is_ftrace(bytes: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).into_owned();
+fn is_ftrace(begin: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(begin);
     start.starts_with("# tracer:") || start.contains(": block_") || start.contains(": jbd2_")
 }
 
-/// The file, and for blktrace the files of the other processors beside it: NAME.blktrace.0, .1 ..
-fn parts_of(path: &Path, begin: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let mut paths = vec![path.to_owned()];
-    let stem = path.file_stem().filter(|stem| stem.to_string_lossy().ends_with(".blktrace"));
-    if is_blktrace(begin)
-        && let Some(stem) = stem
-    {
-        let numbered = |number: u32| path.with_file_name(format!("{}.{number}", stem.to_string_lossy()));
-        paths = (0..4096).map(numbered).filter(|part: &PathBuf| part.exists()).collect();
-    }
-    let read = |path: &PathBuf| match fs::read(path) {
-        Ok(bytes) => Ok((path.display().to_string(), bytes)),
-        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
-    };
-    paths.iter().map(read).collect()
+/// The files that blktrace wrote for each processor, this among them: NAME.blktrace.0, .1 .. None where it is not called so.
+fn parts_of(path: &Path) -> Vec<PathBuf> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    let Some(stem) = stem.filter(|stem| stem.ends_with(".blktrace")) else { return Vec::new() };
+    let numbered = |number: u32| path.with_file_name(format!("{stem}.{number}"));
+    (0..4096).map(numbered).filter(|part: &PathBuf| part.exists()).collect()
 }

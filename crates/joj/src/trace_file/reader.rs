@@ -50,6 +50,13 @@ impl TraceReader {
     pub fn open(path: &Path) -> Result<Self, String> {
         let path_text = path.display().to_string();
         let file = File::open(path).map_err(|error| format!("cannot open {path_text}: {error}"))?;
+        Self::new(path_text, file)
+    }
+
+    /// The same for an open file, with the name that messages have for it.
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn new(path_text: String, file: File) -> Result<Self, String> {
         let metadata =
             caught(|| ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|e| e.to_string()))
                 .map_err(|error| not_whole(&path_text, &file, &error))?;

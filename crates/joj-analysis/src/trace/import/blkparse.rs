@@ -9,6 +9,9 @@
 //! Device, processor, sequence, seconds, thread, action, kind of request, sectors, and in brackets the thread's name or the error.
 //! From the first line of its summary on, only the number of lost records is read.
 
+use std::io::BufRead;
+
+use super::lines::Lines;
 use super::output::{Output, Sink};
 use super::words;
 use crate::trace::event::{DeviceNumber, Event, EventKind};
@@ -17,28 +20,22 @@ use crate::trace::header::{Header, Source};
 /// Imports blkparse's text.
 /// # Errors
 /// Names the line and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+pub fn import(text: impl BufRead, sink: &mut Sink) -> Result<Header, String> {
     let mut output = Output::new(sink);
     let mut summary = false;
-    let mut at = 0;
-    for (number, bytes) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let line = String::from_utf8_lossy(bytes);
-        let line = line.trim_end();
-        let mut read = || -> Result<(), String> {
-            if bytes.last() != Some(&b'\n') {
-                return Err("the text was cut off in the middle of it; copy it again".to_owned());
-            }
-            summary |= begins_summary(line);
-            if summary {
-                return skips(line).map_or(Ok(()), |events| output.lost(output.last_ns(), events));
-            }
-            let is_event = !line.trim().is_empty() && !line.starts_with("Input file ");
-            if is_event { event(line, &mut output) } else { Ok(()) }
+    let mut lines = Lines::new(text);
+    while lines.advance()? {
+        let line = lines.line();
+        summary |= begins_summary(&line);
+        let is_event = !line.trim().is_empty() && !line.starts_with("Input file ");
+        let read = if summary {
+            skips(&line).map_or(Ok(()), |events| output.lost(output.last_ns(), events))
+        } else if is_event {
+            event(&line, &mut output)
+        } else {
+            Ok(())
         };
-        read().map_err(|error| {
-            format!("line {} at byte {at}: {error}: `{}`", number + 1, words::excerpt(line.trim()))
-        })?;
-        at += bytes.len();
+        read.map_err(|error| lines.error(&error))?;
     }
     let inferred = [
         "Files, sync calls and journal commits are unknown: blktrace records requests only.",

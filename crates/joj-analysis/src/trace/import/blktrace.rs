@@ -7,7 +7,9 @@
 //!
 //! In the byte order of the machine that recorded. Source: include/uapi/linux/blktrace_api.h, a public interface.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::io::{ErrorKind, Read};
 
 use super::output::{Output, Sink};
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
@@ -40,11 +42,12 @@ const IS_FUA: u32 = 1 << 31;
 const NOTE_PROCESS: u32 = 0;
 const NOTE_TIME: u32 = 1;
 
-/// Imports the files of one recording; with several processors' files, all of them. A file made by `blkparse -d` is read too.
+/// Imports the files of one recording, each with its name; with several processors' files, all of them: they are read side by
+/// side, the earliest record first. A file made by `blkparse -d` is read too.
 /// # Errors
 /// Names the file, the record and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(files: &[(&str, &[u8])], sink: &mut Sink) -> Result<Header, String> {
-    let mut inputs: Vec<Input> = files.iter().map(|(name, bytes)| Input::new(name, bytes)).collect();
+pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut Sink) -> Result<Header, String> {
+    let mut inputs: Vec<Input<R>> = files.into_iter().map(|(name, bytes)| Input::new(name, bytes)).collect();
     let mut import = Import {
         output: Output::new(sink),
         names: HashMap::new(),
@@ -52,31 +55,32 @@ pub fn import(files: &[(&str, &[u8])], sink: &mut Sink) -> Result<Header, String
         calendar: None,
     };
     let mut heads = inputs.iter_mut().map(Input::next).collect::<Result<Vec<_>, _>>()?;
+    let time_of = |head: &Option<Record>| head.as_ref().map(|record| record.time_ns);
     // Of equal times the file named first goes first.
-    while let Some(index) = (0..heads.len())
-        .filter(|index| heads[*index].is_some())
-        .min_by_key(|index| heads[*index].as_ref().map_or(u64::MAX, |record| record.time_ns))
-    {
+    let times = heads.iter().enumerate().filter_map(|(index, head)| Some(Reverse((time_of(head)?, index))));
+    let mut order: BinaryHeap<_> = times.collect();
+    while let Some(Reverse((_, index))) = order.pop() {
         if let Some(record) = heads[index].take() {
             import.record(&record).map_err(|error| inputs[index].error(&error))?;
         }
         heads[index] = inputs[index].next()?;
+        order.extend(time_of(&heads[index]).map(|time_ns| Reverse((time_ns, index))));
     }
     import.finish()
 }
 
 /// One file, and how far it was read.
-struct Input<'a> {
-    name: &'a str,
-    bytes: &'a [u8],
+struct Input<R> {
+    name: String,
+    bytes: R,
     /// Where the record begins that was read last, and where it ends.
-    at: usize,
-    next: usize,
+    at: u64,
+    next: u64,
     records: u64,
     big_endian: bool,
 }
 
-struct Record<'a> {
+struct Record {
     sequence: u32,
     time_ns: u64,
     sector: u64,
@@ -86,12 +90,12 @@ struct Record<'a> {
     device: u32,
     cpu: u32,
     error: u16,
-    further: &'a [u8],
+    further: Vec<u8>,
     big_endian: bool,
 }
 
-impl<'a> Input<'a> {
-    fn new(name: &'a str, bytes: &'a [u8]) -> Self {
+impl<R: Read> Input<R> {
+    fn new(name: String, bytes: R) -> Self {
         Self { name, bytes, at: 0, next: 0, records: 0, big_endian: false }
     }
 
@@ -99,26 +103,46 @@ impl<'a> Input<'a> {
         format!("{}: record {} at byte {}: {error}", self.name, self.records, self.at)
     }
 
-    fn next(&mut self) -> Result<Option<Record<'a>>, String> {
-        if self.next == self.bytes.len() {
+    /// Reads until `room` is full or the file ends.
+    fn fill(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        let mut filled = 0;
+        while filled < room.len() {
+            match self.bytes.read(&mut room[filled..]) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.error(&format!("cannot read on: {error}"))),
+            }
+        }
+        self.next += filled as u64;
+        Ok(filled)
+    }
+
+    fn next(&mut self) -> Result<Option<Record>, String> {
+        (self.at, self.records) = (self.next, self.records + 1);
+        let mut room = [0; RECORD_BYTES];
+        let filled = self.fill(&mut room)?;
+        if filled == 0 {
             return Ok(None);
         }
-        (self.at, self.records) = (self.next, self.records + 1);
-        let cut_off = || self.error("the file was cut off in the middle of it; copy it again");
-        let rest = &self.bytes[self.at..];
-        let (fixed, rest) = rest.split_first_chunk::<RECORD_BYTES>().ok_or_else(cut_off)?;
-        let big_endian = self.order(fixed)?;
-        let word = |at: usize| number32(fixed, at, big_endian);
+        let cut_off = "the file was cut off in the middle of it; copy it again";
+        if filled < RECORD_BYTES {
+            return Err(self.error(cut_off));
+        }
+        let big_endian = self.order(&room)?;
+        let word = |at: usize| number32(&room, at, big_endian);
         let long = |at: usize| {
             let (first, second) = (u64::from(word(at)), u64::from(word(at + 4)));
             if big_endian { first << 32 | second } else { second << 32 | first }
         };
         let half = |at: usize| {
-            let bytes = [fixed[at], fixed[at + 1]];
+            let bytes = [room[at], room[at + 1]];
             if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
         };
-        let further = rest.get(..usize::from(half(46))).ok_or_else(cut_off)?;
-        self.next = self.at + RECORD_BYTES + further.len();
+        let mut further = vec![0; usize::from(half(46))];
+        if self.fill(&mut further)? < further.len() {
+            return Err(self.error(cut_off));
+        }
         self.big_endian = big_endian;
         Ok(Some(Record {
             sequence: word(4),
@@ -225,7 +249,7 @@ impl Import<'_, '_> {
 
     fn note(&mut self, record: &Record) -> Result<(), String> {
         let further = match record.action & WITH_GROUP {
-            0 => record.further,
+            0 => record.further.as_slice(),
             _ => record.further.get(8..).ok_or("its control group is cut off")?,
         };
         match record.action & 0xff {
@@ -246,7 +270,7 @@ impl Import<'_, '_> {
 
     fn remap(&mut self, record: &Record) -> Result<(), String> {
         let further = match record.action & WITH_GROUP {
-            0 => record.further,
+            0 => record.further.as_slice(),
             _ => record.further.get(8..).unwrap_or_default(),
         };
         // Big endian whatever the machine: device from, device to, sector from.

@@ -1,21 +1,24 @@
 //! The text of ftrace's `trace` and `trace_pipe`, and of `trace-cmd report`: events of block, jbd2, and sync calls.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, Seek};
 
 use super::ftrace_line::Line;
+use super::lines::Lines;
 use super::output::{Output, Sink};
 use super::words;
 use crate::trace::event::{Event, EventKind, FileKey, SECTOR_BYTES};
 use crate::trace::header::{Header, Source};
 use crate::trace::texts::Text;
 
-/// Imports ftrace's text.
+/// Imports ftrace's text. It is read from its begin, and for a look at what is in it once more.
 /// # Errors
 /// Names the line and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
-    // A filesystem's own event knows the file; where there are such, the system calls' would tell everything twice.
-    let has = |wanted: &str| text.windows(wanted.len()).any(|window| window == wanted.as_bytes());
-    let calls = !has(": ext4_sync_file_enter: ") && !has(": f2fs_sync_file_enter: ");
+pub fn import(mut text: impl BufRead + Seek, sink: &mut Sink) -> Result<Header, String> {
+    let again = |error: std::io::Error| format!("cannot read it from its begin: {error}");
+    text.rewind().map_err(again)?;
+    let (calls, mut text) = needs_calls(text)?;
+    text.rewind().map_err(again)?;
     let mut import = Import {
         output: Output::new(sink),
         calls,
@@ -24,20 +27,24 @@ pub fn import(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
         any_process: false,
         overwritten: 0,
     };
-    let mut at = 0;
-    for (number, bytes) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let line = String::from_utf8_lossy(bytes);
-        let line = line.trim_end();
-        let read = match bytes.last() {
-            Some(b'\n') => import.line(line),
-            _ => Err("the text was cut off in the middle of it; copy it again".to_owned()),
-        };
-        read.map_err(|error| {
-            format!("line {} at byte {at}: {error}: `{}`", number + 1, words::excerpt(line.trim()))
-        })?;
-        at += bytes.len();
+    let mut lines = Lines::new(text);
+    while lines.advance()? {
+        import.line(&lines.line()).map_err(|error| lines.error(&error))?;
     }
     import.finish()
+}
+
+/// False where filesystems tell of their syncs themselves: they know the file, and the system calls would tell everything twice.
+fn needs_calls<R: BufRead>(text: R) -> Result<(bool, R), String> {
+    let mut lines = Lines::new(text);
+    while lines.advance()? {
+        let line = lines.line();
+        if line.contains(": ext4_sync_file_enter: ") || line.contains(": f2fs_sync_file_enter: ") {
+            drop(line);
+            return Ok((false, lines.into_text()));
+        }
+    }
+    Ok((true, lines.into_text()))
 }
 
 struct Import<'a, 'b> {

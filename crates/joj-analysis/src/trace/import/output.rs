@@ -12,6 +12,8 @@ pub type Sink<'a> = dyn FnMut(&Event, &Texts) -> Result<(), String> + 'a;
 
 /// How far an event may lie behind a later one of the same input.
 const WINDOW_NS: u64 = 1_000_000_000;
+/// So many events wait at most: a fast device makes millions in a second.
+const WAITING_MAX: usize = 1 << 16;
 
 /// Collects the events of an import.
 pub struct Output<'a, 'b> {
@@ -36,7 +38,7 @@ impl<'a, 'b> Output<'a, 'b> {
         Self {
             sink,
             texts: Texts::default(),
-            sorter: Sorter::new(WINDOW_NS),
+            sorter: Sorter::new(WINDOW_NS).with_room(WAITING_MAX),
             events: 0,
             lost: 0,
             first_ns: u64::MAX,
@@ -113,7 +115,8 @@ impl<'a, 'b> Output<'a, 'b> {
         }
         if late > 0 {
             inferred.push(format!(
-                "{late} events came more than {} ms after later ones; they got the time of their predecessor.",
+                "{late} events came more than {} ms, or {WAITING_MAX} events, after later ones; they got the time of their \
+                 predecessor.",
                 WINDOW_NS / 1_000_000
             ));
         }

@@ -1,0 +1,86 @@
+//! The bytes of a saved trace: a file, standard input, a pipe. Whatever it is, it can be read from its begin more than once.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use crate::machine::unnamed_file;
+
+/// What is read with one call of the kernel's.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// An open input.
+pub struct Input {
+    name: String,
+    file: File,
+}
+
+impl Input {
+    /// Opens it; `-` is standard input. What comes through a pipe is kept in a temporary file without a name.
+    /// # Errors
+    /// It cannot be opened, or not be kept.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let is_standard = path == Path::new("-");
+        let name = if is_standard { "standard input".to_owned() } else { path.display().to_string() };
+        let problem = |error: io::Error| format!("cannot read {name}: {error}");
+        let file = if is_standard {
+            File::from(io::stdin().as_fd().try_clone_to_owned().map_err(problem)?)
+        } else {
+            File::open(path).map_err(problem)?
+        };
+        let kind = file.metadata().map_err(problem)?.file_type();
+        if kind.is_dir() {
+            return Err(format!("cannot read {name}: it is a directory"));
+        }
+        let file = if kind.is_file() { file } else { kept(&name, file)? };
+        Ok(Self { name, file })
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its first bytes, so many or all.
+    /// # Errors
+    /// It cannot be read.
+    pub fn first_bytes(&self, most: u64) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        self.rewound()?.take(most).read_to_end(&mut bytes).map_err(|error| self.problem(&error))?;
+        Ok(bytes)
+    }
+
+    /// All of it. A reader that was given out before must not be used any more.
+    /// # Errors
+    /// It cannot be read from its begin.
+    pub fn rewound(&self) -> Result<BufReader<&File>, String> {
+        let mut file = &self.file;
+        file.rewind().map_err(|error| self.problem(&error))?;
+        Ok(BufReader::with_capacity(BUFFER_BYTES, file))
+    }
+
+    /// The file itself.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    fn problem(&self, error: &io::Error) -> String {
+        format!("cannot read {}: {error}", self.name)
+    }
+}
+
+fn kept(name: &str, mut pipe: File) -> Result<File, String> {
+    let directory = std::env::temp_dir();
+    let mut keep = || {
+        let mut file = unnamed_file::create(&directory, "joj-input")?;
+        io::copy(&mut pipe, &mut file)?;
+        Ok(file)
+    };
+    keep().map_err(|error: io::Error| {
+        format!(
+            "cannot keep what comes from {name} in {}: {error}. TMPDIR names another place; a file needs none",
+            directory.display()
+        )
+    })
+}
