@@ -144,6 +144,29 @@ fn what_nobody_saw_handed_over_is_unattributed_and_the_rest_is_not() {
 }
 
 #[test]
+fn blocks_that_a_cut_file_gave_up_are_not_its_own() {
+    let of_file = |kind, time_ns, bytes| Event { file: file(DISK), bytes, ..write(kind, time_ns, 8, 0) };
+    let unseen = |time_ns| Event {
+        file: FileKey::NONE,
+        backing: Backing::Unseen,
+        ..write(EventKind::Queue, time_ns, 8, 16)
+    };
+    let before =
+        attributed(&[of_file(EventKind::Extent, 1, 8192), unseen(2), write(EventKind::Issue, 3, 8, 16)]);
+    assert_eq!(before.requests[0].runs[0].class, Class::Data);
+    let seen = attributed(&[
+        of_file(EventKind::Extent, 1, 8192),
+        of_file(EventKind::Truncated, 2, 4096),
+        unseen(3),
+        write(EventKind::Issue, 4, 8, 16),
+    ]);
+    let runs: Vec<_> = seen.requests[0].runs.iter().map(|run| (run.sector, run.file, run.class)).collect();
+    let (kept, gone) = ((8, file(DISK), Class::Data), (16, FileKey::NONE));
+    assert_eq!((runs[0], (runs[1].0, runs[1].1), runs.len()), (kept, gone, 2));
+    assert_ne!(runs[1].2, Class::Data);
+}
+
+#[test]
 fn calls_and_locks_for_files_on_other_disks_cause_nothing_here() {
     let call = |kind, time_ns, device| Event { file: file(device), ..write(kind, time_ns, 0, 0) };
     let lock = |time_ns, device| Event {

@@ -19,8 +19,16 @@ enum call {
   CALL_PWRITEV2,
   CALL_FTRUNCATE,
   CALL_FILE_SYNC,
+  CALL_TRUNCATE,
+  CALL_OPEN,
+  CALL_OPENAT,
+  CALL_OPENAT2,
+  CALL_CREAT,
 };
 #define O_DSYNC 010000
+#define O_TRUNC 01000
+/* The file was not there before it was opened. */
+#define FMODE_CREATED 0x100000
 #define RWF_DSYNC 2
 #define RWF_SYNC 4
 #define MS_SYNC 4
@@ -38,10 +46,6 @@ INLINE struct open_call *call_under_way(void) {
   u32 thread = (u32)current_process_thread();
   struct open_call *open = map_lookup(&open_calls, &thread);
   return open && open->call ? open : NULL;
-}
-
-INLINE bool is_other_process(void) {
-  return settings.only_process && current_process_thread() >> 32 != settings.only_process;
 }
 
 INLINE struct file *file_of(u64 descriptor) {
@@ -98,11 +102,19 @@ INLINE void on_write(u8 call, struct pt_regs *registers) {
   open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
 }
 
+/* Which file is cut is known when the call returns: it is the one that it opened. */
+INLINE void on_open(u8 call, struct pt_regs *registers) {
+  u64 flags = call == CALL_OPEN ? ARGUMENT_1(registers) : ARGUMENT_2(registers);
+  // struct open_how begins with them.
+  if (call == CALL_OPENAT2 && read_user(&flags, sizeof(flags), (void *)ARGUMENT_2(registers))) return;
+  if (call == CALL_CREAT || flags & O_TRUNC) open_call(call, 0, NULL, 0, 0, 0);
+}
+
 PROGRAM(sys_enter) {
   u64 number = arguments[1];
   if (number >= CALL_NUMBERS) return 0;
   u8 call = settings.calls[number];
-  if (!call || is_other_process()) return 0;
+  if (!call) return 0;
   struct pt_regs *registers = (void *)arguments[0];
   if (IS_COMPAT(registers)) return 0;
   switch (call) {
@@ -119,23 +131,45 @@ PROGRAM(sys_enter) {
       open_call(call, SYNC_BEGIN, mapped.file, 0, 0, 0);
       break;
     }
+    case CALL_OPEN:
+    case CALL_OPENAT:
+    case CALL_OPENAT2:
+    case CALL_CREAT: on_open(call, registers); break;
+    // By a path: the filesystem says which file it is.
+    case CALL_TRUNCATE: open_call(call, 0, NULL, 0, 0, ARGUMENT_1(registers)); break;
     case CALL_FTRUNCATE: open_call(call, 0, file_of(ARGUMENT_0(registers)), 0, 0, ARGUMENT_1(registers)); break;
     default: open_call(call, SYNC_BEGIN, file_of(ARGUMENT_0(registers)), 0, 0, 0);
   }
   return 0;
 }
 
+INLINE bool is_open(u8 call) {
+  return call >= CALL_OPEN && call <= CALL_CREAT;
+}
+
+/* True where the call cut a file, or made it longer; its key is known then. */
+INLINE bool has_cut(struct open_call *open, s64 result) {
+  if (!is_open(open->call)) return result == 0 && open->key.inode;
+  struct file *file = result < 0 ? NULL : file_of(result);
+  if (!file || READ_NUMBER(file, f_mode) & FMODE_CREATED) return false;
+  struct inode *inode = READ_NUMBER(file, f_inode);
+  if (!inode) return false;
+  open->key = key_of(inode);
+  say_name((u64)inode, (u64)READ_NUMBER(file, f_path.dentry));
+  return true;
+}
+
 INLINE void close_call(s64 result) {
   struct open_call *open = call_under_way();
   if (!open) return;
-  bool is_truncate = open->call == CALL_FTRUNCATE;
-  if (!is_truncate || result == 0) {
+  bool is_truncate = open->call == CALL_FTRUNCATE || open->call == CALL_TRUNCATE || is_open(open->call);
+  if (!is_truncate || has_cut(open, result)) {
     struct record *record = begin(is_truncate ? TRUNCATED : SYNC_END);
     if (record) {
       set_file(record, &open->key);
       record->call = open->call;
       record->bytes = open->length;
-      record->detail = result;
+      record->detail = is_truncate ? 0 : result;
       end(record);
     }
   }
@@ -145,14 +179,14 @@ INLINE void close_call(s64 result) {
 PROGRAM(sys_exit) {
   struct pt_regs *registers = (void *)arguments[0];
   u64 number = (u32)CALL_NUMBER(registers);
-  if (number >= CALL_NUMBERS || !settings.calls[number] || is_other_process()) return 0;
+  if (number >= CALL_NUMBERS || !settings.calls[number]) return 0;
   close_call((s64)arguments[1]);
   return 0;
 }
 
 /* A sync that comes by no call of its own: io_uring, a kernel thread (loop devices). */
 INLINE void on_file_sync(struct inode *inode) {
-  if (is_other_process() || call_under_way()) return;
+  if (call_under_way()) return;
   struct file_key key = key_of(inode);
   say_name((u64)inode, alias_of(inode));
   struct record *record = begin(SYNC_BEGIN);
@@ -163,7 +197,7 @@ INLINE void on_file_sync(struct inode *inode) {
 }
 
 INLINE void on_file_synced(struct inode *inode, int result) {
-  if (is_other_process() || call_under_way()) return;
+  if (call_under_way()) return;
   struct file_key key = key_of(inode);
   struct record *record = begin(SYNC_END);
   if (!record) return;
@@ -190,10 +224,40 @@ PROGRAM(f2fs_sync_file_exit) {
   return 0;
 }
 PROGRAM(xfs_file_fsync) {
-  if (TYPE_EXISTS(struct xfs_inode)) on_file_sync((void *)(number_of(arguments) + FIELD_OFFSET(struct xfs_inode, i_vnode)));
+  struct inode *inode = xfs_inode_of(arguments);
+  if (inode) on_file_sync(inode);
   return 0;
 }
 PROGRAM(btrfs_sync_file) {
   on_file_sync(READ_NUMBER((struct file *)number_of(arguments), f_inode));
+  return 0;
+}
+
+/* The file that truncate(2) names by a path. Filesystems cut files for other reasons, too: those are no calls. */
+INLINE void on_cut(struct inode *inode) {
+  struct open_call *open = call_under_way();
+  if (!inode || !open || open->call != CALL_TRUNCATE || open->key.inode) return;
+  open->key = key_of(inode);
+  say_name((u64)inode, alias_of(inode));
+}
+
+PROGRAM(ext4_truncate_enter) {
+  on_cut((void *)number_of(arguments));
+  return 0;
+}
+PROGRAM(f2fs_truncate) {
+  on_cut((void *)number_of(arguments));
+  return 0;
+}
+PROGRAM(xfs_itruncate_extents_start) {
+  on_cut(xfs_inode_of(arguments));
+  return 0;
+}
+PROGRAM(btrfs_truncate_show_fi_regular) {
+  on_cut(btrfs_inode_of(arguments));
+  return 0;
+}
+PROGRAM(btrfs_truncate_show_fi_inline) {
+  on_cut(btrfs_inode_of(arguments));
   return 0;
 }

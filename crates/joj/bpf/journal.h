@@ -52,9 +52,8 @@ PROGRAM(ext4_unlink_exit) {
   return 0;
 }
 PROGRAM(xfs_iunlink) {
-  if (!TYPE_EXISTS(struct xfs_inode)) return 0;
-  struct inode *inode = (void *)(number_of(arguments) + FIELD_OFFSET(struct xfs_inode, i_vnode));
-  if (is_known(inode)) say_name((u64)inode, alias_of(inode));
+  struct inode *inode = xfs_inode_of(arguments);
+  if (inode && is_known(inode)) say_name((u64)inode, alias_of(inode));
   return 0;
 }
 
@@ -100,7 +99,7 @@ PROGRAM(posix_lock_inode) {
   if (type != 1 && type != 2) return 0;
   u64 first = READ(lock, fl_start);
   u64 last = READ(lock, fl_end);
-  if ((int)arguments[2] != 0 || !tells_transaction(type, first, last) || is_other_process()) return 0;
+  if ((int)arguments[2] != 0 || !tells_transaction(type, first, last)) return 0;
   struct inode *inode = (void *)number_of(arguments);
   struct file_key key = key_of(inode);
   if (type == 1) say_name((u64)inode, alias_of(inode));

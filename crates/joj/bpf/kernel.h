@@ -55,6 +55,7 @@ struct file {
   struct path f_path;
   struct inode *f_inode;
   unsigned int f_flags;
+  unsigned int f_mode;
   s64 f_pos;
 } RELOCATED;
 
@@ -148,6 +149,11 @@ struct xfs_buf {
 struct xfs_inode {
   struct inode i_vnode;
 } RELOCATED;
+/* The VFS's inode within an argument that is a struct xfs_inode; NULL where this kernel has no XFS. */
+INLINE struct inode *xfs_inode_of(u64 *arguments) {
+  if (!TYPE_EXISTS(struct xfs_inode)) return NULL;
+  return (void *)(number_of(arguments) + FIELD_OFFSET(struct xfs_inode, i_vnode));
+}
 struct extent_buffer {
   u64 start;
   void *fs_info;
@@ -166,6 +172,11 @@ struct btrfs_delayed_tree_ref {
 struct btrfs_inode {
   struct inode vfs_inode;
 } RELOCATED;
+/* As xfs_inode_of. */
+INLINE struct inode *btrfs_inode_of(u64 *arguments) {
+  if (!TYPE_EXISTS(struct btrfs_inode)) return NULL;
+  return (void *)(number_of(arguments) + FIELD_OFFSET(struct btrfs_inode, vfs_inode));
+}
 struct btrfs_bio {
   struct btrfs_inode *inode;
   u64 file_offset;

@@ -78,6 +78,8 @@ INLINE bool send_copy(struct walk *walk) {
 APART int send_run(struct walk *walk, bool last) {
   if (!walk) return 0;
   struct run *run = &walk->run;
+  // Before the request: a file that a kernel's thread writes for the first time has no other event to be named by.
+  if (run->inode) say_name(run->inode, alias_of((void *)run->inode));
   if (!send_copy(walk)) {
     struct record *record = begin(QUEUE);
     if (record) {
@@ -87,7 +89,6 @@ APART int send_run(struct walk *walk, bool last) {
   }
   walk->sector += run->bytes >> 9;
   walk->runs++;
-  if (run->inode) say_name(run->inode, alias_of((void *)run->inode));
   return 0;
 }
 

@@ -12,15 +12,13 @@ struct settings {
   u64 end_of_xfs_log;
   u64 end_of_xfs_buffer;
   u64 end_of_btrfs;
-  /* The only process whose calls and locks are wanted; 0 for all. */
-  u32 only_process;
   /* 1: only disks in the map `devices`. */
   u8 only_some_devices;
   /* 1: copies of what a jbd2 log is given go up, too. */
   u8 log_contents;
   /* 1: the kernel has bpf_rdonly_cast (Linux 6.2). */
   u8 can_cast;
-  u8 unused;
+  u8 unused[5];
   /* By system call number: 0, or one of `enum call`. */
   u8 calls[CALL_NUMBERS];
 };

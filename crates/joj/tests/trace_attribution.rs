@@ -6,7 +6,7 @@ mod trace;
 
 use std::collections::{HashMap, HashSet};
 
-use trace::runs::{number, read, written_blocks};
+use trace::runs::{Line, number, read, written_blocks, written_parts_of_blocks};
 use trace::volume::{has_backend, joj, volume_or_skip};
 
 const TRANSACTIONS: u32 = 1_000;
@@ -41,7 +41,17 @@ fn each_journal_of_a_thousand_transactions_is_a_file_of_its_own() {
 
 #[test]
 fn both_ways_of_capturing_say_the_same_of_each_block() {
-    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf") && has_backend("tracefs")) else {
+    check_both("ext4", written_blocks);
+}
+
+/// Of ext4's log tracefs sees no parts.
+#[test]
+fn both_ways_of_capturing_say_the_same_of_each_block_and_tree_of_btrfs() {
+    check_both("btrfs", written_parts_of_blocks);
+}
+
+fn check_both<Block: PartialEq + std::fmt::Debug>(kind: &str, blocks: fn(&[Line]) -> Vec<Block>) {
+    let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf") && has_backend("tracefs")) else {
         return;
     };
     for mode in ["DELETE", "WAL", "PERSIST"] {
@@ -60,13 +70,17 @@ fn both_ways_of_capturing_say_the_same_of_each_block() {
             "--".to_owned(),
         ]);
         command.extend(volume.inserts(mode, 50));
+        // What was made before a capture began, only one of the two ways knows whole.
+        rustix::fs::sync();
         let options = ["--backend", "tracefs", "--export", &outer, "--json", "/dev/null"];
         let output = joj(&volume, &options, &[], &command);
         assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
-        let [inner, outer] = tables.map(|table| written_blocks(&read(&table)));
+        let [inner, outer] = tables.map(|table| blocks(&read(&table)));
         assert!(inner.len() > 200, "{mode}: {} blocks", inner.len());
         // What was on its way when the inner one began or ended is in the outer one only.
-        let first = outer.iter().position(|block| Some(block) == inner.first()).expect("the first block");
+        let first = outer.iter().position(|block| Some(block) == inner.first()).unwrap_or_else(|| {
+            panic!("{mode}: {:?} is none of {:?}", inner.first(), &outer[..outer.len().min(40)])
+        });
         let outer = &outer[first..(first + inner.len()).min(outer.len())];
         let differs = inner.iter().zip(outer).position(|(one, other)| one != other);
         let shown = differs.map(|at| (at, &inner[at], &outer[at]));

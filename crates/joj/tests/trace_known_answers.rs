@@ -96,10 +96,19 @@ fn a_capture_without_ebpf_sees_the_same_on_xfs() {
 
 #[test]
 fn an_insert_on_btrfs_writes_its_log_trees_twice_and_the_superblock() {
-    let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend("bpf")) else { return };
+    check_btrfs("bpf");
+}
+
+#[test]
+fn a_capture_without_ebpf_sees_the_same_on_btrfs() {
+    check_btrfs("tracefs");
+}
+
+fn check_btrfs(backend: &str) {
+    let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend(backend)) else { return };
     // Two nodes of 16 KiB, each twice, and 4 KiB of superblock for each sync that has something to log.
     for (mode, data, syncs) in [("OFF", 8, 1), ("WAL", 8, 1), ("DELETE", 24, 4), ("PERSIST", 28, 4)] {
-        let traced = Traced::inserts(&volume, "bpf", mode, &[]);
+        let traced = Traced::inserts(&volume, backend, mode, &[]);
         let found = ["data_bytes", "journal_bytes", "other_bytes"].map(|quantity| traced.kib(quantity));
         assert_eq!(found, [data, 64 * syncs, 4 * syncs], "{mode}: data, log trees, superblock in KiB");
         assert_eq!(traced.journal_parts, names(&["log tree"]), "{mode}");
@@ -109,15 +118,21 @@ fn an_insert_on_btrfs_writes_its_log_trees_twice_and_the_superblock() {
 
 #[test]
 fn a_commit_of_btrfs_names_the_trees_that_it_writes() {
-    let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend("bpf")) else { return };
+    for backend in ["bpf", "tracefs"] {
+        check_btrfs_trees(backend);
+    }
+}
+
+fn check_btrfs_trees(backend: &str) {
+    let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend(backend)) else { return };
     let (mounted, runs) = (volume.path().display().to_string(), volume.beside("runs.csv"));
     let command = format!("mkdir {mounted}/a && cp /bin/sh {mounted}/a/ && sync -f {mounted}");
     let export = format!("runs={}", runs.display());
     let command = ["/bin/sh", "-c", &command].map(str::to_owned);
-    let output = joj(&volume, &["--backend", "bpf", "--export", &export], &[], &command);
+    let output = joj(&volume, &["--backend", backend, "--export", &export], &[], &command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let expected = names(&["checksum tree", "extent tree", "file tree", "root tree"]);
-    assert_eq!(written_parts(&runs, "metadata"), expected);
+    assert_eq!(written_parts(&runs, "metadata"), expected, "{backend}");
 }
 
 fn check_variant(volume: &Volume, answers: &[Answer], parts: &[&str]) {

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use super::barriers::Barriers;
 use super::class::{Class, Part};
 use super::classify::classify;
-use super::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
-use super::extents::Extents;
+use super::event::{Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
+use super::extents::{Extents, Owner};
 use super::file_type::{FileType, FileTypes};
 use super::files::{FileInfo, Files};
 use super::header::Header;
@@ -115,10 +115,15 @@ impl Attributor {
             EventKind::Unlinked => self.files.unlinked(event.file, event.detail),
             EventKind::Extent => {
                 let disk = self.places.whole(event.device);
-                self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
+                if event.content == Content::BtrfsTree {
+                    self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
+                } else {
+                    self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
+                }
             }
             EventKind::Freed => self.extents.forget(event.file),
-            EventKind::Truncated | EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
+            EventKind::Truncated => self.extents.cut(event.file, event.bytes),
+            EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
         }
         if is_note(event.kind) {
             sink(Outcome::Note(event, self.works.under_way(event.thread)), texts);
@@ -179,7 +184,7 @@ impl Attributor {
                     Some(found) => until.min(found.end_sector),
                     None => self.extents.next_owned(disk, sector, until),
                 };
-                owner = found.map(|found| (found.file, found.offset));
+                owner = found;
             }
             runs.push(self.run(event, disk, sector, until - sector, owner, texts));
             sector = until;
@@ -198,15 +203,19 @@ impl Attributor {
         disk: DeviceNumber,
         sector: u64,
         sectors: u64,
-        owner: Option<(FileKey, u64)>,
+        owner: Option<Owner>,
         texts: &Texts,
     ) -> Run {
         let skipped = (sector - event.sector) * 512;
-        let part_event = Event { sector, offset: event.offset + skipped, ..*event };
+        let mut part_event = Event { sector, offset: event.offset + skipped, ..*event };
+        if let Some(tree) = owner.and_then(|owner| owner.tree) {
+            (part_event.content, part_event.detail) = (Content::BtrfsTree, tree);
+        }
         let filesystem = self.places.filesystem(disk, sector);
         let region = self.places.region(disk, sector);
         let seen = classify(&part_event, region, self.places.kind(filesystem), &self.places);
         let (class, part, evidence) = match (seen, owner) {
+            (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),
             (Some((class, part)), _) => (class, part, Evidence::Seen),
             (None, Some(_)) => (Class::Data, Part::Plain, Evidence::Extent),
             (None, None) => (Class::Unattributed, Part::Plain, Evidence::None),
@@ -214,7 +223,7 @@ impl Attributor {
         let holds_file = class == Class::Data || part == Part::LogOfData;
         let (file, offset) = match owner {
             // What became of a file's old place is not the file's.
-            Some(owner) if seen.is_none() => owner,
+            Some(owner) if seen.is_none() => (owner.file, owner.offset),
             _ if holds_file => (event.file, part_event.offset),
             _ => (FileKey::NONE, part_event.offset),
         };
@@ -241,6 +250,11 @@ impl Attributor {
             changed_bytes: if changed { u32::try_from(event.detail - 1).ok() } else { None },
             process: event.process,
             command: event.command,
+            for_process: match cause {
+                Some(sync) => sync.process,
+                None if self.is_helper(event.command) => 0,
+                None => event.process,
+            },
         }
     }
 

@@ -150,6 +150,8 @@ fn btrfs_tree(owner: i64) -> (Class, Part) {
         2 | 3 | 4 | 10 | 11 => Part::ExtentTree,
         7 => Part::ChecksumTree,
         5 | 256.. => Part::FileTree,
+        // Made before the capture began, which saw only that it lies among trees.
+        0 => Part::Plain,
         _ => Part::Tree,
     };
     (Class::Metadata, part)

@@ -10,6 +10,8 @@ struct Extent {
     end: u64,
     file: FileKey,
     offset: u64,
+    /// The tree of Btrfs of which it is a block, instead of a file.
+    tree: Option<i64>,
 }
 
 /// The newest owner of each sector that an extent event named.
@@ -26,6 +28,8 @@ pub struct Owner {
     pub file: FileKey,
     /// Byte of the file at that sector.
     pub offset: u64,
+    /// The tree of Btrfs of which it is a block; then there is no file.
+    pub tree: Option<i64>,
     /// First sector for which this says nothing more.
     pub end_sector: u64,
 }
@@ -33,17 +37,26 @@ pub struct Owner {
 impl Extents {
     /// `bytes` of `file` from `offset` on lie at `sector` now, whoever had those sectors before.
     pub fn set(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, file: FileKey, offset: u64) {
-        let end = sector.saturating_add(bytes.div_ceil(SECTOR_BYTES));
-        if end <= sector {
-            return;
+        if self.put(disk, sector, bytes, Extent { end: 0, file, offset, tree: None }) {
+            self.of_file.entry(file).or_default().push((disk, sector));
         }
-        let same = self.by_sector.get(&(disk, sector));
-        if same.is_some_and(|extent| *extent == Extent { end, file, offset }) {
-            return;
+    }
+
+    /// A block of a tree lies at `sector` now, whoever had those sectors before.
+    pub fn set_tree(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, tree: i64) {
+        self.put(disk, sector, bytes, Extent { end: 0, file: FileKey::NONE, offset: 0, tree: Some(tree) });
+    }
+
+    /// False where it is there already.
+    fn put(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, extent: Extent) -> bool {
+        let end = sector.saturating_add(bytes.div_ceil(SECTOR_BYTES));
+        let extent = Extent { end, ..extent };
+        if end <= sector || self.by_sector.get(&(disk, sector)) == Some(&extent) {
+            return false;
         }
         self.clear(disk, sector, end);
-        self.by_sector.insert((disk, sector), Extent { end, file, offset });
-        self.of_file.entry(file).or_default().push((disk, sector));
+        self.by_sector.insert((disk, sector), extent);
+        true
     }
 
     /// A file has no blocks any more.
@@ -56,12 +69,35 @@ impl Extents {
         }
     }
 
+    /// A file has no blocks beyond its first `bytes` any more.
+    pub fn cut(&mut self, file: FileKey, bytes: u64) {
+        let Some(places) = self.of_file.remove(&file) else { return };
+        let mut kept = Vec::with_capacity(places.len());
+        for at in places {
+            // The sectors may belong to another file by now.
+            let Some(extent) = self.by_sector.get_mut(&at).filter(|extent| extent.file == file) else {
+                continue;
+            };
+            let left = bytes.saturating_sub(extent.offset).div_ceil(SECTOR_BYTES);
+            if left == 0 {
+                self.by_sector.remove(&at);
+                continue;
+            }
+            extent.end = extent.end.min(at.1.saturating_add(left));
+            kept.push(at);
+        }
+        if !kept.is_empty() {
+            self.of_file.insert(file, kept);
+        }
+    }
+
     /// Whose a sector is.
     pub fn owner(&self, disk: DeviceNumber, sector: u64) -> Option<Owner> {
         let (&(_, first), extent) = self.by_sector.range((disk, 0)..=(disk, sector)).next_back()?;
         (sector < extent.end).then(|| Owner {
             file: extent.file,
             offset: extent.offset + (sector - first) * SECTOR_BYTES,
+            tree: extent.tree,
             end_sector: extent.end,
         })
     }
@@ -90,7 +126,9 @@ impl Extents {
             if extent.end > end {
                 let offset = extent.offset + (end - at) * SECTOR_BYTES;
                 self.by_sector.insert((disk, end), Extent { offset, ..extent });
-                self.of_file.entry(extent.file).or_default().push((disk, end));
+                if extent.tree.is_none() {
+                    self.of_file.entry(extent.file).or_default().push((disk, end));
+                }
             }
         }
     }
@@ -132,5 +170,28 @@ mod tests {
         extents.set(DISK, 102, 512, file(2), 0);
         extents.forget(file(1));
         assert_eq!([101, 102, 103].map(|sector| owner(&extents, sector)), [None, Some((2, 0)), None]);
+    }
+
+    #[test]
+    fn a_trees_block_takes_the_place_of_a_file_and_gives_it_back() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 64 * 512, file(1), 0);
+        extents.set_tree(DISK, 132, 32 * 512, 5);
+        let trees = [131, 132, 163].map(|sector| extents.owner(DISK, sector).and_then(|owner| owner.tree));
+        assert_eq!((trees, owner(&extents, 131)), ([None, Some(5), Some(5)], Some((1, 31 * 512))));
+        extents.set(DISK, 132, 32 * 512, file(2), 0);
+        assert_eq!(owner(&extents, 132), Some((2, 0)));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_keeps_what_is_in_front() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 8 * 512, file(1), 0);
+        extents.set(DISK, 200, 8 * 512, file(1), 8 * 512);
+        extents.cut(file(1), 5 * 512 - 1);
+        let found = [100, 104, 105, 200].map(|sector| owner(&extents, sector));
+        assert_eq!(found, [Some((1, 0)), Some((1, 4 * 512)), None, None]);
+        extents.cut(file(1), 0);
+        assert_eq!((owner(&extents, 100), extents.of_file.len()), (None, 0));
     }
 }

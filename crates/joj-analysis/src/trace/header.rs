@@ -25,6 +25,9 @@ pub struct Header {
     pub kernel: String,
     /// The command that was traced, word by word; empty where the whole machine was.
     pub command: Vec<String>,
+    /// The process whose calls and commits were asked for; those of others are known and told apart. `None` where all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
     /// Disks and their partitions.
     pub disks: Vec<Disk>,
     /// Filesystems that were mounted from them.

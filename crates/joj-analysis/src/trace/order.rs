@@ -1,67 +1,114 @@
 //! Events in the order of their times: what comes from several processors' buffers is nearly so.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::event::Event;
 
 /// Holds events back until nothing earlier can come. Events of the same time leave in the order in which they came.
 #[derive(Debug)]
 pub struct Sorter {
-    waiting: BinaryHeap<Reverse<(u64, u64, Kept)>>,
+    /// Those that came no earlier than their predecessor here: nearly all.
+    in_order: VecDeque<Waiting>,
+    /// The others.
+    overtaken: BinaryHeap<Reverse<Waiting>>,
     arrived: u64,
     newest_ns: u64,
     window_ns: u64,
+    room: usize,
     left_ns: u64,
     late: u64,
 }
 
-/// An event that takes no part in comparisons.
+/// An event and its place in the order, which alone is compared.
 #[derive(Debug)]
-struct Kept(Event);
+struct Waiting {
+    place: (u64, u64),
+    event: Event,
+}
 
-impl PartialEq for Kept {
-    fn eq(&self, _: &Self) -> bool {
-        true
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
     }
 }
-impl Eq for Kept {}
-impl PartialOrd for Kept {
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Kept {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.place.cmp(&other.place)
     }
 }
 
 impl Sorter {
     /// One that expects no event more than `window_ns` nanoseconds after a later one.
     pub fn new(window_ns: u64) -> Self {
-        Self { waiting: BinaryHeap::new(), arrived: 0, newest_ns: 0, window_ns, left_ns: 0, late: 0 }
+        Self {
+            in_order: VecDeque::new(),
+            overtaken: BinaryHeap::new(),
+            arrived: 0,
+            newest_ns: 0,
+            window_ns,
+            room: usize::MAX,
+            left_ns: 0,
+            late: 0,
+        }
+    }
+
+    /// One that holds back so many events at most, whatever the window: the earliest then leaves too soon, maybe.
+    #[must_use]
+    pub fn with_room(self, room: usize) -> Self {
+        Self { room, ..self }
     }
 
     /// Takes an event, and hands on those that can no longer be overtaken.
     pub fn push(&mut self, event: Event, sink: &mut dyn FnMut(Event)) {
         self.newest_ns = self.newest_ns.max(event.time_ns);
-        self.waiting.push(Reverse((event.time_ns, self.arrived, Kept(event))));
+        let waiting = Waiting { place: (event.time_ns, self.arrived), event };
         self.arrived += 1;
+        match self.in_order.back() {
+            Some(last) if last.place > waiting.place => self.overtaken.push(Reverse(waiting)),
+            _ => self.in_order.push_back(waiting),
+        }
         self.release(self.newest_ns.saturating_sub(self.window_ns), sink);
+        while self.held() > self.room && self.hand_on(u64::MAX, sink) {}
     }
 
     /// Hands on everything up to `until_ns`: the caller knows that nothing earlier comes.
     pub fn release(&mut self, until_ns: u64, sink: &mut dyn FnMut(Event)) {
-        while self.waiting.peek().is_some_and(|Reverse((time_ns, ..))| *time_ns <= until_ns) {
-            let Some(Reverse((_, _, Kept(mut event)))) = self.waiting.pop() else { return };
-            if event.time_ns < self.left_ns {
-                self.late += 1;
-                event.time_ns = self.left_ns;
-            }
-            self.left_ns = event.time_ns;
-            sink(event);
+        while self.hand_on(until_ns, sink) {}
+    }
+
+    /// How many are held back.
+    fn held(&self) -> usize {
+        self.in_order.len() + self.overtaken.len()
+    }
+
+    /// Hands on the earliest, unless it is later than `until_ns`; false where there is none.
+    fn hand_on(&mut self, until_ns: u64, sink: &mut dyn FnMut(Event)) -> bool {
+        let first = self.in_order.front().map(|waiting| waiting.place);
+        let overtaken = self.overtaken.peek().map(|Reverse(waiting)| waiting.place);
+        let Some(earliest) = first.into_iter().chain(overtaken).min().filter(|place| place.0 <= until_ns)
+        else {
+            return false;
+        };
+        let waiting = if first == Some(earliest) {
+            self.in_order.pop_front()
+        } else {
+            self.overtaken.pop().map(|Reverse(waiting)| waiting)
+        };
+        let Some(Waiting { mut event, .. }) = waiting else { return false };
+        if event.time_ns < self.left_ns {
+            self.late += 1;
+            event.time_ns = self.left_ns;
         }
+        self.left_ns = event.time_ns;
+        sink(event);
+        true
     }
 
     /// Hands on the rest. Returns how many events came later than the window allows; they got the time of their predecessor.
@@ -100,5 +147,17 @@ mod tests {
         }
         assert_eq!(sorter.finish(&mut |event| seen.push(event.time_ns)), 1);
         assert_eq!(seen, [50, 50, 100]);
+    }
+
+    #[test]
+    fn no_more_wait_than_there_is_room_for() {
+        let mut seen = Vec::new();
+        let mut sorter = Sorter::new(1_000).with_room(2);
+        for event in [at(5, 0), at(3, 1), at(4, 2), at(2, 3)] {
+            sorter.push(event, &mut |event| seen.push(event.time_ns));
+        }
+        assert_eq!((seen.as_slice(), sorter.held()), ([3, 3].as_slice(), 2));
+        assert_eq!(sorter.finish(&mut |event| seen.push(event.time_ns)), 1);
+        assert_eq!(seen, [3, 3, 4, 5]);
     }
 }

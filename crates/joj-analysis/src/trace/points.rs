@@ -304,6 +304,7 @@ mod tests {
             file_type: FileType::Other,
             thread: 1,
             process: 1,
+            command: Text::NONE,
             begun_ns,
             ended_ns: None,
             result: 0,

@@ -54,6 +54,9 @@ pub struct Run {
     pub process: u32,
     /// Its thread's name.
     pub command: Text,
+    /// The process for which it was handed over: that of the call that caused it, else its own. 0 where a kernel thread did it for
+    /// nobody who is known to wait, and where the capture does not know processes.
+    pub for_process: u32,
 }
 
 /// How a run was placed.
@@ -130,6 +133,8 @@ pub struct Sync {
     pub thread: u32,
     /// Process.
     pub process: u32,
+    /// The thread's name.
+    pub command: Text,
     /// When it was called.
     pub begun_ns: u64,
     /// When it returned; `None` if the trace ended before.
@@ -177,6 +182,8 @@ pub struct Work {
     pub thread: u32,
     /// Process.
     pub process: u32,
+    /// The thread's name.
+    pub command: Text,
     /// When the lock was granted.
     pub begun_ns: u64,
     /// When it was given back; `None` if the trace ended before.

@@ -68,12 +68,20 @@ pub struct Stories {
     done: Vec<Story>,
     skip: usize,
     count: usize,
+    /// The process whose stories are wanted; `None` for all.
+    process: Option<u32>,
 }
 
 impl Stories {
     /// A collector.
     pub fn new(skip: usize, count: usize) -> Self {
-        Self { open: HashMap::new(), done: Vec::new(), skip, count }
+        Self { open: HashMap::new(), done: Vec::new(), skip, count, process: None }
+    }
+
+    /// Only those of this process, where there is one.
+    #[must_use]
+    pub fn of_process(self, process: Option<u32>) -> Self {
+        Self { process, ..self }
     }
 
     /// True when no more are wanted.
@@ -110,7 +118,11 @@ impl Stories {
 
     fn close(&mut self, key: Key, owner: Owner) {
         let mut steps = self.open.remove(&key).unwrap_or_default();
-        if steps.is_empty() {
+        let process = match &owner {
+            Owner::Work(work) => work.process,
+            Owner::Sync(sync) => sync.process,
+        };
+        if steps.is_empty() || self.process.is_some_and(|wanted| wanted != process) {
             return;
         }
         if self.skip > 0 {

@@ -28,6 +28,7 @@ impl Syncs {
             file_type: info.file_type,
             thread: event.thread,
             process: event.process,
+            command: event.command,
             begun_ns: event.time_ns,
             ended_ns: None,
             result: 0,

@@ -70,6 +70,7 @@ impl Works {
             name: info.name,
             thread: event.thread,
             process: event.process,
+            command: event.command,
             begun_ns: event.time_ns,
             ended_ns: None,
             syncs: 0,

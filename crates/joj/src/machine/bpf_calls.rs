@@ -1,7 +1,7 @@
 //! The system calls that the eBPF programs look at: their numbers on this architecture, their names.
 
 /// Number here, code in bpf/calls.h (`enum call`), name.
-const CALLS: [(libc::c_long, u8, &str); 12] = [
+const CALLS: &[(libc::c_long, u8, &str)] = &[
     (libc::SYS_fsync, 1, "fsync"),
     (libc::SYS_fdatasync, 2, "fdatasync"),
     (libc::SYS_sync_file_range, 3, "sync_file_range"),
@@ -14,13 +14,21 @@ const CALLS: [(libc::c_long, u8, &str); 12] = [
     (libc::SYS_pwritev, 10, "pwritev"),
     (libc::SYS_pwritev2, 11, "pwritev2"),
     (libc::SYS_ftruncate, 12, "ftruncate"),
+    (libc::SYS_truncate, 14, "truncate"),
+    (libc::SYS_openat, 16, "openat"),
+    (libc::SYS_openat2, 17, "openat2"),
+    // Newer architectures have openat alone.
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 15, "open"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 18, "creat"),
 ];
 /// A sync that no call of the thread asked for: io_uring's, a loop device's.
 const FILE_SYNC: u8 = 13;
 
 /// The calls' codes by call number; numbers from `codes.len()` on are not looked at.
 pub fn fill(codes: &mut [u8]) {
-    for (number, code, _) in CALLS {
+    for &(number, code, _) in CALLS {
         if let Some(entry) = usize::try_from(number).ok().and_then(|number| codes.get_mut(number)) {
             *entry = code;
         }

@@ -35,7 +35,6 @@ impl Settings {
         for address in addresses {
             bytes.extend(address.to_ne_bytes());
         }
-        bytes.extend(selection.process.unwrap_or(0).to_ne_bytes());
         bytes.push(u8::from(!selection.devices.is_empty()));
         bytes.push(u8::from(selection.log_contents));
         bytes.push(u8::from(can_cast));
@@ -85,9 +84,9 @@ mod tests {
 
     #[test]
     fn the_struct_has_its_length_and_fields_their_places() {
-        let selection = Selection { process: Some(7), log_contents: true, ..Selection::default() };
+        let selection = Selection { log_contents: true, ..Selection::default() };
         let bytes = Settings::new(&selection, false).bytes;
-        assert_eq!((bytes.len(), &bytes[48..54]), (BYTES, &[7, 0, 0, 0, 0, 1][..]));
+        assert_eq!((bytes.len(), &bytes[48..51]), (BYTES, &[0, 1, 0][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(bpf_calls::name(bytes[CALLS_AT + fsync]), "fsync");
     }

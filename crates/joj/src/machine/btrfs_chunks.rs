@@ -38,6 +38,9 @@ const CHUNK_ITEM: u32 = 228;
 /// RAID0, RAID10, RAID5, RAID6: a chunk's bytes are spread over its stripes, which are no copies.
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 
+/// A chunk that holds data, maybe with metadata (`mixed-bg`).
+const DATA: u64 = 1;
+
 /// Memory for one ioctl, aligned as its numbers want it.
 #[repr(C, align(8))]
 struct Exchange([u8; EXCHANGE_BYTES]);
@@ -66,7 +69,7 @@ pub fn read(point: &Path) -> io::Result<Chunks> {
             }
             let copies = stripes.into_iter();
             let copies = copies.filter_map(|(disk, at)| Some((disk_base(&directory, disk)?, at))).collect();
-            chunks.push(Chunk { start: *start, bytes, copies });
+            chunks.push(Chunk { start: *start, bytes, trees: kind & DATA == 0, copies });
         }
     }
 }

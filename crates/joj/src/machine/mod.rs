@@ -28,6 +28,7 @@ pub mod tracefs_capture;
 mod test_volume;
 pub mod capture_selection;
 pub mod spool;
+pub mod unnamed_file;
 mod event_bytes;
 mod tracefs_files;
 mod file_names;

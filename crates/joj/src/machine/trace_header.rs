@@ -82,6 +82,7 @@ pub fn header(
         started_ns: clock::shared_ns(),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
         command: command.to_vec(),
+        process: None,
         disks,
         filesystems,
         inferred,

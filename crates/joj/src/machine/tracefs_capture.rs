@@ -9,11 +9,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::assembler::{Assembler, Step, Surroundings};
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
-use joj_analysis::trace::ftrace::record::{Call, Record};
+use joj_analysis::trace::ftrace::record::{Call, Command, Record};
+use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
 
@@ -43,11 +44,15 @@ pub struct TracefsCapture {
     decoder: Decoder,
     assembler: Assembler,
     waiting: Vec<Record>,
+    /// What the watch of names saw since the last poll.
+    changes: Vec<Event>,
+    last_command: (Command, Text),
     threads: Threads,
     files: Files,
     sorter: Sorter,
     selection: Selection,
     known_files: Vec<PathBuf>,
+    started_ns: u64,
     begun: bool,
     limits: Vec<String>,
     lost: u64,
@@ -72,18 +77,22 @@ impl TracefsCapture {
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
         let (files, unseen) = Files::new(mounts, &volumes);
         enabled.limits.extend(unseen);
+        let started_ns = clock::shared_ns();
         instance.set("tracing_on", "1")?;
         Ok(Self {
             buffers,
             decoder: enabled.decoder,
             assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
             waiting: Vec::new(),
+            changes: Vec::new(),
+            last_command: (Command::default(), Text::NONE),
             threads: Threads::default(),
             files,
             // It is told how far the records have come.
             sorter: Sorter::new(u64::MAX),
             selection: selection.clone(),
             known_files: known_files.to_owned(),
+            started_ns,
             begun: false,
             limits: enabled.limits,
             lost: 0,
@@ -137,7 +146,10 @@ impl TracefsCapture {
             return;
         }
         self.threads.learn_running(texts);
-        let open = self.selection.process.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
+        for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
+            self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
+        }
+        let open = self.selection.open_files_of.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
         for path in open.iter().chain(&self.known_files) {
             for file in with_entries(path) {
                 let time_ns = clock::shared_ns();
@@ -186,7 +198,7 @@ impl TracefsCapture {
         let (changes, lost) = self.files.look();
         for (event, name) in changes {
             let name = texts.keep(&name);
-            self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
+            self.changes.push(Event { time_ns, name, ..event });
         }
         if lost && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
             self.limits.push(NAMES_LOST.to_owned());
@@ -228,7 +240,19 @@ impl TracefsCapture {
                 self.step(step, texts);
             }
         }
+        // Behind the events that come before them, so that these need no sorting.
+        for event in self.changes.drain(..) {
+            self.sorter.push(event, &mut |_| {});
+        }
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
+    }
+
+    /// A command as text; mostly it is the one before.
+    fn kept(&mut self, command: &Command, texts: &mut Texts) -> Text {
+        if self.last_command.0 != *command {
+            self.last_command = (*command, tracefs_threads::keep(command, texts));
+        }
+        self.last_command.1
     }
 
     fn step(&mut self, step: Step, texts: &mut Texts) {
@@ -238,10 +262,11 @@ impl TracefsCapture {
             Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
             Step::Renamed { thread, command } => self.threads.renamed(thread, &command, texts),
             Step::Event(mut event, command) => {
-                event.process = self.threads.process(event.thread, texts);
+                let (process, name) = self.threads.who(event.thread, texts);
+                event.process = process;
                 event.command = match command {
-                    Some(command) => tracefs_threads::keep(&command, texts),
-                    None => self.threads.command(event.thread, texts),
+                    Some(command) => self.kept(&command, texts),
+                    None => name,
                 };
                 if self.is_wanted(&event, texts) && self.identify(&mut event, texts) {
                     self.sorter.push(event, &mut |_| {});
@@ -257,8 +282,7 @@ impl TracefsCapture {
         }
         // A call for a file of none of these filesystems. sync(2) alone has no file and means them all.
         let elsewhere = !event.file.is_some() && texts.get(event.name) != Call::Sync.text();
-        let on_device = self.selection.devices.is_empty() || !elsewhere;
-        on_device && self.selection.process.is_none_or(|process| process == event.process)
+        self.selection.devices.is_empty() || !elsewhere
     }
 
     /// Fills in the file's generation, and tells its name if it is new. False where the event says nothing of a file's bytes.
@@ -294,6 +318,12 @@ impl TracefsCapture {
         let directory = known.directory && event.kind == EventKind::Extent;
         !directory || !self.files.hides_directories(event.file.device)
     }
+}
+
+/// A place where blocks of trees are, nobody knows of which.
+fn tree_block(place: &Place) -> Event {
+    let Place { disk: device, sector, bytes, .. } = *place;
+    Event { kind: EventKind::Extent, device, sector, bytes, content: Content::BtrfsTree, ..Event::default() }
 }
 
 /// What events may have as their device: disks, their partitions, and what filesystems call themselves; empty for all.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::clock;
@@ -10,6 +11,8 @@ use super::clock;
 /// Where tracefs is, newest place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "joj-";
+/// Of this process's instances.
+static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The directory; dropping it stops the tracing and removes it.
 #[derive(Debug)]
@@ -24,8 +27,10 @@ impl Instance {
     pub fn create() -> Result<Self, String> {
         let instances = place()?.join("instances");
         remove_stale(&instances);
-        for attempt in 0..100 {
-            let path = instances.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
+        for _ in 0..100 {
+            // Never a number twice, so that nobody takes the next one for the one that went.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Self { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

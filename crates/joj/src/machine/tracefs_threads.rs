@@ -51,9 +51,10 @@ impl Threads {
         self.find(thread, texts).process
     }
 
-    /// What it is called.
-    pub fn command(&mut self, thread: u32, texts: &mut Texts) -> Text {
-        self.find(thread, texts).command
+    /// Its process, and what it is called.
+    pub fn who(&mut self, thread: u32, texts: &mut Texts) -> (u32, Text) {
+        let found = self.find(thread, texts);
+        (found.process, found.command)
     }
 
     fn find(&mut self, thread: u32, texts: &mut Texts) -> Thread {
@@ -102,7 +103,7 @@ mod tests {
         let command: Command = *b"worker\0\0\0\0\0\0\0\0\0\0";
         threads.made(4_000_000, Some(own), &command, &mut texts);
         assert_eq!(threads.process(4_000_000, &mut texts), own);
-        let name = threads.command(4_000_000, &mut texts);
+        let (_, name) = threads.who(4_000_000, &mut texts);
         assert_eq!(texts.get(name), "worker");
         threads.made(4_000_000, None, &command, &mut texts);
         assert_eq!(threads.process(4_000_000, &mut texts), 4_000_000, "another process now");

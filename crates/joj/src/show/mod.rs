@@ -15,6 +15,7 @@ mod trace_contents;
 mod trace_costs;
 mod trace_volumes;
 mod trace_head;
+mod trace_processes;
 mod trace_words;
 pub mod lab_report_page;
 pub mod lab_report_text;

@@ -4,6 +4,7 @@ use joj_analysis::trace::header::{Disk, Source};
 use joj_analysis::trace::summary::Summary;
 
 use crate::show::text::{count, duration};
+use crate::show::trace_processes;
 use crate::show::trace_words::{counted, kib_of, percent, plain};
 
 /// Lines about the capture, the disks and the filesystems.
@@ -18,6 +19,7 @@ pub fn facts(summary: &Summary) -> Vec<String> {
     if !header.command.is_empty() {
         lines.push(format!("command: {}", plain(&header.command.join(" "))));
     }
+    lines.extend(trace_processes::share(summary));
     let disks = disks(summary);
     lines.extend(disks.iter().map(|disk| format!("disk {}", device(disk))));
     for filesystem in &header.filesystems {

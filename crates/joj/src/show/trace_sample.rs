@@ -352,8 +352,8 @@ impl Writer {
 
     /// Attribution, summary, points and stories of all of it.
     pub fn finish(self, header: &Header) -> Sample {
-        let (mut summariser, mut collector) = (Summariser::default(), PointCollector::default());
-        let mut stories = Stories::new(0, 3);
+        let (mut summariser, mut collector) = (Summariser::of(header), PointCollector::default());
+        let mut stories = Stories::new(0, 3).of_process(header.process);
         let mut attributor = Attributor::new(header, FileTypes::default());
         {
             let mut sink = |outcome: joj_analysis::trace::attribute::Outcome<'_>, texts: &Texts| {
@@ -367,7 +367,7 @@ impl Writer {
             attributor.finish(&self.texts, &mut sink);
         }
         self.events.iter().for_each(|event| summariser.event(event));
-        let summary = summariser.finish(header);
+        let summary = summariser.finish(header, &self.texts);
         Sample { summary, points: collector.finish(), stories: stories.finish(), texts: self.texts }
     }
 }

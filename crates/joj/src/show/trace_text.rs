@@ -4,7 +4,7 @@ use joj_analysis::trace::summary::Summary;
 
 use crate::show::sheet::Sheet;
 use crate::show::text::wrap;
-use crate::show::{trace_costs, trace_head, trace_volumes};
+use crate::show::{trace_costs, trace_head, trace_processes, trace_volumes};
 
 /// Columns of the terminal.
 const WIDTH: usize = 100;
@@ -40,6 +40,7 @@ pub fn sheets(summary: &Summary) -> Vec<Sheet> {
         trace_costs::sync_calls(summary),
         trace_costs::latencies(summary),
         trace_volumes::files(summary),
+        trace_processes::processes(summary),
         trace_volumes::disks(summary),
     ]);
     sheets

@@ -53,6 +53,7 @@ pub struct Analysis {
 }
 
 struct Looks {
+    process: Option<u32>,
     summariser: Summariser,
     stories: Stories,
     points: PointCollector,
@@ -74,7 +75,13 @@ impl Looks {
     fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         self.summariser.outcome(outcome, texts);
         self.stories.outcome(outcome);
-        self.points.outcome(outcome);
+        let of_other = match outcome {
+            Outcome::Sync(sync) => self.process.is_some_and(|process| process != sync.process),
+            _ => false,
+        };
+        if !of_other {
+            self.points.outcome(outcome);
+        }
         self.exports.outcome(outcome, texts);
     }
 }
@@ -85,8 +92,9 @@ impl Analysis {
     /// A file that was asked for cannot be made.
     pub fn new(header: &Header, types: FileTypes, wanted: &Wanted<'_>) -> Result<Self, String> {
         let looks = Looks {
-            summariser: Summariser::default(),
-            stories: Stories::new(wanted.skip, wanted.steps),
+            process: header.process,
+            summariser: Summariser::of(header),
+            stories: Stories::new(wanted.skip, wanted.steps).of_process(header.process),
             points: PointCollector::default(),
             exports: Exports::create(wanted.exports, header)?,
         };
@@ -134,7 +142,7 @@ impl Analysis {
         }
         self.looks.exports.finish()?;
         Ok(Findings {
-            summary: self.looks.summariser.finish(header),
+            summary: self.looks.summariser.finish(header, texts),
             stories: self.looks.stories.finish(),
             points: self.looks.points.finish(),
         })

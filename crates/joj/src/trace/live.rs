@@ -71,6 +71,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let mut header = trace_header::header(devices, &words, Source::default())?;
     let mut capture = begin(options, &selection(options, devices.is_some(), &header), &words)?;
     header.source = capture.source();
+    header.process = options.pid;
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
@@ -238,7 +239,8 @@ fn selection(options: &TraceOptions, is_chosen: bool, header: &Header) -> Select
     let mut devices: Vec<DeviceNumber> = if is_chosen { wholes.collect() } else { Vec::new() };
     devices.sort_unstable();
     devices.dedup();
-    Selection { devices, process: options.pid, log_contents: options.log_contents }
+    // What a journal's thread writes is for whoever waits, so that the calls of all must be known.
+    Selection { devices, open_files_of: options.pid, log_contents: options.log_contents }
 }
 
 /// Begins to capture, by eBPF if it can.

@@ -45,3 +45,18 @@ pub fn written_blocks(lines: &[Line]) -> Vec<(i64, String, i64, i64, i64)> {
     };
     writes.iter().flat_map(blocks).collect()
 }
+
+/// The same with the part of its class that each block is: (sector, class and part, inode, byte of the file).
+pub fn written_parts_of_blocks(lines: &[Line]) -> Vec<(i64, String, i64, i64)> {
+    let with_part = |line: &Line| {
+        let mut line = line.clone();
+        let both = format!("{} {}", line["class"], line["part"]);
+        if line["class"] != "data" {
+            line.insert("class".to_owned(), both);
+        }
+        line
+    };
+    let lines: Vec<Line> = lines.iter().map(with_part).collect();
+    let blocks = written_blocks(&lines);
+    blocks.into_iter().map(|(sector, class, inode, _, offset)| (sector, class, inode, offset)).collect()
+}

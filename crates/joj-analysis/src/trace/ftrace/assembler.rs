@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use crate::trace::event::{Event, EventKind, FileKey};
+use crate::trace::event::{Content, Event, EventKind, FileKey};
 use crate::trace::texts::Texts;
 
 use super::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
@@ -64,6 +64,8 @@ struct Bracket {
 pub struct Assembler {
     volumes: Vec<Volume>,
     brackets: HashMap<u32, Bracket>,
+    /// The tree for which a thread looks for room.
+    trees: HashMap<u32, i64>,
     unplaced: u64,
 }
 
@@ -135,6 +137,13 @@ impl Assembler {
             }
             What::Mapped { file, in_bytes, first, start, count } => {
                 self.mapped(event(EventKind::Extent), file, (in_bytes, first, start, count), around);
+            }
+            What::RoomWanted(tree) => match tree {
+                Some(tree) => drop(self.trees.insert(thread, tree)),
+                None => drop(self.trees.remove(&thread)),
+            },
+            What::RoomFound { holder, start, bytes } => {
+                self.tree_block(event(EventKind::Extent), holder, (start, bytes), around);
             }
             What::Truncated { file, length } => {
                 self.truncated(event(EventKind::Truncated), file, length, around)
@@ -257,6 +266,25 @@ impl Assembler {
             let offset = offset.saturating_add(place.skipped_bytes);
             let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
             around.event(Event { file: key, offset, device, sector, bytes, ..extent }, None);
+        }
+    }
+
+    /// A new block of a tree of Btrfs. The thread's note stays: where the block has no place yet, this record comes again.
+    fn tree_block(
+        &mut self,
+        extent: Event,
+        holder: Holder,
+        (start, bytes): (u64, u64),
+        around: &mut Surroundings<'_>,
+    ) {
+        let Some(&detail) = self.trees.get(&extent.thread) else { return };
+        let Some(volume) = self.volumes.iter().find(|volume| volume.is(holder)) else { return };
+        let places = volume.places(start, bytes);
+        self.unplaced += u64::from(places.is_empty());
+        for place in places {
+            let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
+            let content = Content::BtrfsTree;
+            around.event(Event { device, sector, bytes, content, detail, ..extent }, None);
         }
     }
 
@@ -410,6 +438,24 @@ mod tests {
             ..Event::default()
         };
         assert_eq!(found, [Step::Event(extent, None)]);
+    }
+
+    #[test]
+    fn a_new_block_of_a_tree_is_told_with_its_tree_and_room_for_data_is_not() {
+        let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+        let mut sink = |step| {
+            if let Step::Event(event, _) = step {
+                found.push((event.kind, event.sector, event.bytes, event.content, event.detail));
+            }
+        };
+        let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut sink };
+        let room = |start| What::RoomFound { holder: Holder::Device(DEVICE), start, bytes: 16384 };
+        let records =
+            [(1, What::RoomWanted(Some(-6))), (2, What::RoomWanted(None)), (1, room(5)), (2, room(9))];
+        for (thread, what) in records {
+            assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
+        }
+        assert_eq!(found, [(EventKind::Extent, 140, 16384, Content::BtrfsTree, -6)]);
     }
 
     #[test]

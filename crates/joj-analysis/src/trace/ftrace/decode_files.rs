@@ -13,6 +13,8 @@ const XFS_ATTRIBUTES: i64 = 1;
 const XFS_EXTENT_OF_ATTRIBUTES: u64 = 1 << 8;
 /// IOCB_DSYNC (linux/fs.h), the same bit as RWF_DSYNC.
 const DSYNC: u64 = 2;
+/// BTRFS_BLOCK_GROUP_DATA (btrfs_tree.h).
+const BTRFS_DATA: u64 = 1;
 /// S_IFMT and S_IFDIR (stat(2)).
 const TYPE_MASK: u64 = 0o170_000;
 const DIRECTORY: u64 = 0o040_000;
@@ -37,6 +39,7 @@ const fn by_id(known: Known) -> Known {
 const PLACES: &str = "where files lie that were written after the start";
 const CUT: &str = "which places files gave up";
 const SYNC: &str = "which file a sync call is for";
+const TREES: &str = "which tree of Btrfs a block belongs to";
 const GONE: &str = "which inode numbers were given to other files";
 
 /// All of them.
@@ -82,6 +85,20 @@ pub(super) const FILES: &[Known] = &[
         PLACES,
         btrfs_map,
     )),
+    // Every new block of every tree, log trees among them, gets its room so; the second event is of the thread that the first is of.
+    by_id(file(
+        "btrfs",
+        &["btrfs_find_free_extent", "find_free_extent"],
+        &["root_objectid", "flags|data"],
+        TREES,
+        |values| {
+            let is_data = values.number(1)? & BTRFS_DATA != 0;
+            Some(What::RoomWanted(if is_data { None } else { values.signed(0) }))
+        },
+    )),
+    by_id(file("btrfs", &["btrfs_reserve_extent"], &["fsid", "start", "len"], TREES, |values| {
+        Some(What::RoomFound { holder: values.id(0)?, start: values.number(1)?, bytes: values.number(2)? })
+    })),
     file("f2fs", &["f2fs_sync_file_enter"], &["dev", "ino"], SYNC, |values| file_sync(values, true)),
     file("f2fs", &["f2fs_sync_file_exit"], &["ret"], SYNC, |values| {
         Some(What::FileSyncEnd(values.signed(0)?))

@@ -1,7 +1,5 @@
 //! From a record's bytes to a [`Record`], by the formats that this kernel has.
 
-use std::collections::HashMap;
-
 use super::decode_calls::CALLS;
 use super::decode_files::FILES;
 use super::decode_requests::REQUESTS;
@@ -17,7 +15,8 @@ pub fn known() -> impl Iterator<Item = &'static Known> {
 /// The formats of one kernel.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    readers: HashMap<u16, Reader>,
+    /// By the event's number; kernels count them from 1, some 3,000.
+    readers: Vec<Option<Reader>>,
 }
 
 #[derive(Debug)]
@@ -45,14 +44,18 @@ impl Decoder {
         }
         let thread = format.field("common_pid").cloned();
         let thread = thread.ok_or_else(|| format!("{} has no field `common_pid`", format.name))?;
-        self.readers.insert(format.number, Reader { known, fields, thread });
+        let number = usize::from(format.number);
+        if number >= self.readers.len() {
+            self.readers.resize_with(number + 1, || None);
+        }
+        self.readers[number] = Some(Reader { known, fields, thread });
         Ok(known)
     }
 
     /// Reads a record; `None` where it is none of those learned, or not whole.
     pub fn record(&self, time_ns: u64, bytes: &[u8]) -> Option<Record> {
         let number = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
-        let reader = self.readers.get(&number)?;
+        let reader = self.readers.get(usize::from(number))?.as_ref()?;
         let thread = u32::try_from(reader.thread.number(bytes)?).unwrap_or(0);
         let what = (reader.known.read)(&Values::new(&reader.fields, bytes))?;
         Some(Record { time_ns, thread, what })

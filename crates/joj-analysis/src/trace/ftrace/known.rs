@@ -62,10 +62,14 @@ impl<'a> Values<'a> {
         Some(Inode { holder: Holder::Device(self.device(device)?), number: self.number(number)? })
     }
 
+    /// A filesystem that its own number names.
+    pub fn id(&self, id: usize) -> Option<Holder> {
+        Some(Holder::Id(self.fields.get(id)?.as_ref()?.bytes(self.record).try_into().ok()?))
+    }
+
     /// A file of a filesystem that its own number names.
     pub fn inode_by_id(&self, id: usize, number: usize) -> Option<Inode> {
-        let id = self.fields.get(id)?.as_ref()?.bytes(self.record).try_into().ok()?;
-        Some(Inode { holder: Holder::Id(id), number: self.number(number)? })
+        Some(Inode { holder: self.id(id)?, number: self.number(number)? })
     }
 
     /// Text, up to its zero byte.

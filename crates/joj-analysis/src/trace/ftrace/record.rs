@@ -149,6 +149,17 @@ pub enum What {
         /// How many.
         count: u64,
     },
+    /// Btrfs looks for room: for a block of this tree, or for data.
+    RoomWanted(Option<i64>),
+    /// The thread that looked for room has it.
+    RoomFound {
+        /// The filesystem.
+        holder: Holder,
+        /// Its first byte there.
+        start: u64,
+        /// How many.
+        bytes: u64,
+    },
     /// A file was cut.
     Truncated {
         /// The file.

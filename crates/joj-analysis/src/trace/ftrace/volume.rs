@@ -58,6 +58,8 @@ pub struct Chunk {
     pub start: u64,
     /// How many.
     pub bytes: u64,
+    /// Nothing but blocks of trees is in it.
+    pub trees: bool,
     /// Each copy: on which disk, and at which byte of its partition.
     pub copies: Vec<(Base, u64)>,
 }
@@ -90,6 +92,13 @@ impl Volume {
             Addressing::Blocks { block_bytes, .. } | Addressing::Groups { block_bytes, .. } => *block_bytes,
             Addressing::Chunks(_) => 1,
         }
+    }
+
+    /// Where nothing but blocks of trees lies (Btrfs), every copy.
+    pub fn tree_places(&self) -> Vec<Place> {
+        let Addressing::Chunks(chunks) = &self.addressing else { return Vec::new() };
+        let trees = chunks.iter().filter(|chunk| chunk.trees);
+        trees.flat_map(|chunk| self.places(chunk.start, chunk.bytes)).collect()
     }
 
     /// Where `bytes` from an address on lie, every copy. Empty where the address is none of this filesystem.
@@ -160,6 +169,7 @@ mod tests {
         let chunk = |start, copies: &[u64]| Chunk {
             start,
             bytes: 1 << 20,
+            trees: false,
             copies: copies.iter().map(|at| (BASE, *at)).collect(),
         };
         let btrfs = volume(Addressing::Chunks(vec![chunk(0, &[1 << 20, 4 << 20]), chunk(1 << 20, &[0])]));

@@ -1,5 +1,6 @@
 //! A trace in numbers: everything the papers ask of one.
 
+pub mod processes;
 pub mod counts;
 pub mod durability;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use self::counts::{Counter, Counts, Volume};
 use self::durability::{Durability, Persistence, SyncCalls, Works};
+use self::processes::{ProcessVolume, Processes};
 use super::attribute::Outcome;
 use super::class::Class;
 use super::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
@@ -94,6 +96,8 @@ pub struct Summary {
     pub files_not_named: u64,
     /// Disks beside their own counters.
     pub disks: Vec<DiskCheck>,
+    /// Whom it was for: those with the most bytes.
+    pub processes: Vec<ProcessVolume>,
 }
 
 /// Makes a summary of outcomes, in memory that does not grow with them.
@@ -101,6 +105,8 @@ pub struct Summary {
 pub struct Summariser {
     counter: Counter,
     durability: Durability,
+    processes: Processes,
+    process: Option<u32>,
     files: HashMap<Text, FileVolume>,
     disks: HashMap<DeviceNumber, DiskCheck>,
     events: u64,
@@ -112,6 +118,11 @@ pub struct Summariser {
 }
 
 impl Summariser {
+    /// For the trace with this head: where it asks for one process, sync calls, commits and checkpoints are that one's alone.
+    pub fn of(header: &Header) -> Self {
+        Self { process: header.process, processes: Processes::with(header.process), ..Self::default() }
+    }
+
     /// An event went by.
     pub fn event(&mut self, event: &Event) {
         self.events += 1;
@@ -132,13 +143,28 @@ impl Summariser {
     pub fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         match outcome {
             Outcome::Request(request) => self.request(request, texts),
-            Outcome::Sync(sync) => self.durability.sync(sync, texts),
-            Outcome::Work(work) => self.durability.work(work),
+            Outcome::Sync(sync) => {
+                self.processes.sync(sync);
+                if self.is_wanted(sync.process) {
+                    self.durability.sync(sync, texts);
+                }
+            }
+            Outcome::Work(work) => {
+                self.processes.work(work);
+                if self.is_wanted(work.process) {
+                    self.durability.work(work);
+                }
+            }
             Outcome::Note(..) => {}
         }
     }
 
+    fn is_wanted(&self, process: u32) -> bool {
+        self.process.is_none_or(|wanted| wanted == process)
+    }
+
     fn request(&mut self, request: &Request, texts: &Texts) {
+        self.processes.request(request);
         self.counter.add(request);
         let disk = self.disks.entry(request.disk).or_default();
         match request.operation {
@@ -160,7 +186,7 @@ impl Summariser {
     }
 
     /// The summary of everything, under the trace's head.
-    pub fn finish(self, header: &Header) -> Summary {
+    pub fn finish(self, header: &Header, texts: &Texts) -> Summary {
         let counts = self.counter.finish();
         let (sync_calls, persistence, commits, checkpoints) = self.durability.finish();
         let data = counts
@@ -187,6 +213,7 @@ impl Summariser {
             files,
             files_not_named,
             disks: checked(self.disks, header),
+            processes: self.processes.finish(texts),
         }
     }
 }

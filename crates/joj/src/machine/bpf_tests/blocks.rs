@@ -53,6 +53,24 @@ fn write_and_fsync_on_ext4_is_one_data_block_then_descriptor_log_and_commit() {
 }
 
 #[test]
+fn a_file_is_named_before_its_first_request_also_where_nobody_syncs_it() {
+    let Some(mounted) = volume("ext4", 64) else { return };
+    let Some((events, texts)) = captured(&mounted, || {
+        fs::write(mounted.path().join("page.bin"), [7; 8192]).expect("a file");
+        rustix::fs::syncfs(File::open(mounted.path()).expect("the volume")).expect("a sync");
+    }) else {
+        return;
+    };
+    let inode = fs::metadata(mounted.path().join("page.bin")).expect("the file").ino();
+    let of_file = |event: &&Event| event.file.inode == inode && event.file.device == mounted.disk();
+    let first =
+        events.iter().filter(of_file).find(|event| event.kind == EventKind::Queue).expect("a request");
+    let named = events.iter().filter(of_file).find(|event| event.kind == EventKind::Named).expect("a name");
+    assert_eq!(texts.get(named.name), "/page.bin");
+    assert!(named.time_ns <= first.time_ns, "named {} ns after its request", named.time_ns - first.time_ns);
+}
+
+#[test]
 fn an_inode_number_used_again_has_another_generation() {
     let Some(mounted) = volume("ext4", 64) else { return };
     let path = mounted.path().join("app.db-journal");

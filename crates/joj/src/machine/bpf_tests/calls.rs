@@ -61,6 +61,35 @@ fn every_kind_of_durable_call_has_a_begin_an_end_and_its_file() {
 }
 
 #[test]
+fn a_file_that_is_cut_by_its_path_or_by_opening_it_is_told() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(mounted) = volume(kind, 512) else { continue };
+        let path = settled_file(&mounted, "app.db");
+        let inode = fs::metadata(&path).expect("the file").ino();
+        let c_path = std::ffi::CString::new(path.to_str().expect("a plain path")).expect("a path");
+        let Some((events, texts)) = captured(&mounted, || {
+            // SAFETY: the path ends with a zero.
+            assert_eq!(unsafe { libc::truncate(c_path.as_ptr(), 4096) }, 0);
+            OpenOptions::new().write(true).open(&path).expect("an open that cuts nothing");
+            OpenOptions::new().write(true).truncate(true).open(&path).expect("the file");
+            fs::write(mounted.path().join("new"), "x").expect("a file that was not there");
+            // SAFETY: the path ends with a zero.
+            let descriptor = unsafe { libc::creat(c_path.as_ptr(), 0o600) };
+            assert!(descriptor >= 0);
+            // SAFETY: opened above, closed once.
+            assert_eq!(unsafe { libc::close(descriptor) }, 0);
+        }) else {
+            return;
+        };
+        let cut = of_kind(&events, EventKind::Truncated);
+        let told: Vec<_> =
+            cut.iter().map(|event| (texts.get(event.name), event.file.inode, event.bytes)).collect();
+        let creat = if cfg!(target_arch = "x86_64") { "creat" } else { "openat" };
+        assert_eq!(told, [("truncate", inode, 4096), ("openat", inode, 0), (creat, inode, 0)], "{kind}");
+    }
+}
+
+#[test]
 fn a_transaction_of_sqlite_is_seen_by_its_locks() {
     let Some(mounted) = volume("ext4", 64) else { return };
     let path = mounted.path().join("app.db");

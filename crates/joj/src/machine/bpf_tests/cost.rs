@@ -39,8 +39,7 @@ fn commit_times(directory: &Path, times: &mut Vec<u64>) {
 #[ignore = "takes half a minute, and joj built with --release"]
 fn cost_of_a_capture() {
     let Some(mounted) = volume("ext4", 512) else { return };
-    let selection =
-        Selection { devices: vec![mounted.disk()], process: Some(std::process::id()), log_contents: false };
+    let selection = Selection { devices: vec![mounted.disk()], log_contents: false, ..Selection::default() };
     let (mut without, mut with, mut events) = (Vec::new(), Vec::new(), 0);
     commit_times(&mounted.path(), &mut Vec::new());
     for _ in 0..20 {

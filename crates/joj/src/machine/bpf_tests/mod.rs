@@ -38,8 +38,7 @@ fn volume(kind: &str, mebibytes: u64) -> Option<TestVolume> {
 
 /// What `work` made the disk do, in order.
 fn captured(mounted: &TestVolume, work: impl FnOnce()) -> Option<(Vec<Event>, Texts)> {
-    let selection =
-        Selection { devices: vec![mounted.disk()], process: Some(std::process::id()), log_contents: true };
+    let selection = Selection { devices: vec![mounted.disk()], log_contents: true, ..Selection::default() };
     let mut capture = match Capture::bpf(&selection, Spool::new(&std::env::temp_dir(), 0)) {
         Ok(capture) => capture,
         Err(reason) => {
@@ -55,11 +54,28 @@ fn captured(mounted: &TestVolume, work: impl FnOnce()) -> Option<(Vec<Event>, Te
     let lost = capture.stop().expect("a readable ring");
     let texts = capture.drain(&mut |_| Ok(()), &mut keep).expect("records");
     assert_eq!(lost, 0);
+    // Calls are captured wherever they come from, those of tests beside this one too.
+    let thread = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).expect("a thread's number");
+    events.retain(
+        |event| if is_call(event.kind) { event.thread == thread } else { !is_elsewhere(event, mounted) },
+    );
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     for event in &events {
         println!("{event:?} {} {}", texts.get(event.command), texts.get(event.name));
     }
     Some((events, texts))
+}
+
+/// What a thread's own call says.
+fn is_call(kind: EventKind) -> bool {
+    use EventKind::{DurableWrite, Lock, SyncBegin, SyncEnd, Truncated};
+    matches!(kind, SyncBegin | SyncEnd | DurableWrite | Lock | Truncated)
+}
+
+/// A file of another disk's filesystem; a number without a major part is one of Btrfs's own.
+fn is_elsewhere(event: &Event, mounted: &TestVolume) -> bool {
+    let device = event.file.device;
+    device.0 >> 20 != 0 && device != mounted.disk()
 }
 
 /// Root on a kernel with BTF: there a capture must work.

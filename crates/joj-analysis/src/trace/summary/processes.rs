@@ -1,0 +1,153 @@
+//! Who wrote, synced and committed: a disk's requests are everybody's.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::super::event::Operation;
+use super::super::request::{Request, Sync, Work, WorkKind};
+use super::super::texts::{Text, Texts};
+use super::counts::Volume;
+
+/// So many processes are named; the rest is summed.
+const NAMED: usize = 10;
+/// So many are told apart at most: a machine that traced for days has started more.
+const KNOWN_MAX: usize = 4096;
+
+/// What was done for a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct ProcessVolume {
+    /// Its number (Linux's tgid); `None` for kernel threads that worked for nobody who is known to wait, and for the rest.
+    pub process: Option<u32>,
+    /// The name of one of its threads.
+    pub name: String,
+    /// What it wrote and what was written for its sync calls, in runs.
+    pub written: Volume,
+    /// Flushes for it.
+    pub flushes: u64,
+    /// Its sync calls.
+    pub syncs: u64,
+    /// Its SQLite commits.
+    pub commits: u64,
+}
+
+/// Counts by process.
+#[derive(Debug, Default)]
+pub struct Processes {
+    known: HashMap<u32, (Text, ProcessVolume)>,
+    kernel: ProcessVolume,
+    rest: ProcessVolume,
+    /// The one that shall be told apart, however many there are.
+    traced: Option<u32>,
+}
+
+impl Processes {
+    /// With one that was asked for.
+    pub fn with(traced: Option<u32>) -> Self {
+        Self { traced, ..Self::default() }
+    }
+
+    fn of(&mut self, process: u32, name: Text) -> &mut ProcessVolume {
+        if process == 0 {
+            return &mut self.kernel;
+        }
+        let is_full = self.known.len() >= KNOWN_MAX && self.traced != Some(process);
+        if is_full && !self.known.contains_key(&process) {
+            return &mut self.rest;
+        }
+        let (known_name, volume) = self.known.entry(process).or_default();
+        // The newest: a shell's child has the shell's name until it runs its program.
+        if name != Text::NONE {
+            *known_name = name;
+        }
+        volume
+    }
+
+    /// A request is complete.
+    pub fn request(&mut self, request: &Request) {
+        for run in &request.runs {
+            let own = run.process == run.for_process;
+            let volume = self.of(run.for_process, if own { run.command } else { Text::NONE });
+            match request.operation {
+                Operation::Write => volume.written.add(run.bytes),
+                Operation::Flush => volume.flushes += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// A sync call returned.
+    pub fn sync(&mut self, sync: &Sync) {
+        self.of(sync.process, sync.command).syncs += 1;
+    }
+
+    /// A commit or checkpoint is over.
+    pub fn work(&mut self, work: &Work) {
+        self.of(work.process, work.command).commits += u64::from(work.kind == WorkKind::Commit);
+    }
+
+    /// Those with the most bytes, the one that was asked for in any case; then the kernel's own and the rest, where there are such.
+    pub fn finish(self, texts: &Texts) -> Vec<ProcessVolume> {
+        let Self { known, kernel, mut rest, traced } = self;
+        let mut named: Vec<ProcessVolume> = known
+            .into_iter()
+            .map(|(process, (name, volume))| ProcessVolume {
+                process: Some(process),
+                name: texts.get(name).to_owned(),
+                ..volume
+            })
+            .filter(|one| {
+                ProcessVolume { process: None, name: String::new(), ..one.clone() }
+                    != ProcessVolume::default()
+            })
+            .collect();
+        named.sort_by_key(|one| {
+            let others = traced.is_some() && one.process != traced;
+            (others, std::cmp::Reverse((one.written.bytes, one.commits, one.syncs)), one.process)
+        });
+        for one in named.drain(NAMED.min(named.len())..) {
+            rest.written.requests += one.written.requests;
+            rest.written.bytes += one.written.bytes;
+            rest.flushes += one.flushes;
+            rest.syncs += one.syncs;
+            rest.commits += one.commits;
+        }
+        for (name, volume) in [("kernel threads", kernel), ("other processes", rest)] {
+            if volume != ProcessVolume::default() {
+                named.push(ProcessVolume { name: name.to_owned(), ..volume });
+            }
+        }
+        named
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::request::Run;
+    use super::*;
+
+    fn write(process: u32, for_process: u32, bytes: u64) -> Request {
+        let run = Run { process, for_process, bytes, ..Run::default() };
+        Request { operation: Operation::Write, bytes, runs: vec![run], ..Request::default() }
+    }
+
+    #[test]
+    fn bytes_are_of_whom_they_were_written_for_and_the_traced_process_stands_first() {
+        let mut processes = Processes::with(Some(7));
+        for (process, for_process, bytes) in [(7, 7, 4096), (99, 8, 8192), (99, 0, 512), (99, 7, 1024)] {
+            processes.request(&write(process, for_process, bytes));
+        }
+        let found = processes.finish(&Texts::default());
+        let told: Vec<_> = found.iter().map(|one| (one.process, one.written.bytes)).collect();
+        assert_eq!(told, [(Some(7), 5120), (Some(8), 8192), (None, 512)]);
+    }
+
+    #[test]
+    fn those_beyond_the_table_are_one_line() {
+        let mut processes = Processes::default();
+        (1..=5000).for_each(|process| processes.request(&write(process, process, 512)));
+        let found = processes.finish(&Texts::default());
+        assert_eq!(found.len(), NAMED + 1);
+        assert_eq!(found.iter().map(|one| one.written.bytes).sum::<u64>(), 5000 * 512);
+    }
+}

@@ -1,0 +1,145 @@
+//! Goal: a commit has its own process's requests, whoever else commits on the same disk; and a trace says whose the others are.
+//! Method: two processes insert into two databases on one filesystem, whose journal they share, at the same time.
+
+mod trace;
+
+use std::collections::{BTreeSet, HashMap};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use trace::runs::{Line, number, read};
+use trace::volume::{Volume, has_backend, joj, volume_or_skip};
+
+/// Inserts into a database in DELETE mode until told to end, and says how many times.
+const INSERTS: &str = "
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute('PRAGMA synchronous=FULL')
+connection.execute('CREATE TABLE t(a INTEGER PRIMARY KEY, b)')
+print('ready', flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[2])):
+    connection.execute('INSERT INTO t(b) VALUES(?)', ('x' * 100,))
+";
+const COMMITS: u64 = 40;
+
+/// A process that waits to be told to insert.
+struct Writer(Child);
+
+impl Writer {
+    fn start(volume: &Volume, name: &str) -> Self {
+        use std::io::{BufRead, BufReader};
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", INSERTS]).arg(volume.path().join(name)).arg(COMMITS.to_string());
+        let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        Self(child)
+    }
+
+    fn begin(&mut self) {
+        // Closing its input is the word that it waits for.
+        drop(self.0.stdin.take());
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Each commit's data are those of one database, and of its journal.
+fn assert_apart(lines: &[Line], context: &str) {
+    let mut files: HashMap<i64, BTreeSet<String>> = HashMap::new();
+    for line in lines.iter().filter(|line| line["operation"] == "write" && line["class"] == "data") {
+        if number(line, "sqlite_work") >= 0 {
+            let name = line["file_path"].trim_end_matches("-journal").to_owned();
+            files.entry(number(line, "sqlite_work")).or_default().insert(name);
+        }
+    }
+    let mixed: Vec<_> = files.values().filter(|files| files.len() != 1).collect();
+    assert!(mixed.is_empty() && !files.is_empty(), "{context}: {mixed:?}");
+}
+
+fn row(summary: &Value, process: u32) -> &Value {
+    let rows = summary["processes"].as_array().expect("processes");
+    rows.iter().find(|row| row["process"] == process).unwrap_or_else(|| panic!("no {process}: {rows:?}"))
+}
+
+fn check_pid(backend: &str) {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend(backend)) else { return };
+    let (mut traced, mut other) = (Writer::start(&volume, "traced.db"), Writer::start(&volume, "other.db"));
+    let (table, json) = (volume.beside("runs.csv"), volume.beside("summary.json"));
+    let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+    joj.args(["trace", "--backend", backend, "--steps=1000", "--pid", &traced.0.id().to_string()]);
+    joj.arg("--device").arg(volume.path()).arg("--json").arg(&json);
+    joj.args(["--export", &format!("runs={}", table.display())]).stderr(Stdio::piped());
+    let tracer = joj.spawn().expect("joj");
+    // The capture runs before anything is inserted: it takes less than a second to begin, on a busy machine more.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    other.begin();
+    traced.begin();
+    // It ends with the process.
+    traced.0.wait().expect("python3");
+    let output = tracer.wait_with_output().expect("joj");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+    assert_eq!(summary["header"]["process"], traced.0.id(), "{backend}");
+    assert_eq!(summary["commits"]["total"], COMMITS, "{backend}: of the traced process alone");
+    let [own, others] = [traced.0.id(), other.0.id()].map(|process| row(&summary, process));
+    assert_eq!(own["commits"], COMMITS, "{backend}");
+    assert!(others["commits"].as_u64() > Some(0), "{backend}: {others}");
+    let bytes = |row: &Value| row["written"]["bytes"].as_u64().expect("a number");
+    assert!(bytes(own) > 0 && bytes(others) > 0, "{backend}: {own} {others}");
+    let all = summary["processes"].as_array().expect("processes").iter().map(bytes).sum::<u64>();
+    assert_eq!(summary["counts"]["writes"]["bytes"], all, "{backend}: every byte is of one line");
+    for transaction in summary["transactions"].as_array().expect("transactions") {
+        let file = transaction["file"].as_str().expect("a file");
+        assert!(!file.contains("other"), "{backend}: {transaction}");
+    }
+    assert_apart(&read(&table), backend);
+}
+
+#[test]
+fn a_traced_process_has_its_own_commits_and_others_their_share_with_ebpf() {
+    check_pid("bpf");
+}
+
+#[test]
+fn a_traced_process_has_its_own_commits_and_others_their_share_with_tracefs() {
+    check_pid("tracefs");
+}
+
+#[test]
+fn commits_of_all_processes_of_a_device_are_seen() {
+    for backend in ["bpf", "tracefs"] {
+        let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend(backend)) else { return };
+        let mut other = Writer::start(&volume, "other.db");
+        let script = volume.beside("both.py");
+        std::fs::write(&script, INSERTS).expect("a script");
+        let (table, json) = (volume.beside("runs.csv"), volume.beside("summary.json"));
+        let (table_option, json_text) = (format!("runs={}", table.display()), json.display().to_string());
+        let options = ["--backend", backend, "--json", &json_text, "--export", &table_option];
+        // The command tells the other process to begin by a file of its own end of the pipe, and inserts meanwhile.
+        let database = volume.path().join("traced.db").display().to_string();
+        let inserts = ["/usr/bin/python3", &script.display().to_string(), &database, &COMMITS.to_string()];
+        let inserts = inserts.map(str::to_owned);
+        let begin = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_secs(5));
+            other.begin();
+            other.0.wait().expect("python3");
+        });
+        let words = ["sh", "-c", "sleep 5; \"$@\" < /dev/null; sleep 4", "sh"].map(str::to_owned);
+        let command: Vec<String> = words.into_iter().chain(inserts).collect();
+        let output = joj(&volume, &options, &[], &command);
+        begin.join().expect("the other process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+        // CREATE TABLE of the command is a commit, too.
+        assert_eq!(summary["commits"]["total"], 2 * COMMITS + 1, "{backend}");
+        assert_apart(&read(&table), backend);
+    }
+}
