@@ -1,13 +1,24 @@
 #!/usr/bin/env bash
-# Runs `cargo test` with the arguments given and ends with a count line.
+# Runs `cargo test` with the arguments given and ends with a count line. A test that could not do all its work here prints
+# "skipped: REASON", which counts; what else a test prints that passed is left out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+# The harness shows what passed tests printed in a section of its own, with the names again.
+only_skips() {
+    awk '
+        /^successes:$/ { within = 1; next }
+        /^(test result: |failures:$)/ { within = 0 }
+        !within || /^skipped: / { print; fflush() }
+    '
+}
+
+[[ " $* " == *" -- "* ]] || set -- "$@" --
 status=0
-cargo test --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+cargo test --no-fail-fast "$@" --show-output 2>&1 | only_skips | tee "$log" || status=$?
 
 awk -v status="$status" '
     /^test result: / { for (i = 1; i < NF; i++) {
@@ -17,7 +28,6 @@ awk -v status="$status" '
     /^test .* \.\.\. ignored/ {
         reason = $0; sub(/^test .* \.\.\. ignored,? ?/, "", reason)
         print "SKIPPED cargo test: " $2 ": " (reason == "" ? "marked #[ignore]" : reason) }
-    # A test that says so past libtest'"'"'s capture had a part that could not run here.
     /^skipped: / { skipped += 1; print "SKIPPED cargo test: " substr($0, 10) }
     /^test .* \.\.\. FAILED/ { print "FAILED cargo test: " $2 }
     # A test binary that dies prints no result line of its own.

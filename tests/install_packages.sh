@@ -14,8 +14,9 @@ test_packages=(
     tcl-dev tcl dpkg-dev make # SQLite's own test suite: its source package and what builds it
     libsqlite3-dev            # to build cksumvfs from there
     libsqlcipher0             # an SQLCipher, if one that is too old
-    fio # load beneath a trace
-    e2fsprogs xfsprogs btrfs-progs fuse3 bindfs util-linux strace # file systems in image files, and looking at system calls
+    fio                       # load beneath a trace
+    e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools # file systems in image files
+    fuse3 bindfs util-linux strace                        # and in user space; looking at system calls
 )
 
 case ${1:-} in
