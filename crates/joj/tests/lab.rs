@@ -3,12 +3,15 @@
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
+mod waldio;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+use waldio::{extension, skipped};
 
 fn joj() -> Command {
     Command::new(env!("CARGO_BIN_EXE_joj"))
@@ -20,12 +23,6 @@ fn lab(words: &[&str]) -> Output {
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Says past the test's capture that a part was skipped.
-fn skipped(reason: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "skipped: joj lab: {reason}");
 }
 
 /// Why the lab cannot run here.
@@ -85,18 +82,29 @@ side = ['delete']
 transactions = 12
 ";
 
+/// One more.
+const STEADY_WALDIO: &str = "
+[[matrix]]
+filesystem = ['ext4']
+device = ['transcend-card-s3']
+side = ['waldio']
+log = ['steady']
+transactions = 12
+";
+
 /// Of each cell: data, journal, other in KiB, and sync calls; all medians of a transaction.
 ///
 /// WAL and DELETE of the table of five filesystems, one 100-byte INSERT, Linux 6.1: ext4 28 = 8 + 20 and 56 = 24 + 32; XFS
 /// 9.5 = 8 + 1.5; F2FS 12 = 8 + 4 node and 52 = 32 + 20; Btrfs 76 = 8 + 64 log tree + 4 superblock. NILFS2 writes 8 KiB of the log
 /// and what else was dirty, SQLite's shared memory too: 60 to 72 KiB in all.
-const COUNTS: [(&str, &str, [f64; 3], u64); 6] = [
+const COUNTS: [(&str, &str, [f64; 3], u64); 7] = [
     ("ext4", "wal", [8.0, 20.0, 0.0], 1),
     ("xfs", "wal", [8.0, 1.5, 0.0], 1),
     ("btrfs", "wal", [8.0, 64.0, 4.0], 1),
     ("f2fs", "wal", [8.0, 0.0, 4.0], 1),
     ("ext4", "delete", [24.0, 32.0, 0.0], 4),
     ("f2fs", "delete", [32.0, 0.0, 20.0], 4),
+    ("ext4", "waldio", [8.0, 0.0, 0.0], 1),
 ];
 
 fn cell<'a>(result: &'a Value, filesystem: &str, side: &str) -> &'a Value {
@@ -116,18 +124,38 @@ fn result(path: &str) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a result")).expect("JSON")
 }
 
+/// Runs a plan with these further words; its result, which is kept in `json`.
+fn measure(plan: &str, json: &str, words: &[&str]) -> Value {
+    let output = lab(&[&["run", plan, "--json", json], words].concat());
+    assert!(output.status.success(), "{}\n{}", said(&output), String::from_utf8_lossy(&output.stdout));
+    result(json)
+}
+
+/// Two measurements of a cell agree as the lab promises.
+fn assert_same_rate(name: &str, cells: [&Value; 2]) {
+    let rates = cells.map(per_second);
+    let off = (rates[1] / rates[0] - 1.0).abs();
+    assert!(off < 0.005, "{name}: {rates:?} transactions/s differ by {:.2} %", off * 100.0);
+}
+
 #[test]
 fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
     let files = TestFiles::new("counts");
-    let plan = files.write("plan.toml", PLAN);
-    let (first, second, traces) = (files.name("first.json"), files.name("second.json"), files.name("traces"));
-    let output = lab(&["run", &plan, "--json", &first, "--traces", &traces]);
-    assert!(output.status.success(), "{}\n{}", said(&output), String::from_utf8_lossy(&output.stdout));
-    let first = result(&first);
+    let waldio = extension().map(|file| file.display().to_string());
+    let (steady, library) = match &waldio {
+        Some(file) => (STEADY_WALDIO, vec!["--waldio", file]),
+        None => ("", Vec::new()),
+    };
+    let plan = files.write("plan.toml", &format!("{PLAN}{steady}"));
+    let traces = files.name("traces");
+    let first = measure(&plan, &files.name("first.json"), &[&library[..], &["--traces", &traces]].concat());
     for (filesystem, side, expected, syncs) in COUNTS {
+        if side == "waldio" && waldio.is_none() {
+            continue;
+        }
         let costs = &cell(&first, filesystem, side)["costs"];
         let kib = |name: &str| costs[name].as_f64().expect("bytes") / 1024.0;
         let found = [kib("data_bytes"), kib("journal_bytes"), kib("other_bytes")];
@@ -137,28 +165,34 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     let nilfs2 = &cell(&first, "nilfs2", "wal")["costs"];
     let other = nilfs2["other_bytes"].as_u64().expect("bytes") / 1024;
     assert!(nilfs2["data_bytes"] == 8192 && (40..=64).contains(&other), "{nilfs2}");
-    assert_traces_are_placed(Path::new(&traces));
+    let cells = first["cells"].as_array().expect("cells").len();
+    assert_eq!(cells, if waldio.is_some() { 8 } else { 7 });
+    assert_eq!(placed_traces(Path::new(&traces)).len(), cells, "one trace for each cell");
 
     // One machine at a time instead of several, without traces.
-    let output = lab(&["run", &plan, "--only", "WAL", "--jobs", "1", "--json", &second]);
-    assert!(output.status.success(), "{}", said(&output));
-    let second = result(&second);
-    for filesystem in ["ext4", "xfs", "btrfs", "nilfs2", "f2fs"] {
-        let rates = [&first, &second].map(|result| per_second(cell(result, filesystem, "wal")));
-        let off = (rates[1] / rates[0] - 1.0).abs();
-        assert!(off < 0.005, "{filesystem}: {rates:?} transactions/s differ by {:.2} %", off * 100.0);
+    let again = [&library[..], &["--only", "WAL", "--jobs", "1"]].concat();
+    let second = measure(&plan, &files.name("second.json"), &again);
+    for again in second["cells"].as_array().expect("cells") {
+        let [filesystem, side] =
+            ["filesystem", "side"].map(|name| again["cell"][name].as_str().expect("a word"));
+        assert_same_rate(
+            &format!("{filesystem} {side}"),
+            [cell(&first, filesystem, side), &again["outcome"]["measured"]],
+        );
     }
+    assert_eq!(second["cells"].as_array().map(Vec::len), Some(cells - 2), "all but DELETE");
 }
 
-/// Every byte of each trace belongs to something, and no event was lost.
-fn assert_traces_are_placed(directory: &Path) {
-    let mut count = 0;
-    for file in fs::read_dir(directory).expect("traces").flatten() {
-        let output =
-            joj().args(["trace", "--read"]).arg(file.path()).args(["--json", "-"]).output().expect("joj");
+/// The summary of each trace, in the order of the cells: every byte belongs to something, and no event was lost.
+fn placed_traces(directory: &Path) -> Vec<Value> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(directory).expect("traces").flatten().map(|file| file.path()).collect();
+    files.sort();
+    let mut summaries = Vec::new();
+    for name in files {
+        let output = joj().args(["trace", "--read"]).arg(&name).args(["--json", "-"]).output().expect("joj");
         assert!(output.status.success(), "{}", said(&output));
         let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let name = file.path();
         assert_eq!(summary["lost"], 0, "{}", name.display());
         let placed = summary["attributed_share"].as_f64().expect("a share");
         assert!(placed >= 0.995, "{}: {placed} of the bytes are placed", name.display());
@@ -169,9 +203,95 @@ fn assert_traces_are_placed(directory: &Path) {
             "{}: the disk counted other bytes",
             name.display()
         );
-        count += 1;
+        summaries.push(summary);
     }
-    assert_eq!(count, 7, "one trace for each cell");
+    summaries
+}
+
+/// The same SQLite with a journal and without.
+const ATOMIC_PLAN: &str = "
+format = 'joj-lab-plan'
+version = 1
+title = 'atomic writes'
+[[matrix]]
+filesystem = ['f2fs']
+device = ['galaxy-s5-emmc']
+side = ['delete']
+sync_call = ['fsync']
+batch_atomic = [false, true]
+transactions = 12
+";
+
+/// Bytes that a trace's summary has for files of a type.
+fn bytes_of_type(summary: &Value, label: &str) -> u64 {
+    let types = summary["counts"]["file_types"].as_array().expect("file types");
+    let bytes = types.iter().filter(|one| one["label"] == label).map(|one| &one["written"]["bytes"]);
+    bytes.map(|bytes| bytes.as_u64().expect("bytes")).sum()
+}
+
+/// A transaction with a journal is 32 KiB of data, 28 of nodes and checkpoint, and 4 syncs. Without, the two pages that an INSERT
+/// changes, a node of the commit ioctl and one of the fsync behind it.
+#[test]
+fn atomic_writes_of_f2fs_leave_the_rollback_journal_out_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let files = TestFiles::new("atomic");
+    let plan = files.write("plan.toml", ATOMIC_PLAN);
+    let (json, traces) = (files.name("result.json"), files.name("traces"));
+    let result = measure(&plan, &json, &["--traces", &traces]);
+    let cells = result["cells"].as_array().expect("cells");
+    let is_atomic: Vec<&Value> = cells.iter().map(|cell| &cell["cell"]["batch_atomic"]).collect();
+    assert_eq!(is_atomic, [false, true]);
+    let [journal, atomic] = [&cells[0], &cells[1]].map(|cell| &cell["outcome"]["measured"]);
+    let costs = |measured: &Value| {
+        let kib = |name: &str| measured["costs"][name].as_u64().expect("bytes") / 1024;
+        (kib("data_bytes"), kib("journal_bytes"), kib("other_bytes"), measured["costs"]["syncs"].clone())
+    };
+    assert_eq!(costs(journal), (32, 0, 28, 4.into()));
+    assert_eq!(costs(atomic), (8, 0, 8, 2.into()));
+    assert!(per_second(atomic) > 2.0 * per_second(journal), "{result}");
+    let summaries = placed_traces(Path::new(&traces));
+    assert_eq!(summaries.len(), 2, "one trace for each cell");
+    let written = |label: &str| [0, 1].map(|index: usize| bytes_of_type(&summaries[index], label));
+    let [with_journal, without] = written("rollback-journal");
+    assert!(with_journal >= 12 * 12 * 1024 && without == 0, "{with_journal} {without}");
+    let database = written("sqlite-database");
+    assert!(database.iter().all(|bytes| *bytes >= 12 * 8 * 1024), "{database:?}");
+}
+
+/// Two cells, of threads that share a database.
+const WRITERS_PLAN: &str = "
+format = 'joj-lab-plan'
+version = 1
+title = 'writers'
+[[matrix]]
+filesystem = ['ext4']
+device = ['galaxy-s5-emmc']
+side = ['wal', 'waldio']
+log = ['steady']
+threads = [4]
+transactions = 200
+";
+
+#[test]
+fn threads_that_share_a_database_are_as_fast_again_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let Some(waldio) = extension().map(|file| file.display().to_string()) else { return };
+    let files = TestFiles::new("writers");
+    let plan = files.write("plan.toml", WRITERS_PLAN);
+    let results = [("first.json", "2"), ("second.json", "1")]
+        .map(|(name, jobs)| measure(&plan, &files.name(name), &["--waldio", &waldio, "--jobs", jobs]));
+    for side in ["wal", "waldio"] {
+        let measured = [&results[0], &results[1]].map(|result| cell(result, "ext4", side));
+        assert_same_rate(side, measured);
+        assert_eq!(measured[0]["run"]["transactions"], 200, "{side}");
+        let flushes = measured[0]["run"]["device"]["flushes"].as_u64().expect("flushes");
+        // Stock WAL has one for each commit; waldio's writers share them.
+        assert_eq!(flushes >= 200, side == "wal", "{side}: {flushes} flushes of 200 commits");
+    }
 }
 
 #[test]

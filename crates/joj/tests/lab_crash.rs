@@ -6,30 +6,22 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+mod waldio;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use joj_analysis::lab::crash::{CrashResult, Verdict};
-
-/// waldio, where it is built.
-fn extension() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
-    // `make test` names the one it built.
-    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
-    extension.exists().then_some(extension)
-}
+use waldio::{extension, skipped};
 
 /// What `joj lab crash` said, and its exit code; none where the emulated machine cannot be had here.
 fn crash(name: &str, arguments: &[&str]) -> Option<(CrashResult, Option<i32>)> {
     if Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
-        println!("skipped: qemu-system-x86_64 is not installed");
+        skipped("qemu-system-x86_64 is not installed");
         return None;
     }
-    let Some(extension) = extension() else {
-        println!("skipped: libwaldio.so is not built");
-        return None;
-    };
+    let extension = extension()?;
     let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
     // With seed and state they give a failure again.
     let recordings = json.with_extension("recordings");
@@ -54,7 +46,7 @@ fn crash(name: &str, arguments: &[&str]) -> Option<(CrashResult, Option<i32>)> {
 fn no_packages<T>(output: &Output) -> Option<T> {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("--kernel FILE"), "{said}");
-    println!("skipped: {}", said.trim().replace('\n', " | "));
+    skipped(&said.trim().replace('\n', " | "));
     None
 }
 

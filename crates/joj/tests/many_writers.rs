@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+mod waldio;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use joj_analysis::contended::{ContendedRow, WriterKind};
 use joj_analysis::document::Document;
 use joj_analysis::key::Side;
+use waldio::extension;
 
 /// A fresh directory on the disk that the build uses.
 fn directory(name: &str) -> PathBuf {
@@ -42,18 +45,6 @@ fn document(place: &Path, output: &Output) -> Document {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(entries(place), Vec::<PathBuf>::new(), "files left behind");
     Document::parse(&text(&output.stdout)).unwrap()
-}
-
-/// waldio, where it is built.
-fn extension() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
-    // `make test` names the one it built.
-    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
-    if !extension.exists() {
-        eprintln!("skipped: {} is not built", extension.display());
-        return None;
-    }
-    Some(extension)
 }
 
 /// What holds for any sound row.

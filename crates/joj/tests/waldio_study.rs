@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
+mod waldio;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,6 +18,7 @@ use joj_analysis::initialisation::{Approach, InitialisationRow};
 use joj_analysis::key::{Side, Word, Workload};
 use joj_analysis::pattern::{Pattern, PatternKey};
 use joj_analysis::table_two::Layout;
+use waldio::extension;
 
 /// A fresh directory on the disk that the build uses.
 fn directory(name: &str) -> PathBuf {
@@ -214,13 +217,7 @@ fn a_commit_writes_the_blocks_that_its_pattern_touches_and_nothing_else() {
 #[test]
 fn table_two_has_each_mode_that_the_extension_has() {
     let place = directory("table2");
-    let beside = Path::new(env!("CARGO_BIN_EXE_joj")).with_file_name("libwaldio.so");
-    // `make test` names the one it built.
-    let extension = std::env::var_os("WALDIO_LIBRARY").map_or(beside, PathBuf::from);
-    if !extension.exists() {
-        eprintln!("skipped: {} is not built", extension.display());
-        return;
-    }
+    let Some(extension) = extension() else { return };
     let page = directory("table2-page").join("page.html");
     let (extension, page_name) = (extension.to_str().unwrap(), page.to_str().unwrap());
     let more = ["--runs", "1", "--transactions", "20", "--builds", "bundled"];
