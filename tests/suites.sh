@@ -14,8 +14,13 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 export WALDIO_LIBRARY=$CARGO_TARGET_DIR/release/libwaldio.so
 
 logs=$(mktemp -d)
-preparing="" behind=""
-trap 'for group in $preparing $behind; do kill -- -"$group" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
+preparing="" behind="" mounted=""
+clean_up() {
+    for group in $preparing $behind; do kill -- -"$group" 2>/dev/null || true; done
+    [[ -z $mounted ]] || umount --lazy "$mounted" || true
+    rm -rf "$logs"
+}
+trap clean_up EXIT
 passed=0 failed=0 skipped=0
 started=$SECONDS
 
@@ -65,6 +70,11 @@ show_behind() {
 }
 
 tests/install_packages.sh test
+# Most systems mount it at boot; where none did and the kernel has it, the tests that need it would all be skipped.
+tracing=/sys/kernel/tracing
+if ((EUID == 0)) && [[ -d $tracing && ! -e $tracing/trace ]] && mount -t tracefs nodev "$tracing" 2>/dev/null; then
+    mounted=$tracing
+fi
 # SQLite's suite is built beside everything else; what goes wrong there is said when it is needed.
 # real_cksumvfs.rs builds one of SQLite's shims from the same source, which is there in seconds.
 if [[ $level != smoke ]]; then

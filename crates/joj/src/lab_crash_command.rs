@@ -49,6 +49,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
         log: LogState::Fresh,
         waldio_options: if *side == Side::Waldio { waldio_options.clone() } else { Vec::new() },
         batch_atomic: false,
+        directory_sync: true,
         threads: 1,
         transactions: options.commits,
     });

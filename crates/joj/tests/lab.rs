@@ -208,7 +208,7 @@ fn placed_traces(directory: &Path) -> Vec<Value> {
     summaries
 }
 
-/// The same SQLite with a journal and without.
+/// The same SQLite with a journal and without, and without syncs of the journal's directory.
 const ATOMIC_PLAN: &str = "
 format = 'joj-lab-plan'
 version = 1
@@ -219,6 +219,13 @@ device = ['galaxy-s5-emmc']
 side = ['delete']
 sync_call = ['fsync']
 batch_atomic = [false, true]
+transactions = 12
+[[matrix]]
+filesystem = ['f2fs']
+device = ['galaxy-s5-emmc']
+side = ['delete']
+sync_call = ['fsync']
+directory_sync = [false]
 transactions = 12
 ";
 
@@ -242,17 +249,20 @@ fn atomic_writes_of_f2fs_leave_the_rollback_journal_out_in_the_lab() {
     let result = measure(&plan, &json, &["--traces", &traces]);
     let cells = result["cells"].as_array().expect("cells");
     let is_atomic: Vec<&Value> = cells.iter().map(|cell| &cell["cell"]["batch_atomic"]).collect();
-    assert_eq!(is_atomic, [false, true]);
-    let [journal, atomic] = [&cells[0], &cells[1]].map(|cell| &cell["outcome"]["measured"]);
+    assert_eq!(is_atomic, [false, true, false]);
+    let [journal, atomic, no_directory] =
+        [&cells[0], &cells[1], &cells[2]].map(|cell| &cell["outcome"]["measured"]);
     let costs = |measured: &Value| {
         let kib = |name: &str| measured["costs"][name].as_u64().expect("bytes") / 1024;
         (kib("data_bytes"), kib("journal_bytes"), kib("other_bytes"), measured["costs"]["syncs"].clone())
     };
     assert_eq!(costs(journal), (32, 0, 28, 4.into()));
     assert_eq!(costs(atomic), (8, 0, 8, 2.into()));
+    // Without the block of the directory, and the checkpoint that F2FS writes to sync one.
+    assert_eq!(costs(no_directory), (28, 0, 8, 3.into()));
     assert!(per_second(atomic) > 2.0 * per_second(journal), "{result}");
     let summaries = placed_traces(Path::new(&traces));
-    assert_eq!(summaries.len(), 2, "one trace for each cell");
+    assert_eq!(summaries.len(), 3, "one trace for each cell");
     let written = |label: &str| [0, 1].map(|index: usize| bytes_of_type(&summaries[index], label));
     let [with_journal, without] = written("rollback-journal");
     assert!(with_journal >= 12 * 12 * 1024 && without == 0, "{with_journal} {without}");

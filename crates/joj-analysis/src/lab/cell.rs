@@ -52,6 +52,9 @@ pub enum Feature {
     NoBarrier,
     /// Mounted with `discard`: what is freed is trimmed at once, as phones did it.
     Discard,
+    /// F2FS with `ipu_policy` 0 (sysfs-fs-f2fs): every page that is written goes to the end of the log, as before that file came in
+    /// November 2013. Today's F2FS writes the pages of a small fsync where they are.
+    OutOfPlace,
 }
 
 impl Word for Feature {
@@ -63,6 +66,7 @@ impl Word for Feature {
         Self::JournalAsyncCommit,
         Self::NoBarrier,
         Self::Discard,
+        Self::OutOfPlace,
     ];
     fn word(self) -> &'static str {
         match self {
@@ -72,6 +76,7 @@ impl Word for Feature {
             Self::JournalAsyncCommit => "journal_async_commit",
             Self::NoBarrier => "no_barrier",
             Self::Discard => "discard",
+            Self::OutOfPlace => "out_of_place",
         }
     }
 }
@@ -171,6 +176,10 @@ pub struct Cell {
     /// SQLite commits with F2FS's atomic writes instead of a rollback journal. Results had none at first.
     #[serde(default)]
     pub batch_atomic: bool,
+    /// SQLite syncs the directory of a rollback journal that it made, as it does unless compiled with
+    /// `SQLITE_DISABLE_DIRSYNC`. Results had no other at first.
+    #[serde(default = "synced")]
+    pub directory_sync: bool,
     /// Options of waldio, for example `layout=embedded`; in the order in which they are set.
     pub waldio_options: Vec<String>,
     /// Threads that write together. Without SQLite each has a file and its part of the transactions; with SQLite each has a
@@ -179,6 +188,11 @@ pub struct Cell {
     pub threads: u32,
     /// Transactions that the clock covers.
     pub transactions: u64,
+}
+
+/// Of a cell that says nothing of directories.
+fn synced() -> bool {
+    true
 }
 
 /// Of a cell that says nothing of threads: results were without them at first.
@@ -200,6 +214,9 @@ impl fmt::Display for Cell {
             write!(formatter, " {}", self.side.word().to_uppercase())?;
             if self.batch_atomic {
                 write!(formatter, " batch_atomic")?;
+            }
+            if !self.directory_sync {
+                write!(formatter, " no directory_sync")?;
             }
             if self.schema != Schema::Waldio {
                 write!(formatter, " {}", self.schema.word())?;
@@ -238,6 +255,9 @@ impl Cell {
         if only_ext4 && !ext4 {
             return Some("this feature is ext4's");
         }
+        if self.feature == Feature::OutOfPlace && self.filesystem != FileSystemKind::F2fs {
+            return Some("only F2FS can be told to write in place or not");
+        }
         if self.feature == Feature::NoBarrier && xfs {
             return Some("XFS has no option against barriers since Linux 4.19");
         }
@@ -247,7 +267,14 @@ impl Cell {
         if !self.waldio_options.is_empty() && self.side != Side::Waldio {
             return Some("these options are waldio's");
         }
+        if !self.directory_sync && !self.has_rollback_journal() {
+            return Some("directories are synced for rollback journals: delete, truncate, persist");
+        }
         self.without_atomic_writes().or_else(|| self.without_threads())
+    }
+
+    fn has_rollback_journal(&self) -> bool {
+        matches!(self.side, Side::Delete | Side::Truncate | Side::Persist)
     }
 
     /// Why SQLite cannot commit with atomic writes here.
@@ -258,7 +285,7 @@ impl Cell {
         if self.filesystem != FileSystemKind::F2fs {
             return Some("only F2FS has atomic writes");
         }
-        if !matches!(self.side, Side::Delete | Side::Truncate | Side::Persist) {
+        if !self.has_rollback_journal() {
             return Some("atomic writes take the place of a rollback journal: delete, truncate, persist");
         }
         (self.sync_call != SyncCall::Fsync)

@@ -71,6 +71,9 @@ pub struct Matrix {
     /// With F2FS's atomic writes, for rollback journals there.
     #[serde(default = "without")]
     pub batch_atomic: Vec<bool>,
+    /// Whether the directory of a rollback journal is synced.
+    #[serde(default = "with")]
+    pub directory_sync: Vec<bool>,
     /// waldio's options: each value is a list of `name=value`, empty for none.
     #[serde(default = "no_options")]
     pub waldio_options: Vec<Vec<String>>,
@@ -112,6 +115,10 @@ fn waldio_schema() -> Vec<Schema> {
 
 fn without() -> Vec<bool> {
     vec![false]
+}
+
+fn with() -> Vec<bool> {
+    vec![true]
 }
 
 fn one() -> Vec<u32> {
@@ -240,6 +247,7 @@ impl Matrix {
             schema: Schema::Waldio,
             log: LogState::None,
             batch_atomic: false,
+            directory_sync: true,
             waldio_options: Vec::new(),
             threads,
             transactions: self.transactions,
@@ -259,11 +267,18 @@ impl Matrix {
                     for synchronous in &self.synchronous {
                         let cell =
                             Cell { schema: *schema, side: *side, synchronous: *synchronous, ..cell.clone() };
-                        for batch_atomic in &self.batch_atomic {
-                            self.logs(&Cell { batch_atomic: *batch_atomic, ..cell.clone() }, found);
-                        }
+                        self.rollback_journals(&cell, found);
                     }
                 }
+            }
+        }
+    }
+
+    fn rollback_journals(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        for batch_atomic in &self.batch_atomic {
+            for directory_sync in &self.directory_sync {
+                let (batch_atomic, directory_sync) = (*batch_atomic, *directory_sync);
+                self.logs(&Cell { batch_atomic, directory_sync, ..cell.clone() }, found);
             }
         }
     }
@@ -353,11 +368,25 @@ mod tests {
     }
 
     #[test]
+    fn directories_are_synced_for_rollback_journals_alone() {
+        let cells = plan(serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "side": ["truncate", "wal", "off"], "directory_sync": [true, false],
+        }));
+        let found: Vec<_> =
+            cells.cells().unwrap().iter().map(|cell| (cell.side, cell.directory_sync)).collect();
+        let (truncate, wal, off) = (Side::Truncate, Side::Wal, Side::Off);
+        assert_eq!(found, [(truncate, true), (truncate, false), (wal, true), (off, true)]);
+        let name = cells.cells().unwrap()[1].to_string();
+        assert!(name.contains("TRUNCATE no directory_sync"), "{name}");
+    }
+
+    #[test]
     fn a_cell_that_says_nothing_of_atomic_writes_has_none() {
         let axes = serde_json::json!({"filesystem": ["f2fs"], "device": ["ram"], "side": ["delete"]});
         let cell = plan(axes).cells().unwrap().remove(0);
         let mut old = serde_json::to_value(&cell).unwrap();
         assert_eq!(old.as_object_mut().unwrap().remove("batch_atomic"), Some(false.into()));
+        assert_eq!(old.as_object_mut().unwrap().remove("directory_sync"), Some(true.into()));
         assert_eq!(serde_json::from_value::<Cell>(old).unwrap(), cell);
     }
 

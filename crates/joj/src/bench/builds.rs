@@ -83,8 +83,11 @@ impl Builds {
         let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);
         let name = file.to_string_lossy().into_owned();
         for build in &self.list {
-            let libraries =
-                Libraries { sqlite: build.file.clone(), extension: Some(name.clone()), batch_atomic: false };
+            let libraries = Libraries {
+                sqlite: build.file.clone(),
+                extension: Some(name.clone()),
+                ..Libraries::default()
+            };
             asker.ask(&Task::Describe(libraries.clone()))?;
             if !options.waldio_option.is_empty() {
                 let directory = work_dir.path().to_string_lossy().into_owned();
@@ -109,7 +112,7 @@ fn is_known(name: &str, files: &[String]) -> bool {
 }
 
 fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteBuild, Stop> {
-    let libraries = Libraries { sqlite: file.map(str::to_owned), extension: None, batch_atomic: false };
+    let libraries = Libraries { sqlite: file.map(str::to_owned), ..Libraries::default() };
     match asker.ask(&Task::Describe(libraries))? {
         Answer::Described { version, source_id } => Ok(SqliteBuild {
             name: name.to_owned(),

@@ -25,11 +25,7 @@ pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) 
     let stock = match &task.copy {
         None => None,
         Some(directory) => {
-            let api = load(&Libraries {
-                sqlite: database.libraries.sqlite.clone(),
-                extension: None,
-                batch_atomic: false,
-            })?;
+            let api = load(&Libraries { sqlite: database.libraries.sqlite.clone(), ..Libraries::default() })?;
             let looked = |copy| looked_at(&api, &copy, task.promise, false);
             let unread = |error| Verdict::Corrupt(format!("cannot copy the database: {error}"));
             Some(copied(database, Path::new(directory)).map_or_else(unread, looked))
@@ -125,7 +121,7 @@ mod tests {
 
     fn checked(file: &Path, promise: Promise) -> CrashChecked {
         let database = CrashDatabase {
-            libraries: Libraries { sqlite: None, extension: None, batch_atomic: false },
+            libraries: Libraries::default(),
             file: file.to_string_lossy().into_owned(),
             side: Side::Wal,
             synchronous: Synchronous::Full,

@@ -174,7 +174,7 @@ impl Session<'_> {
     pub fn libraries(&self, library: &str, side: Side) -> Libraries {
         let sqlite = self.builds.iter().find(|build| build.name == library);
         let extension = self.waldio.filter(|_| side == Side::Waldio).map(|waldio| waldio.file.clone());
-        Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension, batch_atomic: false }
+        Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension, ..Libraries::default() }
     }
 
     /// Where the files go.

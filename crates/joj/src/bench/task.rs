@@ -128,8 +128,8 @@ pub struct CrashChecked {
     pub stock: Option<Verdict>,
 }
 
-/// What to load.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What to load; by default the SQLite inside joj, alone and as it is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Libraries {
     /// File of the SQLite build; none for the one inside joj.
     pub sqlite: Option<String>,
@@ -138,6 +138,8 @@ pub struct Libraries {
     /// Commit with F2FS's atomic writes where a rollback journal would be; the build must be made for that. Without it SQLite is kept
     /// from them.
     pub batch_atomic: bool,
+    /// Keep SQLite from syncing the directory of a rollback journal, as builds with `SQLITE_DISABLE_DIRSYNC` do.
+    pub no_directory_sync: bool,
 }
 
 /// One run.

@@ -98,6 +98,9 @@ fn load(libraries: &Libraries) -> Result<Api, Refusal> {
                 .to_owned(),
         ));
     }
+    if libraries.no_directory_sync {
+        api.refuse_directories();
+    }
     if let Some(extension) = &libraries.extension {
         let throw_away = Connection::open(&api, ":memory:")?;
         throw_away.load_extension(extension).map_err(|error| {

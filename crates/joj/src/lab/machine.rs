@@ -41,7 +41,7 @@ pub fn told(crew: &Crew<'_>) -> Result<LabMachine, String> {
 fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
     let workers = Workers::new(Vec::new())?;
     let ask = |name: &str, sqlite: Option<String>| {
-        let task = Task::Describe(Libraries { sqlite, extension: None, batch_atomic: false });
+        let task = Task::Describe(Libraries { sqlite, ..Libraries::default() });
         match Asker::new(&workers).ask(&task) {
             Ok(Answer::Described { version, .. }) => Ok((name.to_owned(), version)),
             other => Err(format!("the {name} SQLite does not say its version: {other:?}")),

@@ -3,7 +3,7 @@
 //! Libraries are opened with RTLD_LOCAL, so several SQLites of one process do not see each other.
 
 use std::error::Error;
-use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::ptr;
 
 use libloading::Library;
@@ -102,6 +102,31 @@ impl Api {
     /// atomic writes alone, and asks with the first of them whether there are any (os_unix.c, setDeviceCharacteristics).
     /// To be called before an extension brings a VFS of its own.
     pub fn refuse_ioctls(&self) {
+        // SAFETY: any function pointer may be kept as another one; SQLite casts it back before it calls it.
+        let refuse = unsafe {
+            std::mem::transmute::<unsafe extern "C" fn(c_int, c_ulong) -> c_int, unsafe extern "C" fn()>(
+                refuse_ioctl,
+            )
+        };
+        self.replace_system_call(c"ioctl", refuse);
+    }
+
+    /// From now on this SQLite opens no directory, and so syncs none, as if it were compiled with `SQLITE_DISABLE_DIRSYNC`:
+    /// it takes a directory that cannot be opened for one that needs no sync (os_unix.c, unixSync and unixDelete).
+    /// To be called before an extension brings a VFS of its own.
+    pub fn refuse_directories(&self) {
+        // SAFETY: as in `refuse_ioctls`.
+        let refuse = unsafe {
+            std::mem::transmute::<
+                unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int,
+                unsafe extern "C" fn(),
+            >(refuse_directory)
+        };
+        self.replace_system_call(c"openDirectory", refuse);
+    }
+
+    /// Puts a function in the place of one of those that SQLite reaches the system through.
+    fn replace_system_call(&self, name: &CStr, function: unsafe extern "C" fn()) {
         // SAFETY: a null name asks for the default VFS; SQLite initialises itself for the question.
         let vfs = unsafe { (self.vfs_find)(ptr::null()) };
         if vfs.is_null() {
@@ -114,15 +139,9 @@ impl Api {
         }
         // SAFETY: from that version on the field is there.
         let Some(set_system_call) = (unsafe { (*vfs).xSetSystemCall }) else { return };
-        // SAFETY: any function pointer may be kept as another one; SQLite casts it back before it calls it.
-        let refuse = unsafe {
-            std::mem::transmute::<unsafe extern "C" fn(c_int, c_ulong) -> c_int, unsafe extern "C" fn()>(
-                refuse_ioctl,
-            )
-        };
         // SAFETY: the VFS is SQLite's, the name ends with a zero. A build without that call answers SQLITE_NOTFOUND, which is as
         // good.
-        unsafe { set_system_call(vfs, c"ioctl".as_ptr(), Some(refuse)) };
+        unsafe { set_system_call(vfs, name.as_ptr(), Some(function)) };
     }
 }
 
@@ -133,6 +152,11 @@ const VFS_VERSION_OF_SYSTEM_CALLS: c_int = 3;
 /// AArch64 let a function not look at.
 unsafe extern "C" fn refuse_ioctl(_file: c_int, _request: c_ulong) -> c_int {
     -1
+}
+
+/// In the place of SQLite's own function that opens the directory of a file.
+unsafe extern "C" fn refuse_directory(_file: *const c_char, _directory: *mut c_int) -> c_int {
+    ffi::SQLITE_CANTOPEN
 }
 
 /// What dlopen said; libloading keeps it one level down.
@@ -153,16 +177,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ioctls_of_the_bundled_sqlite_are_refused_once_they_shall_be() {
+    fn system_calls_of_the_bundled_sqlite_are_refused_once_they_shall_be() {
         let api = Api::bundled();
         api.refuse_ioctls();
-        // SAFETY: as in `refuse_ioctls`.
+        // SAFETY: as in `replace_system_call`.
         let vfs = unsafe { (api.vfs_find)(ptr::null()) };
         // SAFETY: as there; the bundled SQLite's VFS has version 3.
         let get = unsafe { (*vfs).xGetSystemCall }.unwrap();
         // SAFETY: the VFS is SQLite's, the name ends with a zero.
-        let found = unsafe { get(vfs, c"ioctl".as_ptr()) }.unwrap();
-        assert_eq!(found as usize, refuse_ioctl as *const () as usize);
+        let found = |name: &CStr| unsafe { get(vfs, name.as_ptr()) }.unwrap() as usize;
+        assert_eq!(found(c"ioctl"), refuse_ioctl as *const () as usize);
+        api.refuse_directories();
+        assert_eq!(found(c"openDirectory"), refuse_directory as *const () as usize);
         // SAFETY: it looks at nothing.
         assert_eq!(unsafe { refuse_ioctl(0, 0) }, -1);
     }

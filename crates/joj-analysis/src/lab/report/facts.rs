@@ -116,6 +116,7 @@ pub(in crate::lab::report) mod sample {
             schema: Schema::Waldio,
             log: if side.has_log() { LogState::Fresh } else { LogState::None },
             batch_atomic: false,
+            directory_sync: true,
             waldio_options: Vec::new(),
             threads: 1,
             transactions: 100,

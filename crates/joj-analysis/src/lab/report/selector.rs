@@ -6,7 +6,8 @@ use crate::key::{LogState, Schema, Side, Synchronous};
 use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, waldio's options and threads must be the ordinary ones, so that no row takes its value from a variant; the others may be anything.
+/// writes, directory syncs, waldio's options and threads must be the ordinary ones, so that no row takes its value from a variant; the
+/// others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
@@ -43,6 +44,9 @@ pub struct Selector {
     /// With F2FS's atomic writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_atomic: Option<bool>,
+    /// With syncs of a rollback journal's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_sync: Option<bool>,
     /// waldio's options, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waldio_options: Option<Vec<String>>,
@@ -76,6 +80,7 @@ impl Selector {
             schema: own.schema.or(general.schema),
             log: own.log.or(general.log),
             batch_atomic: own.batch_atomic.or(general.batch_atomic),
+            directory_sync: own.directory_sync.or(general.directory_sync),
             waldio_options: own.waldio_options.or(general.waldio_options),
             threads: own.threads.or(general.threads),
             transactions: own.transactions.or(general.transactions),
@@ -96,6 +101,7 @@ impl Selector {
             && is(self.schema.as_ref(), &cell.schema)
             && is(self.log.as_ref(), &cell.log)
             && cell.batch_atomic == self.batch_atomic.unwrap_or(false)
+            && cell.directory_sync == self.directory_sync.unwrap_or(true)
             && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
             && cell.threads == self.threads.unwrap_or(1)
             && is(self.transactions.as_ref(), &cell.transactions)
@@ -134,6 +140,7 @@ mod tests {
             Cell { waldio_options: options, ..ordinary.clone() },
             Cell { threads: 10, ..ordinary.clone() },
             Cell { batch_atomic: true, ..ordinary.clone() },
+            Cell { directory_sync: false, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

@@ -144,7 +144,7 @@ impl<'job> Crashes<'job> {
             libraries: Libraries {
                 sqlite: Some(self.job.setting.sqlite.clone()),
                 extension,
-                batch_atomic: false,
+                ..Libraries::default()
             },
             file: format!("{}/crash.db", guest_path::VOLUME),
             side: cell.side,

@@ -114,7 +114,12 @@ impl<'job> Measurer<'job> {
         };
         let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
         let extension = (cell.side == joj_analysis::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
-        let libraries = Libraries { sqlite, extension, batch_atomic: cell.batch_atomic };
+        let libraries = Libraries {
+            sqlite,
+            extension,
+            batch_atomic: cell.batch_atomic,
+            no_directory_sync: !cell.directory_sync,
+        };
         let library = if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned();
         if cell.threads > 1 {
             return Task::Contend(ContendedTask {

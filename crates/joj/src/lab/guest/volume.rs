@@ -1,5 +1,6 @@
 //! The filesystem of a cell: made, mounted, unmounted.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use joj_analysis::key::Word;
@@ -41,7 +42,11 @@ impl Volume {
     pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
         let options = mounted_with(cell, journal);
         mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)?;
-        Ok(Volume)
+        let volume = Volume;
+        if cell.feature == Feature::OutOfPlace {
+            write_out_of_place(device)?;
+        }
+        Ok(volume)
     }
 
     /// Unmounts it, and says whether that went well.
@@ -78,7 +83,7 @@ fn made_with(kind: FileSystemKind) -> (&'static str, Vec<&'static str>) {
 fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
     let mut options: Vec<String> = Vec::new();
     match cell.feature {
-        Feature::None | Feature::FastCommit => {}
+        Feature::None | Feature::FastCommit | Feature::OutOfPlace => {}
         Feature::DataJournal => options.push("data=journal".to_owned()),
         Feature::JournalAsyncCommit => options.push("journal_async_commit,data=writeback".to_owned()),
         Feature::NoBarrier => options.push("nobarrier".to_owned()),
@@ -88,6 +93,13 @@ fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
         options.push(format!("logdev={journal}"));
     }
     options.join(",")
+}
+
+/// Takes from F2FS every reason to write a page where it is (Documentation/ABI/testing/sysfs-fs-f2fs).
+fn write_out_of_place(device: &str) -> Result<(), String> {
+    let name = device.trim_start_matches("/dev/");
+    let file = format!("/sys/fs/f2fs/{name}/ipu_policy");
+    fs::write(&file, "0\n").map_err(|error| format!("cannot write {file}: {error}"))
 }
 
 fn run(program: &str, words: &[&str]) -> Result<(), String> {
