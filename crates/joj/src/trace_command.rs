@@ -35,7 +35,13 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
-            let (findings, texts) = saved::read(path, types, &Wanted::by(options))?;
+            let (findings, texts) = match saved::read(path, types, &Wanted::by(options)) {
+                Err(message) if signal::is_stopped() => {
+                    eprintln!("joj: {message}");
+                    return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+                }
+                read => read?,
+            };
             (findings, texts, 0)
         }
         None => {

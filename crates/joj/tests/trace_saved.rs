@@ -220,6 +220,27 @@ fn a_trace_that_comes_through_a_pipe_reads_as_the_file() {
 }
 
 #[test]
+fn ctrl_c_ends_the_wait_for_a_pipe() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+    joj.args(["trace", "--read", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut joj = joj.spawn().expect("joj");
+    // The pipe stays open, and nothing more comes.
+    let mut pipe = joj.stdin.take().expect("a pipe");
+    pipe.write_all(b"8,0 1 1 0.000000000 1 Q WS 1000 + 8 [a]\n").expect("a line");
+    // Behind the line's way through the pipe its reader waits again.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let process = joj.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &process]).status().expect("kill").success());
+    let output = joj.wait_with_output().expect("joj");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{said}");
+    assert!(said.contains("stopped by a signal"), "{said}");
+    drop(pipe);
+}
+
+#[test]
 fn a_long_text_fills_no_memory() {
     let scratch = Scratch::new("long");
     let long = scratch.file("long");

@@ -1,11 +1,12 @@
 //! The bytes of a saved trace: a file, standard input, a pipe. Whatever it is, it can be read from its begin more than once.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::machine::unnamed_file;
+use crate::trace::progress::{Progress, go_on};
 
 /// What is read with one call of the kernel's.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -60,6 +61,12 @@ impl Input {
         Ok(BufReader::with_capacity(BUFFER_BYTES, file))
     }
 
+    /// So many bytes of so many are read. What cannot be known counts as none.
+    pub fn position(&self) -> (u64, u64) {
+        let mut file = &self.file;
+        (file.stream_position().unwrap_or(0), file.metadata().map_or(0, |metadata| metadata.len()))
+    }
+
     /// The file itself.
     pub fn into_file(self) -> File {
         self.file
@@ -72,15 +79,26 @@ impl Input {
 
 fn kept(name: &str, mut pipe: File) -> Result<File, String> {
     let directory = std::env::temp_dir();
-    let mut keep = || {
-        let mut file = unnamed_file::create(&directory, "joj-input")?;
-        io::copy(&mut pipe, &mut file)?;
-        Ok(file)
-    };
-    keep().map_err(|error: io::Error| {
+    let problem = |error: io::Error| {
         format!(
             "cannot keep what comes from {name} in {}: {error}. TMPDIR names another place; a file needs none",
             directory.display()
         )
-    })
+    };
+    let mut file = unnamed_file::create(&directory, "joj-input").map_err(problem)?;
+    let mut progress = Progress::begin();
+    let (mut bytes, mut kept) = (vec![0; BUFFER_BYTES], 0_u64);
+    loop {
+        // Not io::copy: it goes on behind a signal, or calls it an error of the pipe.
+        go_on()?;
+        let read = match pipe.read(&mut bytes) {
+            Ok(0) => return Ok(file),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(format!("cannot read {name}: {error}")),
+        };
+        file.write_all(&bytes[..read]).map_err(problem)?;
+        kept += read as u64;
+        progress.tell(|| format!("{} MiB came from {name} so far; Ctrl-C gives it up", kept >> 20));
+    }
 }

@@ -1,6 +1,5 @@
 //! A capture from its start to its findings: the command runs meanwhile, or time passes.
 
-use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,14 +17,13 @@ use crate::machine::spool::Spool;
 use crate::machine::trace_header::{self, CaptureEnd};
 use crate::machine::watched_command::{StartError, WatchedCommand};
 use crate::trace::analysis::{Analysis, Findings, Wanted};
+use crate::trace::progress::{Progress, go_on};
 use crate::trace_options::{BackendChoice, TraceOptions};
 
 /// How long a poll waits for events.
 const POLL: Duration = Duration::from_millis(100);
 /// A command's last requests may still be under way when it ends.
 const LINGER_NS: u64 = 200_000_000;
-/// Between two lines of progress.
-const PROGRESS_NS: u64 = 1_000_000_000;
 
 /// A capture that is over.
 #[derive(Debug)]
@@ -98,49 +96,11 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
 /// What was only taken until now becomes events.
 fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, String> {
     let mut progress = Progress::begin();
-    let mut go_on = |share: f64| {
+    let mut tell = |share: f64| {
         progress.tell(|| format!("analysing, {:.0} % done; Ctrl-C gives it up", share * 100.0));
-        if is_stopped() {
-            Err("the analysis was stopped by a signal: nothing is kept".to_owned())
-        } else {
-            Ok(())
-        }
+        go_on()
     };
-    let texts = capture.drain(&mut go_on, &mut |event, texts| out.take(event, texts))?;
-    progress.end();
-    Ok(texts)
-}
-
-/// A line on a terminal that is written anew once a second.
-struct Progress {
-    began_ns: u64,
-    told_ns: u64,
-}
-
-impl Progress {
-    fn begin() -> Self {
-        let now_ns = shared_ns();
-        Self { began_ns: now_ns, told_ns: now_ns }
-    }
-
-    fn tell(&mut self, line: impl FnOnce() -> String) {
-        let now_ns = shared_ns();
-        if now_ns - self.told_ns > PROGRESS_NS && stderr().is_terminal() {
-            self.told_ns = now_ns;
-            eprint!("\r\x1b[K{}", line());
-            let _ = stderr().flush();
-        }
-    }
-
-    fn seconds(&self) -> u64 {
-        (shared_ns() - self.began_ns) / 1_000_000_000
-    }
-
-    fn end(self) {
-        if self.told_ns > self.began_ns {
-            eprint!("\r\x1b[K");
-        }
-    }
+    capture.drain(&mut tell, &mut |event, texts| out.take(event, texts))
 }
 
 /// What is kept of a capture: where disks were chosen, nothing that programs do with files elsewhere.
@@ -195,7 +155,6 @@ fn watch(
         let (seconds, events) = (progress.seconds(), capture.taken());
         progress.tell(|| format!("{seconds} s, {events} events, {} lost; Ctrl-C ends", capture.lost()));
     }
-    progress.end();
     Ok(())
 }
 

@@ -6,3 +6,4 @@ pub mod saved;
 mod input;
 pub mod analysis;
 mod exports;
+mod progress;

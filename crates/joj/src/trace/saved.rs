@@ -8,9 +8,9 @@ use joj_analysis::trace::header::Header;
 use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
-use crate::machine::signal::is_stopped;
 use crate::trace::analysis::{Analysis, Findings, Wanted};
 use crate::trace::input::Input;
+use crate::trace::progress::{Progress, go_on};
 use crate::trace_file::TraceReader;
 
 /// First bytes of a Parquet file (Apache Parquet format).
@@ -35,12 +35,15 @@ pub fn read(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findi
 
 fn own(input: Input, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
     let name = input.name().to_owned();
-    let mut reader = TraceReader::new(name, input.into_file())?;
+    let mut reader = TraceReader::new(name.clone(), input.into_file())?;
+    let mut progress = Progress::begin();
     let header = reader.header().clone();
     let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut events = Vec::new();
     while reader.next_batch(&mut events)? {
         go_on()?;
+        let share = analysis.events() as f64 / reader.rows().max(1) as f64;
+        progress.tell(|| reading(&name, share));
         let texts = reader.texts();
         for event in &events {
             analysis.event(event, texts);
@@ -50,8 +53,8 @@ fn own(input: Input, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings,
     Ok((analysis.finish(&header, &texts)?, texts))
 }
 
-fn go_on() -> Result<(), String> {
-    if is_stopped() { Err("stopped by a signal: nothing is kept".to_owned()) } else { Ok(()) }
+fn reading(name: &str, share: f64) -> String {
+    format!("reading {name}, {:.0} % done; Ctrl-C gives it up", share * 100.0)
 }
 
 /// What another program wrote.
@@ -73,6 +76,11 @@ impl Foreign {
             Format::Blktrace
         } else if is_ftrace(begin) {
             Format::Ftrace
+        } else if begin.contains(&0) {
+            return Err(format!(
+                "{}: neither a trace of joj's or blktrace's nor text of blkparse's or ftrace's",
+                input.name()
+            ));
         } else {
             Format::Blkparse
         };
@@ -87,10 +95,11 @@ impl Foreign {
 
     /// It is read twice: its head is known at its end only, and nothing is made of a damaged one.
     fn analyse(&self, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
-        let header = self.import(&mut |_, _| Ok(()))?;
+        let mut progress = Progress::begin();
+        let header = self.import((&mut progress, 0.0), &mut |_, _| Ok(()))?;
         let mut analysis = Analysis::new(&header, types, wanted)?;
         let mut names = Texts::default();
-        let again = self.import(&mut |event: &Event, texts: &Texts| {
+        let again = self.import((&mut progress, 0.5), &mut |event: &Event, texts: &Texts| {
             analysis.event(event, texts);
             names.catch_up(texts);
             Ok(())
@@ -104,12 +113,29 @@ impl Foreign {
         Ok((analysis.finish(&header, &names)?, names))
     }
 
-    fn import(&self, sink: &mut Sink<'_>) -> Result<Header, String> {
+    /// How much of it the readers that were given out have taken, from 0 to 1.
+    fn share(&self) -> f64 {
+        let (read, all) = self
+            .inputs
+            .iter()
+            .map(Input::position)
+            .fold((0, 0), |(read, all), of_one| (read + of_one.0, all + of_one.1));
+        read as f64 / all.max(1) as f64
+    }
+
+    /// One of two passes; the other half is done by `before`.
+    fn import(
+        &self,
+        (progress, before): (&mut Progress, f64),
+        sink: &mut Sink<'_>,
+    ) -> Result<Header, String> {
+        let name = self.inputs.first().map(Input::name).unwrap_or_default();
         let mut events = 0_u64;
         let mut sink = |event: &Event, texts: &Texts| {
             events += 1;
             if events.is_multiple_of(1 << 12) {
                 go_on()?;
+                progress.tell(|| reading(name, before + self.share() / 2.0));
             }
             sink(event, texts)
         };
@@ -124,7 +150,6 @@ impl Foreign {
             Format::Ftrace => ftrace::import(text, &mut sink),
             _ => blkparse::import(text, &mut sink),
         };
-        let name = input.name();
         let header = found.map_err(|error| format!("{name}: {error}"))?;
         let nothing = header.ending.as_ref().is_none_or(|ending| ending.events == 0);
         if nothing { Err(format!("{name}: no event in it; is it a trace?")) } else { Ok(header) }

@@ -87,6 +87,11 @@ impl TraceReader {
         &self.texts
     }
 
+    /// Events in the whole file, by its own count.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.metadata.file_metadata().num_rows()).unwrap_or(0)
+    }
+
     /// Hands every event that was not read yet to `sink`, in the file's order.
     /// # Errors
     /// At the first damaged row group; the events before it were handed on.
