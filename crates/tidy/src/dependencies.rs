@@ -20,6 +20,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "libloading",
             "libsqlite3-sys",
             "parquet",
+            "rustc-hash",
             "rustix",
             "serde",
             "serde_json",

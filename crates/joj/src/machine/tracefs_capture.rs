@@ -6,6 +6,7 @@
 //!
 //! A page is read while later records are still being written: what is younger than [`SETTLE_NS`] waits for the next poll.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ pub struct TracefsCapture {
     waiting: Vec<Record>,
     /// What the watch of names saw since the last poll.
     changes: Vec<Event>,
-    last_command: (Command, Text),
+    /// Those that records bear: programs and kernel threads take turns.
+    commands: BTreeMap<Command, Text>,
     threads: Threads,
     files: Files,
     sorter: Sorter,
@@ -85,7 +87,7 @@ impl TracefsCapture {
             assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
             waiting: Vec::new(),
             changes: Vec::new(),
-            last_command: (Command::default(), Text::NONE),
+            commands: BTreeMap::new(),
             threads: Threads::default(),
             files,
             // It is told how far the records have come.
@@ -247,12 +249,9 @@ impl TracefsCapture {
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
     }
 
-    /// A command as text; mostly it is the one before.
+    /// A command as text.
     fn kept(&mut self, command: &Command, texts: &mut Texts) -> Text {
-        if self.last_command.0 != *command {
-            self.last_command = (*command, tracefs_threads::keep(command, texts));
-        }
-        self.last_command.1
+        *self.commands.entry(*command).or_insert_with(|| tracefs_threads::keep(command, texts))
     }
 
     fn step(&mut self, step: Step, texts: &mut Texts) {
@@ -305,8 +304,14 @@ impl TracefsCapture {
         }
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
-        let name = known.name.as_deref().map_or(Text::NONE, |name| texts.keep(name));
-        if name != Text::NONE && !std::mem::replace(&mut known.told, true) {
+        let directory = known.directory && event.kind == EventKind::Extent;
+        let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
+        // Most events have no need of the name.
+        let name = match &known.name {
+            Some(name) if untold || event.kind == EventKind::Unlinked => texts.keep(name),
+            _ => Text::NONE,
+        };
+        if untold && name != Text::NONE {
             let named =
                 Event { kind: EventKind::Named, file: event.file, name, command: event.command, ..around };
             self.sorter.push(named, &mut |_| {});
@@ -315,7 +320,6 @@ impl TracefsCapture {
             event.name = name;
         }
         // Directories hold metadata.
-        let directory = known.directory && event.kind == EventKind::Extent;
         !directory || !self.files.hides_directories(event.file.device)
     }
 }

@@ -5,13 +5,14 @@
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::extents::extents_of_open;
 use super::file_handle;
@@ -59,14 +60,14 @@ impl Source {
 pub struct Files {
     sources: Vec<Source>,
     mounts: Vec<Mount>,
-    known: HashMap<(DeviceNumber, u64), Known>,
+    known: FxHashMap<(DeviceNumber, u64), Known>,
     watch: FileNames,
     /// Files that the watch saw and whose creation no record told yet: in order, as their number may be used again.
-    creations: HashMap<(DeviceNumber, u64), VecDeque<Known>>,
+    creations: FxHashMap<(DeviceNumber, u64), VecDeque<Known>>,
     /// Made since the start, and not yet asked for.
-    young: HashSet<(DeviceNumber, u64)>,
+    young: FxHashSet<(DeviceNumber, u64)>,
     /// Generations of files that are gone.
-    ended: HashMap<(DeviceNumber, u64), u32>,
+    ended: FxHashMap<(DeviceNumber, u64), u32>,
 }
 
 impl Files {

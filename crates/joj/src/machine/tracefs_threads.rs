@@ -1,6 +1,6 @@
 //! Which process a thread belongs to and what it is called: trace records have its number only.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 
 use joj_analysis::trace::ftrace::record::Command;
@@ -16,7 +16,7 @@ struct Thread {
 /// Those seen since the start, and those that ran then.
 #[derive(Debug, Default)]
 pub struct Threads {
-    known: HashMap<u32, Thread>,
+    known: BTreeMap<u32, Thread>,
 }
 
 impl Threads {

@@ -8,7 +8,7 @@
 //! A sync of a filesystem without a call around it is one of its own: a write with O_SYNC, io_uring, or a kernel that
 //! does not show system calls.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::trace::event::{Content, Event, EventKind, FileKey};
 use crate::trace::texts::Texts;
@@ -63,9 +63,10 @@ struct Bracket {
 #[derive(Debug, Default)]
 pub struct Assembler {
     volumes: Vec<Volume>,
-    brackets: HashMap<u32, Bracket>,
+    /// By thread. They are few, and asked for at each record.
+    brackets: BTreeMap<u32, Bracket>,
     /// The tree for which a thread looks for room.
-    trees: HashMap<u32, i64>,
+    trees: BTreeMap<u32, i64>,
     unplaced: u64,
 }
 

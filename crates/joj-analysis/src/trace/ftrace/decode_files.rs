@@ -103,7 +103,11 @@ pub(super) const FILES: &[Known] = &[
     file("f2fs", &["f2fs_sync_file_exit"], &["ret"], SYNC, |values| {
         Some(What::FileSyncEnd(values.signed(0)?))
     }),
-    file("f2fs", &["f2fs_submit_folio_write", "f2fs_submit_page_write"], F2FS_WRITE, PLACES, f2fs_map),
+    Known {
+        // Not those of nodes and of F2FS's own tables, as many again.
+        filter: F2FS_DATA,
+        ..file("f2fs", &["f2fs_submit_folio_write", "f2fs_submit_page_write"], F2FS_WRITE, PLACES, f2fs_map)
+    },
     file("f2fs", &["f2fs_truncate_blocks_enter"], &["dev", "ino", "from"], CUT, |values| {
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
@@ -131,6 +135,8 @@ const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC
 const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
 const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
 const XFS_EXTENT: &[&str] = &["dev", "ino", "startoff", "startblock", "blockcount", "bmap_state"];
+/// DATA of enum page_type (f2fs.h).
+const F2FS_DATA: &str = "type == 0";
 const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
