@@ -290,6 +290,10 @@ impl TracefsCapture {
             return true;
         }
         let bare = FileKey { generation: 0, ..event.file };
+        // F2FS cuts a file's blocks when the file is gone already, and these with it.
+        if matches!(event.kind, EventKind::Truncated | EventKind::Freed) && self.files.is_gone(bare) {
+            return false;
+        }
         let around = Event {
             time_ns: event.time_ns,
             thread: event.thread,

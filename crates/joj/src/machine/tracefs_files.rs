@@ -170,6 +170,12 @@ impl Files {
         }
     }
 
+    /// True where the number's last owner is gone, and nobody saw another. Whoever asks for it now asks in vain, and at length.
+    pub fn is_gone(&self, file: FileKey) -> bool {
+        let key = (file.device, file.inode);
+        self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains(&key)
+    }
+
     /// The file behind a thread's descriptor, and what is known of it.
     pub fn by_descriptor(&mut self, thread: u32, descriptor: u32) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
@@ -362,4 +368,25 @@ fn without_deleted(path: PathBuf, facts: &fs::Metadata) -> PathBuf {
     }
     let text = path.to_string_lossy();
     text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_nobodys_between_two_files() {
+        let file = FileKey { device: DeviceNumber(8), inode: 12, generation: 0 };
+        let mut files = Files::default();
+        assert!(!files.is_gone(file), "nobody said anything of it");
+        files.identify(file, 0);
+        assert!(!files.is_gone(file));
+        files.ended(file);
+        assert!(files.is_gone(file));
+        files.created(file, false);
+        assert!(!files.is_gone(file), "another has it");
+        files.identify(file, 0);
+        files.ended(file);
+        assert!(files.is_gone(file));
+    }
 }
