@@ -1,6 +1,7 @@
 //! Goal: the phones of ATC'13 and WALDIO cost what was measured, with the requests that ext4 of their time sent.
 //! Method: the requests of one operation, and the time of the host as the descriptions' sources name it. Rows marked `fit` are
-//! those the numbers come from (10 % is the promise); all others are predictions (25 %).
+//! those the numbers come from (10 % is the promise; the card was fitted to all of Table 2 at once, and a row that says another
+//! bound is off by more); all others are predictions (25 %).
 //! `cargo test -p joj-device --test phones -- --nocapture` prints the table.
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
