@@ -98,8 +98,10 @@ fn load(libraries: &Libraries) -> Result<Api, Refusal> {
                 .to_owned(),
         ));
     }
-    if libraries.no_directory_sync {
-        api.refuse_directories();
+    if libraries.no_directory_sync && !api.refuse_directories() {
+        return Err(refuse(
+            "this SQLite cannot be kept from syncing directories: leave directory_sync = [false] out, or take another".to_owned(),
+        ));
     }
     if let Some(extension) = &libraries.extension {
         let throw_away = Connection::open(&api, ":memory:")?;

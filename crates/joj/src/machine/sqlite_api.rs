@@ -99,49 +99,38 @@ impl Api {
     }
 
     /// From now on each ioctl(2) of this SQLite fails, as on a filesystem that does not know it. SQLite has ioctls for F2FS's
-    /// atomic writes alone, and asks with the first of them whether there are any (os_unix.c, setDeviceCharacteristics).
-    /// To be called before an extension brings a VFS of its own.
+    /// atomic writes alone, and asks with the first of them whether there are any (os_unix.c, setDeviceCharacteristics). A build
+    /// without that call has none to refuse. To be called before an extension brings a VFS of its own.
     pub fn refuse_ioctls(&self) {
-        // SAFETY: any function pointer may be kept as another one; SQLite casts it back before it calls it.
-        let refuse = unsafe {
-            std::mem::transmute::<unsafe extern "C" fn(c_int, c_ulong) -> c_int, unsafe extern "C" fn()>(
-                refuse_ioctl,
-            )
-        };
-        self.replace_system_call(c"ioctl", refuse);
+        self.replace_system_call(c"ioctl", refuse_ioctl as *const ());
     }
 
     /// From now on this SQLite opens no directory, and so syncs none, as if it were compiled with `SQLITE_DISABLE_DIRSYNC`:
     /// it takes a directory that cannot be opened for one that needs no sync (os_unix.c, unixSync and unixDelete).
-    /// To be called before an extension brings a VFS of its own.
-    pub fn refuse_directories(&self) {
-        // SAFETY: as in `refuse_ioctls`.
-        let refuse = unsafe {
-            std::mem::transmute::<
-                unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int,
-                unsafe extern "C" fn(),
-            >(refuse_directory)
-        };
-        self.replace_system_call(c"openDirectory", refuse);
+    /// To be called before an extension brings a VFS of its own. False where this build opens directories in a way of its own.
+    #[must_use]
+    pub fn refuse_directories(&self) -> bool {
+        self.replace_system_call(c"openDirectory", refuse_directory as *const ())
     }
 
-    /// Puts a function in the place of one of those that SQLite reaches the system through.
-    fn replace_system_call(&self, name: &CStr, function: unsafe extern "C" fn()) {
+    /// Puts a function in the place of one of those that SQLite reaches the system through; false where there is none of the name.
+    fn replace_system_call(&self, name: &CStr, function: *const ()) -> bool {
         // SAFETY: a null name asks for the default VFS; SQLite initialises itself for the question.
         let vfs = unsafe { (self.vfs_find)(ptr::null()) };
         if vfs.is_null() {
-            return;
+            return false;
         }
         // SAFETY: a VFS that is registered stays where it is, and its version is its first field.
         let version = unsafe { (*vfs).iVersion };
         if version < VFS_VERSION_OF_SYSTEM_CALLS {
-            return;
+            return false;
         }
         // SAFETY: from that version on the field is there.
-        let Some(set_system_call) = (unsafe { (*vfs).xSetSystemCall }) else { return };
-        // SAFETY: the VFS is SQLite's, the name ends with a zero. A build without that call answers SQLITE_NOTFOUND, which is as
-        // good.
-        unsafe { set_system_call(vfs, name.as_ptr(), Some(function)) };
+        let Some(set_system_call) = (unsafe { (*vfs).xSetSystemCall }) else { return false };
+        // SAFETY: a function's address; SQLite casts it back to the type of `name` before it calls it.
+        let function = unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn()>(function) };
+        // SAFETY: the VFS is SQLite's, the name ends with a zero. A build without that call answers SQLITE_NOTFOUND.
+        unsafe { set_system_call(vfs, name.as_ptr(), Some(function)) == ffi::SQLITE_OK }
     }
 }
 
@@ -187,8 +176,9 @@ mod tests {
         // SAFETY: the VFS is SQLite's, the name ends with a zero.
         let found = |name: &CStr| unsafe { get(vfs, name.as_ptr()) }.unwrap() as usize;
         assert_eq!(found(c"ioctl"), refuse_ioctl as *const () as usize);
-        api.refuse_directories();
+        assert!(api.refuse_directories());
         assert_eq!(found(c"openDirectory"), refuse_directory as *const () as usize);
+        assert!(!api.replace_system_call(c"no such call", refuse_directory as *const ()));
         // SAFETY: it looks at nothing.
         assert_eq!(unsafe { refuse_ioctl(0, 0) }, -1);
     }
