@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Shows that the runners of SQLite's suite and of the clients fail when they must; ends with a count line."""
+"""Shows that the runners of SQLite's suite, of the clients and of cargo's tests tell what they must; ends with a count line."""
 
 import contextlib
 import importlib.util
 import io
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -154,6 +155,68 @@ class DriverOfTheClients(unittest.TestCase):
     def test_the_last_acknowledgement_counts_even_when_read_after_the_kill(self):
         worker = ["sh", "-c", "for n in 1 2 3 4 5; do echo ack $n; done; sleep 60"]
         self.assertEqual(driver.insert_until_killed(worker, "unused", "", 2), 5)
+
+
+HARNESS = """
+running 3 tests
+test whole ... ok
+test part ... ok
+test wrong ... FAILED
+
+successes:
+
+---- part stdout ----
+skipped: no root here
+a table that nobody needs
+
+
+successes:
+    part
+    whole
+
+failures:
+
+---- wrong stdout ----
+why it is wrong
+
+failures:
+    wrong
+
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+"""
+
+
+class RunnerOfCargosTests(unittest.TestCase):
+    """On a cargo that prints what it is told to, and notes its words."""
+
+    def ran(self, printed, status, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            text, noted, fake = (os.path.join(folder, name) for name in ("text", "words", "cargo"))
+            with open(text, "w", encoding="utf-8") as file:
+                file.write(printed)
+            with open(fake, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\necho "$@" > {noted}\ncat {text}\nexit {status}\n')
+            os.chmod(fake, 0o755)
+            paths = {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
+            done = subprocess.run([os.path.join(HERE, "cargo_tests.sh"), *words], env=paths, capture_output=True, text=True, check=False)
+            with open(noted, encoding="utf-8") as file:
+                return done.returncode, done.stdout.splitlines(), file.read().split()
+
+    def test_what_a_passed_test_skipped_is_counted_and_a_failure_is_shown_whole(self):
+        status, lines, _ = self.ran(HARNESS, 101)
+        self.assertEqual((status, lines[-1]), (101, "2 passed, 1 failed, 1 skipped"))
+        for line in ["SKIPPED cargo test: no root here", "FAILED cargo test: wrong", "why it is wrong"]:
+            self.assertIn(line, lines)
+        self.assertNotIn("a table that nobody needs", lines)
+
+    def test_a_program_that_dies_without_a_result_is_a_failure(self):
+        status, lines, _ = self.ran("running 3 tests\n", 101)
+        self.assertEqual((status, lines[-1]), (101, "0 passed, 1 failed, 0 skipped"))
+
+    def test_words_for_the_harness_stay_behind_the_dashes(self):
+        asked = ["test", "--no-fail-fast", "-p", "a", "--", "--show-output"]
+        self.assertEqual(self.ran("", 0, "-p", "a")[2], asked)
+        self.assertEqual(self.ran("", 0, "-p", "a", "--", "--skip", "b")[2], [*asked[:-1], "--skip", "b", "--show-output"])
 
 
 if __name__ == "__main__":
