@@ -6,18 +6,18 @@ use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, FileSystem, Header};
-use joj_analysis::trace::request::{Request, Sync, Work};
+use joj_analysis::trace::request::{Evidence, Request, Sync, Work};
 use joj_analysis::trace::texts::Texts;
 
 const DISK: DeviceNumber = DeviceNumber(7 << 20);
 const ELSEWHERE: DeviceNumber = DeviceNumber(8 << 20);
 
-fn header() -> Header {
+fn header(kind: &str) -> Header {
     Header {
         disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
         filesystems: vec![FileSystem {
             device: DISK,
-            kind: "ext4".to_owned(),
+            kind: kind.to_owned(),
             disks: vec![DISK],
             ..FileSystem::default()
         }],
@@ -55,6 +55,10 @@ struct Seen {
 }
 
 fn attributed(events: &[Event]) -> Seen {
+    attributed_on("ext4", events)
+}
+
+fn attributed_on(filesystem: &str, events: &[Event]) -> Seen {
     let mut seen = Seen::default();
     let mut take = |outcome: Outcome<'_>, _: &Texts| match outcome {
         Outcome::Request(request) => seen.requests.push(request.clone()),
@@ -63,7 +67,7 @@ fn attributed(events: &[Event]) -> Seen {
         Outcome::Note(..) => {}
     };
     let texts = Texts::default();
-    let mut attributor = Attributor::new(&header(), FileTypes::default());
+    let mut attributor = Attributor::new(&header(filesystem), FileTypes::default());
     events.iter().for_each(|event| attributor.event(event, &texts, &mut take));
     attributor.finish(&texts, &mut take);
     seen
@@ -164,6 +168,42 @@ fn blocks_that_a_cut_file_gave_up_are_not_its_own() {
     let (kept, gone) = ((8, file(DISK), Class::Data), (16, FileKey::NONE));
     assert_eq!((runs[0], (runs[1].0, runs[1].1), runs.len()), (kept, gone, 2));
     assert_ne!(runs[1].2, Class::Data);
+}
+
+#[test]
+fn pages_that_f2fs_placed_one_by_one_are_a_run_of_their_file_and_its_nodes_are_nodes() {
+    let page = |inode, sector, offset| Event {
+        file: FileKey { device: DISK, inode, generation: 0 },
+        backing: Backing::Unseen,
+        offset,
+        ..write(EventKind::Extent, 1, sector, 8)
+    };
+    let unseen =
+        Event { file: FileKey::NONE, backing: Backing::Unseen, ..write(EventKind::Queue, 2, 80, 32) };
+    let seen = attributed_on(
+        "f2fs",
+        &[
+            page(12, 80, 4096),
+            page(12, 88, 8192),
+            page(1, 96, 44 * 4096),
+            unseen,
+            write(EventKind::Issue, 3, 80, 32),
+            write(EventKind::Complete, 4, 80, 32),
+        ],
+    );
+    let runs: Vec<_> = seen.requests[0]
+        .runs
+        .iter()
+        .map(|run| (run.class, run.bytes, run.file.inode, run.evidence))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            (Class::Data, 8192, 12, Evidence::Extent),
+            (Class::Node, 4096, 0, Evidence::Extent),
+            (Class::Unattributed, 4096, 0, Evidence::None),
+        ]
+    );
 }
 
 #[test]

@@ -51,6 +51,11 @@ PROGRAM(ext4_unlink_exit) {
   say_name((u64)inode, (u64)dentry);
   return 0;
 }
+PROGRAM(f2fs_unlink_exit) {
+  struct inode *inode = (void *)number_of(arguments);
+  if ((int)arguments[1] == 0 && inode && is_known(inode)) say_name((u64)inode, alias_of(inode));
+  return 0;
+}
 PROGRAM(xfs_iunlink) {
   struct inode *inode = xfs_inode_of(arguments);
   if (inode && is_known(inode)) say_name((u64)inode, alias_of(inode));

@@ -162,6 +162,19 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
         assert_eq!(found, expected, "{filesystem} {side}: {costs}");
         assert_eq!(costs["syncs"], syncs, "{filesystem} {side}");
     }
+    // Without eBPF, where F2FS alone says where it writes.
+    let directory = files.name("tracefs");
+    let tracefs = ["--only", "f2fs", "--trace-backend", "tracefs", "--traces", &directory];
+    let without_ebpf = measure(&plan, &files.name("tracefs.json"), &[&library[..], &tracefs].concat());
+    for side in ["wal", "delete"] {
+        let [with, without] = [&first, &without_ebpf].map(|result| cell(result, "f2fs", side));
+        assert_eq!(without["costs"], with["costs"], "{side}: what tracefs says, and eBPF");
+        let [with, without] = [(with, &traces), (without, &directory)].map(|(measured, directory)| {
+            written_runs(&Path::new(directory).join(measured["trace"].as_str().expect("a name")))
+        });
+        assert_eq!(without, with, "{side}: what tracefs says, and eBPF");
+    }
+    assert_eq!(placed_traces(Path::new(&directory)).len(), 2, "one trace for each cell");
     let nilfs2 = &cell(&first, "nilfs2", "wal")["costs"];
     let other = nilfs2["other_bytes"].as_u64().expect("bytes") / 1024;
     assert!(nilfs2["data_bytes"] == 8192 && (40..=64).contains(&other), "{nilfs2}");
@@ -208,6 +221,27 @@ fn placed_traces(directory: &Path) -> Vec<Value> {
     summaries
 }
 
+/// Every run of blocks that was written: where, what, and of which file.
+fn written_runs(trace: &Path) -> Vec<String> {
+    let csv = trace.with_extension("csv");
+    let output = joj()
+        .args(["trace", "--read", &trace.display().to_string()])
+        .args(["--export", &format!("runs={}", csv.display())])
+        .output()
+        .expect("joj");
+    assert!(output.status.success(), "{}", said(&output));
+    let text = fs::read_to_string(&csv).expect("runs");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().expect("names of columns");
+    let wanted = ["first_sector", "byte_length", "class", "part", "file_inode", "file_path", "file_deleted"];
+    let at = |name: &str| names.iter().position(|column| *column == name).expect("a column");
+    let writes = lines.filter(|run| run[at("operation")] == "write");
+    let runs: Vec<String> = writes.map(|run| wanted.map(|name| run[at(name)]).join(" ")).collect();
+    assert!(runs.len() > 24, "{runs:?}");
+    fs::remove_file(csv).expect("gone");
+    runs
+}
+
 /// The same SQLite with a journal and without, and without syncs of the journal's directory.
 const ATOMIC_PLAN: &str = "
 format = 'joj-lab-plan'
@@ -226,6 +260,7 @@ device = ['galaxy-s5-emmc']
 side = ['delete']
 sync_call = ['fsync']
 directory_sync = [false]
+feature = ['none', 'out_of_place']
 transactions = 12
 ";
 
@@ -249,9 +284,9 @@ fn atomic_writes_of_f2fs_leave_the_rollback_journal_out_in_the_lab() {
     let result = measure(&plan, &json, &["--traces", &traces]);
     let cells = result["cells"].as_array().expect("cells");
     let is_atomic: Vec<&Value> = cells.iter().map(|cell| &cell["cell"]["batch_atomic"]).collect();
-    assert_eq!(is_atomic, [false, true, false]);
-    let [journal, atomic, no_directory] =
-        [&cells[0], &cells[1], &cells[2]].map(|cell| &cell["outcome"]["measured"]);
+    assert_eq!(is_atomic, [false, true, false, false]);
+    let [journal, atomic, no_directory, out_of_place] =
+        [0, 1, 2, 3].map(|index: usize| &cells[index]["outcome"]["measured"]);
     let costs = |measured: &Value| {
         let kib = |name: &str| measured["costs"][name].as_u64().expect("bytes") / 1024;
         (kib("data_bytes"), kib("journal_bytes"), kib("other_bytes"), measured["costs"]["syncs"].clone())
@@ -260,9 +295,11 @@ fn atomic_writes_of_f2fs_leave_the_rollback_journal_out_in_the_lab() {
     assert_eq!(costs(atomic), (8, 0, 8, 2.into()));
     // Without the block of the directory, and the checkpoint that F2FS writes to sync one.
     assert_eq!(costs(no_directory), (28, 0, 8, 3.into()));
+    // Of database pages with a new place a node block has to tell.
+    assert_eq!(costs(out_of_place), (28, 0, 12, 3.into()));
     assert!(per_second(atomic) > 2.0 * per_second(journal), "{result}");
     let summaries = placed_traces(Path::new(&traces));
-    assert_eq!(summaries.len(), 3, "one trace for each cell");
+    assert_eq!(summaries.len(), 4, "one trace for each cell");
     let written = |label: &str| [0, 1].map(|index: usize| bytes_of_type(&summaries[index], label));
     let [with_journal, without] = written("rollback-journal");
     assert!(with_journal >= 12 * 12 * 1024 && without == 0, "{with_journal} {without}");

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use super::barriers::Barriers;
 use super::class::{Class, Part};
-use super::classify::classify;
+use super::classify::{by_extent, classify};
 use super::event::{Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use super::extents::{Extents, Owner};
 use super::file_type::{FileType, FileTypes};
@@ -179,7 +179,7 @@ impl Attributor {
             let mut until = self.places.alike_until(disk, sector).min(end);
             let mut owner = None;
             if event.backing == Backing::Unseen && self.places.region(disk, sector).is_none() {
-                let found = self.extents.owner(disk, sector);
+                let found = self.extents.owner(disk, sector, until);
                 until = match found {
                     Some(found) => until.min(found.end_sector),
                     None => self.extents.next_owned(disk, sector, until),
@@ -213,17 +213,21 @@ impl Attributor {
         }
         let filesystem = self.places.filesystem(disk, sector);
         let region = self.places.region(disk, sector);
-        let seen = classify(&part_event, region, self.places.kind(filesystem), &self.places);
+        let kind = self.places.kind(filesystem);
+        let seen = classify(&part_event, region, kind, &self.places);
         let (class, part, evidence) = match (seen, owner) {
             (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),
             (Some((class, part)), _) => (class, part, Evidence::Seen),
-            (None, Some(_)) => (Class::Data, Part::Plain, Evidence::Extent),
+            (None, Some(Owner { file, .. })) => {
+                let (class, part) = by_extent(file, kind);
+                (class, part, Evidence::Extent)
+            }
             (None, None) => (Class::Unattributed, Part::Plain, Evidence::None),
         };
         let holds_file = class == Class::Data || part == Part::LogOfData;
         let (file, offset) = match owner {
             // What became of a file's old place is not the file's.
-            Some(owner) if seen.is_none() => (owner.file, owner.offset),
+            Some(owner) if seen.is_none() && holds_file => (owner.file, owner.offset),
             _ if holds_file => (event.file, part_event.offset),
             _ => (FileKey::NONE, part_event.offset),
         };

@@ -4,12 +4,14 @@
 //! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
 use super::class::{Class, Part};
-use super::event::{Backing, Content, DeviceNumber, Event, RequestFlags};
+use super::event::{Backing, Content, DeviceNumber, Event, FileKey, RequestFlags};
 use super::header::{Region, RegionUse};
 use super::places::{Kind, Places};
 
 /// Btrfs's tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
 const BTRFS_LOG_TREE: i64 = -6;
+/// The inode whose pages are F2FS's nodes (`node_ino` of its superblock, which mkfs.f2fs always sets so).
+const F2FS_NODES: u64 = 1;
 
 /// What a run is for, as far as the event and the disk's layout say. `region` is the one that holds its first sector, `kind`
 /// that of the filesystem there. `None`: neither the memory nor the layout tells.
@@ -114,10 +116,18 @@ fn logged_metadata(event: &Event, places: &Places) -> Part {
     }
 }
 
+/// What a run is for that lies in an extent of this file. Filesystems name extents of files only, but F2FS of its nodes, too.
+pub fn by_extent(file: FileKey, kind: Kind) -> (Class, Part) {
+    match (kind, file.inode) {
+        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
+        _ => (Class::Data, Part::Plain),
+    }
+}
+
 /// A file that the filesystem keeps for itself.
 fn inner(event: &Event, kind: Kind) -> (Class, Part) {
     match (kind, event.file.inode) {
-        (Kind::F2fs, 1) => (Class::Node, Part::Plain),
+        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
         (Kind::Nilfs2, 3..=6) => (Class::Metadata, Part::InnerFile),
         _ => (Class::Metadata, Part::Plain),
     }

@@ -91,15 +91,30 @@ impl Extents {
         }
     }
 
-    /// Whose a sector is.
-    pub fn owner(&self, disk: DeviceNumber, sector: u64) -> Option<Owner> {
+    /// Whose a sector is, and how far that goes on: to the end of its extents, or beyond `until`.
+    pub fn owner(&self, disk: DeviceNumber, sector: u64, until: u64) -> Option<Owner> {
         let (&(_, first), extent) = self.by_sector.range((disk, 0)..=(disk, sector)).next_back()?;
         (sector < extent.end).then(|| Owner {
             file: extent.file,
             offset: extent.offset + (sector - first) * SECTOR_BYTES,
             tree: extent.tree,
-            end_sector: extent.end,
+            end_sector: self.goes_on_until((disk, first), extent, until),
         })
+    }
+
+    /// Where an extent ends, with those behind it that go on with the same file; nobody asks beyond `until`.
+    fn goes_on_until(&self, (disk, first): (DeviceNumber, u64), extent: &Extent, until: u64) -> u64 {
+        let mut end = extent.end;
+        while extent.tree.is_none() && end < until {
+            let offset = extent.offset + (end - first) * SECTOR_BYTES;
+            match self.by_sector.get(&(disk, end)) {
+                Some(next) if (next.file, next.offset, next.tree) == (extent.file, offset, None) => {
+                    end = next.end;
+                }
+                _ => break,
+            }
+        }
+        end
     }
 
     /// First sector after `sector` that has an owner, as far as `end`.
@@ -145,7 +160,7 @@ mod tests {
     }
 
     fn owner(extents: &Extents, sector: u64) -> Option<(u64, u64)> {
-        extents.owner(DISK, sector).map(|owner| (owner.file.inode, owner.offset))
+        extents.owner(DISK, sector, sector).map(|owner| (owner.file.inode, owner.offset))
     }
 
     #[test]
@@ -173,11 +188,29 @@ mod tests {
     }
 
     #[test]
+    fn extents_in_a_row_are_one_stretch_of_their_file() {
+        let mut extents = Extents::default();
+        for (block, owner, at) in [(0, 1, 0), (1, 1, 1), (2, 1, 2), (3, 1, 7), (4, 2, 8)] {
+            extents.set(DISK, 100 + 8 * block, 4096, file(owner), at * 4096);
+        }
+        extents.set_tree(DISK, 200, 4096, 5);
+        extents.set_tree(DISK, 208, 4096, 5);
+        let end = |sector, until| extents.owner(DISK, sector, until).map(|owner| owner.end_sector);
+        assert_eq!([end(100, 200), end(103, 105), end(103, 109)], [Some(124), Some(108), Some(116)]);
+        assert_eq!(
+            [end(120, 200), end(124, 200), end(132, 200), end(140, 200)],
+            [Some(124), Some(132), Some(140), None]
+        );
+        assert_eq!(end(200, 300), Some(208), "each block of a tree is one of its own");
+    }
+
+    #[test]
     fn a_trees_block_takes_the_place_of_a_file_and_gives_it_back() {
         let mut extents = Extents::default();
         extents.set(DISK, 100, 64 * 512, file(1), 0);
         extents.set_tree(DISK, 132, 32 * 512, 5);
-        let trees = [131, 132, 163].map(|sector| extents.owner(DISK, sector).and_then(|owner| owner.tree));
+        let trees =
+            [131, 132, 163].map(|sector| extents.owner(DISK, sector, 200).and_then(|owner| owner.tree));
         assert_eq!((trees, owner(&extents, 131)), ([None, Some(5), Some(5)], Some((1, 31 * 512))));
         extents.set(DISK, 132, 32 * 512, file(2), 0);
         assert_eq!(owner(&extents, 132), Some((2, 0)));

@@ -1,4 +1,4 @@
-//! Opening a file by its inode number: ext4 and F2FS allow it to root, whatever the file's name is.
+//! Opening a file by its inode number: ext4 allows it to root, whatever the file's name is.
 
 use std::fs::File;
 use std::io;

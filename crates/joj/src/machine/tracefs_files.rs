@@ -1,7 +1,7 @@
 //! Which file an inode number stands for: its generation, its name, and whether it is a directory. Trace records have the
 //! number only.
 //!
-//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 and F2FS open a file
+//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 opens a file
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
@@ -41,6 +41,8 @@ struct Source {
     mounted: Mounted,
     /// Its mount point, open: handles are relative to it.
     directory: Option<File>,
+    /// The mount point's inode number.
+    top: u64,
 }
 
 impl Source {
@@ -49,9 +51,14 @@ impl Source {
         self.mounted.mount.kind.starts_with("ext")
     }
 
-    /// Its requests say themselves that they carry a directory (REQ_META).
-    fn is_xfs(&self) -> bool {
-        self.mounted.mount.kind == "xfs"
+    /// Whose removals are told by records of the thread that removes.
+    fn tells_removals(&self) -> bool {
+        self.is_ext4() || self.mounted.mount.kind == "f2fs"
+    }
+
+    /// XFS's requests say themselves that they carry a directory (REQ_META); to F2FS a directory's blocks are data.
+    fn places_directories(&self) -> bool {
+        matches!(self.mounted.mount.kind.as_str(), "xfs" | "f2fs")
     }
 }
 
@@ -73,9 +80,10 @@ pub struct Files {
 impl Files {
     /// Knows the files of these volumes. The second: what is missed, a sentence each.
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> (Self, Vec<String>) {
-        let sources = volumes.iter().map(|mounted| Source {
-            directory: File::open(&mounted.mount.mount_point).ok(),
-            mounted: mounted.clone(),
+        let sources = volumes.iter().map(|mounted| {
+            let directory = File::open(&mounted.mount.mount_point).ok();
+            let top = directory.as_ref().and_then(|directory| Some(directory.metadata().ok()?.ino()));
+            Source { mounted: mounted.clone(), directory, top: top.unwrap_or(0) }
         });
         let (watch, limits) = FileNames::watch(volumes);
         (Self { sources: sources.collect(), mounts, watch, ..Self::default() }, limits)
@@ -93,7 +101,9 @@ impl Files {
         let Seen { device, change, path } = seen;
         let key = (device, change.inode);
         let file = FileKey { device, inode: change.inode, generation: change.generation };
-        let tells = self.source(device).is_some_and(Source::is_ext4);
+        let source = self.source(device);
+        let tells_creations = source.is_some_and(Source::is_ext4);
+        let tells_removals = source.is_some_and(Source::tells_removals);
         let known = Known {
             generation: change.generation,
             name: Some(path.clone()),
@@ -111,14 +121,16 @@ impl Files {
         match had {
             Some(had) if !change.deleted => had.name = Some(path.clone()),
             Some(_) => {}
-            None if tells && change.created => self.creations.entry(key).or_default().push_back(known),
+            None if tells_creations && change.created => {
+                self.creations.entry(key).or_default().push_back(known)
+            }
             None => {
                 self.known.insert(key, known);
             }
         }
         let kind = match (change.created, change.deleted) {
             (false, false) => EventKind::Named,
-            (_, true) if !tells => EventKind::Unlinked,
+            (_, true) if !tells_removals => EventKind::Unlinked,
             _ => return None,
         };
         Some((Event { kind, file, ..Event::default() }, path))
@@ -139,7 +151,7 @@ impl Files {
     /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are; and
     /// the file that had a directory's number before might not be known from it: nothing there tells when a number changes hands.
     pub fn hides_directories(&self, device: DeviceNumber) -> bool {
-        !self.source(device).is_some_and(Source::is_xfs)
+        !self.source(device).is_some_and(Source::places_directories)
     }
 
     /// The number was given to a new file.
@@ -259,10 +271,14 @@ impl Files {
 
     fn open(&self, file: FileKey) -> Option<File> {
         let source = self.source(file.device)?;
-        // Elsewhere a handle needs the generation, which is what we want to know.
-        let by_number = matches!(source.mounted.mount.kind.as_str(), "ext2" | "ext3" | "ext4" | "f2fs");
-        by_number.then_some(())?;
-        file_handle::open_inode(source.directory.as_ref()?, file.inode, 0).ok()
+        let directory = source.directory.as_ref()?;
+        if file.inode == source.top {
+            return directory.try_clone().ok();
+        }
+        // Elsewhere a handle needs the generation, which is what we want to know. F2FS would do without, but takes a number that
+        // is no inode's for damage: from then on it writes in other ways, and asks for fsck (f2fs_check_nid_range).
+        source.is_ext4().then_some(())?;
+        file_handle::open_inode(directory, file.inode, 0).ok()
     }
 
     fn by_number(&self, file: FileKey) -> Option<Known> {
@@ -270,9 +286,11 @@ impl Files {
         let facts = opened.metadata().ok()?;
         let descriptor = std::os::fd::AsRawFd::as_raw_fd(&opened);
         let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok();
-        let mount = &self.source(file.device)?.mounted.mount;
+        let Source { mounted, top, .. } = self.source(file.device)?;
+        let mount = &mounted.mount;
         // Where the kernel has no name in memory, it calls the file by the mount's own name.
-        let path = path.filter(|path| *path != mount.mount_point && path != Path::new("/"));
+        let nameless = |path: &Path| path == mount.mount_point || path == Path::new("/");
+        let path = path.filter(|path| file.inode == *top || !nameless(path));
         Some(Known {
             generation: file_handle::generation(&opened).unwrap_or(0),
             name: path.and_then(|path| mount.inside(&without_deleted(path, &facts))),

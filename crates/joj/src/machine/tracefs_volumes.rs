@@ -66,8 +66,8 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
             Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
         }
         "f2fs" => {
-            // Its nodes and its own tables.
-            first_inode = 3;
+            // Its nodes, whose places it tells as a file's.
+            first_inode = 1;
             Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
         }
         "xfs" => xfs(&mount.mount_point, base?)?,

@@ -104,14 +104,16 @@ pub(super) const FILES: &[Known] = &[
         Some(What::FileSyncEnd(values.signed(0)?))
     }),
     Known {
-        // Not those of nodes and of F2FS's own tables, as many again.
-        filter: F2FS_DATA,
+        // The layout says where F2FS's own tables are.
+        filter: F2FS_PLACED,
         ..file("f2fs", &["f2fs_submit_folio_write", "f2fs_submit_page_write"], F2FS_WRITE, PLACES, f2fs_map)
     },
     file("f2fs", &["f2fs_truncate_blocks_enter"], &["dev", "ino", "from"], CUT, |values| {
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
-    file("f2fs", &["f2fs_unlink_enter"], &["dev", "ino"], GONE, |values| {
+    // Its beginning names the directory.
+    file("f2fs", &["f2fs_unlink_exit"], &["dev", "ino", "ret"], GONE, |values| {
+        (values.signed(2)? == 0).then_some(())?;
         Some(What::Unlinked(values.inode(0, 1)?))
     }),
     file("f2fs", &["f2fs_evict_inode"], &["dev", "ino", "nlink"], GONE, |values| {
@@ -135,8 +137,8 @@ const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC
 const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
 const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
 const XFS_EXTENT: &[&str] = &["dev", "ino", "startoff", "startblock", "blockcount", "bmap_state"];
-/// DATA of enum page_type (f2fs.h).
-const F2FS_DATA: &str = "type == 0";
+/// DATA and NODE of enum page_type (f2fs.h); nodes are pages of inode 1.
+const F2FS_PLACED: &str = "type < 2";
 const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
@@ -185,8 +187,7 @@ fn btrfs_map(values: &Values<'_>) -> Option<What> {
 }
 
 fn f2fs_map(values: &Values<'_>) -> Option<What> {
-    // enum page_type of f2fs.h: data is 0, then nodes and its own tables.
-    (values.number(4)? == 0).then_some(())?;
+    (values.number(4)? < 2).then_some(())?;
     let start = values.number(3)?;
     // NULL_ADDR, and what is not chosen yet (f2fs_fs.h).
     (start != 0 && start < 0xffff_fff0).then_some(())?;
