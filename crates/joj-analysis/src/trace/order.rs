@@ -91,15 +91,15 @@ impl Sorter {
     /// Hands on the earliest, unless it is later than `until_ns`; false where there is none.
     fn hand_on(&mut self, until_ns: u64, sink: &mut dyn FnMut(Event)) -> bool {
         let first = self.in_order.front().map(|waiting| waiting.place);
-        let overtaken = self.overtaken.peek().map(|Reverse(waiting)| waiting.place);
-        let Some(earliest) = first.into_iter().chain(overtaken).min().filter(|place| place.0 <= until_ns)
-        else {
-            return false;
-        };
-        let waiting = if first == Some(earliest) {
-            self.in_order.pop_front()
-        } else {
-            self.overtaken.pop().map(|Reverse(waiting)| waiting)
+        let waiting = match (first, self.overtaken.peek()) {
+            (Some(first), None) if first.0 <= until_ns => self.in_order.pop_front(),
+            (Some(first), Some(Reverse(other))) if first < other.place && first.0 <= until_ns => {
+                self.in_order.pop_front()
+            }
+            (_, Some(Reverse(other))) if other.place.0 <= until_ns => {
+                self.overtaken.pop().map(|Reverse(waiting)| waiting)
+            }
+            _ => return false,
         };
         let Some(Waiting { mut event, .. }) = waiting else { return false };
         if event.time_ns < self.left_ns {

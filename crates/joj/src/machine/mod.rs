@@ -36,6 +36,7 @@ mod tracefs_threads;
 mod tracefs_volumes;
 mod btrfs_chunks;
 mod device_base;
+mod give_way;
 mod tracefs_buffer;
 mod tracefs_events;
 mod tracefs_instance;

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::tracefs_instance::Instance;
 
 /// For each processor. At 8,000 commits a second, each some 20 records of 60 bytes, it holds 400 ms.
-const BYTES_KIB: &str = "4096";
+pub const BYTES: usize = 4 << 20;
 /// A reader is woken when this much of a buffer is full, not at each record: a wake-up costs more than the record.
 const WAKE_PERCENT: &str = "25";
 
@@ -33,7 +33,9 @@ impl Buffers {
         instance.set("trace_clock", "mono").map_err(|reason| {
             format!("{reason}; kernels before 3.14 have no such clock: joj needs a newer one")
         })?;
-        instance.set("buffer_size_kb", BYTES_KIB).map_err(|reason| format!("{reason}; free some memory"))?;
+        instance
+            .set("buffer_size_kb", &(BYTES >> 10).to_string())
+            .map_err(|reason| format!("{reason}; free some memory"))?;
         // Linux 6.0 and newer; before, a reader is woken at half of it or as soon as there is anything.
         let _ = instance.set("buffer_percent", WAKE_PERCENT);
         let layout = PageLayout::parse(&instance.text("events/header_page")?)?;
@@ -67,22 +69,28 @@ impl Buffers {
         let _ = rustix::event::poll(&mut waits, Some(&timeout));
     }
 
-    /// Hands on every page that can be had, with the number of its processor.
+    /// Hands on every page that can be had, with the number of its processor. Returns how many bytes the fullest buffer had.
     /// # Errors
     /// As read(2).
-    pub fn read(&mut self, take: &mut dyn FnMut(usize, &[u8], &PageLayout)) -> Result<(), String> {
+    pub fn read(&mut self, take: &mut dyn FnMut(usize, &[u8], &PageLayout)) -> Result<usize, String> {
+        let mut fullest = 0;
         for (number, (name, file)) in self.files.iter_mut().enumerate() {
+            let mut held = 0;
             loop {
                 match file.read(&mut self.page) {
                     Ok(0) => break,
-                    Ok(bytes) => take(number, &self.page[..bytes], &self.layout),
+                    Ok(bytes) => {
+                        held += bytes;
+                        take(number, &self.page[..bytes], &self.layout);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(format!("cannot read the trace buffer of {name}: {error}")),
                 }
             }
+            fullest = fullest.max(held);
         }
-        Ok(())
+        Ok(fullest)
     }
 
     /// How many records the kernel threw away, by its own count.

@@ -22,8 +22,9 @@ use joj_analysis::trace::texts::{Text, Texts};
 use super::capture_selection::Selection;
 use super::clock;
 use super::device_base;
+use super::give_way::GiveWay;
 use super::mounts;
-use super::tracefs_buffer::Buffers;
+use super::tracefs_buffer::{self, Buffers};
 use super::tracefs_events;
 use super::tracefs_files::Files;
 use super::tracefs_instance::Instance;
@@ -58,6 +59,8 @@ pub struct TracefsCapture {
     begun: bool,
     limits: Vec<String>,
     lost: u64,
+    /// Decoding can wait while the buffers have room.
+    manners: Option<GiveWay>,
     instance: Instance,
 }
 
@@ -98,6 +101,7 @@ impl TracefsCapture {
             begun: false,
             limits: enabled.limits,
             lost: 0,
+            manners: None,
             instance,
         })
     }
@@ -139,6 +143,7 @@ impl TracefsCapture {
         self.read()?;
         self.look(clock::shared_ns(), texts);
         self.hand_on(u64::MAX, texts, sink);
+        self.manners = None;
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
     }
 
@@ -147,6 +152,8 @@ impl TracefsCapture {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
+        // Not before: the command that is traced has started now, and inherits nothing.
+        self.manners = Some(GiveWay::begin());
         self.threads.learn_running(texts);
         for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
             self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
@@ -176,7 +183,7 @@ impl TracefsCapture {
             let event = Event { time_ns, kind: EventKind::Lost, detail, ..Event::default() };
             sorter.push(event, &mut |_| {});
         };
-        buffers.read(&mut |_, bytes, layout| {
+        let fullest = buffers.read(&mut |_, bytes, layout| {
             let Ok(mut page) = Page::new(bytes, layout) else {
                 return gone(clock::shared_ns(), Lost::Unknown);
             };
@@ -188,6 +195,9 @@ impl TracefsCapture {
                 gone(page.time_ns(), Lost::Unknown);
             }
         })?;
+        if fullest > tracefs_buffer::BYTES / 2 {
+            self.manners = None;
+        }
         if self.lost > before {
             // Where files got new places in between nobody told us.
             self.files.forget_places();
@@ -212,10 +222,10 @@ impl TracefsCapture {
         // Each processor's records are in order, so that this merges a few runs.
         self.waiting.sort_by_key(|record| record.time_ns);
         let count = self.waiting.partition_point(|record| record.time_ns <= until_ns);
-        let records: Vec<Record> = self.waiting.drain(..count).collect();
+        let mut waiting = std::mem::take(&mut self.waiting);
         let mut steps = Vec::new();
         let mut reread = false;
-        for record in records.iter().map(Some).chain([None]) {
+        for record in waiting[..count].iter().map(Some).chain([None]) {
             let Self { assembler, files, .. } = self;
             let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
             let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push(step) };
@@ -242,6 +252,8 @@ impl TracefsCapture {
                 self.step(step, texts);
             }
         }
+        waiting.drain(..count);
+        self.waiting = waiting;
         // Behind the events that come before them, so that these need no sorting.
         for event in self.changes.drain(..) {
             self.sorter.push(event, &mut |_| {});

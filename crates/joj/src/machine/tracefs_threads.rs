@@ -17,6 +17,8 @@ struct Thread {
 #[derive(Debug, Default)]
 pub struct Threads {
     known: BTreeMap<u32, Thread>,
+    /// Whom the record before was of: most are of the same.
+    last: Option<(u32, Thread)>,
 }
 
 impl Threads {
@@ -27,7 +29,7 @@ impl Threads {
         for process in numbers("/proc") {
             for thread in numbers(&format!("/proc/{process}/task")) {
                 let command = command_of(process, thread, texts);
-                self.known.insert(thread, Thread { process, command });
+                self.set(thread, Thread { process, command });
             }
         }
     }
@@ -36,14 +38,14 @@ impl Threads {
     pub fn made(&mut self, thread: u32, of: Option<u32>, command: &Command, texts: &mut Texts) {
         let process = of.map_or(thread, |of| self.process(of, texts));
         let command = keep(command, texts);
-        self.known.insert(thread, Thread { process, command });
+        self.set(thread, Thread { process, command });
     }
 
     /// A thread has another name.
     pub fn renamed(&mut self, thread: u32, command: &Command, texts: &mut Texts) {
         let process = self.process(thread, texts);
         let command = keep(command, texts);
-        self.known.insert(thread, Thread { process, command });
+        self.set(thread, Thread { process, command });
     }
 
     /// Its process; the thread itself where nobody knows.
@@ -58,6 +60,22 @@ impl Threads {
     }
 
     fn find(&mut self, thread: u32, texts: &mut Texts) -> Thread {
+        if let Some((number, last)) = self.last
+            && number == thread
+        {
+            return last;
+        }
+        let found = self.look_up(thread, texts);
+        self.last = Some((thread, found));
+        found
+    }
+
+    fn set(&mut self, number: u32, thread: Thread) {
+        self.last = None;
+        self.known.insert(number, thread);
+    }
+
+    fn look_up(&mut self, thread: u32, texts: &mut Texts) -> Thread {
         if let Some(known) = self.known.get(&thread) {
             return *known;
         }

@@ -76,6 +76,15 @@ impl Field {
     /// The field as a number, its sign spread over all 64 bits; `None` where the record is too short or it is no number.
     pub fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..self.offset.checked_add(self.size)?)?;
+        // Nearly all of them are of these sizes, and read for each record.
+        match *bytes {
+            [a, b, c, d] if self.signed => {
+                return Some(i64::from(i32::from_le_bytes([a, b, c, d])).cast_unsigned());
+            }
+            [a, b, c, d] => return Some(u64::from(u32::from_le_bytes([a, b, c, d]))),
+            [a, b, c, d, e, f, g, h] => return Some(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            _ => {}
+        }
         if bytes.is_empty() || bytes.len() > 8 {
             return None;
         }
