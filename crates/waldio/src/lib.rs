@@ -30,6 +30,7 @@ mod super_journal;
 mod session;
 mod choice;
 mod tickets;
+mod oldest_commit;
 mod tail;
 mod rewrite;
 mod durable_reads;

@@ -48,7 +48,7 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
 fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
     let (database, session, file) = outstanding(false);
     for _ in 0..2 {
-        session.flush_ordered(&*file);
+        assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     }
     assert_eq!(session.tickets.outstanding_bytes(), 0);
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
@@ -56,9 +56,42 @@ fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
 }
 
 #[test]
+fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
+    let (database, session, file) = outstanding(false);
+    let flushes = || database.stats.flushes.load(SeqCst);
+    let first = Instant::now();
+    // By their bytes, before the time is over; then another commit.
+    session.flush_now(&*file).expect("a sound disk");
+    session.tickets.issue(MARK, 4120);
+    let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
+    assert!(due >= first + Duration::from_secs(3600));
+    assert_eq!((flushes(), session.tickets.outstanding_bytes()), (1, 4120));
+    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    assert_eq!((flushes(), session.tickets.outstanding_bytes()), (2, 0));
+}
+
+#[test]
+fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
+    let (database, session, file) = outstanding(false);
+    let (flusher, time) = (Flusher::thread(), Duration::from_millis(40));
+    assert!(flusher.flush_within(&session, &file, time));
+    session.flush_now(&*file).expect("a sound disk");
+    std::thread::sleep(time / 2);
+    session.tickets.issue(MARK, 4120);
+    let issued = Instant::now();
+    assert!(flusher.flush_within(&session, &file, time), "ordered already");
+    while session.tickets.is_outstanding() {
+        assert!(issued.elapsed() < Duration::from_secs(60), "nobody flushes");
+        std::thread::yield_now();
+    }
+    assert!(issued.elapsed() >= time, "{:?}", issued.elapsed());
+    assert_eq!(database.stats.flushes.load(SeqCst), 2);
+}
+
+#[test]
 fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_lock() {
     let (database, session, file) = outstanding(true);
-    session.flush_ordered(&*file);
+    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
     assert!(session.flush_now(&*file).is_err(), "never retry and trust");
     assert_eq!(session.tickets.outstanding_bytes(), 4120);

@@ -13,9 +13,10 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::frame::Salts;
+use crate::oldest_commit::OldestCommit;
 use crate::planted::{self, Bug};
 use crate::primitives::{AtomicU64, Bell, Condvar, Mutex, MutexGuard, now, thread};
 
@@ -88,6 +89,7 @@ struct State {
     asleep: VecDeque<(Ticket, Arc<Bell>)>,
     /// Whom a flush covered, and who is still to be woken.
     covered: VecDeque<Arc<Bell>>,
+    oldest: OldestCommit,
     failed: bool,
 }
 
@@ -103,6 +105,7 @@ impl Tickets {
         state.issued += 1;
         state.issued_bytes += bytes;
         state.newest = Some(mark);
+        state.oldest.waits();
         self.issued.store(state.issued, SeqCst);
         if state.awaited.is_some_and(|enough| state.issued >= enough) {
             state.awaited = None;
@@ -124,6 +127,11 @@ impl Tickets {
         self.issued.load(SeqCst) > self.durable.load(SeqCst)
     }
 
+    /// Since when the oldest deferred commit waits that no flush covered yet; `None` where there is none.
+    pub fn oldest_since(&self) -> Option<Instant> {
+        self.state().oldest.since()
+    }
+
     /// How many bytes of deferred commits no flush covered yet.
     pub fn outstanding_bytes(&self) -> u64 {
         let state = self.state();
@@ -140,6 +148,9 @@ impl Tickets {
         let mut state = self.state();
         if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < covers.ticket {
             self.move_mark(&mut state, covers);
+            if state.durable == state.issued {
+                state.oldest.all_covered();
+            }
         }
     }
 
@@ -196,6 +207,7 @@ impl Tickets {
         state = self.linger(state);
         let (target, before) = (state.issued(), state.durable);
         let mark = state.newest;
+        state.oldest.flush_begins();
         drop(state);
         let began = now();
         // A panic goes on when those who wait for this flush know that there was none.
@@ -206,7 +218,9 @@ impl Tickets {
         state.flush_time = if state.flush_time.is_zero() { took } else { (state.flush_time * 7 + took) / 8 };
         let group = target.ticket.saturating_sub(before);
         state.population = group + (state.issued - target.ticket);
-        if matches!(result, Ok(Ok(()))) && !state.failed {
+        let succeeded = matches!(result, Ok(Ok(()))) && !state.failed;
+        state.oldest.flush_ends(succeeded);
+        if succeeded {
             self.move_mark(&mut state, target);
         } else {
             state.failed = true;

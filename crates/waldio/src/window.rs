@@ -28,6 +28,8 @@ pub struct Order {
     file: Arc<dyn DiskFile>,
     /// When.
     due: Instant,
+    /// How long a commit may wait.
+    time: Duration,
 }
 
 /// Who flushes when the time is over.
@@ -51,8 +53,8 @@ impl Flusher {
         if session.flush_ordered.swap(true, SeqCst) {
             return true;
         }
-        let order =
-            Order { session: Arc::downgrade(session), file: Arc::clone(file), due: Instant::now() + time };
+        let due = Instant::now() + time;
+        let order = Order { session: Arc::downgrade(session), file: Arc::clone(file), due, time };
         let ordered = thread.send(order);
         if !ordered {
             session.flush_ordered.store(false, SeqCst);
@@ -75,21 +77,29 @@ fn serve(orders: Receiver<Order>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
-        for order in waiting.extract_if(.., |order| order.due <= now) {
-            let run = || order.session.upgrade().map(|session| session.flush_ordered(&*order.file));
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        let due: Vec<Order> = waiting.extract_if(.., |order| order.due <= now).collect();
+        for order in due {
+            let run = || order.session.upgrade()?.flush_ordered(&*order.file, order.time);
+            let later = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            waiting.extend(later.ok().flatten().map(|due| Order { due, ..order }));
         }
     }
 }
 
 impl LogSession {
-    /// The window's time is over. A failure poisons, and the next COMMIT says so.
-    pub fn flush_ordered(&self, file: &dyn DiskFile) {
+    /// The window's time is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
+    /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
+    pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
+        let due = self.tickets.oldest_since().map(|since| since + time);
+        if let Some(due) = due.filter(|due| *due > Instant::now()) {
+            return Some(due);
+        }
         // First: a commit that comes from here on orders the next flush.
         self.flush_ordered.store(false, SeqCst);
         if self.tickets.is_outstanding() && self.flush_now(file).is_ok() {
             Stats::add(&self.stats.window_flushes, 1);
         }
+        None
     }
 
     /// Makes everything in the file durable, together with whoever waits for that, without any lock of SQLite's.
