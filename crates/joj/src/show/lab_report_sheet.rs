@@ -1,6 +1,6 @@
 //! One table of a report as columns, and what is to be said below them.
 
-use joj_analysis::lab::report::outcome::{Report, RowReport, TableReport};
+use joj_analysis::lab::report::outcome::{Order, Report, RowReport, TableReport};
 use joj_analysis::lab::report::paper::End;
 
 use crate::show::sheet::Sheet;
@@ -76,34 +76,38 @@ pub fn sentences(table: &TableReport) -> Vec<String> {
 }
 
 fn orders(table: &TableReport) -> Vec<String> {
-    let name = |column: &str, among: &str, rows: usize| {
-        let among = format!("{} {column}", among.trim_end_matches([',', ':']));
-        format!("{} ({rows} rows)", among.trim())
+    let name = |order: &Order| {
+        let among = format!("{} {}", order.among.trim_end_matches([',', ':']), order.column);
+        format!("{} ({} rows)", among.trim(), order.rows)
     };
-    let held: Vec<String> = table
-        .orders
-        .iter()
-        .filter(|order| order.reversed.is_empty())
-        .map(|order| name(&order.column, &order.among, order.rows))
-        .collect();
+    let is_held = |order: &&Order| order.reversed.is_empty() && order.equal.is_empty();
+    let held: Vec<String> = table.orders.iter().filter(is_held).map(name).collect();
     let mut found = Vec::new();
     if !held.is_empty() {
         found.push(format!("In the paper's order: {}.", held.join(", ")));
     }
-    for order in table.orders.iter().filter(|order| !order.reversed.is_empty()) {
-        let mut pairs: Vec<String> = order
-            .reversed
-            .iter()
-            .take(PAIRS_MAX)
-            .map(|(high, low)| format!("{high} is below {low}"))
-            .collect();
-        if order.reversed.len() > PAIRS_MAX {
-            pairs.push(format!("{} more pairs", order.reversed.len() - PAIRS_MAX));
+    for order in table.orders.iter().filter(|order| !is_held(order)) {
+        let equal = pairs(&order.equal, "is as high as");
+        if order.reversed.is_empty() {
+            let name = name(order);
+            found.push(format!("In the paper's order but for equals (0.5 %): {name}: {equal}."));
+            continue;
         }
-        let name = name(&order.column, &order.among, order.rows);
-        found.push(format!("Not in the paper's order: {name}: {}.", pairs.join(", ")));
+        let reversed = pairs(&order.reversed, "is below");
+        let equal = if equal.is_empty() { equal } else { format!("; {equal}") };
+        found.push(format!("Not in the paper's order: {}: {reversed}{equal}.", name(order)));
     }
     found
+}
+
+/// The first pairs, in words.
+fn pairs(pairs: &[(String, String)], are: &str) -> String {
+    let mut words: Vec<String> =
+        pairs.iter().take(PAIRS_MAX).map(|(high, low)| format!("{high} {are} {low}")).collect();
+    if pairs.len() > PAIRS_MAX {
+        words.push(format!("{} more pairs", pairs.len() - PAIRS_MAX));
+    }
+    words.join(", ")
 }
 
 fn extremes(table: &TableReport) -> Vec<String> {

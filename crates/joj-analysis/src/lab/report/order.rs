@@ -5,6 +5,8 @@ use super::paper::{End, Extreme};
 
 /// Paper values less than this factor apart are equal: no paper has intervals, and 98 and 99 inserts are not an order.
 const TIE: f64 = 1.05;
+/// Two runs of a cell agree within this factor; what differs by less is equal.
+const SAME: f64 = 1.005;
 
 /// The orders of all columns: of the rows of each group, and of the rows of each label that several groups have.
 pub fn orders(columns: &[String], rows: &[RowReport]) -> Vec<Order> {
@@ -39,7 +41,7 @@ fn order(column: &str, index: usize, among: &str, members: Vec<&RowReport>) -> O
         Some((row.name.clone(), row.relative_to.clone(), value.paper?, value.here?))
     };
     let told: Vec<_> = members.iter().filter_map(told).collect();
-    let mut reversed = Vec::new();
+    let (mut reversed, mut equal) = (Vec::new(), Vec::new());
     let mut compared = 0;
     for (at, one) in told.iter().enumerate() {
         for other in &told[at + 1..] {
@@ -49,8 +51,11 @@ fn order(column: &str, index: usize, among: &str, members: Vec<&RowReport>) -> O
                 continue;
             }
             compared += 1;
-            if high.3 < low.3 {
-                reversed.push((high.0.clone(), low.0.clone()));
+            let pair = || (high.0.clone(), low.0.clone());
+            if high.3 < low.3 && high.3 * SAME <= low.3 {
+                reversed.push(pair());
+            } else if high.3 <= low.3 * SAME {
+                equal.push(pair());
             }
         }
     }
@@ -59,6 +64,7 @@ fn order(column: &str, index: usize, among: &str, members: Vec<&RowReport>) -> O
         among: among.to_owned(),
         rows: told.len(),
         reversed,
+        equal,
     })
 }
 
@@ -139,6 +145,22 @@ mod tests {
         assert_eq!(of(&rows), []);
         let rows = [row("", "A", 100.0, Some(2.0)), row("", "B", 105.0, Some(1.0))];
         assert_eq!(of(&rows)[0].reversed.len(), 1);
+    }
+
+    #[test]
+    fn what_two_runs_may_differ_by_is_neither_order() {
+        let of_two = |[a, b]: [(f64, f64); 2]| {
+            of(&[row("", "A", a.0, Some(a.1)), row("", "B", b.0, Some(b.1))])[0].clone()
+        };
+        let of = |here| of_two([(200.0, here), (100.0, 1000.0)]);
+        let pair = vec![("A".to_owned(), "B".to_owned())];
+        for here in [996.0, 1000.0, 1004.0] {
+            assert_eq!((of(here).reversed, of(here).equal), (vec![], pair.clone()), "{here}");
+        }
+        let zeros = of_two([(2.0, 0.0), (1.0, 0.0)]);
+        assert_eq!((zeros.reversed.len(), zeros.equal.len()), (0, 1));
+        assert_eq!((of(994.0).reversed, of(994.0).equal), (pair, vec![]));
+        assert_eq!((of(1006.0).reversed, of(1006.0).equal), (vec![], vec![]));
     }
 
     #[test]

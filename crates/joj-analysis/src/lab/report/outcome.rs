@@ -169,6 +169,9 @@ pub struct Order {
     pub rows: usize,
     /// Pairs that stand the other way round: the paper's higher one first.
     pub reversed: Vec<(String, String)>,
+    /// Pairs that are equal here, within the 0.5 % by which two runs may differ: the paper's higher one first.
+    #[serde(default)]
+    pub equal: Vec<(String, String)>,
 }
 
 /// Whether a row is at the end where the paper has it.
