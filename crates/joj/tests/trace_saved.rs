@@ -8,8 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Traces, without their ending. Four INSERTs of 100 bytes each, on a fresh filesystem in a loop image.
-const FIXTURES: [&str; 5] = ["ext4_delete", "ext4_wal", "ext4_wal_tracefs", "xfs_wal", "btrfs_wal"];
+/// Traces, without their ending. Four transactions with requests each, on a fresh filesystem.
+const FIXTURES: [&str; 9] = [
+    "ext4_delete",
+    "ext4_wal",
+    "ext4_wal_tracefs",
+    "xfs_wal",
+    "btrfs_wal",
+    "f2fs_delete",
+    "f2fs_delete_tracefs",
+    "f2fs_wal",
+    "nilfs2_wal",
+];
 
 const SUMMARY_DOCUMENT: &str = include_str!("../../../docs/trace_summary_format.md");
 const TRACE_DOCUMENT: &str = include_str!("../../../docs/trace_format.md");
