@@ -3,6 +3,7 @@
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
+mod trace;
 mod waldio;
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+use trace::runs::read;
 use waldio::{extension, skipped};
 
 fn joj() -> Command {
@@ -230,13 +232,10 @@ fn written_runs(trace: &Path) -> Vec<String> {
         .output()
         .expect("joj");
     assert!(output.status.success(), "{}", said(&output));
-    let text = fs::read_to_string(&csv).expect("runs");
-    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let names = lines.next().expect("names of columns");
     let wanted = ["first_sector", "byte_length", "class", "part", "file_inode", "file_path", "file_deleted"];
-    let at = |name: &str| names.iter().position(|column| *column == name).expect("a column");
-    let writes = lines.filter(|run| run[at("operation")] == "write");
-    let runs: Vec<String> = writes.map(|run| wanted.map(|name| run[at(name)]).join(" ")).collect();
+    let lines = read(&csv);
+    let writes = lines.iter().filter(|run| run["operation"] == "write");
+    let runs: Vec<String> = writes.map(|run| wanted.map(|name| run[name].as_str()).join(" ")).collect();
     assert!(runs.len() > 24, "{runs:?}");
     fs::remove_file(csv).expect("gone");
     runs

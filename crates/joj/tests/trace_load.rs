@@ -38,7 +38,7 @@ fn check(kind: &str, least: f64) {
 fn holds(kind: &str, least: f64) -> bool {
     let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { return true };
     if std::process::Command::new("fio").arg("--version").output().is_err() {
-        println!("SKIPPED: no load on {kind}: fio is missing");
+        println!("skipped: no load on {kind}: fio is missing");
         return true;
     }
     let seconds = std::env::var("JOJ_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);

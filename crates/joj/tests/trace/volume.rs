@@ -161,7 +161,7 @@ pub fn volume_or_skip(kind: &str) -> Option<Volume> {
 
 /// The same for a volume that was made otherwise.
 pub fn or_skip(volume: Result<Volume, String>) -> Option<Volume> {
-    volume.inspect_err(|reason| println!("SKIPPED: no such volume: {reason}")).ok()
+    volume.inspect_err(|reason| println!("skipped: no such volume: {reason}")).ok()
 }
 
 /// True where this way of capturing is there; else a line says why the test is skipped.
@@ -171,7 +171,7 @@ pub fn has_backend(backend: &str) -> bool {
         .output()
         .expect("joj");
     if !output.status.success() {
-        println!("SKIPPED: cannot capture with {backend}: {}", said(&output.stderr));
+        println!("skipped: cannot capture with {backend}: {}", said(&output.stderr));
     }
     output.status.success()
 }
