@@ -3,7 +3,7 @@
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileType;
-use joj_analysis::trace::header::Header;
+use joj_analysis::trace::header::{Header, Source};
 use joj_analysis::trace::request::{Request, Sync, Work, WorkKind};
 use joj_analysis::trace::steps::{Owner, Step, Story};
 use joj_analysis::trace::texts::{Text, Texts};
@@ -24,7 +24,7 @@ pub fn stories(stories: &[Story], texts: &Texts, header: &Header) -> String {
 /// One story: a line about the whole, then a line for each step with its microseconds from the start.
 fn story(story: &Story, texts: &Texts, header: &Header) -> String {
     let (head, begun_ns) = match &story.owner {
-        Owner::Work(work) => (work_head(work, &story.steps, texts), work.begun_ns),
+        Owner::Work(work) => (work_head(work, &story.steps, texts, header), work.begun_ns),
         Owner::Sync(sync) => (sync_head(sync, texts), sync.begun_ns),
     };
     let mut disks: Vec<DeviceNumber> = requests(&story.steps).map(|request| request.disk).collect();
@@ -120,11 +120,11 @@ fn disk_name(disk: DeviceNumber, header: &Header) -> String {
     header.disk(disk).map_or_else(|| disk.to_string(), |disk| plain(&disk.name))
 }
 
-fn work_head(work: &Work, steps: &[Step], texts: &Texts) -> String {
+fn work_head(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> String {
     let name = texts.get(work.name);
     let name = path(name.strip_suffix("-shm").unwrap_or(name), 40);
     let kind = match work.kind {
-        WorkKind::Commit => format!("commit {}  {}", work.id.0, way(work, steps, texts)),
+        WorkKind::Commit => format!("commit {}  {}", work.id.0, way(work, steps, texts, header)),
         WorkKind::Checkpoint => format!("checkpoint {}", work.id.0),
     };
     let joj = match work.journal_of_journal_bytes {
@@ -175,7 +175,7 @@ fn volume(bytes: &[u64; Class::ALL.len()]) -> String {
 }
 
 /// How SQLite made it durable, as far as its lock and its files show.
-fn way(work: &Work, steps: &[Step], texts: &Texts) -> &'static str {
+fn way(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> &'static str {
     if texts.get(work.name).ends_with("-shm") {
         return "WAL";
     }
@@ -195,12 +195,21 @@ fn way(work: &Work, steps: &[Step], texts: &Texts) -> &'static str {
     } else if notes().any(|(kind, _)| kind == EventKind::Truncated) {
         "rollback journal, truncated"
     } else if synced || journal_written {
-        "rollback journal, kept"
+        if tells_removals(header, work.file.device) { "rollback journal, kept" } else { "rollback journal" }
     } else if runs().any(|run| run.file_type == FileType::WriteAheadLog) {
         "WAL"
     } else {
         "no journal written"
     }
+}
+
+/// True where a journal that was deleted or cut would be a step: a capture on a filesystem whose records are of the thread that did it.
+fn tells_removals(header: &Header, device: DeviceNumber) -> bool {
+    let filesystem = header.filesystems.iter().find(|filesystem| filesystem.device == device);
+    let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
+    let by_either = matches!(kind, "ext4" | "ext3" | "ext2" | "f2fs");
+    let is_capture = matches!(header.source, Source::Bpf | Source::Tracefs | Source::Generated);
+    (is_capture && by_either) || (header.source == Source::Bpf && kind == "xfs")
 }
 
 fn note_words(event: &Event, texts: &Texts) -> String {
@@ -276,6 +285,19 @@ mod tests {
         let text = stories(&sample.stories, &sample.texts, &sample.summary.header);
         println!("{text}");
         assert_eq!(text, include_str!("trace_steps_of_log.expected"));
+    }
+
+    #[test]
+    fn a_journal_counts_as_kept_only_where_its_removal_would_be_told() {
+        let told = |source, kind: &str| {
+            let device = DeviceNumber(9);
+            let filesystem = FileSystem { device, kind: kind.to_owned(), ..FileSystem::default() };
+            tells_removals(&Header { source, filesystems: vec![filesystem], ..Header::default() }, device)
+        };
+        let kinds = ["ext4", "xfs", "btrfs", "f2fs", "nilfs2"];
+        assert_eq!(kinds.map(|kind| told(Source::Bpf, kind)), [true, true, false, true, false]);
+        assert_eq!(kinds.map(|kind| told(Source::Tracefs, kind)), [true, false, false, true, false]);
+        assert_eq!(kinds.map(|kind| told(Source::Ftrace, kind)), [false; 5]);
     }
 
     #[test]
