@@ -8,6 +8,7 @@ mod waldio;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -411,6 +412,50 @@ fn ctrl_c_turns_the_machines_off_and_keeps_what_was_measured_in_the_lab() {
     assert_eq!(cells.len(), 12);
     assert!((1..12).contains(&measured), "{measured} of 12 were measured");
     assert_eq!(measured + cells.iter().filter(stopped).count(), 12, "{result}");
+}
+
+/// A QEMU whose third machine does not start.
+const FAILING_QEMU: &str = r#"#!/bin/sh
+case "$*" in *-incoming*)
+    n=1
+    while ! mkdir "$0.$n" 2>/dev/null; do n=$((n + 1)); done
+    [ "$n" -lt 3 ] || exit 1
+esac
+PATH=${PATH#*:} exec qemu-system-x86_64 "$@"
+"#;
+
+#[test]
+fn a_machine_that_does_not_start_ends_the_others_without_blaming_their_cells_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let (files, temporary) = (TestFiles::new("failing"), TestFiles::new("failing-temporary"));
+    // The first is at work when the one behind the second does not start.
+    let (head, matrix) = QUICK_PLAN.split_once("[[matrix]]").expect("a matrix");
+    let endless = matrix.replace("transactions = 10\n", "transactions = 1000000\n");
+    let endless = endless
+        .replace("'append', 'write_sequential', 'write_random', 'insert', 'update', 'delete'", "'append'");
+    let endless = endless.replace("['fdatasync', 'fsync']", "['fsync']");
+    let plan = files.write("plan.toml", &format!("{head}[[matrix]]{endless}[[matrix]]{matrix}"));
+    let json = files.name("result.json");
+    let qemu = files.write("qemu-system-x86_64", FAILING_QEMU);
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", files.path.display(), std::env::var("PATH").expect("a PATH"));
+    let output = joj()
+        .args(["lab", "run", &plan, "--jobs", "2", "--json", &json])
+        .envs([("PATH", path), ("TMPDIR", temporary.name(""))])
+        .output()
+        .expect("joj starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("the guest did not go on"), "{}", said(&output));
+    let result = result(&json);
+    let cells = result["cells"].as_array().expect("cells");
+    let measured = cells.iter().filter(|cell| cell["outcome"]["measured"].is_object()).count();
+    let reasons: Vec<&str> = cells.iter().filter_map(|cell| cell["outcome"]["failed"].as_str()).collect();
+    assert_eq!((measured, reasons.len()), (1, 12), "{result}");
+    assert!(reasons.iter().all(|reason| reason.starts_with("not begun: ")), "{reasons:?}");
+    let left: Vec<_> = fs::read_dir(&temporary.path).expect("a directory").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
