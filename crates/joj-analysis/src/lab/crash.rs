@@ -9,6 +9,9 @@ use super::crash_script::rows_after;
 use super::result::LabMachine;
 use crate::key::Synchronous;
 
+/// What a commit writes at least: one frame, without its header in waldio's embedded layout. The databases have pages of 4 KiB.
+const FRAME_BYTES_MIN: u64 = 4096;
+
 /// First word of a result.
 pub const CRASH_FORMAT: &str = "joj-lab-crash";
 /// Version that this joj writes.
@@ -152,19 +155,25 @@ impl CellStates {
         self.states.iter().filter(|state| state.verdicts().any(kind)).count()
     }
 
-    /// True where every COMMIT that returned has to be there: not with synchronous=NORMAL, nor with waldio's `group`.
-    pub fn is_durable(&self) -> bool {
-        let waits = self.cell.waldio_options.iter().any(|option| {
-            option.split_once('=').is_some_and(|(name, value)| name == "group" && value != "off")
-        });
-        self.cell.synchronous == Synchronous::Full && !waits
+    /// How many commits that returned a power cut may take: none, with waldio's `group` as many as its bytes are more than the
+    /// frames of, with synchronous=NORMAL any.
+    pub fn may_lack(&self) -> u64 {
+        let mut values = self.cell.waldio_options.iter().filter_map(|option| option.strip_prefix("group="));
+        let window = values.next_back().filter(|value| !matches!(*value, "0" | "off" | "false" | "no"));
+        match (self.cell.synchronous, window) {
+            (Synchronous::Full, None) => 0,
+            (Synchronous::Full, Some(window)) => window_bytes(window)
+                .map_or(u64::MAX, |bytes| bytes.div_ceil(FRAME_BYTES_MIN).saturating_sub(1)),
+            _ => u64::MAX,
+        }
     }
 
     /// True where `state` breaks no promise.
     pub fn holds(&self, state: &StateResult) -> bool {
+        let acknowledged = state.cut.as_ref().map_or(u64::MAX, |cut| cut.promise.acknowledged);
         state.verdicts().all(|verdict| match verdict {
             Verdict::Sound(_) => true,
-            Verdict::Lost(_) => !self.is_durable(),
+            Verdict::Lost(found) => acknowledged.saturating_sub(*found) <= self.may_lack(),
             _ => false,
         })
     }
@@ -173,6 +182,14 @@ impl CellStates {
     pub fn is_sound(&self) -> bool {
         self.failure.is_none() && self.states.iter().all(|state| self.holds(state))
     }
+}
+
+/// Bytes of `BYTES,MS`, which may have a unit.
+fn window_bytes(window: &str) -> Option<u64> {
+    let bytes = window.split_once(',')?.0.trim();
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)];
+    let number = |text: &str| text.trim_end().parse::<u64>().ok();
+    units.iter().find_map(|(unit, factor)| number(bytes.strip_suffix(unit)?)?.checked_mul(*factor))
 }
 
 /// The whole result.
@@ -214,12 +231,26 @@ impl fmt::Display for StateResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Side;
+    use crate::lab::report::facts::sample;
 
     fn seen(commits: u64) -> Seen {
         Seen { integrity: "ok".to_owned(), rows: rows_after(commits).into_iter().collect(), wrong_text: None }
     }
 
     const PROMISE: Promise = Promise { acknowledged: 20, begun: 21 };
+
+    fn cut() -> CutResult {
+        CutResult {
+            place: "flush".to_owned(),
+            at_ns: 5,
+            completed: 7,
+            in_flight: 1,
+            volatile_writes: 3,
+            kept: "None".to_owned(),
+            promise: PROMISE,
+        }
+    }
 
     fn reason(verdict: Verdict) -> String {
         match verdict {
@@ -273,16 +304,29 @@ mod tests {
     }
 
     #[test]
-    fn a_state_tells_where_it_was_and_what_is_missing() {
-        let cut = CutResult {
-            place: "flush".to_owned(),
-            at_ns: 5,
-            completed: 7,
-            in_flight: 1,
-            volatile_writes: 3,
-            kept: "None".to_owned(),
-            promise: PROMISE,
+    fn a_window_may_lose_less_than_its_bytes_and_nothing_else_may() {
+        let holds = |synchronous, options: &[&str], lost: u64| {
+            let cell = Cell {
+                synchronous,
+                waldio_options: options.iter().map(|option| (*option).to_owned()).collect(),
+                ..sample::cell(Side::Waldio)
+            };
+            let cut = CutResult { promise: PROMISE, ..cut() };
+            let verdict = Verdict::Lost(PROMISE.acknowledged - lost);
+            let state = StateResult { state: 1, cut: Some(cut), verdict, stock: None };
+            CellStates { cell, failure: None, entries: 1, states: vec![state] }.is_sound()
         };
+        let full = |options: &[&str]| [1, 3, 4, 7, 8].map(|lost| holds(Synchronous::Full, options, lost));
+        assert_eq!(full(&[]), [false; 5]);
+        assert_eq!(full(&["layout=embedded", "group=16KiB,2ms"]), [true, true, false, false, false]);
+        assert_eq!(full(&["group=16KiB,2ms", "group=32768,2"]), [true, true, true, true, false]);
+        assert_eq!(full(&["group=16KiB,2ms", "group=off"]), [false; 5]);
+        assert!(holds(Synchronous::Normal, &[], 20));
+    }
+
+    #[test]
+    fn a_state_tells_where_it_was_and_what_is_missing() {
+        let cut = cut();
         let state = StateResult { state: 12, cut: Some(cut), verdict: Verdict::Lost(17), stock: None };
         let expected = "state 12, cut (flush) behind entry 7, 1 under way, kept None of 3 writes: LOST transactions 18 to \
                         20, which were acknowledged";

@@ -92,7 +92,7 @@ impl Facts {
 }
 
 #[cfg(test)]
-pub(in crate::lab::report) mod sample {
+pub(in crate::lab) mod sample {
     //! Made-up cells; no figure of them was measured.
 
     use crate::key::{LogState, Schema, Side, Synchronous};

@@ -10,5 +10,5 @@ mod reason;
 pub mod outcome;
 pub mod paper;
 pub mod metric;
-mod facts;
+pub(in crate::lab) mod facts;
 pub mod selector;
