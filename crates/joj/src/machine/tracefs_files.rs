@@ -41,7 +41,7 @@ struct Source {
     mounted: Mounted,
     /// Its mount point, open: handles are relative to it.
     directory: Option<File>,
-    /// The mount point's inode number.
+    /// The mount point's inode number; 0 on Btrfs, where each subvolume has one of that number.
     top: u64,
 }
 
@@ -82,7 +82,8 @@ impl Files {
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> (Self, Vec<String>) {
         let sources = volumes.iter().map(|mounted| {
             let directory = File::open(&mounted.mount.mount_point).ok();
-            let top = directory.as_ref().and_then(|directory| Some(directory.metadata().ok()?.ino()));
+            let unique = directory.as_ref().filter(|_| mounted.mount.kind != "btrfs");
+            let top = unique.and_then(|directory| Some(directory.metadata().ok()?.ino()));
             Source { mounted: mounted.clone(), directory, top: top.unwrap_or(0) }
         });
         let (watch, limits) = FileNames::watch(volumes);
