@@ -207,9 +207,12 @@ fn way(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> &'static 
 fn tells_removals(header: &Header, device: DeviceNumber) -> bool {
     let filesystem = header.filesystems.iter().find(|filesystem| filesystem.device == device);
     let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
-    let by_either = matches!(kind, "ext4" | "ext3" | "ext2" | "f2fs");
-    let is_capture = matches!(header.source, Source::Bpf | Source::Tracefs | Source::Generated);
-    (is_capture && by_either) || (header.source == Source::Bpf && kind == "xfs")
+    match header.source {
+        Source::Bpf => matches!(kind, "ext4" | "ext3" | "ext2" | "xfs" | "f2fs"),
+        // Where blocks have no extents, cutting a file is not told.
+        Source::Tracefs | Source::Generated => matches!(kind, "ext4" | "f2fs"),
+        _ => false,
+    }
 }
 
 fn note_words(event: &Event, texts: &Texts) -> String {
@@ -294,10 +297,10 @@ mod tests {
             let filesystem = FileSystem { device, kind: kind.to_owned(), ..FileSystem::default() };
             tells_removals(&Header { source, filesystems: vec![filesystem], ..Header::default() }, device)
         };
-        let kinds = ["ext4", "xfs", "btrfs", "f2fs", "nilfs2"];
-        assert_eq!(kinds.map(|kind| told(Source::Bpf, kind)), [true, true, false, true, false]);
-        assert_eq!(kinds.map(|kind| told(Source::Tracefs, kind)), [true, false, false, true, false]);
-        assert_eq!(kinds.map(|kind| told(Source::Ftrace, kind)), [false; 5]);
+        let kinds = ["ext4", "xfs", "btrfs", "f2fs", "nilfs2", "ext3"];
+        assert_eq!(kinds.map(|kind| told(Source::Bpf, kind)), [true, true, false, true, false, true]);
+        assert_eq!(kinds.map(|kind| told(Source::Tracefs, kind)), [true, false, false, true, false, false]);
+        assert_eq!(kinds.map(|kind| told(Source::Ftrace, kind)), [false; 6]);
     }
 
     #[test]
