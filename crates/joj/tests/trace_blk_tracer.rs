@@ -27,6 +27,9 @@ impl BlkTracer {
         if said("current_tracer").trim() != "nop" {
             return Err(format!("somebody uses the tracer `{}`", said("current_tracer").trim()));
         }
+        if !said("set_event").trim().is_empty() {
+            return Err("somebody traces events, and would lose them".to_owned());
+        }
         let tracer = Self { switch: format!("/sys/block/{disk}/trace/enable") };
         for (name, value) in [("trace", ""), ("current_tracer", "blk"), ("options/blk_classic", "1")] {
             set(&format!("{TRACING}/{name}"), value)?;
@@ -54,6 +57,7 @@ impl Drop for BlkTracer {
         let _ = set(&self.switch, "0");
         let _ = set(&format!("{TRACING}/options/blk_classic"), "0");
         let _ = set(&format!("{TRACING}/current_tracer"), "nop");
+        let _ = set(&format!("{TRACING}/trace"), "");
     }
 }
 

@@ -9,8 +9,8 @@ use joj_analysis::trace::event::Operation;
 use super::super::test_volume::TestVolume;
 use super::*;
 
-/// What happened on a new filesystem while `work` ran in it; `None` where this machine cannot say.
-fn captured(kind: &str, megabytes: u64, work: impl FnOnce(&Path)) -> Option<(Vec<Event>, Texts, u64)> {
+/// A new filesystem and a capture of it; `None` where this machine cannot have them.
+fn started(kind: &str, megabytes: u64) -> Option<(TestVolume, TracefsCapture)> {
     let missing = if !rustix::process::geteuid().is_root() {
         Some("it needs root".to_owned())
     } else if !Path::new("/sys/kernel/tracing/instances").is_dir() {
@@ -28,7 +28,13 @@ fn captured(kind: &str, megabytes: u64, work: impl FnOnce(&Path)) -> Option<(Vec
     };
     rustix::fs::sync();
     let selection = Selection { devices: vec![volume.disk()], ..Selection::default() };
-    let mut capture = TracefsCapture::start(&selection, &[volume.path()]).unwrap();
+    let capture = TracefsCapture::start(&selection, &[volume.path()]).unwrap();
+    Some((volume, capture))
+}
+
+/// What happened on a new filesystem while `work` ran in it; `None` where this machine cannot say.
+fn captured(kind: &str, megabytes: u64, work: impl FnOnce(&Path)) -> Option<(Vec<Event>, Texts, u64)> {
+    let (volume, mut capture) = started(kind, megabytes)?;
     let (mut texts, mut events) = (Texts::default(), Vec::new());
     capture.poll(Duration::ZERO, &mut texts, &mut |event| events.push(event)).unwrap();
     work(&volume.path());
@@ -157,4 +163,25 @@ fn on_ext4_a_synced_write_leads_to_its_file_its_call_and_its_offset() {
     assert_eq!((end.file, end.detail, end.process), (sync.file, 0, std::process::id()));
     let commits = events.iter().filter(|event| event.kind == EventKind::JournalEnd).count();
     assert_eq!(commits, 1, "the journal's");
+}
+
+#[test]
+fn the_capture_gives_way_to_what_it_traces_until_a_buffer_is_half_full() {
+    let Some((_volume, mut capture)) = started("ext4", 64) else { return };
+    let (mut texts, nice) = (Texts::default(), || rustix::process::getpriority_process(None).unwrap());
+    let before = nice();
+    // The records of one processor are in one buffer.
+    let mut here = rustix::thread::CpuSet::new();
+    here.set(rustix::thread::sched_getcpu());
+    rustix::thread::sched_setaffinity(None, &here).unwrap();
+    capture.poll(Duration::ZERO, &mut texts, &mut |_| {}).unwrap();
+    assert!(nice() > before, "it gives way");
+    let no_file = File::open("/dev/null").unwrap();
+    // Two records of some 40 bytes each.
+    for _ in 0..tracefs_buffer::BYTES / 100 {
+        assert!(no_file.sync_data().is_err());
+    }
+    capture.poll(Duration::ZERO, &mut texts, &mut |_| {}).unwrap();
+    assert_eq!(nice(), before, "the kernel would soon throw records away");
+    assert_eq!(capture.stop(&mut texts, &mut |_| {}).unwrap(), 0, "it did not");
 }
