@@ -149,6 +149,8 @@ fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, String>) {
         Ok(UnitReport::Recorded(entries)) => cell.entries = entries,
         Ok(UnitReport::State(result)) => cell.states.push(result),
         Err(reason) if state == 0 => cell.failure = Some(reason),
+        // Its guest goes on to the states, which have nothing to be made of.
+        Err(_) if cell.failure.is_some() => {}
         Err(reason) => {
             let verdict = Verdict::Ended(reason);
             cell.states.push(StateResult { state, cut: None, verdict, stock: None });

@@ -81,6 +81,26 @@ fn a_log_that_grows_beside_its_syncs_loses_nothing_on_f2fs_in_the_lab() {
     assert_eq!(code, Some(0));
 }
 
+/// Of commits that wait in a window a cut may take some, less than its bytes hold.
+#[test]
+fn a_cut_takes_no_more_than_waldios_window_in_the_lab() {
+    let (states, seed) = (setting("JOJ_CRASH_STATES", "8"), setting("JOJ_SEED", "202"));
+    let arguments = ["--filesystems", "ext4", "--sides", "waldio", "--waldio-option", "group=16KiB,2ms"];
+    let chosen = ["--states", &states, "--seed", &seed];
+    let Some((result, code)) = crash("window", &[&arguments[..], &chosen].concat()) else { return };
+    assert_eq!((code, result.cells[0].may_lack()), (Some(0), 3));
+    assert_sound(&result, &states, &seed);
+}
+
+#[test]
+fn an_option_that_waldio_does_not_take_is_told_once_in_the_lab() {
+    let arguments = ["--filesystems", "ext4", "--sides", "waldio", "--waldio-option", "group=banana,2ms"];
+    let Some((result, code)) = crash("refused", &arguments) else { return };
+    let [cell] = &result.cells[..] else { panic!("one cell") };
+    assert!(cell.failure.as_ref().is_some_and(|reason| reason.contains("banana")), "{:?}", cell.failure);
+    assert_eq!((cell.states.len(), code), (0, Some(1)), "no states without a recording");
+}
+
 fn assert_sound(result: &CrashResult, states: &str, seed: &str) {
     for cell in &result.cells {
         assert_eq!(cell.failure, None, "{}", cell.cell);

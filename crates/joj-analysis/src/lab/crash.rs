@@ -155,15 +155,16 @@ impl CellStates {
         self.states.iter().filter(|state| state.verdicts().any(kind)).count()
     }
 
-    /// How many commits that returned a power cut may take: none, with waldio's `group` as many as its bytes are more than the
-    /// frames of, with synchronous=NORMAL any.
+    /// How many commits that returned a power cut may take: none; with waldio's `group` as many as have frames of less than its
+    /// bytes; with synchronous=NORMAL any.
     pub fn may_lack(&self) -> u64 {
         let mut values = self.cell.waldio_options.iter().filter_map(|option| option.strip_prefix("group="));
         let window = values.next_back().filter(|value| !matches!(*value, "0" | "off" | "false" | "no"));
         match (self.cell.synchronous, window) {
             (Synchronous::Full, None) => 0,
-            (Synchronous::Full, Some(window)) => window_bytes(window)
-                .map_or(u64::MAX, |bytes| bytes.div_ceil(FRAME_BYTES_MIN).saturating_sub(1)),
+            (Synchronous::Full, Some(window)) => {
+                window_bytes(window).map_or(0, |bytes| bytes.div_ceil(FRAME_BYTES_MIN).saturating_sub(1))
+            }
             _ => u64::MAX,
         }
     }
@@ -321,6 +322,7 @@ mod tests {
         assert_eq!(full(&["layout=embedded", "group=16KiB,2ms"]), [true, true, false, false, false]);
         assert_eq!(full(&["group=16KiB,2ms", "group=32768,2"]), [true, true, true, true, false]);
         assert_eq!(full(&["group=16KiB,2ms", "group=off"]), [false; 5]);
+        assert_eq!(full(&["group=much,2ms"]), [false; 5], "what nobody can read allows nothing");
         assert!(holds(Synchronous::Normal, &[], 20));
     }
 
