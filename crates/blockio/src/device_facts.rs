@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, StatxFlags};
@@ -27,19 +27,19 @@ const MAGIC: [(u64, Filesystem, &str); 10] = [
 ];
 
 /// The kind of file system and its direct I/O alignment.
-pub(crate) fn facts(file: &OwnedFd) -> io::Result<Facts> {
+pub(crate) fn facts(file: BorrowedFd<'_>) -> io::Result<Facts> {
     let magic = magic_of(file)?;
     let filesystem = MAGIC.iter().find(|row| row.0 == magic).map_or(Filesystem::Other, |row| row.1);
     Ok(Facts { filesystem, direct_align_bytes: direct_align_bytes(file) })
 }
 
-fn magic_of(file: &OwnedFd) -> io::Result<u64> {
+fn magic_of(file: BorrowedFd<'_>) -> io::Result<u64> {
     // The type of f_type differs between platforms; its 32 bits do not.
     Ok(u64::try_from(rustix::fs::fstatfs(file)?.f_type).unwrap_or(0) & 0xffff_ffff)
 }
 
 /// From statx(2), `STATX_DIOALIGN` (Linux 6.1); 0 where unknown or where the file takes no direct I/O.
-fn direct_align_bytes(file: &OwnedFd) -> u32 {
+fn direct_align_bytes(file: BorrowedFd<'_>) -> u32 {
     match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(facts) if facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
             facts.stx_dio_offset_align.max(facts.stx_dio_mem_align)
@@ -49,7 +49,7 @@ fn direct_align_bytes(file: &OwnedFd) -> u32 {
 }
 
 /// Everything; a fact that cannot be read is left out.
-pub(crate) fn describe(file: &OwnedFd) -> Vec<Described> {
+pub(crate) fn describe(file: BorrowedFd<'_>) -> Vec<Described> {
     let mut facts = Vec::new();
     if let Ok(magic) = magic_of(file) {
         let name = MAGIC.iter().find(|row| row.0 == magic).map_or("unknown", |row| row.2);

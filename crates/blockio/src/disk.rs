@@ -47,6 +47,15 @@ pub enum Filesystem {
     Other,
 }
 
+/// Which file it is, whatever its name: another file under the same name has another identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// `st_dev` of stat(2).
+    pub device: u64,
+    /// `st_ino`; used again only when no name and no descriptor leads to the file any more.
+    pub inode: u64,
+}
+
 /// How to open a file.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenOptions {
@@ -91,6 +100,11 @@ pub trait Disk: Send + Sync + Debug {
     /// As stat(2).
     fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))>;
 
+    /// Which file the name leads to.
+    /// # Errors
+    /// As stat(2).
+    fn identity_of(&self, path: &Path) -> io::Result<FileId>;
+
     /// Renames `from` to `to`; fails with `AlreadyExists` when there is a `to`, in one atomic step.
     /// # Errors
     /// As renameat2(2) with `RENAME_NOREPLACE`; both names are as before.
@@ -106,10 +120,11 @@ pub trait Disk: Send + Sync + Debug {
     /// As unlink(2).
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in the directory of `path` durable.
+    /// Makes the names in the directory of `path` durable; false where the directory cannot be opened (no permission to
+    /// list it, no descriptor left), and nothing was done.
     /// # Errors
     /// Afterwards it is unknown which names a power cut would leave.
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()>;
+    fn sync_dir_of(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// One open file.
@@ -145,6 +160,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// # Errors
     /// Afterwards the state of those writes is unknown: stop using the file.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Which file this is.
+    /// # Errors
+    /// As fstat(2).
+    fn identity(&self) -> io::Result<FileId>;
 
     /// Size in bytes.
     /// # Errors

@@ -15,6 +15,7 @@ pub mod sim_image;
 mod sim_known_answers;
 pub mod real_disk;
 mod real_file;
+mod sync_turn;
 mod device_facts;
 mod page_cache;
 pub mod disk;

@@ -13,7 +13,6 @@ const SYS_CACHESTAT: c_long = 451;
 const PROT_READ: c_int = 1;
 const MAP_SHARED: c_int = 1;
 const PAGE_BYTES: usize = 4096;
-const ENOSYS: i32 = 38;
 
 #[repr(C)]
 struct Range {
@@ -38,20 +37,20 @@ unsafe extern "C" {
     fn mincore(at: *mut c_void, len: usize, resident: *mut u8) -> c_int;
 }
 
-/// Set once the kernel turned out to have no cachestat.
-static OLD_KERNEL: AtomicBool = AtomicBool::new(false);
+/// Set once cachestat was refused: an old kernel (ENOSYS), or a filter as containers have (EPERM).
+static NO_CACHESTAT: AtomicBool = AtomicBool::new(false);
 
-/// True where the cache holds any page of `[offset, offset + len_bytes)`; both are multiples of 4096.
-/// # Errors
-/// `Unsupported` where the kernel cannot tell.
-pub(crate) fn holds_any(file: BorrowedFd<'_>, offset: u64, len_bytes: usize) -> io::Result<bool> {
-    if !OLD_KERNEL.load(Relaxed) {
+/// True where the cache holds any page of `[offset, offset + len_bytes)`, or where nobody can tell; both are multiples of
+/// 4096. Never an error: what was written past the cache is written, whatever the kernel, or a filter of system calls in
+/// front of it, says to this question.
+pub(crate) fn may_hold_any(file: BorrowedFd<'_>, offset: u64, len_bytes: usize) -> bool {
+    if !NO_CACHESTAT.load(Relaxed) {
         match count_cached(file, offset, len_bytes) {
-            Err(error) if error.raw_os_error() == Some(ENOSYS) => OLD_KERNEL.store(true, Relaxed),
-            other => return Ok(other? > 0),
+            Ok(count) => return count > 0,
+            Err(_) => NO_CACHESTAT.store(true, Relaxed),
         }
     }
-    is_resident(file, offset, len_bytes)
+    is_resident(file, offset, len_bytes).unwrap_or(true)
 }
 
 fn count_cached(file: BorrowedFd<'_>, offset: u64, len_bytes: usize) -> io::Result<u64> {

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::device_facts;
-use crate::disk::{Disk, DiskFile, Filesystem, OpenOptions};
+use crate::disk::{Disk, DiskFile, FileId, Filesystem, OpenOptions};
 use crate::real_file::RealFile;
 
 /// System calls on the files of this machine.
@@ -30,7 +31,7 @@ impl Disk for RealDisk {
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        let facts = device_facts::facts(&file)?;
+        let facts = device_facts::facts(file.as_fd())?;
         if created {
             make_ready(&file, status.st_mode, options, facts.filesystem)?;
         }
@@ -40,6 +41,11 @@ impl Disk for RealDisk {
     fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
         let metadata = fs::metadata(path)?;
         Ok((metadata.mode() & 0o7777, (metadata.uid(), metadata.gid())))
+    }
+
+    fn identity_of(&self, path: &Path) -> io::Result<FileId> {
+        let metadata = fs::metadata(path)?;
+        Ok(FileId { device: metadata.dev(), inode: metadata.ino() })
     }
 
     fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -54,27 +60,52 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+    fn sync_dir_of(&self, path: &Path) -> io::Result<bool> {
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // A directory that may be entered but not listed, or no descriptor to spare: SQLite goes on, too.
+        let Ok(directory) = rustix::fs::open(parent, flags, Mode::empty()) else { return Ok(false) };
         // fdatasync: a directory's entries are its data.
-        fs::File::open(parent)?.sync_data()
+        match retry_on_intr(|| rustix::fs::fdatasync(&directory)) {
+            Ok(()) => Ok(true),
+            // A file system that has no such thing.
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ROFS) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
+/// Descriptors 0 to 2 belong to the standard streams: whoever prints there must not write into a log, even where a
+/// program has closed them (SQLite's `SQLITE_MINIMUM_FILE_DESCRIPTOR`).
+const DESCRIPTOR_MIN: i32 = 3;
+
+/// Opens a file at a descriptor that is no standard stream's.
+pub(crate) fn open_above_streams(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    open_at_least(path, flags, mode, DESCRIPTOR_MIN)
+}
+
+fn open_at_least(path: &Path, flags: OFlags, mode: Mode, minimum: i32) -> rustix::io::Result<OwnedFd> {
+    let file = retry_on_intr(|| rustix::fs::open(path, flags, mode))?;
+    if file.as_raw_fd() >= minimum {
+        return Ok(file);
+    }
+    rustix::io::fcntl_dupfd_cloexec(&file, minimum)
+}
+
 fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    Ok(open_above_streams(path, flags, Mode::empty())?)
 }
 
 /// The file, and whether it was created.
 fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<(OwnedFd, bool)> {
     let mode = Mode::from_raw_mode(options.mode);
-    match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+    match open_above_streams(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => Ok((file, true)),
         // There before, or another process was faster: its file is as good as ours.
-        Err(rustix::io::Errno::EXIST) if !options.exclusive => Ok((open_existing(path, flags)?, false)),
+        Err(Errno::EXIST) if !options.exclusive => Ok((open_existing(path, flags)?, false)),
         Err(error) => Err(error.into()),
     }
 }
@@ -147,6 +178,32 @@ mod tests {
             assert_eq!(&first, b"\0\0\0frame\0\0\0\0");
             assert_eq!(file.size().unwrap(), size);
         }
+    }
+
+    #[test]
+    fn a_descriptor_that_is_too_low_is_replaced() {
+        let null = open_at_least(Path::new("/dev/null"), OFlags::RDWR, Mode::empty(), 100).unwrap();
+        assert!(null.as_raw_fd() >= 100, "{null:?}");
+        let seen = fs::read_link(format!("/proc/self/fd/{}", null.as_raw_fd())).unwrap();
+        assert_eq!(seen, Path::new("/dev/null"));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_opened_is_no_error() {
+        let scratch = Scratch::new("no-directory");
+        assert!(RealDisk.sync_dir_of(&scratch.0.join("log")).unwrap());
+        assert!(!RealDisk.sync_dir_of(&scratch.0.join("gone/log")).unwrap());
+    }
+
+    #[test]
+    fn a_file_is_known_by_device_and_inode() {
+        let scratch = Scratch::new("identity");
+        let (one, two) = (scratch.0.join("one"), scratch.0.join("two"));
+        let file = RealDisk.open(&one, CREATE).unwrap();
+        RealDisk.open(&two, CREATE).unwrap();
+        assert_eq!(file.identity().unwrap(), RealDisk.identity_of(&one).unwrap());
+        fs::rename(&two, &one).unwrap();
+        assert_ne!(file.identity().unwrap(), RealDisk.identity_of(&one).unwrap());
     }
 
     #[test]

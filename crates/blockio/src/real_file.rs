@@ -8,16 +8,18 @@
 
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use rustix::fs::{Advice, FallocateFlags, FlockOperation, Mode, OFlags};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
 use crate::device_facts;
-use crate::disk::{DiskFile, Facts, Filesystem, Fill};
+use crate::disk::{DiskFile, Facts, FileId, Fill};
 use crate::page_cache;
+use crate::real_disk::open_above_streams;
+use crate::sync_turn::SyncTurn;
 
 /// Zeros are appended in pieces of this many bytes: each holds the inode's lock for some 20 microseconds only.
 const EXTEND_PIECE_BYTES: usize = 64 << 10;
@@ -27,18 +29,24 @@ const FALLOC_FL_WRITE_ZEROES: u32 = 0x80;
 /// See the file's head.
 #[derive(Debug)]
 pub struct RealFile {
-    buffered: OwnedFd,
+    /// `Some` until it is dropped.
+    buffered: Option<OwnedFd>,
     path: PathBuf,
     facts: Facts,
     /// A second description of the same inode with O_DIRECT, made at the first direct write.
     direct: OnceLock<Option<OwnedFd>>,
-    /// Held by the thread that syncs, where syncs take turns; flock(2) knows descriptions, not threads.
-    turn: Mutex<()>,
+    /// Where syncs take turns.
+    turn: Option<SyncTurn>,
 }
 
 impl RealFile {
     pub(crate) fn new(buffered: OwnedFd, path: &Path, facts: Facts) -> Self {
-        RealFile { buffered, path: path.to_path_buf(), facts, direct: OnceLock::new(), turn: Mutex::new(()) }
+        let turn = SyncTurn::of(buffered.as_fd(), facts.filesystem);
+        RealFile { buffered: Some(buffered), path: path.to_path_buf(), facts, direct: OnceLock::new(), turn }
+    }
+
+    fn buffered(&self) -> BorrowedFd<'_> {
+        self.buffered.as_ref().expect("a file is open until it is dropped").as_fd()
     }
 
     fn direct(&self) -> io::Result<&OwnedFd> {
@@ -48,34 +56,20 @@ impl RealFile {
 
     fn open_direct(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::DIRECT;
-        let direct = rustix::fs::open(&self.path, flags, Mode::empty())?;
-        let (ours, theirs) = (rustix::fs::fstat(&self.buffered)?, rustix::fs::fstat(&direct)?);
+        let direct = open_above_streams(&self.path, flags, Mode::empty())?;
+        let (ours, theirs) = (rustix::fs::fstat(self.buffered())?, rustix::fs::fstat(&direct)?);
         if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name leads to another file now"));
         }
         Ok(direct)
     }
 
-    /// Runs a sync of this inode; on F2FS while no other of ours runs, of this process or another one.
-    ///
-    /// F2FS leaves out the flush of an fdatasync where the inode has no mark of a write in place, and a sync takes that mark away
-    /// behind its own flush, also where somebody has written in place since. The sync of that one then returns without a
-    /// flush, and a power cut takes what it promised. Seen with `joj lab crash` (docs/crash_states.md), where a log grew while a
-    /// commit was synced; `f2fs_do_sync_file` of Linux 6.1.
+    /// Runs a sync of this inode; on F2FS while no other of ours runs (`sync_turn`).
     fn in_turn<T>(&self, sync: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if self.facts.filesystem != Filesystem::F2fs {
-            return sync();
+        match &self.turn {
+            None => sync(),
+            Some(turn) => turn.take(self.buffered(), sync),
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Err(error) = rustix::fs::flock(&self.buffered, FlockOperation::LockExclusive) {
-            if error != Errno::INTR {
-                return Err(error.into());
-            }
-        }
-        let synced = sync();
-        // It can only fail for a descriptor that is none; the lock goes with the description at the latest.
-        let _ = rustix::fs::flock(&self.buffered, FlockOperation::Unlock);
-        synced
     }
 
     fn write_past_cache(&self, data: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<()> {
@@ -97,13 +91,13 @@ impl RealFile {
     }
 
     fn repair_stale_pages(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        if !page_cache::holds_any(self.buffered.as_fd(), offset, data.len())? {
+        if !page_cache::may_hold_any(self.buffered(), offset, data.len()) {
             return Ok(());
         }
         // Whatever is cached now is either what was just read from the device, or stale.
         let mut cached = vec![0; data.len()];
-        let read = self.read_at(&mut cached, offset)?;
-        if cached[..read] == data[..read] { Ok(()) } else { self.write_at(data, offset) }
+        let same = self.read_at(&mut cached, offset).is_ok_and(|read| cached[..read] == data[..read]);
+        if same { Ok(()) } else { self.write_at(data, offset) }
     }
 
     fn append_zeros_to(&self, end: u64) -> io::Result<u64> {
@@ -117,7 +111,7 @@ impl RealFile {
             // RWF_APPEND: the kernel puts the zeros behind whatever any process wrote up to this moment, under
             // the inode's lock. A positioned write would race with another process's frame at the same place.
             let piece = [IoSlice::new(&ZEROS[..wanted_bytes])];
-            match rustix::io::pwritev2(&self.buffered, &piece, size, ReadWriteFlags::APPEND) {
+            match rustix::io::pwritev2(self.buffered(), &piece, size, ReadWriteFlags::APPEND) {
                 Ok(_) | Err(Errno::INTR) => size = self.size()?,
                 Err(error) => return Err(error.into()),
             }
@@ -126,11 +120,19 @@ impl RealFile {
     }
 }
 
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        let turn = self.turn.take();
+        let _held = turn.as_ref().map(SyncTurn::hold);
+        drop((self.direct.take(), self.buffered.take()));
+    }
+}
+
 impl DiskFile for RealFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < into.len() {
-            match rustix::io::pread(&self.buffered, &mut into[done..], offset + done as u64) {
+            match rustix::io::pread(self.buffered(), &mut into[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
@@ -143,7 +145,7 @@ impl DiskFile for RealFile {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let mut done = 0;
         while done < data.len() {
-            match rustix::io::pwrite(&self.buffered, &data[done..], offset + done as u64) {
+            match rustix::io::pwrite(self.buffered(), &data[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
@@ -171,7 +173,7 @@ impl DiskFile for RealFile {
             Fill::WriteZeroes => FallocateFlags::from_bits_retain(FALLOC_FL_WRITE_ZEROES),
             Fill::Unwritten => FallocateFlags::empty(),
         };
-        match rustix::fs::fallocate(&self.buffered, flags, size, end - size) {
+        match rustix::fs::fallocate(self.buffered(), flags, size, end - size) {
             Ok(()) => self.size(),
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
             Err(error) => Err(error.into()),
@@ -179,26 +181,32 @@ impl DiskFile for RealFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.in_turn(|| Ok(rustix::fs::fdatasync(&self.buffered)?))
+        // EINTR tells of a signal, not of a write that failed: the next call reports that one.
+        self.in_turn(|| Ok(retry_on_intr(|| rustix::fs::fdatasync(self.buffered()))?))
+    }
+
+    fn identity(&self) -> io::Result<FileId> {
+        let status = rustix::fs::fstat(self.buffered())?;
+        Ok(FileId { device: status.st_dev, inode: status.st_ino })
     }
 
     fn size(&self) -> io::Result<u64> {
-        let size = rustix::fs::fstat(&self.buffered)?.st_size;
+        let size = rustix::fs::fstat(self.buffered())?.st_size;
         u64::try_from(size).map_err(|_| io::Error::other(format!("the kernel gave a size of {size} bytes")))
     }
 
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
-        Ok(rustix::fs::ftruncate(&self.buffered, size_bytes)?)
+        Ok(rustix::fs::ftruncate(self.buffered(), size_bytes)?)
     }
 
     fn read_ahead(&self, offset: u64, len_bytes: u64) {
         if let Some(len_bytes) = NonZeroU64::new(len_bytes) {
-            let _ = rustix::fs::fadvise(&self.buffered, offset, Some(len_bytes), Advice::WillNeed);
+            let _ = rustix::fs::fadvise(self.buffered(), offset, Some(len_bytes), Advice::WillNeed);
         }
     }
 
     fn free_bytes(&self) -> u64 {
-        rustix::fs::fstatvfs(&self.buffered)
+        rustix::fs::fstatvfs(self.buffered())
             .map_or(u64::MAX, |status| status.f_bavail.saturating_mul(status.f_frsize))
     }
 
@@ -207,7 +215,7 @@ impl DiskFile for RealFile {
     }
 
     fn describe(&self) -> Vec<(&'static str, String, String)> {
-        device_facts::describe(&self.buffered)
+        device_facts::describe(self.buffered())
     }
 }
 
@@ -286,51 +294,5 @@ mod tests {
             assert_eq!(seen, [round; 8192], "round {round}");
         }
         std::fs::remove_file(&path).unwrap();
-    }
-
-    /// A file as F2FS would hold it, twice: two descriptions, as two processes have them.
-    fn on_f2fs(name: &str) -> [RealFile; 2] {
-        let path = std::env::temp_dir().join(format!("blockio-{name}-{}", std::process::id()));
-        std::fs::write(&path, [0; 4096]).unwrap();
-        let facts = Facts { filesystem: Filesystem::F2fs, ..Facts::default() };
-        let files = [(); 2].map(|()| {
-            let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
-            let real = RealFile::new(file.try_clone().unwrap().into(), &path, facts);
-            real.direct.set(Some(file.into())).unwrap();
-            real
-        });
-        std::fs::remove_file(&path).unwrap();
-        files
-    }
-
-    /// Each way to sync, by another thread of the process and by another process, waits for a sync that runs.
-    #[test]
-    fn syncs_of_a_file_on_f2fs_take_turns() {
-        type Sync = fn(&RealFile) -> io::Result<()>;
-        let ways: [Sync; 2] = [RealFile::sync_data, |file| file.write_durable(&[1; 4096], 0)];
-        for (number, sync) in ways.into_iter().enumerate() {
-            let [ours, theirs] = on_f2fs(&format!("turns-{number}"));
-            for other in [&ours, &theirs] {
-                let (told, done) = std::sync::mpsc::channel();
-                std::thread::scope(|scope| {
-                    let early = ours.in_turn(|| {
-                        scope.spawn(move || told.send(sync(other)));
-                        // Long enough for a sync that does not wait, in nearly every run.
-                        Ok(done.recv_timeout(std::time::Duration::from_millis(200)).is_ok())
-                    });
-                    assert!(!early.unwrap(), "way {number} did not wait");
-                    done.recv().unwrap().unwrap();
-                });
-            }
-        }
-    }
-
-    #[test]
-    fn elsewhere_syncs_do_not_wait_for_each_other() {
-        let path = std::env::temp_dir().join(format!("blockio-no-turns-{}", std::process::id()));
-        let file = std::fs::File::create(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let file = RealFile::new(file.into(), &path, Facts::default());
-        file.in_turn(|| file.in_turn(|| Ok(()))).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::sync::MutexGuard;
 
-use crate::disk::{Disk, DiskFile, OpenOptions};
+use crate::disk::{Disk, DiskFile, FileId, OpenOptions};
 use crate::sim_fault::{Counted, Fault};
 use crate::sim_file::SimFile;
 use crate::sim_image::Image;
@@ -141,6 +141,12 @@ impl Disk for SimDisk {
         Ok((node.mode, node.owner))
     }
 
+    fn identity_of(&self, path: &Path) -> io::Result<FileId> {
+        let state = self.lock();
+        let inode = state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(FileId { device: state.generation, inode: *inode })
+    }
+
     fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock();
         if state.names.contains_key(to) {
@@ -164,13 +170,13 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+    fn sync_dir_of(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.lock();
         let begin = state.tick();
         let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
         let fault = state.count_one(Counted::Changes);
         let fault = state.count_one(Counted::Flushes).or(fault);
         state.finish(begin, Op::SyncDir { dir }, fault.is_some());
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        fault.map_or(Ok(true), |fault| Err(fault.error()))
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::disk::{DiskFile, Facts, Fill};
+use crate::disk::{DiskFile, Facts, FileId, Fill};
 use crate::sim_fault::{Counted, Fault};
 use crate::sim_image::in_memory;
 use crate::sim_log::{Inode, Op, Tick, WriteFlags};
@@ -146,6 +146,10 @@ impl DiskFile for SimFile {
         let (begin, fault) = self.begin(&[Counted::Changes, Counted::Flushes])?;
         self.disk.lock().finish(begin, Op::SyncData { inode: self.inode }, fault.is_some());
         fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn identity(&self) -> io::Result<FileId> {
+        Ok(FileId { device: self.generation, inode: self.inode })
     }
 
     fn size(&self) -> io::Result<u64> {
