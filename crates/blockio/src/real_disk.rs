@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::descriptors::open_above_streams;
 use crate::device_facts;
 use crate::disk::{Disk, DiskFile, FileId, Filesystem, OpenOptions};
 use crate::real_file::RealFile;
@@ -76,23 +77,6 @@ impl Disk for RealDisk {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Descriptors 0 to 2 belong to the standard streams: whoever prints there must not write into a log, even where a
-/// program has closed them (SQLite's `SQLITE_MINIMUM_FILE_DESCRIPTOR`).
-const DESCRIPTOR_MIN: i32 = 3;
-
-/// Opens a file at a descriptor that is no standard stream's.
-pub(crate) fn open_above_streams(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
-    open_at_least(path, flags, mode, DESCRIPTOR_MIN)
-}
-
-fn open_at_least(path: &Path, flags: OFlags, mode: Mode, minimum: i32) -> rustix::io::Result<OwnedFd> {
-    let file = retry_on_intr(|| rustix::fs::open(path, flags, mode))?;
-    if file.as_raw_fd() >= minimum {
-        return Ok(file);
-    }
-    rustix::io::fcntl_dupfd_cloexec(&file, minimum)
 }
 
 fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
@@ -178,14 +162,6 @@ mod tests {
             assert_eq!(&first, b"\0\0\0frame\0\0\0\0");
             assert_eq!(file.size().unwrap(), size);
         }
-    }
-
-    #[test]
-    fn a_descriptor_that_is_too_low_is_replaced() {
-        let null = open_at_least(Path::new("/dev/null"), OFlags::RDWR, Mode::empty(), 100).unwrap();
-        assert!(null.as_raw_fd() >= 100, "{null:?}");
-        let seen = fs::read_link(format!("/proc/self/fd/{}", null.as_raw_fd())).unwrap();
-        assert_eq!(seen, Path::new("/dev/null"));
     }
 
     #[test]

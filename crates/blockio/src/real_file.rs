@@ -15,10 +15,10 @@ use std::sync::OnceLock;
 use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
+use crate::descriptors::open_above_streams;
 use crate::device_facts;
 use crate::disk::{DiskFile, Facts, FileId, Fill};
 use crate::page_cache;
-use crate::real_disk::open_above_streams;
 use crate::sync_turn::SyncTurn;
 
 /// Zeros are appended in pieces of this many bytes: each holds the inode's lock for some 20 microseconds only.

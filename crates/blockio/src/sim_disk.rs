@@ -64,7 +64,8 @@ impl SimDisk {
             None if options.create => state.create(path, options)?,
             None => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(SimFile::new(self.shared.clone(), inode, state.generation, options.read_only))
+        let failures = state.nodes[&inode].failures;
+        Ok(SimFile::new(self.shared.clone(), inode, state.generation, options.read_only, failures))
     }
 
     /// Notes something in the log, for messages.
@@ -112,6 +113,11 @@ impl SimDisk {
     /// Limits the disk to `bytes`.
     pub fn set_capacity(&self, bytes: u64) {
         self.lock().options.capacity_bytes = bytes;
+    }
+
+    /// What `free_bytes` reports from now on, whatever the files take.
+    pub fn set_free_bytes(&self, bytes: u64) {
+        self.lock().options.free_bytes = bytes;
     }
 
     /// Bytes of the disk that are taken, in whole blocks.

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::disk::{DiskFile, Facts, FileId, Fill};
-use crate::sim_fault::{Counted, Fault};
+use crate::sim_fault::{Counted, Fault, FaultKind};
 use crate::sim_image::in_memory;
 use crate::sim_log::{Inode, Op, Tick, WriteFlags};
 use crate::sim_state::{Node, Shared, State, facts_of};
 
 /// EBADF: what an operation on a file of a machine that was switched off gets.
 const STALE: i32 = 9;
+const EIO: i32 = 5;
 
 /// An open file; its name may be gone.
 pub struct SimFile {
@@ -18,6 +20,8 @@ pub struct SimFile {
     inode: Inode,
     generation: u64,
     read_only: bool,
+    /// How many failed syncs of the file this opening was told of, or came after: Linux tells each once (errseq).
+    told: AtomicU64,
 }
 
 impl fmt::Debug for SimFile {
@@ -27,8 +31,17 @@ impl fmt::Debug for SimFile {
 }
 
 impl SimFile {
-    pub(crate) fn new(disk: Shared, inode: Inode, generation: u64, read_only: bool) -> Self {
-        SimFile { disk, inode, generation, read_only }
+    pub(crate) fn new(disk: Shared, inode: Inode, generation: u64, read_only: bool, failures: u64) -> Self {
+        SimFile { disk, inode, generation, read_only, told: AtomicU64::new(failures) }
+    }
+
+    /// A sync ends, with this fault or none: what it returns, another opening's failure included.
+    fn end_sync(&self, state: &mut State, fault: Option<Fault>) -> Option<io::Error> {
+        let node = self.node(state);
+        node.failures += u64::from(fault.is_some_and(|fault| fault.kind == FaultKind::Io));
+        let failures = node.failures;
+        let untold = self.told.swap(failures, SeqCst) < failures;
+        fault.map(|fault| fault.error()).or_else(|| untold.then(|| io::Error::from_raw_os_error(EIO)))
     }
 
     /// Which file this is, whatever its name.
@@ -73,9 +86,13 @@ impl SimFile {
         if !kept.is_empty() {
             self.node(&mut state).content.write(kept, offset);
         }
+        let error = match flags {
+            WriteFlags::Durable => self.end_sync(&mut state, fault),
+            _ => fault.map(|fault| fault.error()),
+        };
         let op = Op::Write { inode: self.inode, offset, data: kept.into(), flags };
-        state.finish(begin, op, fault.is_some());
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        state.finish(begin, op, error.is_some());
+        error.map_or(Ok(()), Err)
     }
 
     fn check_alignment(&self, data: &[u8], offset: u64) -> io::Result<()> {
@@ -144,8 +161,10 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let (begin, fault) = self.begin(&[Counted::Changes, Counted::Flushes])?;
-        self.disk.lock().finish(begin, Op::SyncData { inode: self.inode }, fault.is_some());
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        let mut state = self.disk.lock();
+        let error = self.end_sync(&mut state, fault);
+        state.finish(begin, Op::SyncData { inode: self.inode }, error.is_some());
+        error.map_or(Ok(()), Err)
     }
 
     fn identity(&self) -> io::Result<FileId> {

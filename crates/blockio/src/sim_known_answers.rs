@@ -249,6 +249,17 @@ fn failed_sync_loses_data_for_good_that_reads_still_show() {
 }
 
 #[test]
+fn each_opening_of_a_file_hears_once_of_a_sync_that_failed() {
+    let (disk, file) = disk_with(&[1; 1024]);
+    let other = disk.open(Path::new(FILE), OpenOptions::EXISTING).unwrap();
+    disk.set_fault(Some(Fault { counted: Counted::Flushes, ..Fault::at_change(0, FaultKind::Io) }));
+    assert!(file.sync_data().is_err());
+    let later = disk.open(Path::new(FILE), OpenOptions::EXISTING).unwrap();
+    assert!(other.sync_data().is_err() && other.sync_data().is_ok(), "once");
+    assert!(file.sync_data().is_ok() && later.sync_data().is_ok(), "it was told, or came after");
+}
+
+#[test]
 fn failed_write_leaves_its_first_half() {
     let (disk, file) = disk_with(&[1; 1024]);
     disk.set_fault(Some(Fault::at_change(0, FaultKind::Full)));

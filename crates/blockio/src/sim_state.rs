@@ -42,6 +42,8 @@ pub(crate) struct Node {
     pub content: Content,
     pub mode: u32,
     pub owner: (u32, u32),
+    /// How many syncs failed.
+    pub failures: u64,
 }
 
 #[derive(Default)]
@@ -71,7 +73,7 @@ impl State {
         for (path, content) in &image.files {
             fresh.last_inode += 1;
             fresh.names.insert(path.clone(), fresh.last_inode);
-            let node = Node { content: content.clone(), mode: 0o644, owner: (0, 0) };
+            let node = Node { content: content.clone(), mode: 0o644, owner: (0, 0), failures: 0 };
             fresh.nodes.insert(fresh.last_inode, node);
         }
         *self = fresh;
@@ -133,7 +135,8 @@ impl State {
         self.last_inode += 1;
         let inode = self.last_inode;
         let owner = options.owner.unwrap_or((0, 0));
-        self.nodes.insert(inode, Node { content: Content::default(), mode: options.mode, owner });
+        let node = Node { content: Content::default(), mode: options.mode, owner, failures: 0 };
+        self.nodes.insert(inode, node);
         self.names.insert(path.to_owned(), inode);
         self.finish(begin, Op::Create { path: path.to_owned(), inode }, false);
         Ok(inode)

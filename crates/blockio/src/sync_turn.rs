@@ -5,10 +5,10 @@
 //! flush, and a power cut takes what it promised. Seen with `joj lab crash` (docs/crash_states.md), where a log grew while
 //! a commit was synced; `f2fs_do_sync_file` of Linux 6.1.
 //!
-//! Between threads a mutex for each inode; between processes a POSIX record lock on the log, which SQLite does not lock:
-//! 1. only who may write the file can take it; 2. the kernel gives it back when its process dies, and a child of fork
-//! has none of it; 3. closing any descriptor of the file gives it back, so ours are closed under the mutex. A process
-//! that is stopped with the lock is waited for `WAIT_MAX` long: it syncs nothing meanwhile.
+//! Between threads a mutex for each inode; between processes a POSIX record lock on the log, which SQLite does not lock.
+//! Only who may write the file can take it. The kernel gives it back when its process dies, and a child of fork has none of
+//! it. Closing any descriptor of the file gives it back, too, so ours are closed under the mutex. A process that is stopped
+//! with the lock is waited for `WAIT_MAX` long: it syncs nothing meanwhile.
 
 use std::collections::HashMap;
 use std::io;
@@ -68,7 +68,11 @@ impl SyncTurn {
     }
 
     /// Runs a sync of `file` while no other runs.
-    pub(crate) fn take<T>(&self, file: BorrowedFd<'_>, sync: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub(crate) fn take<T>(
+        &self,
+        file: BorrowedFd<'_>,
+        sync: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let _turn = self.hold();
         let until = Instant::now() + WAIT_MAX;
         let locked = loop {
@@ -110,7 +114,12 @@ mod tests {
         let (told, done) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             let early = ours.take(one.as_fd(), || {
-                scope.spawn(|| theirs.take(two.as_fd(), || Ok(told.send(()).unwrap())));
+                scope.spawn(|| {
+                    theirs.take(two.as_fd(), || {
+                        told.send(()).unwrap();
+                        Ok(())
+                    })
+                });
                 // Long enough for a sync that does not wait, in nearly every run.
                 Ok(done.recv_timeout(Duration::from_millis(200)).is_ok())
             });

@@ -10,17 +10,19 @@ use crate::options::{FillChoice, Options, PersistChoice};
 pub struct Persist {
     /// True for one direct durable write, false for a buffered write and fdatasync.
     pub fua: bool,
-    /// Direct writes only while no other process has the database open.
-    pub only_alone: bool,
     /// Why, for `waldio_status`.
     pub reason: String,
 }
 
 /// Decides between one direct durable write and write + flush.
 pub fn persist(options: &Options, facts: Facts) -> Persist {
-    let flush = |reason: &str| Persist { fua: false, only_alone: false, reason: reason.to_owned() };
-    if options.persist == PersistChoice::Flush {
-        return flush("asked for");
+    let flush = |reason: &str| Persist { fua: false, reason: reason.to_owned() };
+    match options.persist {
+        PersistChoice::Flush => return flush("asked for"),
+        // With a log in use direct writes are 3 to 5 % slower on a disk without FUA (ARCHITECTURE.md), and nobody has
+        // measured one with it.
+        PersistChoice::Auto => return flush("direct writes were nowhere measured to be faster"),
+        PersistChoice::Fua => {}
     }
     if options.strict {
         return flush("strict mode keeps file sizes exact");
@@ -32,16 +34,7 @@ pub fn persist(options: &Options, facts: Facts) -> Persist {
     if align == 0 || !BLOCK_BYTES.is_multiple_of(align) {
         return flush("the file takes no direct I/O in 4096-byte blocks");
     }
-    let fua = |only_alone, reason: &str| Persist { fua: true, only_alone, reason: reason.to_owned() };
-    match (options.persist, facts.filesystem) {
-        (PersistChoice::Fua, _) => fua(false, "asked for"),
-        // Measured (ARCHITECTURE.md): a direct write is the faster for a lone process, but readers in other
-        // processes then miss the frames in the page cache.
-        (_, Filesystem::Ext4 | Filesystem::Xfs) => {
-            fua(true, "faster on ext4 and XFS; flush while another process has the database open")
-        }
-        _ => flush("not faster, or not measured, on this file system"),
-    }
+    Persist { fua: true, reason: "asked for".to_owned() }
 }
 
 /// Decides how space ahead is made ready; `None` for not at all. `WriteZeroes` may turn out unsupported.
@@ -69,9 +62,8 @@ mod tests {
     fn fua_is_used_where_it_was_asked_for_and_is_possible() {
         let auto = Options::default();
         let asked = Options { persist: PersistChoice::Fua, ..auto };
-        assert!(persist(&asked, DIRECT).fua && !persist(&asked, DIRECT).only_alone);
-        assert!(persist(&auto, DIRECT).fua && persist(&auto, DIRECT).only_alone);
-        assert!(!persist(&auto, Facts { filesystem: Filesystem::Btrfs, ..DIRECT }).fua);
+        assert!(persist(&asked, DIRECT).fua);
+        assert!(!persist(&auto, DIRECT).fua);
         assert!(!persist(&asked, Facts { direct_align_bytes: 0, ..DIRECT }).fua);
         assert!(!persist(&asked, Facts { direct_align_bytes: 16384, ..DIRECT }).fua);
         assert!(!persist(&Options { persist: PersistChoice::Flush, ..auto }, DIRECT).fua);

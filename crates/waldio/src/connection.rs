@@ -18,7 +18,7 @@ use crate::frame::Salts;
 use crate::layout::Layout;
 use crate::line::Seat;
 use crate::log_file::{LogFile, Share};
-use crate::options;
+use crate::options::{self, Options};
 use crate::patience::Patience;
 use crate::planted::{self, Bug};
 use crate::primitives::now;
@@ -47,6 +47,11 @@ pub struct Connection {
     owes: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
     blocks_in_base: AtomicBool,
+    /// What this connection asked for: another one's options neither weaken nor strengthen what its commits promise.
+    options: Mutex<Options>,
+    /// Copies of two of them, for a look without the mutex.
+    group_commit: AtomicBool,
+    durable_reads: AtomicBool,
     /// Where SQLite has its file, for who may use it there.
     main_file: AtomicUsize,
 }
@@ -62,8 +67,6 @@ struct State {
     snapshot: Option<(Salts, u32)>,
     /// Others wanted the write lock when this connection got it, or had it a moment before.
     contended: bool,
-    /// The log was synced under the write lock.
-    synced_writing: bool,
     reads: DurableReads,
 }
 
@@ -83,7 +86,7 @@ pub enum Granted {
 
 impl Connection {
     /// A connection whose log is not open yet.
-    pub fn new(database: Arc<Database>) -> Connection {
+    pub fn new(database: Arc<Database>, options: Options) -> Connection {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         Connection {
             database,
@@ -94,6 +97,9 @@ impl Connection {
             patience: Mutex::default(),
             owes: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
+            group_commit: AtomicBool::new(options.group_commit),
+            durable_reads: AtomicBool::new(options.durable_reads),
+            options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
         }
     }
@@ -106,6 +112,21 @@ impl Connection {
     /// That address.
     pub fn main_file(&self) -> usize {
         self.main_file.load(Relaxed)
+    }
+
+    /// What this connection asked for.
+    pub fn options(&self) -> Options {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its commits share flushes with others, and it stands in line for the write lock.
+    pub fn shares_commits(&self) -> bool {
+        self.group_commit.load(Relaxed)
+    }
+
+    /// Whether its readers wait until what they see is durable.
+    pub fn reads_durably(&self) -> bool {
+        self.durable_reads.load(Relaxed)
     }
 
     /// Fails after a panic in an earlier call on this connection.
@@ -123,6 +144,9 @@ impl Connection {
         }
         match self.database.open_log(create, layout) {
             Ok((session, file)) => {
+                if let Some(what) = self.options().not_had(&session.options) {
+                    self.database.note_not_had(what);
+                }
                 let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
                 state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
                 Some((file, session))
@@ -143,7 +167,7 @@ impl Connection {
     pub fn log_close(&self) {
         let log = self.state().ok().and_then(|mut state| state.log.take());
         if let Some(log) = log {
-            self.database.close_log(log.file(), log.is_synced());
+            self.database.close_log(log.session(), log.file());
         }
     }
 
@@ -166,9 +190,9 @@ impl Connection {
         self.with_log(|log, wal_index| {
             // Without a wal-index (exclusive locking mode) recovery shows only by its reading the header.
             if offset == 0 && wal_index.is_none() {
-                log.make_certain()?;
+                log.make_certain();
             }
-            log.read(into, offset, wal_index.map(WalIndex::salts))
+            log.read(into, offset, wal_index)
         })
     }
 
@@ -176,7 +200,9 @@ impl Connection {
     /// # Errors
     /// As `LogFile::write`.
     pub fn log_write(&self, data: &[u8], offset: u64) -> Result<(), Failure> {
-        self.with_log(|log, wal_index| log.write(data, offset, wal_index.and_then(WalIndex::page_bytes)))
+        self.with_log(|log, wal_index| {
+            log.write(data, offset, (wal_index.and_then(WalIndex::page_bytes), wal_index))
+        })
     }
 
     /// Notes whether bytes wait, after each call that may change it.
@@ -190,12 +216,12 @@ impl Connection {
     pub fn log_sync(&self) -> Result<(), Failure> {
         let mut state = self.state()?;
         let checkpointing = state.guard.is_checkpointing();
-        let holds_contended = state.holds_write && self.database.shares_commits();
+        let holds_contended = state.holds_write && self.shares_commits();
         let contended = state.contended || self.database.queue.is_awaited();
         let (wal_index, holds_write) = (state.wal_index, state.holds_write);
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
         let alone = self.database.super_journals.is_any_open();
-        let share = match log.window() {
+        let share = match self.options().group {
             _ if alone => Share::No,
             Some(window) if holds_write => Share::Window(window),
             _ if holds_contended && (contended || log.is_flush_awaited()) => Share::Wait,
@@ -206,7 +232,6 @@ impl Connection {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
         self.note_pending(log);
-        state.synced_writing |= state.holds_write && result.is_ok();
         result
     }
 
@@ -238,18 +263,23 @@ impl Connection {
         if slot != WAL_WRITE_LOCK && slot != WAL_CKPT_LOCK {
             return Ok(());
         }
-        self.database.check_poison()
+        match &self.state()?.log {
+            Some(log) => log.session().durability.check(),
+            None => self.database.check_poison(),
+        }
     }
 
     /// The base VFS granted an exclusive lock on `count` slots from `slot`: where the recovery lock is among them,
-    /// SQLite recovers the log next, and what it finds must be certain.
+    /// SQLite recovers the log next, and what it finds must be certain before anything is built on it.
     /// # Errors
-    /// The log is poisoned.
+    /// Only after a panic in an earlier call.
     pub fn before_recovery(&self, slot: i32, count: i32) -> Result<(), Failure> {
-        if !(slot..slot + count).contains(&WAL_RECOVER_LOCK) {
-            return Ok(());
+        if (slot..slot + count).contains(&WAL_RECOVER_LOCK)
+            && let Some(log) = self.state()?.log.as_mut()
+        {
+            log.make_certain();
         }
-        self.state()?.log.as_mut().map_or(Ok(()), LogFile::make_certain)
+        Ok(())
     }
 
     /// The base VFS granted an exclusive wal-index lock.
@@ -261,7 +291,11 @@ impl Connection {
         }
         if slot == WAL_WRITE_LOCK {
             state.holds_write = true;
-            state.synced_writing = false;
+            if let Some(log) = state.log.as_mut() {
+                // What an earlier transaction left waits for nobody.
+                log.end_write();
+                self.note_pending(log);
+            }
             state.contended = self.database.queue.granted(self.id, now());
             let newest = state.wal_index.map(WalIndex::newest);
             state.reads.asked_to_write();
@@ -315,7 +349,7 @@ impl Connection {
     }
 
     fn queues(&self) -> bool {
-        self.database.shares_commits() && !self.blocks_in_base.load(Relaxed)
+        self.shares_commits() && !self.blocks_in_base.load(Relaxed)
     }
 
     /// The write lock was given back to the base VFS.
@@ -370,12 +404,9 @@ impl Connection {
                 let salts = state.wal_index.map(WalIndex::salts);
                 state.guard.remember(salts);
             }
-            let published_end = state.wal_index.and_then(WalIndex::published_end);
-            if self.database.reads_durably() {
-                state.note_published();
-            }
+            state.note_published();
             if let Some(log) = state.log.as_mut() {
-                log.end_write(published_end);
+                log.end_write();
                 self.note_pending(log);
             }
         }
@@ -387,10 +418,10 @@ impl Connection {
             return;
         }
         let Ok(mut state) = self.state() else { return };
-        let State { log, publish_failed, .. } = &mut *state;
+        let State { log, publish_failed, wal_index, .. } = &mut *state;
         if let Some(log) = log.as_mut() {
             // The barrier returns nothing; COMMIT will, in its second phase.
-            *publish_failed |= log.before_publish().is_err();
+            *publish_failed |= log.before_publish(*wal_index).is_err();
             self.note_pending(log);
         }
     }
@@ -403,13 +434,13 @@ impl Connection {
         let mut state = self.state()?;
         let wal_index = state.wal_index;
         if let Some(log) = state.log.as_mut() {
-            log.before_publish()?;
+            log.before_publish(wal_index)?;
             log.end_commit();
             self.note_pending(log);
             log.await_flush(wal_index)?;
         }
         if std::mem::take(&mut state.publish_failed) {
-            self.database.check_poison()?;
+            return Err(Failure::Poisoned("frames were published that could not be written".to_owned()));
         }
         Ok(())
     }
@@ -441,14 +472,36 @@ impl Connection {
         if name == "waldio_flush" {
             return Some(self.flush_now().map_err(|failure| failure.to_string()));
         }
-        let Some(setting) = self.database.options().get(&name) else {
+        let Some(setting) = self.setting(&name) else {
             // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.
             return Some(Err(options::unknown(&name)));
         };
         let Some(value) = value else { return Some(Ok(setting)) };
-        if let Err(complaint) = self.database.set_option(&name, value) {
+        if let Err(complaint) = self.set_option(&name, value) {
             return Some(Err(complaint));
         }
-        self.database.options().get(&name).map(Ok)
+        self.setting(&name).map(Ok)
+    }
+
+    /// The present setting of an option: this connection's, or its log's.
+    fn setting(&self, name: &str) -> Option<String> {
+        let own = options::is_connections(name);
+        if own { self.options().get(name) } else { self.database.options().get(name) }
+    }
+
+    fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+        if !options::is_connections(name) {
+            self.database.set_option(name, value)?;
+        }
+        let mut own = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = *own;
+        changed.set(name, value)?;
+        if let (true, Some(why)) = (changed.durable_reads, self.database.passed_through()) {
+            return Err(format!("waldio_durable_reads cannot hold: {why}"));
+        }
+        self.group_commit.store(changed.group_commit, Relaxed);
+        self.durable_reads.store(changed.durable_reads, Relaxed);
+        *own = changed;
+        Ok(())
     }
 }

@@ -2,25 +2,25 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blockio::disk::{Disk, DiskFile, OpenOptions};
+use blockio::disk::{Disk, DiskFile, FileId, OpenOptions};
 
+use crate::durability::{self, Poison};
 use crate::embedded_file::{self, in_layout};
 use crate::failure::Failure;
 use crate::ffi::lock_probe::LockProbe;
 use crate::gate::Gate;
 use crate::layout::Layout;
+use crate::old_spare;
 use crate::options::Options;
 use crate::queue::WriteQueue;
 use crate::session::LogSession;
-use crate::spare;
 use crate::stats::Stats;
 use crate::super_journal::SuperJournals;
 use crate::tails;
-use crate::tickets::Failed;
 use crate::window::Flusher;
 use crate::worker::{Growth, Worker};
 
@@ -29,6 +29,8 @@ use crate::worker::{Growth, Worker};
 pub struct Database {
     /// The database file, as SQLite names it.
     pub path: PathBuf,
+    /// Which file that was when it was opened; `None` where nobody could tell.
+    pub file_id: Option<FileId>,
     /// Its log.
     pub log_path: PathBuf,
     /// A file of ours whose wal-index the `embedded` layout has: SQLite without us must not find one.
@@ -45,9 +47,6 @@ pub struct Database {
     pub gate: Gate,
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
-    group_commit: AtomicBool,
-    durable_reads: AtomicBool,
-    poison: Arc<OnceLock<String>>,
     worker: Worker,
     flusher: Flusher,
     /// Those of this process.
@@ -64,9 +63,11 @@ pub struct Database {
 struct OpenLog {
     options: Options,
     session: Option<Arc<LogSession>>,
-    handles: usize,
-    /// The log was closed by us and not yet deleted: it may become a spare of at most this size.
-    spare_bytes_max: Option<u64>,
+    /// Which file the log was when it was last opened, and why it is out of use, if it is.
+    log: Option<FileId>,
+    poison: Poison,
+    /// What a connection asked for and did not get, because the log was open already.
+    not_had: Option<String>,
     /// Why this database's log goes through the base VFS, if it does.
     passed_through: Option<String>,
     /// Why it has SQLite's own layout, if another was asked for.
@@ -76,7 +77,7 @@ struct OpenLog {
 impl Database {
     /// A database whose log is not open yet.
     pub fn new(
-        path: PathBuf,
+        (path, file_id): (PathBuf, Option<FileId>),
         base_name: String,
         disk: Arc<dyn Disk>,
         (worker, flusher, super_journals): (Worker, Flusher, Arc<SuperJournals>),
@@ -85,8 +86,9 @@ impl Database {
         let open = OpenLog {
             options,
             session: None,
-            handles: 0,
-            spare_bytes_max: None,
+            log: None,
+            poison: Poison::default(),
+            not_had: None,
             passed_through: None,
             stays_stock: None,
         };
@@ -99,16 +101,14 @@ impl Database {
             private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
-            group_commit: AtomicBool::new(options.group_commit),
-            durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
             queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
             path,
+            file_id,
             base_name,
             disk,
             stats,
-            poison: Arc::default(),
             worker,
             flusher,
             super_journals,
@@ -126,27 +126,33 @@ impl Database {
         probe.is_write_lock_free()
     }
 
-    /// Opens the log for one connection: what it shares with the others, and a file of its own.
+    /// Opens the log for one connection: what it shares with the others that have the same file open, and a file of its own.
     /// # Errors
     /// Nothing is open; the caller lets the base VFS try.
     pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
         let mut open = self.open();
-        let (file, origin) = self.open_file(create, &open.options)?;
+        let (file, created) = self.open_file(create)?;
         if layout == Layout::Embedded {
             embedded_file::guard(&*file)?;
+        }
+        let file_id = file.identity()?;
+        if open.log != Some(file_id) {
+            // Another log under the same name: what was known of the old one holds for those who still have it open.
+            (open.log, open.session, open.poison) = (Some(file_id), None, Poison::default());
         }
         let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
         let session = match &open.session {
             Some(session) => Arc::clone(session),
             None => {
+                old_spare::remove(&*self.disk, &self.log_path);
                 let size = file.size()?;
-                let shared = (Arc::clone(&self.stats), Arc::clone(&self.poison));
+                let shared = (Arc::clone(&self.stats), Arc::clone(&open.poison));
                 let facts = file.facts();
                 let session = LogSession::new(
-                    (self.log_path.clone(), layout),
+                    (self.log_path.clone(), file_id, layout),
                     open.options,
                     facts,
-                    (size, origin != Origin::Existing),
+                    (size, created),
                     shared,
                 );
                 if size > 0 {
@@ -157,79 +163,61 @@ impl Database {
         };
         self.embedded.store(session.layout == Layout::Embedded, Relaxed);
         open.session = Some(Arc::clone(&session));
-        open.handles += 1;
-        open.spare_bytes_max = None;
+        session.handles.fetch_add(1, SeqCst);
         open.passed_through = None;
         Ok((session, file))
     }
 
-    fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {
+    /// The log, and whether it was created.
+    fn open_file(&self, create: bool) -> io::Result<(Box<dyn DiskFile>, bool)> {
         let existing = OpenOptions::EXISTING;
         match self.disk.open(&self.log_path, existing) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => {}
-            other => return Ok((other?, Origin::Existing)),
+            other => return Ok((other?, false)),
         }
         let (mode, owner) = self.disk.mode_and_owner(&self.path)?;
-        if !options.strict && spare::take(&*self.disk, &self.log_path, (mode, owner))? {
-            Stats::add(&self.stats.spares_taken, 1);
-            return Ok((self.disk.open(&self.log_path, existing)?, Origin::Spare));
-        }
         // Not another process's that was faster: what stands in that one is not known.
         let created = OpenOptions { create: true, exclusive: true, mode, owner: Some(owner), ..existing };
         match self.disk.open(&self.log_path, created) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Ok((self.disk.open(&self.log_path, existing)?, Origin::Existing))
+                Ok((self.disk.open(&self.log_path, existing)?, false))
             }
-            other => Ok((other?, Origin::Created)),
+            other => Ok((other?, true)),
         }
     }
 
-    /// One connection closed its log. Unless its last write was synced, the log is not kept as a spare: clearing
-    /// it durably would be ahead of a database file that `synchronous=OFF` left to the kernel.
+    /// One connection closed its log.
     ///
     /// SQLite leaves a log that another process has open as it is. What the window of `waldio_group` left outstanding there
     /// is flushed now: nobody of this process would do so later. A failure poisons; nobody is there to be told.
-    pub fn close_log(&self, file: &dyn DiskFile, synced: bool) {
+    pub fn close_log(&self, session: &Arc<LogSession>, file: &dyn DiskFile) {
         let mut open = self.open();
-        open.handles = open.handles.saturating_sub(1);
-        if open.handles == 0
-            && let Some(session) = open.session.take()
-        {
-            if session.tickets.is_outstanding() {
-                let _ = session.flush_now(file);
-            }
-            session.close();
-            open.spare_bytes_max = (synced && session.is_worth_keeping()).then(|| session.spare_bytes_max());
+        if session.handles.fetch_sub(1, SeqCst) > 1 {
+            return;
+        }
+        if session.durability.tickets.is_outstanding() {
+            let _ = session.durability.flush_unlocked(file);
+        }
+        session.close();
+        if open.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+            open.session = None;
         }
     }
 
     /// The log is about to go: so does what the `embedded` layout has beside it. Nobody else has the database open.
     pub fn remove_private_files(&self) {
+        old_spare::remove(&*self.disk, &self.log_path);
         if self.embedded.swap(false, Relaxed) {
             // What stays behind is empty, or counts for no other log.
             let _ = self.disk.remove(&self.private_path);
             // A power cut may keep the log and take its tails: the frames in front of the first that needs one would
             // stand for the whole log (found by `crash_embedded`).
             if tails::exist(&*self.disk, &self.log_path)
-                && spare::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()
+                && embedded_file::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()
             {
                 tails::remove(&*self.disk, &self.log_path);
             }
         }
-    }
-
-    /// `xDelete` of the log: keeps it as a spare where that is worth it; false where SQLite should delete it.
-    pub fn keep_as_spare(&self) -> bool {
-        let mut open = self.open();
-        let Some(bytes_max) = open.spare_bytes_max.take() else { return false };
-        if open.options.strict || open.handles > 0 || self.poison.get().is_some() {
-            return false;
-        }
-        let kept = spare::keep(&*self.disk, &self.log_path, bytes_max, open.options.no_sync);
-        if kept {
-            Stats::add(&self.stats.spares_kept, 1);
-        }
-        kept
     }
 
     /// The log gets SQLite's own layout, and why where another was asked for.
@@ -274,10 +262,7 @@ impl Database {
                 name.to_uppercase()
             ));
         }
-        open.options.set(name, value)?;
-        self.group_commit.store(open.options.group_commit, Relaxed);
-        self.durable_reads.store(open.options.durable_reads, Relaxed);
-        Ok(())
+        open.options.set(name, value)
     }
 
     /// The layout that the next opening of the log asks for.
@@ -285,35 +270,26 @@ impl Database {
         self.open().options.layout = layout;
     }
 
-    /// Whether commits share flushes and writers stand in line.
-    pub fn shares_commits(&self) -> bool {
-        self.group_commit.load(Relaxed)
+    /// Notes what a connection asked for that the log, which is open already, does not have.
+    pub fn note_not_had(&self, what: String) {
+        self.open().not_had = Some(what);
     }
 
-    /// Whether a reader waits until what it sees is durable.
-    pub fn reads_durably(&self) -> bool {
-        self.durable_reads.load(Relaxed)
+    /// What a connection asked for and did not get.
+    pub fn not_had(&self) -> Option<String> {
+        self.open().not_had.clone()
     }
 
     /// Fails once the log is poisoned.
     /// # Errors
     /// `Poisoned`, with the reason.
     pub fn check_poison(&self) -> Result<(), Failure> {
-        self.poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
+        durability::check(&self.open().poison)
     }
 
     /// What poisoned the log, if anything did.
-    pub fn poisoned(&self) -> Option<&str> {
-        self.poison.get().map(String::as_str)
-    }
-
-    /// Takes the log out of use until the last connection of this process closed and the log was recovered: after
-    /// a failed sync the kernel may have dropped the data and call the next sync a success.
-    pub fn poison(&self, what: &str, error: io::Error) -> Failure {
-        let text = format!("{what} of {} failed: {error}", self.log_path.display());
-        self.stats.error(&text);
-        let _ = self.poison.set(text);
-        Failure::Io(error)
+    pub fn poisoned(&self) -> Option<String> {
+        self.open().poison.get().cloned()
     }
 
     /// Makes everything in the log durable for a connection that has not opened it; false where there is no log.
@@ -325,22 +301,23 @@ impl Database {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other?,
         };
-        match self.session() {
+        let file_id = file.identity()?;
+        match self.session().filter(|session| session.file_id == file_id) {
             Some(session) => self.flush_session(&session, &*file)?,
             None if self.options().no_sync => {}
-            None => file.sync_data().map_err(|error| self.poison("sync", error))?,
+            None => file.sync_data()?,
         }
         Ok(true)
     }
 
     /// Makes everything in the log durable, without any lock of SQLite's.
     /// # Errors
-    /// The log is poisoned.
+    /// The log is poisoned, or its recovered frames are not certain to be on the medium.
     pub fn flush_session(&self, session: &Arc<LogSession>, file: &dyn DiskFile) -> Result<(), Failure> {
-        self.check_poison()?;
-        session.flush_now(file).map_err(|Failed| {
-            let unknown = || Failure::Poisoned("a flush failed".to_owned());
-            self.check_poison().err().unwrap_or_else(unknown)
+        session.durability.check()?;
+        session.durability.flush_unlocked(file).map_err(|_| {
+            let unknown = || Failure::Poisoned("recovered frames are not certain to be durable".to_owned());
+            session.durability.check().err().unwrap_or_else(unknown)
         })
     }
 
@@ -354,14 +331,6 @@ impl Database {
         let growth = Growth { session: Arc::downgrade(session), disk: Arc::clone(&self.disk), used_bytes };
         self.worker.grow(growth);
     }
-}
-
-/// How a log came to be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    Existing,
-    Spare,
-    Created,
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -13,8 +13,6 @@
 //! Invariant: a transaction that never had the write lock, and did not come from that line, gets no page before its
 //! snapshot is durable. Source: wal.c (`walTryBeginRead`), btree.c (`lockBtree`), pager.c (`sqlite3PagerSharedLock`).
 
-use std::sync::{Mutex, PoisonError};
-
 use crate::frame::Salts;
 
 /// A state of the database: the generation of the log, and its last frame.
@@ -92,35 +90,12 @@ impl DurableReads {
     }
 }
 
-/// Up to where this process knows the log to be durable. Only states that were published before a flush began are
-/// noted: a published frame never changes within its generation, so nothing takes this back.
-#[derive(Debug, Default)]
-pub struct DurableMark(Mutex<Option<Version>>);
-
-impl DurableMark {
-    /// A flush that began after `version` was published succeeded.
-    pub fn note(&self, version: Version) {
-        let mut mark = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *mark = Some(match *mark {
-            Some((salts, frames)) if salts == version.0 => (salts, frames.max(version.1)),
-            _ => version,
-        });
-    }
-
-    /// True where `version` is known to be durable.
-    pub fn covers(&self, version: Version) -> bool {
-        let mark = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        mark.is_some_and(|(salts, frames)| salts == version.0 && frames >= version.1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const ONE: Version = (Salts([1; 8]), 7);
     const TWO: Version = (Salts([1; 8]), 8);
-    const NEXT: Version = (Salts([2; 8]), 1);
 
     #[test]
     fn first_page_waits_for_the_snapshot_and_the_next_ones_do_not() {
@@ -171,16 +146,5 @@ mod tests {
         assert!(reads.may_answer_from_cache(ONE) && !reads.may_answer_from_cache(TWO));
         reads.published(TWO);
         assert!(reads.may_answer_from_cache(TWO), "its own commit leaves the cache valid");
-    }
-
-    #[test]
-    fn mark_covers_one_generation_up_to_a_frame() {
-        let mark = DurableMark::default();
-        assert!(!mark.covers(ONE));
-        mark.note(TWO);
-        mark.note(ONE);
-        assert!(mark.covers(ONE) && mark.covers(TWO) && !mark.covers(NEXT));
-        mark.note(NEXT);
-        assert!(mark.covers(NEXT) && !mark.covers(ONE));
     }
 }

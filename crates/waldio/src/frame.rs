@@ -89,6 +89,18 @@ impl LogHeader {
     }
 }
 
+/// The name of everything in a log up to a frame. The checksum of a frame covers all in front of it, so two logs, or two
+/// moments of one, have the same name at the same place only if they hold the same frames up to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefix {
+    /// The generation.
+    pub salts: Salts,
+    /// How many frames it has.
+    pub frames: u32,
+    /// The checksum in the header of the last of them.
+    pub checksum: Checksum,
+}
+
 /// The 24 bytes in front of each page of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {

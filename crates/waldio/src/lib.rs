@@ -11,13 +11,11 @@ mod status;
 mod process;
 mod connection;
 #[cfg(test)]
-mod cut_beside_flush;
-#[cfg(test)]
 mod overdue_flush;
 mod reset_guard;
 mod log_file;
 mod database;
-mod spare;
+mod old_spare;
 mod worker;
 mod window;
 mod lazy_thread;
@@ -28,10 +26,11 @@ mod gate;
 mod patience;
 mod super_journal;
 mod session;
+mod transaction;
 mod choice;
+mod durability;
 mod tickets;
 mod oldest_commit;
-mod tail;
 mod rewrite;
 mod durable_reads;
 mod pending;
@@ -63,7 +62,7 @@ pub use {
     primitives::Bell,
     queue::{Turn, WriteQueue},
     stats::Stats,
-    tickets::{Covered, Failed, Mark, Ticket, Tickets},
+    tickets::{Covered, Failed, Ticket, Tickets},
     window::Flusher,
     worker::Worker,
 };

@@ -7,7 +7,7 @@
 //!    is, each connection learns from its own last commit (`sync_follows`), and forgets at `PRAGMA synchronous`;
 //! 3. at the latest before frames are published, at `xShmBarrier`, should 2 have guessed wrong;
 //! 4. in strict mode: with the last byte of each page, so that a cache that spills makes the file grow as stock's;
-//! 5. never after the write lock is given back: another writer may own the place by then.
+//! 5. never after the transaction has ended (`transaction`): another writer may own the place by then.
 //!
 //! The header of a log that was never written to waits as well, until the first commit frame is complete: then one
 //! sync makes header, frames and the log's name durable, before anything is published. Elsewhere a header is durable
@@ -18,7 +18,6 @@
 mod leaving;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
@@ -39,6 +38,7 @@ use crate::rewrite;
 use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::tickets::Ticket;
+use crate::transaction::Transaction;
 
 mod sharing;
 
@@ -65,31 +65,15 @@ pub struct LogFile {
     /// Generation of the frames this connection writes.
     salts: Salts,
     page_bytes: Option<u32>,
-    /// Where the commit frame whose page is on its way ends.
-    commit_end: Option<u64>,
-    /// A commit frame is complete and no sync came since.
-    commit_unsynced: bool,
-    /// It is not among the `commits` of the status yet.
-    uncounted: bool,
-    /// This connection's commits are followed by a sync (`synchronous=FULL` or `EXTRA`).
+    transaction: Transaction,
+    /// This connection's commits are followed by a sync (`synchronous=FULL` or `EXTRA`): a guess, from the last one. Where it
+    /// is wrong `before_publish` writes what waits.
     sync_follows: bool,
-    /// Pieces after an unsynced commit frame go straight to the file: nothing else will carry them.
-    straight: bool,
-    /// Buffered writes happened since the last sync.
-    unsynced: bool,
-    /// SQLite had the header synced, and it is not yet: it waits for the first commit.
-    header_due: bool,
-    /// The next sync makes the log's name durable even if it is: stock does so once in each connection.
+    /// The next sync makes the log's name durable even if it is: strict mode does as stock, once in each connection.
     name_due: bool,
-    /// Highest end of what this transaction already wrote to the file.
-    written_end: u64,
-    /// How much SQLite wrote of this transaction.
-    transaction_bytes: u64,
     /// This connection's commit is published and waits for a shared flush.
     ticket: Option<Ticket>,
     bell: Arc<Bell>,
-    /// Nothing was written since the last sync that covered everything in the file.
-    just_synced: bool,
 }
 
 impl LogFile {
@@ -104,46 +88,50 @@ impl LogFile {
             blocks: AlignedBuffer::zeroed(0),
             salts: Salts::default(),
             page_bytes: None,
-            commit_end: None,
-            commit_unsynced: false,
-            uncounted: false,
+            transaction: Transaction::default(),
             sync_follows: false,
-            straight: false,
-            unsynced: false,
-            header_due: false,
-            written_end: 0,
-            transaction_bytes: 0,
             ticket: None,
             bell: Arc::default(),
-            just_synced: false,
         }
     }
 
     /// `xRead`: what SQLite wrote, wherever it is. Returns how many bytes there were.
     /// # Errors
     /// `into` is undefined.
-    pub fn read(&mut self, into: &mut [u8], offset: u64, salts: Option<Salts>) -> Result<usize, Failure> {
+    pub fn read(
+        &mut self,
+        into: &mut [u8],
+        offset: u64,
+        wal_index: Option<WalIndex>,
+    ) -> Result<usize, Failure> {
         if self.pending.read(into, offset) {
             return Ok(into.len());
         }
         if self.pending.overlaps(offset, into.len()) {
             self.write_out()?;
         }
-        if self.session.is_fua() && self.session.tail().read(salts, into, offset) {
-            return Ok(into.len());
+        if self.session.is_fua() {
+            let published = wal_index.and_then(WalIndex::published);
+            if self.session.durability.recent().read(published, into, offset) {
+                return Ok(into.len());
+            }
         }
         Ok(self.file.read_at(into, offset)?)
     }
 
     /// `xWrite`. `page_bytes` is the database's page size where it is known.
     /// # Errors
-    /// `Full`: nothing of this transaction counts, SQLite rolls back. `Io`: the log is poisoned.
-    pub fn write(&mut self, data: &[u8], offset: u64, page_bytes: Option<u32>) -> Result<(), Failure> {
-        self.database.check_poison()?;
+    /// Of the transaction so far nothing is lost, but this write is; SQLite rolls back. A log whose medium is unknown is
+    /// poisoned.
+    pub fn write(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        (page_bytes, wal_index): (Option<u32>, Option<WalIndex>),
+    ) -> Result<(), Failure> {
+        self.session.durability.check()?;
         self.note(data, offset, page_bytes);
-        self.just_synced = false;
         Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
-        self.transaction_bytes += data.len() as u64;
         if !self.pending.put(data, offset) {
             self.write_out()?;
             assert!(data.len() <= RUN_BYTES_MAX / 2, "SQLite wrote {} bytes at once", data.len());
@@ -151,18 +139,17 @@ impl LogFile {
             assert!(taken, "an empty run refused {} bytes at {offset}", data.len());
         }
         let end = offset + data.len() as u64;
-        if self.commit_end.is_some_and(|commit_end| end >= commit_end) {
-            self.commit_end = None;
-            self.commit_unsynced = true;
-            self.uncounted = true;
-            self.straight = !self.sync_follows;
-            if self.straight && self.header_due {
-                // Here and not at the barrier, where a failure would come after the publication.
-                self.make_durable()?;
-            }
+        let completes = self.transaction.written(end, data.len());
+        if completes && self.transaction.header_waits && !self.sync_follows {
+            // Here and not at the barrier, where a failure would come after the publication.
+            self.make_durable(wal_index).inspect_err(|_| {
+                self.transaction.end();
+            })?;
         }
         let page_ends = offset > 0 && data.len() as u64 > FRAME_HEADER_BYTES;
-        let leaves = self.straight || self.session.options.strict && page_ends;
+        // No sync will follow, and no later event would write these: neither the commit frame nor checksums behind it.
+        let write_through = self.transaction.is_committed() && !self.sync_follows;
+        let leaves = write_through || self.session.options.strict && page_ends;
         if leaves { self.write_out() } else { Ok(()) }
     }
 
@@ -173,7 +160,6 @@ impl LogFile {
             word.copy_from_slice(&data[8..12]);
             self.page_bytes = Some(u32::from_be_bytes(word));
             self.salts.0.copy_from_slice(&data[16..24]);
-            self.written_end = 0;
             return;
         }
         self.page_bytes = page_bytes.or(self.page_bytes);
@@ -183,112 +169,113 @@ impl LogFile {
         }
         let header = FrameHeader::parse(header);
         self.salts = header.salts;
-        if header.commit_pages != 0 {
-            // Without a page size (exclusive mode on a log of another process) the first piece of the page ends
-            // the commit; `straight` then carries the rest.
-            let page_bytes = u64::from(self.page_bytes.unwrap_or(1));
-            self.commit_end = Some(offset + FRAME_HEADER_BYTES + page_bytes);
-        }
+        self.transaction.header_written(header, offset, self.page_bytes);
     }
 
     /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit that may leave
     /// its flush for later (`share`): then its frames are in the file, and `await_flush` makes them durable, or the
     /// window does; and for the header of a log that is fresh (the file's head).
     /// # Errors
-    /// The log is poisoned: what reached the medium is unknown.
+    /// Nothing of a commit counts: SQLite rolls back. Where a sync failed the log is poisoned.
     pub fn sync(
         &mut self,
         checkpointing: bool,
         share: Share,
         wal_index: Option<WalIndex>,
     ) -> Result<(), Failure> {
-        self.database.check_poison()?;
-        let commit = std::mem::take(&mut self.commit_unsynced);
+        let result = self.sync_transaction(checkpointing, share, wal_index);
+        if result.is_err() && self.transaction.is_committed() {
+            // COMMIT fails, and SQLite rolls back. In exclusive mode no other event says so.
+            self.pending.clear();
+            self.transaction.end();
+        }
+        result
+    }
+
+    fn sync_transaction(
+        &mut self,
+        checkpointing: bool,
+        share: Share,
+        wal_index: Option<WalIndex>,
+    ) -> Result<(), Failure> {
+        self.session.durability.check()?;
+        let commit = self.transaction.is_committed() && !checkpointing;
+        let header_waits = self.transaction.header_waits;
         let header = !self.pending.is_empty() && self.pending.start() == 0;
         self.sync_follows |= commit;
-        self.straight = false;
-        if planted::skips_sync(commit, header && !self.header_due, checkpointing) {
+        if planted::skips_sync(commit, header && !header_waits, checkpointing) {
             return self.write_out();
         }
-        if header && !commit && !self.header_due && self.may_header_wait(wal_index) {
-            self.header_due = true;
+        if header && !commit && !header_waits && self.may_header_wait(wal_index) {
+            self.transaction.header_waits = true;
             return Ok(());
         }
         if !self.is_durable(commit, wal_index) {
             if commit && !header && !self.session.is_reserved() {
                 // The second commit: a log that is written once pays for none.
                 self.session.reserve_first(&*self.file);
-                self.unsynced = true;
             }
-            if commit && !header && share != Share::No && self.session.is_name_synced() {
+            let may_share = !self.session.durability.is_uncertain() && self.session.is_name_settled();
+            if commit && !header && share != Share::No && may_share {
                 return self.share(share);
             }
-            if header && !self.header_due {
+            if header && !header_waits {
                 // Once a cycle: another process may have cut or extended the file.
                 self.session.set_file_bytes(self.file.size()?);
                 if self.session.file_bytes() == 0 {
                     self.session.reserve_first(&*self.file);
-                    self.unsynced = true;
                 }
             }
-            self.make_durable()?;
+            self.make_durable(wal_index)?;
         }
-        self.just_synced = true;
         if commit {
             self.end_transaction();
         }
         Ok(())
     }
 
-    /// Whether a header may wait for its first commit. The wal-index tells that no process wrote to this log before.
+    /// Whether a header may wait for its first commit: this process made the log, it is empty still, and the wal-index tells
+    /// that no process published anything in it.
     fn may_header_wait(&self, wal_index: Option<WalIndex>) -> bool {
         if planted::is(Bug::EveryHeaderWaits) {
             return true;
         }
         let unused = |wal_index: WalIndex| wal_index.salts() == Salts::default();
-        self.session.is_fresh() && !self.session.options.strict && wal_index.is_some_and(unused)
+        let empty = || self.file.size().is_ok_and(|bytes| bytes == 0);
+        self.session.is_fresh() && !self.session.options.strict && wal_index.is_some_and(unused) && empty()
     }
 
     /// Whether a sync would find nothing to do: a commit that went out with its log's header, or a checkpoint of
-    /// frames the last of which is one that this process made durable, with all in front of it.
+    /// frames that are known to be on the medium by their name.
     fn is_durable(&self, commit: bool, wal_index: Option<WalIndex>) -> bool {
-        let clean = !self.unsynced && self.pending.is_empty() && !self.header_due;
-        if !clean || self.name_due || !self.session.is_name_synced() || self.session.options.strict {
+        let clean = self.pending.is_empty() && !self.transaction.header_waits;
+        if !clean || self.name_due || !self.session.is_name_settled() || self.session.options.strict {
             return false;
         }
-        let newest = if commit {
-            Some((self.salts, self.written_end))
-        } else {
-            wal_index.and_then(|wal_index| Some((wal_index.salts(), wal_index.published_end()?)))
-        };
-        let tail = self.session.tail();
-        newest.is_some_and(|(salts, end)| tail.is_durable_up_to(salts, end))
+        let newest =
+            if commit { self.transaction.commit_name() } else { wal_index.and_then(WalIndex::published) };
+        newest.is_some_and(|name| self.session.durability.is_known(name))
     }
 
     /// Everything in the file and everything that waits is on the medium when this returns, and so is the log's name.
-    fn make_durable(&mut self) -> Result<(), Failure> {
-        let tickets = &self.session.tickets;
-        let covers = tickets.is_outstanding().then(|| tickets.issued());
-        if !self.write_durable()? {
+    fn make_durable(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        if !self.write_durable(wal_index)? {
             self.write_out()?;
-            self.flush(|log| log.file.sync_data())?;
-            self.unsynced = false;
-            if self.written_end > 0 {
-                self.session.tail().set_durable(self.salts, self.written_end);
-            }
+            self.session.durability.flush(&*self.file, wal_index)?;
         }
-        self.header_due = false;
-        let database = Arc::clone(&self.database);
-        let named = self
-            .session
-            .sync_name(&*database.disk, std::mem::take(&mut self.name_due))
-            .map_err(|error| self.poison("sync of the log's directory", error))?;
-        if named {
+        if let Some(name) = self.transaction.commit_name() {
+            self.session.durability.known.committed(name);
+        }
+        self.transaction.header_waits = false;
+        let named = self.session.sync_name(&*self.database.disk, std::mem::take(&mut self.name_due));
+        match named.map_err(Failure::from) {
             // In the flags of stock's sync of a directory.
-            sync_observer::notify(SQLITE_SYNC_NORMAL);
-        }
-        if let Some(covers) = covers {
-            self.session.tickets.covered(covers);
+            Ok(true) => sync_observer::notify(SQLITE_SYNC_NORMAL),
+            Ok(false) => {}
+            Err(Failure::Io(error)) => {
+                return Err(self.session.durability.poison("sync of the log's directory", error));
+            }
+            Err(full) => return Err(full),
         }
         Ok(())
     }
@@ -300,95 +287,63 @@ impl LogFile {
     pub fn before_checkpoint(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         // The second of two barriers must not hide that the first is missing.
         let planted = [Bug::CheckpointWithoutBarrier, Bug::SkipCheckpointSync, Bug::SkipCloseSync];
-        if self.just_synced || planted.into_iter().any(planted::is) {
+        if planted.into_iter().any(planted::is) {
             return Ok(());
         }
         self.sync(true, Share::No, wal_index)
     }
 
-    fn flush(&mut self, call: impl FnOnce(&Self) -> std::io::Result<()>) -> Result<(), Failure> {
-        if self.session.options.no_sync {
-            return Ok(());
-        }
-        let began = Instant::now();
-        let result = call(self);
-        self.database.stats.flush_times.record(began.elapsed());
-        Stats::add(&self.database.stats.flushes, 1);
-        result.map_err(|error| self.poison("sync", error))
-    }
-
-    fn poison(&self, what: &str, error: std::io::Error) -> Failure {
-        let failure = self.database.poison(what, error);
-        self.session.tickets.fail();
-        failure
-    }
-
     /// Before frames are published: nothing may wait.
     /// # Errors
     /// As `write`; the frames are published all the same, so the log is poisoned.
-    pub fn before_publish(&mut self) -> Result<(), Failure> {
+    pub fn before_publish(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         match self.write_out() {
+            Err(Failure::Poisoned(why)) => Err(Failure::Poisoned(why)),
             Err(Failure::Full) => {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-                Err(self.poison("write of published frames", full))
+                Err(self.session.durability.poison("write of published frames", full))
             }
-            Ok(()) if self.header_due => self.make_durable(),
-            other => other,
+            Err(Failure::Io(error)) => {
+                Err(self.session.durability.poison("write of published frames", error))
+            }
+            Ok(()) if self.transaction.header_waits => self.make_durable(wal_index),
+            Ok(()) => Ok(()),
         }
     }
 
-    /// The write lock was given back, with frames published up to `published_end` where that is known.
-    pub fn end_write(&mut self, published_end: Option<u64>) {
+    /// The transaction is over, whatever it came to: the write lock was given back, or another begins.
+    pub fn end_write(&mut self) {
         self.pending.clear();
-        self.header_due = false;
-        if let Some(end) = published_end {
-            self.session.tail().cut(end);
-        }
         self.end_commit();
     }
 
     /// A commit is over; where no sync came, none will come after the next.
     pub fn end_commit(&mut self) {
-        self.sync_follows &= !self.commit_unsynced;
+        self.sync_follows &= !self.transaction.is_committed();
         self.end_transaction();
     }
 
     fn end_transaction(&mut self) {
-        // What could not be written or synced is no commit.
-        if std::mem::take(&mut self.uncounted) && self.database.check_poison().is_ok() {
+        let ended = self.transaction.end();
+        if ended.is_committed() {
             Stats::add(&self.database.stats.commits, 1);
         }
-        self.commit_unsynced = false;
-        self.commit_end = None;
-        self.straight = false;
-        self.transaction_bytes = 0;
-        let used_bytes = std::mem::take(&mut self.written_end);
-        self.session.note_used(used_bytes);
+        self.pending.give_back();
+        self.session.note_used(ended.end);
         // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
         // `synchronous=NORMAL` leaves to the next checkpoint.
-        if used_bytes > 0 && self.sync_follows && self.session.wants_growth(used_bytes) {
-            self.database.grow_soon(&self.session, used_bytes);
+        if ended.end > 0 && self.sync_follows && self.session.wants_growth(ended.end) {
+            self.database.grow_soon(&self.session, ended.end);
         }
     }
 
-    /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
-    /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
-    /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
-    /// with them. So the valid frames are written over themselves.
-    /// # Errors
-    /// The log is poisoned.
-    pub fn make_certain(&mut self) -> Result<(), Failure> {
-        let end = rewrite::valid_end(&*self.file)?;
-        if end == 0 {
-            return Ok(());
-        }
-        rewrite::over_itself(&*self.file, end)
-            .map_err(|error| self.poison("write of the log over itself", error))?;
-        self.flush(|log| log.file.sync_data())
+    /// SQLite is about to recover this log: see `Durability::make_certain`.
+    pub fn make_certain(&mut self) {
+        self.session.durability.make_certain(&*self.file);
     }
 
     /// A sync failed: see `rewrite::published`. Where this fails as well nothing is left to do: the log is poisoned.
-    pub fn write_again(&mut self, published_end: Option<u64>) {
+    pub fn write_again(&self, published_end: Option<u64>) {
         let _ = rewrite::published(&*self.file, published_end);
     }
 
@@ -399,12 +354,7 @@ impl LogFile {
 
     /// True where what SQLite wrote last still waits, in memory or for a sync.
     pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty() || self.header_due
-    }
-
-    /// `version` is published and was synced before.
-    pub fn note_durable(&self, version: Version) {
-        self.session.durable.note(version);
+        !self.pending.is_empty() || self.transaction.header_waits
     }
 
     /// This connection's open file.
@@ -412,37 +362,24 @@ impl LogFile {
         &*self.file
     }
 
-    /// The window of `waldio_group`.
-    pub fn window(&self) -> Option<Window> {
-        self.session.options.group
+    /// What this connection shares with the others of its process.
+    pub fn session(&self) -> &Arc<LogSession> {
+        &self.session
     }
 
-    /// A sync failed where nobody had a lock: true once.
-    pub fn take_owed_rewrite(&self) -> bool {
-        self.session.take_owed_rewrite()
-    }
-
-    /// True where `version` is known to be on the medium.
+    /// True where the snapshot `version` is known to be on the medium.
     pub fn is_known_durable(&self, version: Version) -> bool {
-        self.session.durable.covers(version)
-    }
-
-    /// True where nothing was written since the last sync that covered everything in the file.
-    pub fn is_just_synced(&self) -> bool {
-        self.just_synced
-    }
-
-    /// True where a sync followed the last write: false at the close of a `synchronous=OFF` connection.
-    pub fn is_synced(&self) -> bool {
-        !self.unsynced && self.pending.is_empty()
+        let durability = &self.session.durability;
+        !durability.is_uncertain() && durability.known.covers_snapshot(version)
     }
 
     /// `xTruncate`.
     /// # Errors
     /// The size is as before.
     pub fn truncate(&mut self, size_bytes: u64) -> Result<(), Failure> {
-        self.database.check_poison()?;
+        self.session.durability.check()?;
         self.write_out()?;
+        self.transaction.end();
         Ok(self.session.truncate(size_bytes, || self.file.truncate(size_bytes))?)
     }
 

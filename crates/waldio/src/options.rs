@@ -21,7 +21,7 @@ pub enum FillChoice {
 /// How a commit reaches the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistChoice {
-    /// `fua` on ext4 and XFS while no other process has the database open, else `flush` (ARCHITECTURE.md).
+    /// `flush`: nothing measured says that direct writes are faster (ARCHITECTURE.md).
     Auto,
     /// A buffered write, then fdatasync.
     Flush,
@@ -47,7 +47,7 @@ pub struct Options {
     pub persist: PersistChoice,
     /// `waldio_log_bytes`: the log's working size.
     pub log_bytes: u64,
-    /// `waldio_strict`: nothing is reserved, no spare is kept, no frame waits for its commit: file sizes, deletions and
+    /// `waldio_strict`: nothing is reserved, no frame waits for its commit: file sizes, deletions and
     /// syncs are exactly stock's.
     pub strict: bool,
     /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in line.
@@ -94,7 +94,34 @@ pub const NAMES: [&str; 9] = [
     "waldio_db_chunk",
 ];
 
+/// The options that each connection has for itself. The others are the log's: they hold as the first connection of the
+/// process that opened it asked.
+const CONNECTIONS: [&str; 4] =
+    ["waldio_group_commit", "waldio_durable_reads", "waldio_group", "waldio_db_chunk"];
+
+/// True for an option that each connection has for itself.
+pub fn is_connections(name: &str) -> bool {
+    CONNECTIONS.contains(&name)
+}
+
 impl Options {
+    /// What a connection with these options does not get, because its log was opened with others: of what it asked for
+    /// beyond the defaults.
+    pub fn not_had(&self, log: &Options) -> Option<String> {
+        let default = Options::default();
+        let differs = |name: &&str| {
+            let asked = self.get(name);
+            !is_connections(name) && asked != log.get(name) && asked != default.get(name)
+        };
+        let text = |name: &str, options: &Options| options.get(name).unwrap_or_default();
+        let told: Vec<String> = NAMES
+            .into_iter()
+            .filter(differs)
+            .map(|name| format!("{name}={}, not {}", text(name, log), text(name, self)))
+            .collect();
+        (!told.is_empty()).then(|| format!("the log is open with {}", told.join("; ")))
+    }
+
     /// Takes one setting.
     /// # Errors
     /// A sentence that says what is accepted; nothing is changed.
@@ -298,6 +325,23 @@ mod tests {
             options.set(name, value).unwrap();
             assert_eq!(options.get(name).as_deref(), Some(value));
         }
+    }
+
+    #[test]
+    fn what_a_connection_asks_for_in_vain_is_named_and_its_own_options_are_not() {
+        let asked = |settings: &[(&str, &str)]| {
+            let mut options = Options::default();
+            settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+            options
+        };
+        let log = asked(&[("waldio_fill", "zeroes")]);
+        assert_eq!(asked(&[]).not_had(&log), None, "it asked for nothing");
+        assert_eq!(asked(&[("waldio_group", "16KiB,2ms"), ("waldio_fill", "zeroes")]).not_had(&log), None);
+        let told = asked(&[("waldio_persist", "fua"), ("waldio_strict", "on")]).not_had(&log);
+        assert_eq!(
+            told.as_deref(),
+            Some("the log is open with waldio_persist=auto, not fua; waldio_strict=0, not 1")
+        );
     }
 
     #[test]

@@ -11,15 +11,11 @@ use blockio::sim_disk::SimDisk;
 use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
 
 use crate::database::Database;
-use crate::frame::Salts;
 use crate::layout::Layout;
 use crate::options::{Options, Window};
 use crate::session::LogSession;
-use crate::tickets::Mark;
 use crate::window::Flusher;
 use crate::worker::Worker;
-
-const MARK: Mark = Mark { salts: Salts([1; 8]), end: 4152 };
 
 /// A log with one commit outstanding, whose next sync fails where `fails`.
 fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
@@ -30,10 +26,10 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     let window = Window { bytes: 1 << 20, time: Duration::from_millis(2) };
     let options = Options { group: Some(window), ..Options::default() };
     let database =
-        Database::new(path.to_path_buf(), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
+        Database::new((path.to_path_buf(), None), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
     let database = Arc::new(database);
     let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
-    session.tickets.issue(MARK, 4120);
+    session.durability.tickets.issue(4120);
     disk.set_fault(fails.then_some(Fault {
         counted: Counted::Flushes,
         number: 0,
@@ -50,7 +46,7 @@ fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
     for _ in 0..2 {
         assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     }
-    assert_eq!(session.tickets.outstanding_bytes(), 0);
+    assert_eq!(session.durability.tickets.outstanding_bytes(), 0);
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
     assert_eq!((count(&database.stats.window_flushes), count(&database.stats.flushes)), (1, 1));
 }
@@ -61,13 +57,13 @@ fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
     let flushes = || database.stats.flushes.load(SeqCst);
     let first = Instant::now();
     // By their bytes, before the time is over; then another commit.
-    session.flush_now(&*file).expect("a sound disk");
-    session.tickets.issue(MARK, 4120);
+    session.durability.flush_unlocked(&*file).expect("a sound disk");
+    session.durability.tickets.issue(4120);
     let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
     assert!(due >= first + Duration::from_secs(3600));
-    assert_eq!((flushes(), session.tickets.outstanding_bytes()), (1, 4120));
+    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (1, 4120));
     assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
-    assert_eq!((flushes(), session.tickets.outstanding_bytes()), (2, 0));
+    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (2, 0));
 }
 
 #[test]
@@ -75,12 +71,12 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     let (database, session, file) = outstanding(false);
     let (flusher, time) = (Flusher::thread(), Duration::from_millis(40));
     assert!(flusher.flush_within(&session, &file, time));
-    session.flush_now(&*file).expect("a sound disk");
+    session.durability.flush_unlocked(&*file).expect("a sound disk");
     std::thread::sleep(time / 2);
-    session.tickets.issue(MARK, 4120);
+    session.durability.tickets.issue(4120);
     let issued = Instant::now();
     assert!(flusher.flush_within(&session, &file, time), "ordered already");
-    while session.tickets.is_outstanding() {
+    while session.durability.tickets.is_outstanding() {
         assert!(issued.elapsed() < Duration::from_secs(60), "nobody flushes");
         std::thread::yield_now();
     }
@@ -93,9 +89,9 @@ fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_l
     let (database, session, file) = outstanding(true);
     assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
-    assert!(session.flush_now(&*file).is_err(), "never retry and trust");
-    assert_eq!(session.tickets.outstanding_bytes(), 4120);
-    assert!(session.take_owed_rewrite() && !session.take_owed_rewrite(), "once");
+    assert!(session.durability.flush_unlocked(&*file).is_err(), "never retry and trust");
+    assert_eq!(session.durability.tickets.outstanding_bytes(), 4120);
+    assert!(session.durability.take_owed_rewrite() && !session.durability.take_owed_rewrite(), "once");
 }
 
 #[test]
@@ -106,7 +102,7 @@ fn one_thread_flushes_when_the_time_is_over_however_often_it_is_asked() {
     for _ in 0..100 {
         assert!(flusher.flush_within(&session, &file, Duration::from_millis(5)));
     }
-    while session.tickets.is_outstanding() {
+    while session.durability.tickets.is_outstanding() {
         std::thread::yield_now();
     }
     assert!(Instant::now() >= due);

@@ -13,6 +13,9 @@ pub const RUN_BYTES_MAX: usize = 256 << 10;
 /// The memory a connection starts with, in bytes: eight one-page transactions.
 const FIRST_CAPACITY_BYTES: usize = 32 << 10;
 
+/// What it keeps between transactions, at the most: each open connection has its own.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct Pending {
@@ -99,6 +102,13 @@ impl Pending {
     /// True where any byte of the range waits.
     pub fn overlaps(&self, offset: u64, len_bytes: usize) -> bool {
         !self.is_empty() && offset < self.end && offset + len_bytes as u64 > self.start
+    }
+
+    /// Gives the memory of a large transaction back, where nothing waits.
+    pub fn give_back(&mut self) {
+        if self.is_empty() && self.buffer.len() > KEPT_BYTES_MAX {
+            self.buffer = AlignedBuffer::zeroed(0);
+        }
     }
 
     /// Forgets the run; its memory stays for the next.

@@ -15,8 +15,7 @@ pub enum Bug {
     SkipCheckpointSync,
     /// Only that of the checkpoint at close, which holds no checkpoint lock.
     SkipCloseSync,
-    /// A spare keeps its valid frames and shadows what was written to the database since.
-    SpareNotCleared,
+
     /// Growth writes zeros at the end it remembers instead of appending them.
     FillOverwrites,
     /// One durable write is taken for enough although commits in front of it are not durable.

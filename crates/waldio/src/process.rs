@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use blockio::disk::Disk;
+use blockio::disk::{Disk, FileId};
 
 use crate::connection::Connection;
 use crate::database::Database;
@@ -25,18 +25,24 @@ pub struct Process {
     flusher: Flusher,
     /// Those that exist now.
     pub super_journals: Arc<SuperJournals>,
-    databases: Mutex<HashMap<(PathBuf, usize), Weak<Database>>>,
+    databases: Mutex<HashMap<Key, Weak<Database>>>,
     connections: Mutex<HashMap<usize, Weak<Connection>>>,
 }
 
 /// The present process's, or a parent's.
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
+/// A database: its name, which disk it is on, and which file it is. A file that was renamed away and another in its place
+/// are two, and so is one file under two names, as with SQLite's own journals.
+type Key = (PathBuf, usize, Option<FileId>);
+
 /// What a database is opened with.
 #[derive(Debug, Clone)]
 pub struct Opening {
     /// The database file.
     pub path: PathBuf,
+    /// Which file that is; `None` where nobody can tell, and then it is nobody else's.
+    pub file_id: Option<FileId>,
     /// Name of the VFS below.
     pub base_name: String,
     /// Where its log is.
@@ -73,7 +79,7 @@ impl Process {
         }
     }
 
-    fn databases(&self) -> MutexGuard<'_, HashMap<(PathBuf, usize), Weak<Database>>> {
+    fn databases(&self) -> MutexGuard<'_, HashMap<Key, Weak<Database>>> {
         self.databases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,8 +91,9 @@ impl Process {
     pub fn database(&self, opening: Opening) -> Arc<Database> {
         let disk_identity = Arc::as_ptr(&opening.disk).cast::<()>().addr();
         let mut databases = self.databases();
-        let key = (opening.path.clone(), disk_identity);
-        if let Some(database) = databases.get(&key).and_then(Weak::upgrade) {
+        let key = (opening.path.clone(), disk_identity, opening.file_id);
+        let known = databases.get(&key).filter(|_| opening.file_id.is_some());
+        if let Some(database) = known.and_then(Weak::upgrade) {
             return database;
         }
         databases.retain(|_, database| database.strong_count() > 0);
@@ -96,8 +103,13 @@ impl Process {
             (self.worker.clone(), self.flusher.clone())
         };
         let shared = (worker, flusher, Arc::clone(&self.super_journals));
-        let database =
-            Arc::new(Database::new(opening.path, opening.base_name, opening.disk, shared, opening.options));
+        let database = Arc::new(Database::new(
+            (opening.path, opening.file_id),
+            opening.base_name,
+            opening.disk,
+            shared,
+            opening.options,
+        ));
         databases.insert(key, Arc::downgrade(&database));
         database
     }
@@ -109,23 +121,26 @@ impl Process {
         open
     }
 
-    /// The open database whose log this is.
+    /// The open database whose log this is: of those that had this name, the one that stands there now.
     pub fn database_of_log(&self, log_path: &Path, disk: &Arc<dyn Disk>) -> Option<Arc<Database>> {
-        let same_disk = |database: &Arc<Database>| Arc::ptr_eq(&database.disk, disk);
-        let is_it = |database: &Arc<Database>| database.log_path == log_path && same_disk(database);
-        self.databases().values().filter_map(Weak::upgrade).find(is_it)
+        let is_there = |database: &Arc<Database>| {
+            Arc::ptr_eq(&database.disk, disk)
+                && database.log_path == log_path
+                && database.file_id == disk.identity_of(&database.path).ok()
+        };
+        self.databases().values().filter_map(Weak::upgrade).find(is_there)
+    }
+
+    /// The connections that this process has to a database.
+    pub fn connections_of(&self, database: &Database) -> Vec<Arc<Connection>> {
+        let has_it = |connection: &Arc<Connection>| std::ptr::eq(&*connection.database, database);
+        self.connections().values().filter_map(Weak::upgrade).filter(has_it).collect()
     }
 
     /// A connection whose database SQLite named with this very pointer (F6: the name's address pairs a log with
     /// its database even when other shims stand above us).
     pub fn add_connection(&self, name: usize, connection: &Arc<Connection>) {
         self.connections().insert(name, Arc::downgrade(connection));
-    }
-
-    /// How many connections of this process have it open.
-    pub fn count_connections(&self, database: &Arc<Database>) -> usize {
-        let has_it = |connection: &Arc<Connection>| Arc::ptr_eq(&connection.database, database);
-        self.connections().values().filter_map(Weak::upgrade).filter(has_it).count()
     }
 
     /// Forgets a connection.

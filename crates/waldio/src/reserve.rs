@@ -2,7 +2,7 @@
 //!
 //!   first commit  nothing: its own sync makes the file as long as it is
 //!   second        32 KiB, in its own sync
-//!   then          sixteen times what is used, each time half of the file is used; from half the working size on,
+//!   then          four times what is used, each time half of the file is used; from half the working size on,
 //!                 all of it
 //!   past it       1 MiB steps when 64 KiB are left: a default checkpoint cycle (1,000 frames of 4,120 bytes) ends
 //!                 74,272 bytes before 4 MiB, so the usual log never grows past its working size
@@ -11,16 +11,15 @@
 
 /// What a log is given with its second commit, in bytes.
 pub const FIRST_BYTES: u64 = 32 << 10;
+/// How much of a log is made, in terms of what is used. Databases that are opened, written and closed pay for what they
+/// do not use: 50 inserts took 35 ms with 16, and 22 ms with 4 (stock 33 ms, ext4 on a virtio disk; 2 was like 4).
+const GROWTH: u64 = 4;
 /// The default working size of a log, in bytes.
 pub const LOG_BYTES_DEFAULT: u64 = 4 << 20;
 /// Growth past the working size, in bytes.
 pub const STEP_BYTES: u64 = 1 << 20;
 /// What must be left of a log that has its working size before it grows, in bytes.
 pub const MARGIN_BYTES: u64 = 64 << 10;
-/// A log smaller than this is deleted at close like any other; a larger one is kept as a spare, in bytes.
-pub const SPARE_BYTES_MIN: u64 = 256 << 10;
-/// So is one of which frames never took more than this: what makes a new log grow, in bytes.
-pub const USED_BYTES_MIN: u64 = FIRST_BYTES / 2;
 
 const _: () = assert!(LOG_BYTES_DEFAULT - MARGIN_BYTES > 32 + 1000 * 4120);
 
@@ -32,7 +31,7 @@ pub fn next_size(used_bytes: u64, file_bytes: u64, log_bytes: u64, limit_bytes: 
         if free_bytes > file_bytes / 2 {
             return None;
         }
-        let grown_bytes = used_bytes.saturating_mul(16).max(FIRST_BYTES);
+        let grown_bytes = used_bytes.saturating_mul(GROWTH).max(FIRST_BYTES);
         if grown_bytes >= log_bytes / 2 { log_bytes.max(used_bytes) } else { grown_bytes }
     } else {
         if free_bytes > MARGIN_BYTES {
@@ -63,9 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn a_default_cycle_grows_in_two_steps_to_its_working_size() {
-        assert_eq!(sizes(1000, LOG_BYTES_DEFAULT, None).last(), Some(&LOG_BYTES_DEFAULT));
-        assert!(sizes(1000, LOG_BYTES_DEFAULT, None).len() == 3);
+    fn a_default_cycle_doubles_up_to_its_working_size() {
+        let sizes = sizes(1000, LOG_BYTES_DEFAULT, None);
+        assert_eq!(sizes.last(), Some(&LOG_BYTES_DEFAULT));
+        assert!((5..9).contains(&sizes.len()), "{sizes:?}");
     }
 
     #[test]

@@ -5,25 +5,20 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
 
 use crate::choice::{self, Persist};
-use crate::durable_reads::DurableMark;
+use crate::durability::{Durability, Poison};
 use crate::embedded_file::in_layout;
 use crate::layout::Layout;
 use crate::options::Options;
 use crate::planted::{self, Bug};
-use crate::reserve::{self, FIRST_BYTES, SPARE_BYTES_MIN, USED_BYTES_MIN};
+use crate::reserve::{self, FIRST_BYTES};
 use crate::stats::Stats;
-use crate::tail::Tail;
-use crate::tickets::Tickets;
 
 /// Space is reserved in pieces that should take about this long, so that a commit beside it waits no longer.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(4);
@@ -44,6 +39,8 @@ const NO_FILL: &str = "none: nothing to gain here, or strict mode";
 pub struct LogSession {
     /// Where the log is.
     pub log_path: PathBuf,
+    /// Which file it is: another one under its name is not this log.
+    pub file_id: FileId,
     /// Where frames stand in its file.
     pub layout: Layout,
     /// The options that held when it was opened.
@@ -53,23 +50,17 @@ pub struct LogSession {
     /// How commits become durable. `fua` may fall to false when a direct write is refused.
     pub persist: Persist,
     fua: AtomicBool,
-    /// A direct write happened: the newest frames may be missing in the page cache.
-    wrote_direct: AtomicBool,
-    /// Commits that wait for a shared flush.
-    pub tickets: Tickets,
-    /// Up to where published frames are known to be durable.
-    pub durable: DurableMark,
-    tail: Mutex<Tail>,
+    /// What of it is on the medium, and whether it is out of use.
+    pub durability: Durability,
+    /// How many connections of this process have it open.
+    pub handles: AtomicUsize,
     file_bytes: AtomicU64,
-    /// How far frames ever reached.
-    used_bytes: AtomicU64,
     /// Where the newest transaction of this process ends.
     newest_end: AtomicU64,
     limit_bytes: AtomicU64,
-    /// This session made the log, and nothing was written to it: the medium holds no header under its name that a
-    /// first commit would have to wait for.
+    /// This session made the log, and wrote no header to it yet.
     fresh: AtomicBool,
-    dir_unsynced: AtomicBool,
+    name: Mutex<Name>,
     grow_wanted: AtomicBool,
     /// How far the frames reached when the file system last refused, or had no room to spare; 0: it had.
     refused_at: AtomicU64,
@@ -81,43 +72,49 @@ pub struct LogSession {
     cutting: AtomicBool,
     /// Somebody flushes when the window of `waldio_group` is over.
     pub(crate) flush_ordered: AtomicBool,
-    /// A sync failed without a lock of SQLite's.
-    pub(crate) rewrite_owed: AtomicBool,
     /// How space was last reserved, or why not.
     fill_used: Mutex<Option<&'static str>>,
     pub(crate) stats: Arc<Stats>,
-    pub(crate) poison: Arc<OnceLock<String>>,
+}
+
+/// How far the log's name is on the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// Whoever made the log may have been killed before its name was durable.
+    Unknown,
+    /// It is durable.
+    Synced,
+    /// The directory cannot be opened, or not synced on this file system: as SQLite does there, we go on. Each sync of a
+    /// commit tries again.
+    Refused,
 }
 
 impl LogSession {
-    /// Begins a session on a log that was just opened with `file_bytes` of content; `fresh` when it was created, or
-    /// was a spare until now.
+    /// Begins a session on a log that was just opened with `file_bytes` of content; `fresh` when it was created, empty.
     pub fn new(
-        (log_path, layout): (PathBuf, Layout),
+        (log_path, file_id, layout): (PathBuf, FileId, Layout),
         options: Options,
         facts: Facts,
         (file_bytes, fresh): (u64, bool),
-        (stats, poison): (Arc<Stats>, Arc<OnceLock<String>>),
+        (stats, poison): (Arc<Stats>, Poison),
     ) -> LogSession {
         let persist = choice::persist(&options, facts);
+        let durability = Durability::new(log_path.clone(), options.no_sync, Arc::clone(&stats), poison);
         LogSession {
             log_path,
+            file_id,
             layout,
             options,
             facts,
             fua: AtomicBool::new(persist.fua),
-            wrote_direct: AtomicBool::new(false),
             persist,
-            tickets: Tickets::default(),
-            durable: DurableMark::default(),
-            tail: Mutex::default(),
+            durability,
+            handles: AtomicUsize::new(0),
             file_bytes: AtomicU64::new(file_bytes),
-            used_bytes: AtomicU64::new(0),
             newest_end: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(u64::MAX),
             fresh: AtomicBool::new(fresh),
-            // Whoever made the log may have been killed before its name was durable.
-            dir_unsynced: AtomicBool::new(true),
+            name: Mutex::new(Name::Unknown),
             grow_wanted: AtomicBool::new(false),
             refused_at: AtomicU64::new(0),
             growing: Mutex::default(),
@@ -125,10 +122,8 @@ impl LogSession {
             closed: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
             flush_ordered: AtomicBool::new(false),
-            rewrite_owed: AtomicBool::new(false),
             fill_used: Mutex::default(),
             stats,
-            poison,
         }
     }
 
@@ -148,39 +143,19 @@ impl LogSession {
         self.note_fill(if fills { "as found" } else { NO_FILL });
     }
 
-    /// The newest bytes. A panic while it was held leaves nothing half done that a reader could take for whole:
-    /// it is cleared.
-    pub fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(|poisoned| {
-            let mut tail = poisoned.into_inner();
-            tail.clear();
-            tail
-        })
-    }
-
     /// True while commits go out as one direct durable write.
     pub fn is_fua(&self) -> bool {
         self.fua.load(SeqCst)
     }
 
-    /// True once a frame went past the page cache.
-    pub fn wrote_direct(&self) -> bool {
-        self.wrote_direct.load(Relaxed)
-    }
-
-    /// A frame is about to go past the page cache.
-    pub fn note_direct(&self) {
-        self.wrote_direct.store(true, Relaxed);
-    }
-
     /// A direct write was refused: buffered from now on.
     pub fn give_up_fua(&self) {
         self.fua.store(false, SeqCst);
-        self.tail().clear();
+        self.durability.recent().clear();
     }
 
     /// Bytes of the newest frames to keep in memory: the working size and a little.
-    pub fn tail_bytes_max(&self) -> usize {
+    pub fn recent_bytes_max(&self) -> usize {
         usize::try_from(self.options.log_bytes + (256 << 10)).unwrap_or(usize::MAX)
     }
 
@@ -194,14 +169,8 @@ impl LogSession {
         self.file_bytes.fetch_max(end, SeqCst);
     }
 
-    /// Most bytes the log may keep when nobody has it open: its working size, or the user's limit.
-    pub fn spare_bytes_max(&self) -> u64 {
-        self.options.log_bytes.min(self.limit_bytes.load(SeqCst))
-    }
-
     /// A transaction's frames reach `end`; 0 for one that wrote none.
     pub fn note_used(&self, end: u64) {
-        self.used_bytes.fetch_max(end, SeqCst);
         if end > 0 {
             self.newest_end.store(end, SeqCst);
         }
@@ -214,12 +183,6 @@ impl LogSession {
         self.file_bytes() >= self.options.log_bytes
             && newest_end < used_bytes
             && self.next_size(newest_end).is_none()
-    }
-
-    /// True where the log is large enough to be kept as a spare, and was used so much that a log without one would
-    /// have grown. Where each opening writes little, clearing and renaming costs more than a new log does.
-    pub fn is_worth_keeping(&self) -> bool {
-        self.file_bytes() >= SPARE_BYTES_MIN && self.used_bytes.load(SeqCst) >= USED_BYTES_MIN
     }
 
     /// The size that the file really has, whoever changed it.
@@ -235,7 +198,7 @@ impl LogSession {
         if size_bytes > 0 {
             self.limit_bytes.store(size_bytes, SeqCst);
         }
-        self.tail().clear();
+        self.durability.recent().clear();
     }
 
     /// Which fill was really used last, or why none.
@@ -249,21 +212,25 @@ impl LogSession {
 
     /// Makes the log's name durable, once, or `again`; whether it was to do.
     /// # Errors
-    /// The name may not survive a power cut; the next sync tries again.
+    /// The name may not survive a power cut.
     pub fn sync_name(&self, disk: &dyn Disk, again: bool) -> io::Result<bool> {
-        if !again && !self.dir_unsynced.load(SeqCst) {
+        if !again && self.name() == Name::Synced {
             return Ok(false);
         }
-        if !self.options.no_sync {
-            disk.sync_dir_of(&self.log_path)?;
-        }
-        self.dir_unsynced.store(false, SeqCst);
-        Ok(true)
+        let synced = self.options.no_sync || disk.sync_dir_of(&self.log_path)?;
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) =
+            if synced { Name::Synced } else { Name::Refused };
+        Ok(synced)
     }
 
-    /// True once the log's name is durable.
-    pub fn is_name_synced(&self) -> bool {
-        !self.dir_unsynced.load(SeqCst)
+    /// How far the log's name is on the medium.
+    pub fn name(&self) -> Name {
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True once all was done for the log's name that can be done.
+    pub fn is_name_settled(&self) -> bool {
+        self.name() != Name::Unknown
     }
 
     /// True once space was reserved, or there is a reason for none.
@@ -367,6 +334,10 @@ impl LogSession {
     fn grow_in_pieces(&self, disk: &Arc<dyn Disk>, used_bytes: u64) -> io::Result<()> {
         let Some(target) = self.next_size(used_bytes) else { return Ok(()) };
         let file = disk.open(&self.log_path, OpenOptions::EXISTING)?;
+        if file.identity()? != self.file_id {
+            // Another log stands there now; this one has lost its name.
+            return Ok(());
+        }
         let file = in_layout(self.layout, file, disk, (&self.log_path, self.options.no_sync));
         // Only a fill that never touches what another process writes may run without the write lock.
         let fill = match choice::fill(&self.options, self.facts.filesystem) {
@@ -391,12 +362,8 @@ impl LogSession {
             } else {
                 self.extend(&*file, end, fill)?;
             }
-            if !self.options.no_sync
-                && let Err(error) = file.sync_data()
-            {
-                // It may be another's loss: the error is reported to this open file, and maybe to no other.
-                self.fail_unlocked(&format!("the sync of a growth of the log failed: {error}"));
-                return Err(error);
+            if self.durability.sync_growth(&*file).is_err() {
+                return Ok(());
             }
             size = self.file_bytes().max(end);
             let faster = began.elapsed() * 2 < PIECE_TIME_MAX;

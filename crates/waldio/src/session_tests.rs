@@ -5,6 +5,7 @@ use crate::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 use blockio::sim_state::SimOptions;
+use std::sync::atomic::Ordering::Relaxed;
 
 const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
 
@@ -13,7 +14,13 @@ fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
     let path = PathBuf::from("/app.db-wal");
     let file = disk.open(&path, CREATE).unwrap();
     let shared = (Arc::default(), Arc::default());
-    let session = LogSession::new((path, Layout::Stock), Options::default(), file.facts(), (0, true), shared);
+    let session = LogSession::new(
+        (path, file.identity().unwrap(), Layout::Stock),
+        Options::default(),
+        file.facts(),
+        (0, true),
+        shared,
+    );
     session.reserve_first(&*file);
     (disk, session)
 }

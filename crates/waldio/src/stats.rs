@@ -24,10 +24,8 @@ pub struct Stats {
     pub writes: AtomicU64,
     /// How often space was reserved ahead.
     pub growths: AtomicU64,
-    /// How often a spare became the log.
-    pub spares_taken: AtomicU64,
-    /// How often the log was kept as a spare.
-    pub spares_kept: AtomicU64,
+    /// The flushes for that, beside the commits.
+    pub growth_flushes: AtomicU64,
     /// Commits that were published before their flush, to share it with others.
     pub shared_commits: AtomicU64,
     /// Flushes for those.

@@ -8,10 +8,9 @@ use crate::database::Database;
 use crate::ffi::api::Value;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
-use crate::options::{fill_name, layout_name, persist_name};
+use crate::options::{Options, fill_name, layout_name, persist_name};
 use crate::recovery;
-use crate::session::LogSession;
-use crate::spare;
+use crate::session::{LogSession, Name};
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +27,8 @@ pub struct Row {
     pub source: String,
 }
 
-/// The facts of one database.
-pub fn rows(database: &Database) -> Vec<Row> {
+/// The facts of one database, and of the connections to it, whose options these are.
+pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
     let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
     rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
     rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
@@ -43,8 +42,9 @@ pub fn rows(database: &Database) -> Vec<Row> {
         (None, Some(why)) => rows.text("log", "passed through", &why),
         (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
     }
-    let spare = if spare::path_of(&database.log_path).exists() { "present" } else { "none" };
-    rows.text("spare", spare, "the file's name with -spare");
+    connection_rows(&mut rows, connections);
+    let not_had = database.not_had().map_or(Value::Null, Value::Text);
+    rows.push("options_not_had", not_had, "", "what a connection asked for when the log was open already");
     let (process_line, source) = database.queue.process_line();
     rows.text("process_line", process_line, &source);
     counts(&mut rows, database);
@@ -110,13 +110,41 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
     };
     rows.text("persist", persist, source);
     rows.text("strict", if options.strict { "on" } else { "off" }, "waldio_strict");
-    let durable_reads = if options.durable_reads { "on" } else { "off" };
-    rows.text("durable_reads", durable_reads, "waldio_durable_reads");
-    rows.text("group", &options.get("waldio_group").unwrap_or_default(), "waldio_group");
+    let (name, source) = match session.name() {
+        Name::Unknown => ("not synced yet", "no commit needed it"),
+        Name::Synced => ("durable", "fdatasync of the directory"),
+        Name::Refused => ("not synced", "the directory cannot be opened or synced; SQLite goes on, too"),
+    };
+    rows.text("log_name", name, source);
+    if session.durability.is_uncertain() {
+        rows.text(
+            "recovered_frames",
+            "not certain to be durable",
+            "they could not be written over themselves",
+        );
+    }
     if options.no_sync {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
     rows.number("log_bytes", options.log_bytes, "bytes", "waldio_log_bytes");
+}
+
+/// What each connection has for itself: one value, or all of them where they differ.
+fn connection_rows(rows: &mut Rows, connections: &[Options]) {
+    let all = |name: &str| {
+        let mut values: Vec<String> = connections.iter().filter_map(|options| options.get(name)).collect();
+        values.sort();
+        values.dedup();
+        values.join("; ")
+    };
+    let switch = |values: String| match values.as_str() {
+        "0" => "off".to_owned(),
+        "1" => "on".to_owned(),
+        _ => "on for some connections".to_owned(),
+    };
+    rows.text("durable_reads", &switch(all("waldio_durable_reads")), "waldio_durable_reads");
+    rows.text("group_commit", &switch(all("waldio_group_commit")), "waldio_group_commit");
+    rows.text("group", &all("waldio_group"), "waldio_group, of each connection");
 }
 
 /// What the log holds and where it stands, read now.
@@ -139,7 +167,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 19] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 18] = [
         ("commits", &stats.commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
@@ -147,8 +175,7 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("bytes_from_sqlite", &stats.bytes_from_sqlite, "bytes"),
         ("bytes_written", &stats.bytes_written, "bytes"),
         ("growths", &stats.growths, "growths"),
-        ("spares_taken", &stats.spares_taken, "spares"),
-        ("spares_kept", &stats.spares_kept, "spares"),
+        ("growth_flushes", &stats.growth_flushes, "flushes"),
         ("shared_commits", &stats.shared_commits, "transactions"),
         ("shared_flushes", &stats.shared_flushes, "flushes"),
         ("window_commits", &stats.window_commits, "transactions"),
@@ -187,7 +214,7 @@ fn counts(rows: &mut Rows, database: &Database) {
     rows.number("errors", stats.errors.load(Relaxed), "errors", SINCE);
     let last_error = stats.last_error.lock().ok().and_then(|last| last.clone());
     rows.push("last_error", last_error.map_or(Value::Null, Value::Text), "", SINCE);
-    let poison = database.poisoned().map_or(Value::Null, |why| Value::Text(why.to_owned()));
+    let poison = database.poisoned().map_or(Value::Null, Value::Text);
     rows.push("poison", poison, "", "close every connection of this process to end it");
 }
 

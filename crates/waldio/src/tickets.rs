@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::frame::Salts;
 use crate::oldest_commit::OldestCommit;
 use crate::planted::{self, Bug};
 use crate::primitives::{AtomicU64, Bell, Condvar, Mutex, MutexGuard, now, thread};
@@ -24,15 +23,6 @@ use crate::primitives::{AtomicU64, Bell, Condvar, Mutex, MutexGuard, now, thread
 const LINGER_DIVISOR: u32 = 4;
 /// A shorter wait is spent yielding the processor instead of asleep.
 const SLEEP_MIN: Duration = Duration::from_micros(200);
-
-/// Where a commit ends in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// Its generation.
-    pub salts: Salts,
-    /// Offset behind its last frame.
-    pub end: u64,
-}
 
 /// The number of a deferred commit, from 1.
 pub type Ticket = u64;
@@ -76,7 +66,6 @@ struct State {
     /// How many bytes of the log the deferred commits wrote in all, and how many of them a flush covered.
     issued_bytes: u64,
     durable_bytes: u64,
-    newest: Option<Mark>,
     /// Somebody leads a flush.
     flushing: bool,
     /// A leader puts off its flush until this ticket is given out.
@@ -98,13 +87,11 @@ impl Tickets {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a ticket to a commit whose frames, `bytes` of them, are in the file up to `mark`; its caller holds the write
-    /// lock.
-    pub fn issue(&self, mark: Mark, bytes: u64) -> Ticket {
+    /// Gives a ticket to a commit whose frames, `bytes` of them, are in the file; its caller holds the write lock.
+    pub fn issue(&self, bytes: u64) -> Ticket {
         let mut state = self.state();
         state.issued += 1;
         state.issued_bytes += bytes;
-        state.newest = Some(mark);
         state.oldest.waits();
         self.issued.store(state.issued, SeqCst);
         if state.awaited.is_some_and(|enough| state.issued >= enough) {
@@ -162,15 +149,14 @@ impl Tickets {
     }
 
     /// Returns when `ticket` is durable. `flush` makes the whole file durable; it is called, without any lock held,
-    /// where this caller has to lead, with the mark of the newest deferred commit that it covers, if there was
-    /// any. `bell` is the caller's own.
+    /// where this caller has to lead. `bell` is the caller's own.
     /// # Errors
     /// This commit, and every later one, may not be on the medium.
     pub fn wait(
         &self,
         ticket: Ticket,
         bell: &Arc<Bell>,
-        flush: impl FnOnce(Option<Mark>) -> Result<(), Failed>,
+        flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         loop {
             let mut state = self.state();
@@ -200,18 +186,17 @@ impl Tickets {
         &'a self,
         mut state: MutexGuard<'a, State>,
         ticket: Ticket,
-        flush: impl FnOnce(Option<Mark>) -> Result<(), Failed>,
+        flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         // Nobody else leads from here on. Whoever comes while this one lingers is covered.
         state.flushing = true;
         state = self.linger(state);
         let (target, before) = (state.issued(), state.durable);
-        let mark = state.newest;
         state.oldest.flush_begins();
         drop(state);
         let began = now();
         // A panic goes on when those who wait for this flush know that there was none.
-        let result = catch_unwind(AssertUnwindSafe(|| flush(mark)));
+        let result = catch_unwind(AssertUnwindSafe(flush));
         let took = now().saturating_duration_since(began);
         state = self.state();
         state.flushing = false;

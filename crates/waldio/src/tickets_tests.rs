@@ -5,22 +5,21 @@ use super::*;
 use std::sync::atomic::AtomicUsize;
 
 const BYTES: u64 = 4120;
-const MARK: Mark = Mark { salts: Salts([1; 8]), end: 4152 };
 
 fn bell() -> Arc<Bell> {
     Arc::default()
 }
 
-fn unneeded(_: Option<Mark>) -> Result<(), Failed> {
+fn unneeded() -> Result<(), Failed> {
     panic!("nobody should flush")
 }
 
 #[test]
 fn one_flush_covers_every_ticket_given_out_before_it() {
     let tickets = Tickets::default();
-    let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
+    let (one, two) = (tickets.issue(BYTES), tickets.issue(BYTES));
     assert!(tickets.is_outstanding());
-    assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
+    assert_eq!(tickets.wait(one, &bell(), || Ok(())), Ok(Covered::Led(2)));
     assert_eq!(tickets.wait(two, &bell(), unneeded), Ok(Covered::Joined));
     assert!(!tickets.is_outstanding());
 }
@@ -28,17 +27,17 @@ fn one_flush_covers_every_ticket_given_out_before_it() {
 #[test]
 fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
     let tickets = Tickets::default();
-    let one = tickets.issue(MARK, BYTES);
+    let one = tickets.issue(BYTES);
     let mut two = 0;
     assert_eq!(
-        tickets.wait(one, &bell(), |_| {
-            two = tickets.issue(MARK, BYTES);
+        tickets.wait(one, &bell(), || {
+            two = tickets.issue(BYTES);
             Ok(())
         }),
         Ok(Covered::Led(1))
     );
     let flushed = AtomicUsize::new(0);
-    let flush = |_| {
+    let flush = || {
         flushed.fetch_add(1, SeqCst);
         Ok(())
     };
@@ -49,13 +48,13 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
 #[test]
 fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before() {
     let tickets = Tickets::default();
-    let one = tickets.issue(MARK, BYTES);
-    assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(1)));
-    let (two, three) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
-    assert_eq!(tickets.wait(two, &bell(), |_| Err(Failed)), Err(Failed));
+    let one = tickets.issue(BYTES);
+    assert_eq!(tickets.wait(one, &bell(), || Ok(())), Ok(Covered::Led(1)));
+    let (two, three) = (tickets.issue(BYTES), tickets.issue(BYTES));
+    assert_eq!(tickets.wait(two, &bell(), || Err(Failed)), Err(Failed));
     assert_eq!(tickets.wait(three, &bell(), unneeded), Err(Failed));
     assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
-    let four = tickets.issue(MARK, BYTES);
+    let four = tickets.issue(BYTES);
     tickets.covered(tickets.issued());
     assert_eq!(tickets.wait(four, &bell(), unneeded), Err(Failed), "never retry and trust");
 }
@@ -63,11 +62,11 @@ fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before(
 #[test]
 fn a_flush_that_panics_leaves_nobody_waiting() {
     let tickets = Tickets::default();
-    let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
+    let (one, two) = (tickets.issue(BYTES), tickets.issue(BYTES));
     thread::scope(|scope| {
         let mut joined = None;
         let led = catch_unwind(AssertUnwindSafe(|| {
-            tickets.wait(one, &bell(), |_| {
+            tickets.wait(one, &bell(), || {
                 joined = Some(scope.spawn(|| tickets.wait(two, &bell(), unneeded)));
                 while tickets.state().asleep.is_empty() {
                     thread::yield_now();
@@ -85,27 +84,23 @@ fn a_flush_that_panics_leaves_nobody_waiting() {
 fn who_wrote_nothing_joins_the_flush_of_those_who_did() {
     let tickets = Tickets::default();
     let reader = tickets.join();
-    let led = tickets.wait(reader, &bell(), |mark| {
-        assert_eq!(mark, None, "nobody deferred a commit");
-        Ok(())
-    });
-    assert_eq!(led, Ok(Covered::Led(1)));
-    let (one, reader) = (tickets.issue(MARK, BYTES), tickets.join());
-    assert_eq!(tickets.wait(one, &bell(), |_| Ok(())), Ok(Covered::Led(2)));
+    assert_eq!(tickets.wait(reader, &bell(), || Ok(())), Ok(Covered::Led(1)));
+    let (one, reader) = (tickets.issue(BYTES), tickets.join());
+    assert_eq!(tickets.wait(one, &bell(), || Ok(())), Ok(Covered::Led(2)));
     assert_eq!(tickets.wait(reader, &bell(), unneeded), Ok(Covered::Joined));
 }
 
 #[test]
 fn bytes_are_outstanding_until_a_flush_that_began_after_them() {
     let tickets = Tickets::default();
-    let one = tickets.issue(MARK, BYTES);
+    let one = tickets.issue(BYTES);
     let covers = tickets.issued();
-    tickets.issue(MARK, 2 * BYTES);
+    tickets.issue(2 * BYTES);
     assert_eq!(tickets.outstanding_bytes(), 3 * BYTES);
     tickets.covered(covers);
     assert_eq!(tickets.outstanding_bytes(), 2 * BYTES);
-    let led = tickets.wait(tickets.join(), &bell(), |_| {
-        tickets.issue(MARK, 4 * BYTES);
+    let led = tickets.wait(tickets.join(), &bell(), || {
+        tickets.issue(4 * BYTES);
         Ok(())
     });
     assert_eq!((led, tickets.outstanding_bytes()), (Ok(Covered::Led(2)), 4 * BYTES));
@@ -115,7 +110,7 @@ fn bytes_are_outstanding_until_a_flush_that_began_after_them() {
 #[test]
 fn another_flush_of_the_whole_file_counts() {
     let tickets = Tickets::default();
-    let one = tickets.issue(MARK, BYTES);
+    let one = tickets.issue(BYTES);
     tickets.covered(tickets.issued());
     assert_eq!(tickets.wait(one, &bell(), unneeded), Ok(Covered::Joined));
 }
@@ -123,9 +118,9 @@ fn another_flush_of_the_whole_file_counts() {
 /// Whether a leader whose flush covered another commit wakes it.
 fn leader_wakes_the_covered() -> bool {
     let tickets = Tickets::default();
-    let (one, two) = (tickets.issue(MARK, BYTES), tickets.issue(MARK, BYTES));
+    let (one, two) = (tickets.issue(BYTES), tickets.issue(BYTES));
     thread::scope(|scope| {
-        let led = tickets.wait(one, &bell(), |_| {
+        let led = tickets.wait(one, &bell(), || {
             scope.spawn(|| tickets.wait(two, &bell(), unneeded));
             while tickets.state().asleep.is_empty() {
                 thread::yield_now();
@@ -157,13 +152,13 @@ fn a_lost_wake_up_is_seen() {
 #[test]
 fn a_checkpoint_beside_a_flush_forgets_nobody() {
     let tickets = Tickets::default();
-    let (one, two) = (tickets.issue(MARK, BYTES), AtomicU64::new(0));
+    let (one, two) = (tickets.issue(BYTES), AtomicU64::new(0));
     thread::scope(|scope| {
-        let led = tickets.wait(one, &bell(), |_| {
+        let led = tickets.wait(one, &bell(), || {
             // A commit comes while the flush runs, and sleeps; then a checkpoint makes the first one durable.
             let first = tickets.issued();
-            two.store(tickets.issue(MARK, BYTES), SeqCst);
-            scope.spawn(|| assert!(tickets.wait(two.load(SeqCst), &bell(), |_| Ok(())).is_ok()));
+            two.store(tickets.issue(BYTES), SeqCst);
+            scope.spawn(|| assert!(tickets.wait(two.load(SeqCst), &bell(), || Ok(())).is_ok()));
             while tickets.state().asleep.is_empty() {
                 thread::yield_now();
             }
@@ -183,8 +178,8 @@ fn many_threads_share_few_flushes_and_none_is_forgotten() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..200 {
-                    let ticket = tickets.issue(MARK, BYTES);
-                    let flush = |_| {
+                    let ticket = tickets.issue(BYTES);
+                    let flush = || {
                         assert_eq!(running.fetch_add(1, SeqCst), 0, "one flush at a time");
                         let covers = tickets.issued();
                         thread::yield_now();

@@ -17,7 +17,6 @@ use blockio::disk::DiskFile;
 use crate::lazy_thread::LazyThread;
 use crate::session::LogSession;
 use crate::stats::Stats;
-use crate::tickets::{Failed, Mark};
 
 /// One order to flush.
 #[derive(Debug)]
@@ -90,68 +89,15 @@ impl LogSession {
     /// The window's time is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
     /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
     pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
-        let due = self.tickets.oldest_since().map(|since| since + time);
+        let due = self.durability.tickets.oldest_since().map(|since| since + time);
         if let Some(due) = due.filter(|due| *due > Instant::now()) {
             return Some(due);
         }
         // First: a commit that comes from here on orders the next flush.
         self.flush_ordered.store(false, SeqCst);
-        if self.tickets.is_outstanding() && self.flush_now(file).is_ok() {
+        if self.durability.tickets.is_outstanding() && self.durability.flush_unlocked(file).is_ok() {
             Stats::add(&self.stats.window_flushes, 1);
         }
         None
-    }
-
-    /// Makes everything in the file durable, together with whoever waits for that, without any lock of SQLite's.
-    /// # Errors
-    /// The log is poisoned. Its published frames are written over themselves (`rewrite`) by the next who has a lock that
-    /// keeps them in place.
-    pub fn flush_now(&self, file: &dyn DiskFile) -> Result<(), Failed> {
-        let flush = |mark| {
-            self.flush_for(mark, || {
-                if self.options.no_sync {
-                    return Ok(());
-                }
-                let began = Instant::now();
-                let result = file.sync_data();
-                self.stats.flush_times.record(began.elapsed());
-                Stats::add(&self.stats.flushes, 1);
-                result.map_err(|error| {
-                    self.fail_unlocked(&format!("sync of {} failed: {error}", self.log_path.display()));
-                })
-            })
-        };
-        self.tickets.wait(self.tickets.join(), &Arc::default(), flush).map(|_| ())
-    }
-
-    /// A flush for deferred commits up to `mark`; `sync` makes the whole file durable.
-    /// # Errors
-    /// `sync` failed.
-    pub fn flush_for<E>(
-        &self,
-        mark: Option<Mark>,
-        sync: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(), Failed> {
-        let cuts = self.tail().cuts();
-        sync().map_err(|_| Failed)?;
-        let mut tail = self.tail();
-        if let (Some(mark), true) = (mark, tail.cuts() == cuts) {
-            tail.set_durable(mark.salts, mark.end);
-        }
-        Ok(())
-    }
-
-    /// A sync failed where nobody had a lock of SQLite's: the log is poisoned, and writing its frames over themselves is
-    /// left to the next who has one.
-    pub fn fail_unlocked(&self, why: &str) {
-        self.stats.error(why);
-        let _ = self.poison.set(why.to_owned());
-        self.tickets.fail();
-        self.rewrite_owed.store(true, SeqCst);
-    }
-
-    /// True once after `fail_unlocked`.
-    pub fn take_owed_rewrite(&self) -> bool {
-        self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
     }
 }

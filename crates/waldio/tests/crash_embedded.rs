@@ -12,7 +12,7 @@ use blockio::sim_log::{Op, Record};
 use support::explore::{Explorer, Stats};
 use support::machine::{DATABASE, LOG, Machine, Side};
 use support::plan::{effort, hold, sequences};
-use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record, used_base_image};
+use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};
 
 /// Those without SQLite alone as a second writer: it is refused.
 fn steps() -> Vec<Step> {
@@ -94,7 +94,7 @@ fn pages_whose_reserved_bytes_are_used_lose_nothing() {
     let machine = Machine::new(Side::Embedded);
     let (judge, outsider) = (Machine::new(Side::Embedded), Machine::new(Side::Outsider));
     let mut explorer = Explorer::new(vec![&judge, &outsider], effort());
-    let bases = [base_image(&machine, 4096), used_base_image(&machine, 4096)];
+    let base = base_image(&machine, 4096);
     let sequences = [
         vec![Commit1, Commit3],
         vec![Commit1, Commit3, Commit1, Commit3],
@@ -104,13 +104,12 @@ fn pages_whose_reserved_bytes_are_used_lose_nothing() {
         vec![Commit3, Commit3, Switch],
         vec![Commit3, Commit1, Commit3, Reopen, Commit1],
     ];
-    let cases = sequences.into_iter().enumerate();
     // With all of them a log that lost its tails is empty; with some of them it is a part of what it was.
-    for (number, every, steps) in
-        cases.flat_map(|(number, steps)| [1, 2, 3].map(|every| (number, every, steps.clone())))
+    for (every, steps) in
+        sequences.into_iter().flat_map(|steps| [1, 2, 3].map(|every| (every, steps.clone())))
     {
         let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
-        let base = with_used_tails(&bases[number % 2], every);
+        let base = with_used_tails(&base, every);
         let recording = record(&machine, &base, &workload, None);
         assert!(recording.outcomes.iter().all(Result::is_ok), "{workload}: {:?}", recording.outcomes);
         let tails = format!("{LOG}-tails");

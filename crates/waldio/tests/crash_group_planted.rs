@@ -66,7 +66,11 @@ fn planted_bug_is_caught_reads_do_not_wait() {
 fn planted_bug_is_caught_ack_before_prefix() {
     // The second commit comes while the first one's flush is under way, too late for it.
     for side in [Side::Flush, Side::Fua] {
-        is_caught(Bug::AckBeforePrefix, side, "A:Commit1 B:Commit1 A:Commit1@Flushed B:Commit1 A:Go");
+        is_caught(
+            Bug::AckBeforePrefix,
+            side,
+            "A:Commit3 A:Commit3 B:Commit1 A:Commit1@Flushed B:Commit1 A:Go",
+        );
     }
 }
 

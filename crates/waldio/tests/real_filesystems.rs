@@ -75,10 +75,6 @@ fn check_status(connection: &Connection, expected: &Expected, direct_asked: bool
     match (direct_asked, expected.direct_writes) {
         (true, None) => {}
         (true, Some(true)) => facts.push(("persist", "fua")),
-        // By default where it was measured to be faster, and this process is alone.
-        (false, Some(true)) if matches!(expected.filesystem, "ext4" | "xfs") => {
-            facts.push(("persist", "fua"))
-        }
         _ => facts.push(("persist", "flush")),
     }
     facts.extend(expected.fill.map(|fill| ("fill", fill)));

@@ -122,7 +122,7 @@ fn switched_off_nothing_is_shared_and_nobody_queues() {
         let uri = format!("file:{}?waldio_group_commit=off", path.display());
         let db = system().open_with(&uri, None).unwrap();
         db.rows("PRAGMA synchronous=FULL");
-        write(system(), &path, 2, 100);
+        write(system(), Path::new(&uri), 2, 100);
         assert_eq!(db.one("SELECT count(*) FROM t"), "200");
         assert_eq!(number(&db, "shared_commits"), 0);
         assert_eq!(number(&db, "hand_overs"), 0);

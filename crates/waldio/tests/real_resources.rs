@@ -43,7 +43,7 @@ fn held() -> Held {
     }
 }
 
-/// Opened, written, closed; some times enough to keep and take a spare, and to grow the log.
+/// Opened, written, closed; some times enough to grow the log.
 fn cycle(name: &str, number: usize) {
     let connection = system().open_with(name, None).unwrap();
     connection.rows("PRAGMA synchronous = NORMAL; PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)");
@@ -76,7 +76,7 @@ fn a_thousand_openings_leak_nothing() {
 /// Opened by several threads, written by all at once, closed: the line, tickets, the worker and often the gate are used.
 fn contended_cycle(path: &Path, number: usize) {
     let start = Barrier::new(WRITERS);
-    // Some times enough to fill the log, so that it grows, and a spare is kept and taken.
+    // Some times enough to fill the log, so that it grows.
     let commits = if number.is_multiple_of(25) { 30 } else { 1 };
     thread::scope(|scope| {
         for _ in 0..WRITERS {

@@ -16,7 +16,7 @@ impl Connection {
     /// A checkpoint begins: true where it should run with the gate closed, which is closed then. `is_free` tells whether
     /// nobody has a read lock, 1 to 4.
     pub fn close_gate(&self, is_free: impl FnOnce(usize) -> bool) -> bool {
-        if !self.database.shares_commits() {
+        if !self.shares_commits() {
             return false;
         }
         let Ok(state) = self.state() else { return false };

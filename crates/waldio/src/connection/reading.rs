@@ -15,15 +15,13 @@ impl State {
         self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
     }
 
-    /// The write lock is about to be given back: what SQLite's page cache holds is of the newest state, which readers
-    /// need not flush where it was synced before it was published.
+    /// The write lock is about to be given back: what SQLite's page cache holds is of the newest state, which is known to be
+    /// on the medium where it was synced before it was published.
     pub(super) fn note_published(&mut self) {
-        let (Some(newest), Some(log)) = (self.wal_index.map(WalIndex::newest), self.log.as_ref()) else {
-            return;
-        };
-        self.reads.published(newest);
-        if self.synced_writing && log.is_just_synced() {
-            log.note_durable(newest);
+        let (Some(wal_index), Some(log)) = (self.wal_index, self.log.as_ref()) else { return };
+        self.reads.published(wal_index.newest());
+        if let Some(published) = wal_index.published() {
+            log.session().durability.is_known(published);
         }
     }
 }
@@ -38,14 +36,21 @@ impl Connection {
         let wal_index = state.wal_index;
         let newest = wal_index.map(WalIndex::newest);
         state.snapshot = newest;
+        if !state.holds_write
+            && let Some(log) = state.log.as_mut()
+        {
+            // A transaction begins. The last one may have ended in exclusive mode, where a rollback is no call.
+            log.end_write();
+            self.note_pending(log);
+        }
         // The lock keeps the log from a reset.
         if slot > WAL_READ_LOCK_0
             && let Some(log) = state.log.as_mut()
-            && log.take_owed_rewrite()
+            && log.session().durability.take_owed_rewrite()
         {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
-        let (true, Some(newest)) = (self.database.reads_durably(), newest) else { return Ok(()) };
+        let (true, Some(newest)) = (self.reads_durably(), newest) else { return Ok(()) };
         let from_cache = state.reads.may_answer_from_cache(newest);
         let durable = slot == WAL_READ_LOCK_0
             || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))

@@ -34,6 +34,7 @@ pub const SQLITE_FCNTL_LOCKSTATE: c_int = 1;
 pub const SQLITE_FCNTL_CHUNK_SIZE: c_int = 6;
 pub const SQLITE_FCNTL_VFSNAME: c_int = 12;
 pub const SQLITE_FCNTL_PRAGMA: c_int = 14;
+pub const SQLITE_FCNTL_HAS_MOVED: c_int = 20;
 pub const SQLITE_FCNTL_COMMIT_PHASETWO: c_int = 22;
 pub const SQLITE_FCNTL_LOCK_TIMEOUT: c_int = 34;
 pub const SQLITE_FCNTL_RESERVE_BYTES: c_int = 38;

@@ -1,6 +1,7 @@
 //! SQLite's wal-index in shared memory: the few fields that waldio reads, never writes.
 //!
-//!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      32 | salts, 8
+//!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      24 | its checksum, 8
+//!          32 | salts, 8
 //!          96 | frames that checkpoints copied, 4        100 | read marks 0 to 4, 4 each
 //!
 //! The header stands there twice, 48 bytes apart; a writer changes the second copy, then the first.
@@ -11,7 +12,7 @@
 use std::ptr;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-use crate::frame::{LOG_HEADER_BYTES, Salts};
+use crate::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts};
 use crate::layout::frame_bytes;
 
 /// The header's second copy stands behind the first.
@@ -59,16 +60,23 @@ impl WalIndex {
         (self.salts(), self.read::<u32>(16))
     }
 
-    /// The newest commit, where no writer is at work on the header: both copies agree. Somebody may be at work for as
-    /// long as its process is stopped; then there is none.
-    pub fn newest_whole(self) -> Option<(Salts, u32)> {
-        let first = self.newest();
+    fn prefix_at(self, copy: usize) -> Prefix {
+        Prefix {
+            salts: Salts(self.read::<u64>(copy + 32).to_ne_bytes()),
+            frames: self.read::<u32>(copy + 16),
+            checksum: Checksum(self.read::<u32>(copy + 24), self.read::<u32>(copy + 28)),
+        }
+    }
+
+    /// The name of what is published, where no writer is at work on the header: both copies agree. Somebody may be at work
+    /// for as long as its process is stopped; then there is none.
+    pub fn published(self) -> Option<Prefix> {
+        let first = self.prefix_at(0);
         fence(SeqCst);
-        let second =
-            (Salts(self.read::<u64>(COPY_BYTES + 32).to_ne_bytes()), self.read::<u32>(COPY_BYTES + 16));
+        let second = self.prefix_at(COPY_BYTES);
         fence(SeqCst);
         // A writer that has finished meanwhile has changed the first copy as well.
-        (first == second && self.newest() == first).then_some(first)
+        (first == second && self.prefix_at(0) == first).then_some(first)
     }
 
     /// True where a checkpoint has copied everything up to the frame of `version`, or there was nothing to copy.
@@ -120,13 +128,15 @@ mod tests {
         // SAFETY: `region` is 32 KiB and outlives the value.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         assert_eq!(index.salts(), Salts(*b"saltSALT"));
-        assert_eq!(index.newest_whole(), None, "the copies differ");
+        assert_eq!(index.published(), None, "the copies differ");
+        (region[6], region[7]) = (11, 12);
         region[12 + 4] = 3;
-        (region[12 + 8], region[12 + 9]) = (region[8], region[9]);
+        region.copy_within(6..10, 12 + 6);
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         let newest = (Salts(*b"saltSALT"), 3);
-        assert_eq!(index.newest_whole(), Some(newest));
+        let published = Prefix { salts: newest.0, frames: 3, checksum: Checksum(11, 12) };
+        assert_eq!((index.published(), index.newest()), (Some(published), newest));
         assert!(!index.is_copied(newest) && index.is_copied((Salts(*b"saltSALT"), 0)));
         region[24] = 3;
         (region[26], region[27], region[28]) = (2, 3, u32::MAX);

@@ -1,39 +1,39 @@
 //! How what waits of a transaction leaves for the file: as one direct durable write, or through the page cache.
 
-use std::time::Instant;
-
 use super::LogFile;
 use crate::embedded_file::blocks_of;
 use crate::failure::Failure;
-use crate::layout::{Layout, block_ceil, block_floor};
+use crate::ffi::wal_index::WalIndex;
+use crate::frame::Prefix;
+use crate::layout::{FrameIndex, Layout, block_ceil, block_floor, frame_offset};
 use crate::planted::{self, Bug};
 use crate::stats::Stats;
+use crate::transaction::State;
 
 impl LogFile {
-    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere. Never
+    /// One direct durable write of all that waits, where that is enough; false (and nothing done) elsewhere. It is
+    /// enough for a whole commit that begins where the published log ends, whose name says that it is on the medium. Never
     /// for a log header: the rest of its block holds frames of the generation that it ends, and a block that
     /// persists in part must not turn them into a shorter valid log.
-    pub(super) fn write_durable(&mut self) -> Result<bool, Failure> {
-        let prefix_durable = || {
-            planted::is(Bug::DurableWithoutPrefix)
-                || self.session.tail().is_durable_up_to(self.salts, self.pending.start())
+    pub(super) fn write_durable(&mut self, wal_index: Option<WalIndex>) -> Result<bool, Failure> {
+        if !self.session.is_fua() || self.pending.is_empty() || self.pending.start() == 0 {
+            return Ok(false);
+        }
+        let (Some(before), Some(page_bytes), Some(name)) =
+            (wal_index.and_then(WalIndex::published), self.page_bytes, self.transaction.commit_name())
+        else {
+            return Ok(false);
         };
-        if !self.session.is_fua()
-            || self.pending.start() == 0
-            || self.pending.is_empty()
-            || self.unsynced
-            || self.pending.end() < self.written_end
-        {
+        let published_end = frame_offset(FrameIndex(u64::from(before.frames)), page_bytes);
+        let is_known = self.session.durability.is_known(before) || planted::is(Bug::DurableWithoutPrefix);
+        let is_whole = self.pending.start() == published_end && self.pending.end() >= self.transaction.end;
+        if before.frames == 0 || before.salts != name.salts || !is_whole || !is_known {
             return Ok(false);
         }
-        if !prefix_durable() || self.session.persist.only_alone && !self.database.open_probe.is_alone() {
-            return Ok(false);
-        }
-        self.session.note_direct();
         let (start, end) = (self.pending.start(), self.pending.end());
         let (blocks, base, log_end) = match self.session.layout {
             Layout::Stock => {
-                self.fill_head()?;
+                self.fill_head(before)?;
                 let base = self.pending.base();
                 (self.pending.blocks(), base, block_ceil(end))
             }
@@ -44,39 +44,23 @@ impl LogFile {
                 (&self.blocks.bytes()[..len_bytes], base, end)
             }
         };
-        let began = Instant::now();
-        let len_bytes = blocks.len() as u64;
-        match self.file.write_durable(blocks, base) {
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                self.session.give_up_fua();
-                return Ok(false);
-            }
-            Err(error) => return Err(self.write_failed(error)),
-            Ok(()) => {}
+        if !self.session.durability.write_durable(&*self.file, blocks, base)? {
+            self.session.give_up_fua();
+            return Ok(false);
         }
-        let stats = &self.database.stats;
-        stats.flush_times.record(began.elapsed());
-        for count in [&stats.flushes, &stats.durable_writes, &stats.writes] {
-            Stats::add(count, 1);
-        }
-        Stats::add(&stats.bytes_written, len_bytes);
         self.session.note_end(log_end);
-        let mut tail = self.session.tail();
-        tail.written(self.salts, start, self.pending.bytes(), true, self.session.tail_bytes_max());
-        tail.set_durable(self.salts, end);
-        drop(tail);
-        self.written_end = self.written_end.max(end);
+        let bytes_max = self.session.recent_bytes_max();
+        self.session.durability.recent().append((before, name), start, self.pending.bytes(), bytes_max);
         self.pending.clear();
         Ok(true)
     }
 
     /// Puts the bytes in front of the run in its first block back where a whole-block write needs them.
-    fn fill_head(&mut self) -> Result<(), Failure> {
+    fn fill_head(&mut self, before: Prefix) -> Result<(), Failure> {
         let base = self.pending.base();
         debug_assert_eq!(base, block_floor(self.pending.start()));
-        let salts = self.salts;
         let head = self.pending.head_mut();
-        if head.is_empty() || self.session.tail().read(Some(salts), head, base) {
+        if head.is_empty() || self.session.durability.recent().read(Some(before), head, base) {
             return Ok(());
         }
         let read = self.file.read_at(head, base)?;
@@ -85,6 +69,9 @@ impl LogFile {
     }
 
     /// Writes what waits through the page cache, durable at the next sync.
+    ///
+    /// A write that fails harms nobody: none of it is published. What was to be a commit is given up, because SQLite rolls it
+    /// back; of a transaction that goes on (a statement that found the disk full, within BEGIN) every frame waits on.
     pub(super) fn write_out(&mut self) -> Result<(), Failure> {
         if self.pending.is_empty() {
             return Ok(());
@@ -94,32 +81,18 @@ impl LogFile {
             self.session.note_header();
         }
         if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
-            return Err(self.write_failed(error));
+            if matches!(self.transaction.state, State::Committing | State::Committed) {
+                self.pending.clear();
+                self.transaction.end();
+            }
+            let failure = Failure::from(error);
+            self.database.stats.error(&format!("write of the log failed: {failure}"));
+            return Err(failure);
         }
         Stats::add(&self.database.stats.writes, 1);
         Stats::add(&self.database.stats.bytes_written, end - start);
         self.session.note_end(end);
-        let bytes_max = self.session.tail_bytes_max();
-        self.session.tail().written(self.salts, start, self.pending.bytes(), false, bytes_max);
-        self.unsynced = true;
-        self.written_end = self.written_end.max(end);
         self.pending.clear();
         Ok(())
-    }
-
-    /// A full disk is reported and nothing more: none of it was published. Any other failed write poisons.
-    fn write_failed(&mut self, error: std::io::Error) -> Failure {
-        self.session.tail().cut(self.pending.start());
-        self.pending.clear();
-        self.commit_unsynced = false;
-        self.uncounted = false;
-        self.commit_end = None;
-        match Failure::from(error) {
-            Failure::Io(error) => self.poison("write", error),
-            full => {
-                self.database.stats.error(&full.to_string());
-                full
-            }
-        }
     }
 }

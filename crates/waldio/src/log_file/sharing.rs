@@ -1,6 +1,5 @@
 //! The part of an open log that shares flushes with others: commits that leave theirs for later, readers that wait.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{LogFile, Share};
@@ -9,23 +8,23 @@ use crate::ffi::wal_index::WalIndex;
 use crate::options::Window;
 use crate::planted::{self, Bug};
 use crate::stats::Stats;
-use crate::tickets::{Covered, Failed, Mark};
+use crate::tickets::{Covered, Failed};
 
 impl LogFile {
     /// True while a commit of this process waits for a shared flush.
     pub fn is_flush_awaited(&self) -> bool {
-        self.session.tickets.is_outstanding()
+        self.session.durability.tickets.is_outstanding()
     }
 
     /// Puts a commit's frames into the file and leaves the flush to `await_flush`, or to whoever flushes when the window
     /// is over.
     pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
-        let mark = Mark { salts: self.salts, end: self.written_end };
-        let ticket = self.session.tickets.issue(mark, self.transaction_bytes);
+        let tickets = &self.session.durability.tickets;
+        let ticket = tickets.issue(self.transaction.bytes);
         let stats = &self.database.stats;
         let may_leave = |window: Window| {
-            self.session.tickets.outstanding_bytes() < window.bytes
+            tickets.outstanding_bytes() < window.bytes
                 && self.database.flush_within(&self.session, &self.file, window.time)
         };
         if let Share::Window(window) = share
@@ -45,21 +44,16 @@ impl LogFile {
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
-        let (session, bell) = (Arc::clone(&self.session), Arc::clone(&self.bell));
-        let flush = |mark: Option<Mark>| {
-            let published = wal_index.and_then(WalIndex::newest_whole);
-            let flushed = session.flush_for(mark, || self.flush(|log| log.file.sync_data()));
-            match (flushed, published) {
+        let durability = &self.session.durability;
+        let flush = || {
+            durability.sync(&*self.file, wal_index).map_err(|_| {
                 // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
-                (Err(Failed), _) => self.write_again(wal_index.and_then(WalIndex::published_end)),
-                (Ok(()), Some(published)) => session.durable.note(published),
-                (Ok(()), None) => {}
-            }
-            flushed
+                self.write_again(wal_index.and_then(WalIndex::published_end));
+                Failed
+            })
         };
-        match session.tickets.wait(ticket, &bell, flush) {
+        match durability.tickets.wait(ticket, &self.bell, flush) {
             Ok(covered) => {
-                self.unsynced = false;
                 if let Covered::Led(group) = covered {
                     let stats = &self.database.stats;
                     Stats::add(&stats.shared_flushes, 1);
@@ -68,7 +62,7 @@ impl LogFile {
                 Ok(())
             }
             Err(Failed) => {
-                self.database.check_poison()?;
+                durability.check()?;
                 Err(Failure::Poisoned("a shared flush failed".to_owned()))
             }
         }
@@ -76,8 +70,8 @@ impl LogFile {
 
     /// The same without a lock: `PRAGMA waldio_flush`.
     /// # Errors
-    /// The log is poisoned.
-    pub fn flush_now(&mut self) -> Result<(), Failure> {
+    /// The log is poisoned, or its recovered frames are not certain to be on the medium.
+    pub fn flush_now(&self) -> Result<(), Failure> {
         self.database.flush_session(&self.session, &*self.file)
     }
 
@@ -86,7 +80,11 @@ impl LogFile {
     /// # Errors
     /// As `await_flush`.
     pub fn flush_all(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        self.ticket = Some(self.session.tickets.join());
+        if self.session.durability.is_uncertain() {
+            // What fails here is no failure of a flush that others wait for.
+            return self.session.durability.flush(&*self.file, wal_index);
+        }
+        self.ticket = Some(self.session.durability.tickets.join());
         self.await_flush(wal_index)
     }
 }

@@ -114,7 +114,7 @@ unsafe fn make_room(
     if unsafe { api.is_in_transaction(db) } {
         return Err("a transaction is open: COMMIT or ROLLBACK first".to_owned());
     }
-    if Process::current().count_connections(database) > 1 || !database.open_probe.is_alone() {
+    if Process::current().connections_of(database).len() > 1 || !database.open_probe.is_alone() {
         return Err("other connections have the database open: close them first".to_owned());
     }
     let own = OwnConnection::open(api, database.path.as_os_str(), registered.name)?;

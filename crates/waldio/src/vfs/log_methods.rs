@@ -114,8 +114,8 @@ unsafe extern "C" fn read(
         if let Err(failure) = handle.connection.before_page() {
             return code_of(&failure, SQLITE_IOERR_FSYNC);
         }
-        // Nothing waits and nothing went past the page cache: the file has it all, and reads cost what stock's do.
-        let plain = offset > 0 && !handle.connection.is_pending() && !handle.session.wrote_direct();
+        // Nothing waits and nothing goes past the page cache: the file has it all, and reads cost what stock's do.
+        let plain = offset > 0 && !handle.connection.is_pending() && !handle.session.is_fua();
         let read = if plain {
             handle.file.read_at(into, offset).map_err(Failure::from)
         } else {

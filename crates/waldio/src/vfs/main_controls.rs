@@ -33,7 +33,7 @@ pub(super) unsafe extern "C" fn file_control(
             SQLITE_FCNTL_CKPT_START => {
                 // SQLite does not look at the answer: what the failure poisoned stops the checkpoint's next step.
                 let _ = connection.before_checkpoint();
-                grow_in_chunks(file, connection.database.options().db_chunk_bytes);
+                grow_in_chunks(file, connection.options().db_chunk_bytes);
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_LOCK_TIMEOUT if !argument.is_null() => {

@@ -1,8 +1,10 @@
 //! `SELECT * FROM waldio_status`: the eponymous virtual table's methods.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
 use super::registered::Registered;
+use crate::database::Database;
 use crate::ffi::api::{Api, Value};
 use crate::ffi::codes::*;
 use crate::ffi::guard;
@@ -118,8 +120,13 @@ unsafe extern "C" fn filter(
     guard::code_or(SQLITE_ERROR, || {
         // SAFETY: SQLite passes an open cursor.
         let cursor = unsafe { cursor_of(cursor) };
-        let databases = Process::current().open_databases();
-        cursor.rows = databases.iter().flat_map(|database| status::rows(database)).collect();
+        let process = Process::current();
+        let rows = |database: &Arc<Database>| {
+            let connections = process.connections_of(database);
+            let options: Vec<_> = connections.iter().map(|connection| connection.options()).collect();
+            status::rows(database, &options)
+        };
+        cursor.rows = process.open_databases().iter().flat_map(rows).collect();
         cursor.at = 0;
         SQLITE_OK
     })

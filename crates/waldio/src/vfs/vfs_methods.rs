@@ -12,6 +12,8 @@ use super::main_handle::{self, base_of};
 use super::main_methods;
 use super::registered::Registered;
 use super::waiter;
+use blockio::disk::FileId;
+
 use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -160,19 +162,35 @@ unsafe fn open_main(
     }
     // SAFETY: terminated, as the caller promises.
     let path = unsafe { path_of(name) };
+    // SAFETY: the base file is open.
+    let file_id = unsafe { file_id(registered, base_file, &path) };
     let opening = Opening {
         path,
+        file_id,
         base_name: registered.base.name(),
         disk: Arc::clone(&registered.disk),
         inline_worker: registered.inline_worker,
         options,
     };
     let process = Process::current();
-    let connection = Arc::new(Connection::new(process.database(opening)));
+    let connection = Arc::new(Connection::new(process.database(opening), options));
     process.add_connection(name.addr(), &connection);
     // SAFETY: room as above, and the base file is open.
     unsafe { main_methods::fill(file, connection, registered, name.addr()) };
     SQLITE_OK
+}
+
+/// Which file a database is that the base VFS has just opened; `None` where its name leads to another one by now.
+/// # Safety
+/// `base_file` is open.
+unsafe fn file_id(registered: &Registered, base_file: *mut sqlite3_file, path: &Path) -> Option<FileId> {
+    let named = registered.disk.identity_of(path).ok()?;
+    let mut moved: c_int = 0;
+    // SAFETY: the caller's promise.
+    let control = unsafe { methods_of(base_file) }.and_then(|methods| methods.xFileControl)?;
+    // SAFETY: as above; this control writes an int.
+    let code = unsafe { control(base_file, SQLITE_FCNTL_HAS_MOVED, (&raw mut moved).cast()) };
+    (code != SQLITE_OK || moved == 0).then_some(named)
 }
 
 /// Who opens a log.
@@ -202,7 +220,7 @@ unsafe fn open_log(
     };
     // SAFETY: the caller's promise.
     let opened = unsafe { open_own_log(registered, name, file, flags, &connection) };
-    if opened != OpenedLog::NotOurs || !connection.database.reads_durably() {
+    if opened != OpenedLog::NotOurs || !connection.reads_durably() {
         return opened;
     }
     let why =
@@ -282,10 +300,6 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
             let database = Process::current().database_of_log(&path, &registered.disk);
             if let Some(database) = &database {
                 database.remove_private_files();
-            }
-            if database.is_some_and(|database| database.keep_as_spare()) {
-                let synced = sync_dir == 0 || registered.disk.sync_dir_of(&path).is_ok();
-                return if synced { SQLITE_OK } else { SQLITE_IOERR_FSYNC };
             }
         }
         Process::current().super_journals.deleted(&path);

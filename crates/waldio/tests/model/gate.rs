@@ -37,7 +37,7 @@ impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
         let owns = (Worker::Inline, Flusher::Never, Arc::default());
-        let database = Database::new(path, "unix".to_owned(), disk, owns, Options::default());
+        let database = Database::new((path, None), "unix".to_owned(), disk, owns, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }
 
@@ -46,7 +46,7 @@ impl House {
     }
 
     fn connect(&self) -> Connection {
-        Connection::new(Arc::clone(&self.database))
+        Connection::new(Arc::clone(&self.database), Options::default())
     }
 
     /// A read lock, as SQLite asks for it: again, where the log may have changed.

@@ -4,10 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use waldio::frame::Salts;
 use waldio::model::{self, thread};
 use waldio::planted::Bug;
-use waldio::{Bell, Covered, Failed, Mark, Ticket, Tickets};
+use waldio::{Bell, Covered, Failed, Ticket, Tickets};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{finds, holds, holds_under_all};
@@ -120,7 +119,7 @@ impl Log {
             let _writer = self.write_lock.lock().expect("no writer panics");
             self.disk().written += 1;
             let written = self.disk().written;
-            let ticket = self.tickets.issue(mark(written), 1);
+            let ticket = self.tickets.issue(1);
             assert_eq!(ticket, written, "tickets count in the order of the log");
             ticket
         };
@@ -128,12 +127,8 @@ impl Log {
     }
 
     fn wait(&self, ticket: Ticket, writer: &Writer) -> bool {
-        let flush = |newest: Option<Mark>| {
-            let newest = newest.expect("whoever waits has deferred a commit");
-            let disk = self.disk();
-            assert!(newest.end <= mark(disk.written).end, "a mark of frames that are not there");
-            assert!(newest.end >= mark(ticket).end, "a flush that does not cover its leader");
-            drop(disk);
+        let flush = || {
+            assert!(self.disk().written >= ticket, "a flush that does not cover its leader");
             self.disk().leaders += 1;
             assert_eq!(self.disk().leaders, 1, "two flushes at a time");
             let result = catch_unwind(AssertUnwindSafe(|| self.flush(writer.file)));
@@ -212,7 +207,7 @@ impl Log {
         let all = (writers * commits) as Ticket;
         assert_eq!(self.tickets.issued().ticket, all);
         if self.disk().broken {
-            let late = self.tickets.issue(mark(all + 1), 1);
+            let late = self.tickets.issue(1);
             self.disk().written += 1;
             let heard = self.disk().heard;
             self.disk().over = heard;
@@ -230,10 +225,6 @@ impl Log {
             );
         }
     }
-}
-
-fn mark(ticket: Ticket) -> Mark {
-    Mark { salts: Salts([1; 8]), end: 32 + 4120 * ticket }
 }
 
 const AT_ONCE: Duration = Duration::ZERO;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
 
 /// What the hook hears of.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +54,9 @@ impl Disk for HookedDisk {
     fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
         self.disk.mode_and_owner(path)
     }
+    fn identity_of(&self, path: &Path) -> io::Result<FileId> {
+        self.disk.identity_of(path)
+    }
     fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.disk.rename_no_replace(from, to)
     }
@@ -63,7 +66,7 @@ impl Disk for HookedDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.disk.remove(path)
     }
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+    fn sync_dir_of(&self, path: &Path) -> io::Result<bool> {
         self.disk.sync_dir_of(path)
     }
 }
@@ -91,6 +94,9 @@ impl DiskFile for HookedFile {
         (self.hook)(Call::Synced);
         result
     }
+    fn identity(&self) -> io::Result<FileId> {
+        self.file.identity()
+    }
     fn size(&self) -> io::Result<u64> {
         self.file.size()
     }
@@ -99,6 +105,9 @@ impl DiskFile for HookedFile {
     }
     fn read_ahead(&self, offset: u64, len_bytes: u64) {
         self.file.read_ahead(offset, len_bytes);
+    }
+    fn free_bytes(&self) -> u64 {
+        self.file.free_bytes()
     }
     fn facts(&self) -> Facts {
         self.file.facts()

@@ -11,7 +11,7 @@ use blockio::sim_states::Bounds;
 
 use super::explore::{Effort, Explorer, Stats};
 use super::machine::Machine;
-use super::workload::{STEPS, Step, Synchronous, Workload, base_image, record, used_base_image};
+use super::workload::{Step, Synchronous, Workload, base_image, record};
 
 /// A number from the environment.
 pub fn number(name: &str, default: u64) -> u64 {
@@ -55,8 +55,8 @@ pub fn sequences(steps: &[Step], length: u64, extra: u64) -> Vec<Vec<Step>> {
     sequences
 }
 
-/// Records each sequence on `machine`, half of them beside a spare that is there already, recovers every state of it on each of `judges`, and panics at the first that
-/// breaks a promise.
+/// Records each sequence on `machine`, recovers every state of it on each of `judges`, and panics at the first that breaks a
+/// promise.
 pub fn hold(
     machine: &Machine,
     judges: Vec<&Machine>,
@@ -65,12 +65,10 @@ pub fn hold(
     synchronous: Synchronous,
 ) -> Stats {
     let mut explorer = Explorer::new(judges, effort());
-    let bases = [base_image(machine, page_bytes), used_base_image(machine, page_bytes)];
-    for (number, steps) in sequences.into_iter().enumerate() {
-        // Each step comes after each other one an equal number of times, and not always beside the same base.
-        let base = &bases[(number + number / STEPS.len()) % 2];
+    let base = base_image(machine, page_bytes);
+    for steps in sequences {
         let workload = Workload { steps, page_bytes, synchronous };
-        let recording = record(machine, base, &workload, None);
+        let recording = record(machine, &base, &workload, None);
         for outcome in &recording.outcomes {
             assert_eq!(*outcome, Ok(()), "a step failed without a fault: {workload}");
         }

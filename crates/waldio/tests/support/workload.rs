@@ -148,19 +148,6 @@ pub fn base_image(machine: &Machine, page_bytes: u32) -> Image {
     machine.disk.image()
 }
 
-/// As [`base_image`], closed after so much use that waldio kept the log as a spare.
-pub fn used_base_image(machine: &Machine, page_bytes: u32) -> Image {
-    let base = base_image(machine, page_bytes);
-    let _random = with_seed(2);
-    machine.boot(&base);
-    let connection = machine.open().expect("a sound database");
-    for version in (0..24).rev() {
-        connection.exec(&format!("PRAGMA user_version={version}")).expect("nothing fails here");
-    }
-    connection.close();
-    machine.disk.image()
-}
-
 struct Run<'machine> {
     machine: &'machine Machine,
     workload: &'machine Workload,

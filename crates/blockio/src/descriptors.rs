@@ -1,0 +1,37 @@
+//! Which descriptors files get.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+
+/// Descriptors 0 to 2 belong to the standard streams: whoever prints there must not write into a log, even where a
+/// program has closed them (SQLite's `SQLITE_MINIMUM_FILE_DESCRIPTOR`).
+const DESCRIPTOR_MIN: i32 = 3;
+
+/// Opens a file at a descriptor that is no standard stream's.
+pub(crate) fn open_above_streams(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    open_at_least(path, flags, mode, DESCRIPTOR_MIN)
+}
+
+fn open_at_least(path: &Path, flags: OFlags, mode: Mode, minimum: i32) -> rustix::io::Result<OwnedFd> {
+    let file = retry_on_intr(|| rustix::fs::open(path, flags, mode))?;
+    if file.as_raw_fd() >= minimum {
+        return Ok(file);
+    }
+    rustix::io::fcntl_dupfd_cloexec(&file, minimum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_that_is_too_low_is_replaced() {
+        let null = open_at_least(Path::new("/dev/null"), OFlags::RDWR, Mode::empty(), 100).unwrap();
+        assert!(null.as_raw_fd() >= 100, "{null:?}");
+        let seen = std::fs::read_link(format!("/proc/self/fd/{}", null.as_raw_fd())).unwrap();
+        assert_eq!(seen, Path::new("/dev/null"));
+    }
+}

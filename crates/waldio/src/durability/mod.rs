@@ -1,0 +1,251 @@
+//! What of a log is on the medium: the one place that flushes it, counts that, and takes it out of use after a failure.
+//!
+//! ```text
+//! commit, checkpoint, group, delayed flush, growth -> flush -> fdatasync | direct durable write
+//!                                                       ok  -> known prefix, tickets
+//!                                                       failed -> poison: no commit and no checkpoint from here on
+//! ```
+//!
+//! Poison is for a log whose medium nobody knows any more: a sync that failed, a direct write that failed, published frames
+//! that could not be written. A write that failed before its frames were published is SQLite's to report; it rolls back.
+
+pub mod known_prefix;
+pub mod recent_frames;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+use blockio::disk::DiskFile;
+
+use crate::failure::Failure;
+use crate::ffi::wal_index::WalIndex;
+use crate::frame::Prefix;
+use crate::rewrite;
+use crate::stats::Stats;
+use crate::tickets::{Failed, Tickets};
+use known_prefix::KnownPrefix;
+use recent_frames::RecentFrames;
+
+/// Why a log is out of use, once it is: shared with whoever must ask before there is a log.
+pub type Poison = Arc<OnceLock<String>>;
+
+/// Fails once the log is poisoned.
+/// # Errors
+/// `Poisoned`, with the reason.
+pub fn check(poison: &Poison) -> Result<(), Failure> {
+    poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Durability {
+    log_path: PathBuf,
+    /// Tests only: no flush at all.
+    no_sync: bool,
+    stats: Arc<Stats>,
+    poison: Poison,
+    /// Commits that wait for a shared flush.
+    pub tickets: Tickets,
+    /// The longest prefix that is known to be on the medium.
+    pub known: KnownPrefix,
+    recent: Mutex<RecentFrames>,
+    /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
+    uncertain: AtomicBool,
+    /// A sync failed where nobody had a lock of SQLite's.
+    rewrite_owed: AtomicBool,
+}
+
+impl Durability {
+    /// Nothing is known of the log.
+    pub fn new(log_path: PathBuf, no_sync: bool, stats: Arc<Stats>, poison: Poison) -> Durability {
+        Durability {
+            log_path,
+            no_sync,
+            stats,
+            poison,
+            tickets: Tickets::default(),
+            known: KnownPrefix::default(),
+            recent: Mutex::default(),
+            uncertain: AtomicBool::new(false),
+            rewrite_owed: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes of the newest frames. A panic while they were held leaves a name that matches nothing half done: they are
+    /// cleared.
+    pub fn recent(&self) -> MutexGuard<'_, RecentFrames> {
+        self.recent.lock().unwrap_or_else(|poisoned| {
+            let mut recent = poisoned.into_inner();
+            recent.clear();
+            recent
+        })
+    }
+
+    /// As `check`.
+    /// # Errors
+    /// As `check`.
+    pub fn check(&self) -> Result<(), Failure> {
+        check(&self.poison)
+    }
+
+    /// Takes the log out of use until the last connection of this process closed and the log was recovered: after
+    /// a failed sync the kernel may have dropped the data and call the next sync a success.
+    pub fn poison(&self, what: &str, error: io::Error) -> Failure {
+        let text = format!("{what} of {} failed: {error}", self.log_path.display());
+        self.stats.error(&text);
+        let _ = self.poison.set(text);
+        self.tickets.fail();
+        Failure::Io(error)
+    }
+
+    /// Everything in the file is on the medium when this returns, and whoever waits for that is told. The caller has a lock
+    /// of SQLite's that keeps the log from a reset, or is alone.
+    /// # Errors
+    /// `sync` failed, and the log is poisoned; or recovered frames could not be made certain, and nothing was done.
+    pub fn flush(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let covers = self.tickets.is_outstanding().then(|| self.tickets.issued());
+        self.sync(file, wal_index)?;
+        if let Some(covers) = covers {
+            self.tickets.covered(covers);
+        }
+        Ok(())
+    }
+
+    /// The same for whoever leads a shared flush: `Tickets::wait` tells the others.
+    /// # Errors
+    /// As `flush`.
+    pub fn sync(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let uncertain = self.uncertain.load(SeqCst);
+        if uncertain {
+            rewrite::published(file, wal_index.and_then(WalIndex::published_end))?;
+        }
+        // Before the flush: what is published meanwhile may not be covered.
+        let published = wal_index.and_then(WalIndex::published);
+        self.timed_sync(file).map_err(|error| self.poison("sync", error))?;
+        // Another one failed meanwhile: it may have dropped what this one was to write.
+        self.check()?;
+        if uncertain {
+            self.uncertain.store(false, SeqCst);
+        }
+        if let Some(published) = published {
+            self.known.flushed(published);
+        }
+        Ok(())
+    }
+
+    fn timed_sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        if self.no_sync {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let result = file.sync_data();
+        self.stats.flush_times.record(began.elapsed());
+        Stats::add(&self.stats.flushes, 1);
+        result
+    }
+
+    /// The flush of reserved space, on a thread of its own: whoever waits for the frames in front of it is told, too.
+    /// # Errors
+    /// As `flush_unlocked`. It may be another's loss: it is reported to this open file, and maybe to no other.
+    pub fn sync_growth(&self, file: &dyn DiskFile) -> Result<(), Failure> {
+        if self.no_sync {
+            return Ok(());
+        }
+        let covers = (self.tickets.is_outstanding() && !self.is_uncertain()).then(|| self.tickets.issued());
+        Stats::add(&self.stats.growth_flushes, 1);
+        file.sync_data().map_err(|error| self.fail_unlocked("sync of a growth", error))?;
+        if let Some(covers) = covers {
+            self.tickets.covered(covers);
+        }
+        Ok(())
+    }
+
+    fn fail_unlocked(&self, what: &str, error: io::Error) -> Failure {
+        let failure = self.poison(what, error);
+        self.rewrite_owed.store(true, SeqCst);
+        failure
+    }
+
+    /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that.
+    /// # Errors
+    /// The log is poisoned, and its published frames are written over themselves (`rewrite`) by the next who has a lock that
+    /// keeps them in place. Or recovered frames are uncertain, which only a lock can mend: then nothing was done.
+    pub fn flush_unlocked(&self, file: &dyn DiskFile) -> Result<(), Failed> {
+        if self.is_uncertain() {
+            return Err(Failed);
+        }
+        let sync = || {
+            self.timed_sync(file).map_err(|error| {
+                self.fail_unlocked("sync", error);
+                Failed
+            })
+        };
+        self.tickets.wait(self.tickets.join(), &Arc::default(), sync).map(|_| ())
+    }
+
+    /// One write of whole blocks past the page cache that is on the medium when this returns; false, and nothing done, where
+    /// the file takes none.
+    /// # Errors
+    /// The log is poisoned: its first block holds frames in front of these, too.
+    pub fn write_durable(&self, file: &dyn DiskFile, blocks: &[u8], base: u64) -> Result<bool, Failure> {
+        let began = Instant::now();
+        match file.write_durable(blocks, base) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(false),
+            // A full disk, or a limit of the process: refused before anything was written.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(Failure::Io(error)),
+            Err(error) => match Failure::from(error) {
+                Failure::Io(error) => return Err(self.poison("direct write", error)),
+                full => return Err(full),
+            },
+            Ok(()) => {}
+        }
+        self.stats.flush_times.record(began.elapsed());
+        for count in [&self.stats.flushes, &self.stats.durable_writes, &self.stats.writes] {
+            Stats::add(count, 1);
+        }
+        Stats::add(&self.stats.bytes_written, blocks.len() as u64);
+        Ok(true)
+    }
+
+    /// True where everything up to `published`, which the wal-index has now, is on the medium.
+    pub fn is_known(&self, published: Prefix) -> bool {
+        !self.is_uncertain() && self.known.covers(published)
+    }
+
+    /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
+    /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
+    /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
+    /// with them. So the valid frames are written over themselves. Where that fails (a full disk), reads go on, and each
+    /// flush tries again before it promises anything.
+    pub fn make_certain(&self, file: &dyn DiskFile) {
+        self.uncertain.store(true, SeqCst);
+        let certain = rewrite::valid_end(file).and_then(|end| {
+            if end > 0 {
+                rewrite::over_itself(file, end)?;
+            }
+            Ok(end)
+        });
+        let synced = match certain {
+            Ok(0) => Ok(()),
+            Ok(_) => self.timed_sync(file).map_err(|error| self.poison("sync", error)),
+            Err(error) => Err(Failure::from(error)),
+        };
+        match synced {
+            Ok(()) => self.uncertain.store(false, SeqCst),
+            Err(failure) => self.stats.error(&format!("cannot make the recovered log certain: {failure}")),
+        }
+    }
+
+    /// True where recovered frames may not be on the medium though every read shows them.
+    pub fn is_uncertain(&self) -> bool {
+        self.uncertain.load(SeqCst)
+    }
+
+    /// True once after a sync failed where nobody had a lock.
+    pub fn take_owed_rewrite(&self) -> bool {
+        self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
+    }
+}
