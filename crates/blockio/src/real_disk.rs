@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::io::retry_on_intr;
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
 
 use crate::device_facts;
@@ -65,13 +66,13 @@ impl Disk for RealDisk {
 }
 
 fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?)
 }
 
 /// The file, and whether it was created.
 fn open_or_create(path: &Path, flags: OFlags, options: OpenOptions) -> io::Result<(OwnedFd, bool)> {
     let mode = Mode::from_raw_mode(options.mode);
-    match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+    match retry_on_intr(|| rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode)) {
         Ok(file) => Ok((file, true)),
         // There before, or another process was faster: its file is as good as ours.
         Err(rustix::io::Errno::EXIST) if !options.exclusive => Ok((open_existing(path, flags)?, false)),

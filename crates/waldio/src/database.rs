@@ -126,15 +126,22 @@ impl Database {
         probe.is_write_lock_free()
     }
 
-    /// Opens the log for one connection: what it shares with the others, and a file of its own.
+    /// Opens the log for one connection: what it shares with the others, and a file of its own. Where it `begins` the
+    /// `embedded` layout the caller keeps everybody else out of the database.
     /// # Errors
-    /// Nothing is open; the caller lets the base VFS try.
-    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+    /// Nothing is open. `InvalidData`: the log has another layout.
+    pub fn open_log_as(
+        &self,
+        create: bool,
+        layout: Layout,
+        begins: bool,
+    ) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
         let mut open = self.open();
         let (file, origin) = self.open_file(create, &open.options)?;
-        if layout == Layout::Embedded {
-            embedded_file::guard(&*file)?;
+        if open.session.as_ref().is_some_and(|session| session.layout != layout) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "others have another layout"));
         }
+        embedded_file::prove(&*file, layout, begins)?;
         let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
         let session = match &open.session {
             Some(session) => Arc::clone(session),
@@ -161,6 +168,12 @@ impl Database {
         open.spare_bytes_max = None;
         open.passed_through = None;
         Ok((session, file))
+    }
+
+    /// As `open_log_as`, of a log that is there or SQLite's.
+    #[cfg(test)]
+    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+        self.open_log_as(create, layout, false)
     }
 
     fn open_file(&self, create: bool, options: &Options) -> io::Result<(Box<dyn DiskFile>, Origin)> {
@@ -216,6 +229,11 @@ impl Database {
                 tails::remove(&*self.disk, &self.log_path);
             }
         }
+    }
+
+    /// The file beside the database with the longest name.
+    pub fn longest_private_path(&self) -> PathBuf {
+        with_suffix(&self.private_path, "-shm")
     }
 
     /// `xDelete` of the log: keeps it as a spare where that is worth it; false where SQLite should delete it.

@@ -5,6 +5,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Facts, Fill};
@@ -85,23 +86,38 @@ pub fn in_layout(
     }
 }
 
-/// Gives a log that has no header one that keeps SQLite out. The caller keeps everybody else out of the database.
+/// Proves that a log that was just opened has the layout that was decided on; the layout counts for this very file. A log
+/// without a header may begin the `embedded` one where the caller keeps everybody else out of the database (`begins`).
 /// # Errors
-/// The log cannot be read or written.
-pub fn guard(file: &dyn DiskFile) -> io::Result<()> {
-    if look_at(file)? != Found::Nothing {
-        return Ok(());
+/// `InvalidData`: it has another layout, and must not be used in this one. Else it cannot be read, or written.
+pub fn prove(file: &dyn DiskFile, layout: Layout, begins: bool) -> io::Result<()> {
+    match (layout, look_at(file)?) {
+        (Layout::Embedded, Found::Embedded) | (Layout::Stock, Found::Stock | Found::Nothing) => Ok(()),
+        (Layout::Embedded, Found::Nothing) if begins => file.write_at(&guard_block(), 0).inspect_err(|_| {
+            // Half a guard would keep SQLite out. There is nothing in it that counts.
+            let _ = file.truncate(0);
+        }),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the log has another layout")),
     }
-    file.write_at(&guard_block(), 0)
 }
 
-/// What the first bytes of a log tell.
+/// How often a header that is none and not zeros is looked at, and the pause.
+const LOOKS: (u32, Duration) = (5, Duration::from_millis(1));
+
+/// What the first bytes of a log tell. A header that is just being written may be seen in part, and is looked at again.
 /// # Errors
-/// It cannot be read.
+/// It cannot be read: nothing is known.
 pub fn look_at(file: &dyn DiskFile) -> io::Result<Found> {
-    let mut start = [0; 32];
-    let read = file.read_at(&mut start, 0)?;
-    Ok(look(&start[..read]))
+    for _ in 0..LOOKS.0 {
+        let mut start = [0; 32];
+        let read = file.read_at(&mut start, 0)?;
+        let found = look(&start[..read]);
+        if found != Found::Nothing || start == [0; 32] {
+            return Ok(found);
+        }
+        std::thread::sleep(LOOKS.1);
+    }
+    Ok(Found::Nothing)
 }
 
 impl EmbeddedFile {
