@@ -69,6 +69,8 @@ functions! {
     sqlite3_cancel_auto_extension: fn(Option<EntryPoint>) -> c_int;
     sqlite3_free: fn(*mut c_void) -> ();
     sqlite3_memory_used: fn() -> i64;
+    sqlite3_shutdown: fn() -> c_int;
+    sqlite3_initialize: fn() -> c_int;
 }
 
 fn symbol(handle: *mut c_void, name: &'static str) -> *mut c_void {
@@ -272,6 +274,13 @@ impl Library {
         (code, self.take_message(message))
     }
 
+    /// `sqlite3_shutdown`, then `sqlite3_initialize`; no connection is open.
+    pub fn restart(&self) {
+        // SAFETY: take nothing; nobody else uses the library, as the caller says.
+        let codes = unsafe { ((self.functions.sqlite3_shutdown)(), (self.functions.sqlite3_initialize)()) };
+        assert_eq!(codes, (ffi::SQLITE_OK, ffi::SQLITE_OK));
+    }
+
     /// Bytes that this library has allocated.
     pub fn memory_used(&self) -> i64 {
         // SAFETY: takes nothing, changes nothing.
@@ -372,6 +381,16 @@ impl Connection {
         }
     }
 
+    /// A statement that was prepared and not run.
+    pub fn prepared(&self, sql: &str) -> Statement<'_> {
+        let (text, mut statement) = (terminated(sql), ptr::null_mut());
+        let prepare = self.library.functions.sqlite3_prepare_v2;
+        // SAFETY: terminated text, an open connection, a place for the statement.
+        let code = unsafe { prepare(self.raw, text.as_ptr(), -1, &raw mut statement, ptr::null_mut()) };
+        assert_eq!(code, ffi::SQLITE_OK, "{sql}: {}", self.error());
+        Statement { connection: self, statement }
+    }
+
     fn row(&self, statement: *mut ffi::sqlite3_stmt) -> Row {
         // SAFETY: a statement that has a row.
         let count = unsafe { (self.library.functions.sqlite3_column_count)(statement) };
@@ -455,6 +474,24 @@ impl Connection {
             return Ok(());
         }
         Err(self.library.take_message(message))
+    }
+}
+
+/// See `Connection::prepared`.
+pub struct Statement<'connection> {
+    connection: &'connection Connection,
+    statement: *mut ffi::sqlite3_stmt,
+}
+
+impl Statement<'_> {
+    /// Runs it to its first row, or its end; the primary code.
+    pub fn step_and_finalize(self) -> c_int {
+        let functions = &self.connection.library.functions;
+        // SAFETY: prepared, on a connection that is open.
+        let code = unsafe { (functions.sqlite3_step)(self.statement) };
+        // SAFETY: as above, and not used again.
+        unsafe { (functions.sqlite3_finalize)(self.statement) };
+        code & 0xff
     }
 }
 
