@@ -45,6 +45,7 @@ pub struct Database {
     pub gate: Gate,
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
+    kept_at_delete: AtomicBool,
     group_commit: AtomicBool,
     durable_reads: AtomicBool,
     poison: Arc<OnceLock<String>>,
@@ -99,6 +100,7 @@ impl Database {
             private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
+            kept_at_delete: AtomicBool::new(false),
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
             gate: Gate::default(),
@@ -229,6 +231,33 @@ impl Database {
                 tails::remove(&*self.disk, &self.log_path);
             }
         }
+    }
+
+    /// The log is closed for good and not to be deleted: others have it open. Holds for the next `xDelete`.
+    pub fn keep_at_delete(&self) {
+        self.kept_at_delete.store(true, Relaxed);
+    }
+
+    /// Whether the log that is to be deleted now stays.
+    pub fn take_kept_at_delete(&self) -> bool {
+        self.kept_at_delete.swap(false, Relaxed)
+    }
+
+    /// Makes the log, whose header is `header` and whose frames are all in the database and on the medium, an empty one of
+    /// SQLite's, in its place. Nobody else of us has it open.
+    /// # Errors
+    /// It keeps SQLite out as before, or does so after a power cut.
+    pub fn empty_in_place(&self, header: &[u8; 32]) -> io::Result<()> {
+        embedded_file::empty_in_place(&*self.disk, &self.log_path, header, self.options().no_sync)?;
+        self.embedded.store(false, Relaxed);
+        // Whoever of us waits for its lock finds that it has gone, and looks at the log anew.
+        let _ = self.disk.remove(&self.private_path);
+        Ok(())
+    }
+
+    /// True where another process has the wal-index of the `embedded` layout mapped.
+    pub fn is_private_index_mapped_elsewhere(&self) -> bool {
+        self.private_write_probe.is_mapped_elsewhere()
     }
 
     /// The file beside the database with the longest name.

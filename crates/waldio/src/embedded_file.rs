@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockio::aligned::AlignedBuffer;
-use blockio::disk::{Disk, DiskFile, Facts, Fill};
+use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
 
 use crate::embedded::{
     BLOCK, FRAME, Found, HEADER, TailBytes, block_offset, cut_end, encode, file_end, guard_block,
@@ -16,7 +16,7 @@ use crate::embedded::{
 };
 use crate::frame::{LOG_HEADER_BYTES, Salts};
 use crate::layout::{BLOCK_BYTES, Layout};
-use crate::tails::Tails;
+use crate::tails::{self, Tails};
 
 /// See the file's head.
 #[derive(Debug)]
@@ -99,6 +99,31 @@ pub fn prove(file: &dyn DiskFile, layout: Layout, begins: bool) -> io::Result<()
         }),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the log has another layout")),
     }
+}
+
+/// Makes a log of this layout an empty one of SQLite's, without taking the file away from those who have it open. All its
+/// frames are in the database and on the medium, nobody who knows the layout has it open, and `header` is its header as
+/// SQLite has it.
+///
+/// Step by step: a header that says that there are no frames, on the medium before they go (a part of them must not be left as a
+/// log); the frames; the header. SQLite is kept out until that last write, and may have written behind it when it
+/// returns: nothing is written after it.
+/// # Errors
+/// The log keeps SQLite out as before; or it is empty, and keeps SQLite out again after a power cut.
+pub fn empty_in_place(disk: &dyn Disk, log_path: &Path, header: &[u8; 32], no_sync: bool) -> io::Result<()> {
+    let log = disk.open(log_path, OpenOptions::EXISTING)?;
+    let mut start = [0; 32];
+    log.read_at(&mut start, 0)?;
+    if look(&start) != Found::Embedded || header_of(&start) != *header {
+        return Err(invalid("another log stands in its place"));
+    }
+    let sync = || if no_sync { Ok(()) } else { log.sync_data() };
+    log.write_at(&guard_block()[..start.len()], 0)?;
+    sync()?;
+    tails::remove(disk, log_path);
+    log.truncate(BLOCK_BYTES)?;
+    log.write_at(&[0; 32], 0)?;
+    sync()
 }
 
 /// How often a header that is none and not zeros is looked at, and the pause.
@@ -272,7 +297,6 @@ impl DiskFile for EmbeddedFile {
 
 #[cfg(test)]
 mod tests {
-    use blockio::disk::OpenOptions;
     use blockio::sim_disk::SimDisk;
 
     use super::*;

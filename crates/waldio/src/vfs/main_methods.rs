@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::answers::code_of;
 use super::gated::{self, Gated};
+use super::last_close;
 use super::main_controls;
 use super::main_handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
+use super::private_shm::Closing;
 use super::registered::Registered;
 use super::waiter;
 use crate::connection::{Connection, Granted};
@@ -76,6 +78,7 @@ pub(crate) unsafe fn fill(
         methods,
         connection: Arc::into_raw(connection),
         gated: Cell::new(Gated::No),
+        closing: Cell::new(Closing::No),
         private_shm: UnsafeCell::new(None),
         registered,
         name,
@@ -143,7 +146,9 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c
 }
 
 unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
-    forward!(file, xLock(level), SQLITE_IOERR)
+    guard::code_or(SQLITE_IOERR, || {
+        last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR))
+    })
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
@@ -206,6 +211,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        last_close::goes_on(file);
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {

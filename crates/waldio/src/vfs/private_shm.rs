@@ -24,6 +24,8 @@ use crate::ffi::types::sqlite3_file;
 const NAME_FRONT: [u8; 4] = [0; 4];
 /// How often who comes while another looks whether it is the last tries again, and the pause. SQLite's busy handler does so after that.
 const JOINS: (u32, Duration) = (20, Duration::from_millis(1));
+/// How often who closes looks whether another who closes is gone, and the pause.
+const CLOSES: (u32, Duration) = (50, Duration::from_millis(1));
 
 /// See the file's head.
 pub(super) struct PrivateShm {
@@ -31,6 +33,21 @@ pub(super) struct PrivateShm {
     memory: Box<[u64]>,
     /// Its name, which the base VFS keeps a pointer to.
     _name: Box<[u8]>,
+}
+
+/// How far a connection is with its close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// It is not closing.
+    No,
+    /// SQLite asked whether the database has moved, as it does before it locks it to close the log.
+    Asked,
+    /// It is not the last of us, and keeps others who close waiting until it is gone.
+    NotLast,
+    /// It has the exclusive lock on the database in name.
+    InName,
+    /// It had, and all frames are in the database.
+    Copied,
 }
 
 impl PrivateShm {
@@ -89,6 +106,34 @@ impl PrivateShm {
         let lock = unsafe { methods_of(file) }.and_then(|methods| methods.xLock);
         // SAFETY: as above.
         lock.map_or(SQLITE_OK, |lock| unsafe { lock(file, level) })
+    }
+
+    /// Makes this the last of us, where nobody else of us has the log open: until it is dropped, or stays. Whether another was just
+    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays.
+    pub(super) fn become_last(&mut self) -> Option<bool> {
+        let mut others_close = false;
+        for _ in 0..CLOSES.0 {
+            match self.lock(SQLITE_LOCK_RESERVED) {
+                SQLITE_BUSY => {
+                    // It will be gone, and then this may be the last.
+                    others_close = true;
+                    std::thread::sleep(CLOSES.1);
+                }
+                SQLITE_OK => return (self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK).then_some(others_close),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// This is one of several again.
+    pub(super) fn stay(&mut self) {
+        let file = self.file();
+        // SAFETY: open, or zeroed.
+        if let Some(unlock) = unsafe { methods_of(file) }.and_then(|methods| methods.xUnlock) {
+            // SAFETY: as above.
+            unsafe { unlock(file, SQLITE_LOCK_SHARED) };
+        }
     }
 
     /// True where the name leads to another file, or to none.

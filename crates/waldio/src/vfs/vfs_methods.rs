@@ -291,6 +291,9 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
         if path.as_os_str().as_bytes().ends_with(b"-wal") {
             let database = Process::current().database_of_log(&path, &registered.disk);
             if let Some(database) = &database {
+                if database.take_kept_at_delete() {
+                    return SQLITE_OK;
+                }
                 database.remove_private_files();
             }
             if database.is_some_and(|database| database.keep_as_spare()) {
