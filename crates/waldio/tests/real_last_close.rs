@@ -19,6 +19,7 @@ use blockio::real_disk::RealDisk;
 
 use real::child::{Running, again, in_own_process, role};
 use real::place::{Mount, Scratch, skipped};
+use real::seldom::Statement;
 use real::sqlite::{Connection, Library, bundled, ffi, system};
 use real::sqlite_shim::{self, Event};
 
@@ -146,7 +147,7 @@ fn the_lock_is_given_in_name_to_a_close_alone() {
             assert_eq!(error.primary(), ffi::SQLITE_BUSY);
             whole(&db, "3");
         }
-        let mode = db.prepared("PRAGMA journal_mode=DELETE");
+        let mode = Statement::new(&db, "PRAGMA journal_mode=DELETE");
         assert_eq!(db.control(ffi::SQLITE_FCNTL_HAS_MOVED, 0), (0, 0));
         assert_eq!(mode.step_and_finalize(), ffi::SQLITE_BUSY);
         db.rows("INSERT INTO t VALUES(4)");
@@ -248,18 +249,7 @@ fn counted() -> Arc<Steps> {
             count.next();
         }
     });
-    let registration = waldio::Registration {
-        name: c"waldio-counted",
-        base: Some(c"counts"),
-        disk: Arc::new(CountingDisk(Arc::clone(&steps))),
-        make_default: false,
-        treat_base_as_unix: true,
-        options: waldio::options::Options::default(),
-        inline_worker: true,
-    };
-    // SAFETY: this library's own table, of a version later than 3.32.
-    let code = unsafe { waldio::register(library().routines(), registration) };
-    assert_eq!(code, ffi::SQLITE_OK);
+    library().register_on(c"waldio-counted", c"counts", Arc::new(CountingDisk(Arc::clone(&steps))));
     steps
 }
 

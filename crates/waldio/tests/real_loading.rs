@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use real::child::{in_own_process, no_python, output_within, python};
 use real::place::{Scratch, skipped};
+use real::seldom::restart;
 use real::sqlite::{Connection, Library, SqlError, bundled, error_log, system};
 use real::sqlite_shim::{self, Event};
 
@@ -57,7 +58,7 @@ fn after_a_restart_of_sqlite_loading_again_makes_it_the_default_again() {
             connection.rows("INSERT INTO t(b) VALUES (1)");
             assert_eq!(connection.status("log"), "open");
             drop(connection);
-            library.restart();
+            restart(library);
             assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
             // By name it is there all the same.
             let by_name = open_uri(&path, "vfs=waldio").unwrap();

@@ -18,7 +18,7 @@ use blockio::real_disk::RealDisk;
 
 use real::child::in_own_process;
 use real::place::Scratch;
-use real::sqlite::{Connection, ffi, system};
+use real::sqlite::{Connection, system};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -119,19 +119,8 @@ impl DiskFile for FaultyFile {
 /// Makes "waldio-faulty" of this library; what its faults are.
 fn faulty() -> Arc<Faults> {
     let faults = Arc::<Faults>::default();
-    let registration = waldio::Registration {
-        name: c"waldio-faulty",
-        base: Some(c"unix"),
-        disk: Arc::new(FaultyDisk(Arc::clone(&faults))),
-        make_default: false,
-        treat_base_as_unix: true,
-        options: waldio::options::Options::default(),
-        inline_worker: false,
-    };
     system().load_linked();
-    // SAFETY: this library's own table, of a version later than 3.32.
-    let code = unsafe { waldio::register(system().routines(), registration) };
-    assert_eq!(code, ffi::SQLITE_OK);
+    system().register_on(c"waldio-faulty", c"unix", Arc::new(FaultyDisk(Arc::clone(&faults))));
     faults
 }
 
@@ -331,7 +320,7 @@ fn a_process_without_descriptors_loses_nothing() {
                 held.truncate(held.len() - spare);
                 let (rows, error) = db.run(ROWS);
                 drop(held);
-                setrlimit(Resource::Nofile, before.clone()).unwrap();
+                setrlimit(Resource::Nofile, before).unwrap();
                 let what = format!("{found}, {asked} asked for, {spare} descriptors: {error:?}");
                 assert!(error.is_some() || rows == [["10"]], "{what}: {rows:?}");
                 assert_eq!(db.one(ROWS), "10", "{what}");

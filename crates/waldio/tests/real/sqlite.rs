@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockio::disk::Disk;
 pub use libsqlite3_sys as ffi;
 
 unsafe extern "C" {
@@ -223,10 +224,20 @@ impl Library {
 
     /// Registers `waldio` as it is linked into the test over a VFS that counts as a plain one. Not the default.
     pub fn register_over(&'static self, name: &'static CStr, base: &'static CStr) {
+        self.register_on(name, base, std::sync::Arc::new(blockio::real_disk::RealDisk));
+    }
+
+    /// As `register_over`, with the log on a disk of the test's.
+    pub fn register_on(
+        &'static self,
+        name: &'static CStr,
+        base: &'static CStr,
+        disk: std::sync::Arc<dyn Disk>,
+    ) {
         let registration = waldio::Registration {
             name,
             base: Some(base),
-            disk: std::sync::Arc::new(blockio::real_disk::RealDisk),
+            disk,
             make_default: false,
             treat_base_as_unix: true,
             options: waldio::options::Options::default(),
@@ -274,13 +285,6 @@ impl Library {
         (code, self.take_message(message))
     }
 
-    /// `sqlite3_shutdown`, then `sqlite3_initialize`; no connection is open.
-    pub fn restart(&self) {
-        // SAFETY: take nothing; nobody else uses the library, as the caller says.
-        let codes = unsafe { ((self.functions.sqlite3_shutdown)(), (self.functions.sqlite3_initialize)()) };
-        assert_eq!(codes, (ffi::SQLITE_OK, ffi::SQLITE_OK));
-    }
-
     /// Bytes that this library has allocated.
     pub fn memory_used(&self) -> i64 {
         // SAFETY: takes nothing, changes nothing.
@@ -312,8 +316,8 @@ impl Library {
 
 /// An open connection; closed when dropped.
 pub struct Connection {
-    library: &'static Library,
-    raw: *mut ffi::sqlite3,
+    pub library: &'static Library,
+    pub raw: *mut ffi::sqlite3,
 }
 
 // SAFETY: both copies of SQLite are built thread-safe and serialise the calls of one connection.
@@ -379,16 +383,6 @@ impl Connection {
                 return (rows, Some(self.error()));
             }
         }
-    }
-
-    /// A statement that was prepared and not run.
-    pub fn prepared(&self, sql: &str) -> Statement<'_> {
-        let (text, mut statement) = (terminated(sql), ptr::null_mut());
-        let prepare = self.library.functions.sqlite3_prepare_v2;
-        // SAFETY: terminated text, an open connection, a place for the statement.
-        let code = unsafe { prepare(self.raw, text.as_ptr(), -1, &raw mut statement, ptr::null_mut()) };
-        assert_eq!(code, ffi::SQLITE_OK, "{sql}: {}", self.error());
-        Statement { connection: self, statement }
     }
 
     fn row(&self, statement: *mut ffi::sqlite3_stmt) -> Row {
@@ -474,24 +468,6 @@ impl Connection {
             return Ok(());
         }
         Err(self.library.take_message(message))
-    }
-}
-
-/// See `Connection::prepared`.
-pub struct Statement<'connection> {
-    connection: &'connection Connection,
-    statement: *mut ffi::sqlite3_stmt,
-}
-
-impl Statement<'_> {
-    /// Runs it to its first row, or its end; the primary code.
-    pub fn step_and_finalize(self) -> c_int {
-        let functions = &self.connection.library.functions;
-        // SAFETY: prepared, on a connection that is open.
-        let code = unsafe { (functions.sqlite3_step)(self.statement) };
-        // SAFETY: as above, and not used again.
-        unsafe { (functions.sqlite3_finalize)(self.statement) };
-        code & 0xff
     }
 }
 
