@@ -126,7 +126,7 @@ fn with_used_tails(base: &Image, every: u64) -> Image {
 
 #[test]
 fn pages_whose_reserved_bytes_are_used_lose_nothing() {
-    use Step::{Commit1, Commit3, Passive, Reopen, Reset, Second, Spill, Switch, Truncate};
+    use Step::{Commit1, Commit3, Passive, Refused, Rejoin, Reopen, Reset, Second, Spill, Switch, Truncate};
     let machine = Machine::new(Side::Embedded);
     let (judge, outsider) = (Machine::new(Side::Embedded), Machine::new(Side::Outsider));
     let mut explorer = Explorer::new(vec![&judge, &outsider], effort());
@@ -139,6 +139,7 @@ fn pages_whose_reserved_bytes_are_used_lose_nothing() {
         vec![Spill, Second, Passive],
         vec![Commit3, Commit3, Switch],
         vec![Commit3, Commit1, Commit3, Reopen, Commit1],
+        vec![Commit3, Commit1, Commit3, Refused, Rejoin, Commit1],
     ];
     let cases = sequences.into_iter().enumerate();
     // With all of them a log that lost its tails is empty; with some of them it is a part of what it was.

@@ -8,10 +8,11 @@
 
 mod real;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
@@ -160,15 +161,29 @@ fn the_lock_is_given_in_name_to_a_close_alone() {
     });
 }
 
-/// Counts the steps of a close, and kills the process before one of them.
-#[derive(Debug, Default)]
-struct Steps(AtomicI64);
+/// Counts the steps of a close, and kills the process before one of them, or acts before each.
+#[derive(Default)]
+struct Steps {
+    left: AtomicI64,
+    act: Mutex<Option<Box<dyn FnMut() + Send>>>,
+}
 
 impl Steps {
     fn next(&self) {
-        if self.0.fetch_sub(1, SeqCst) == 1 {
+        if self.left.fetch_sub(1, SeqCst) == 1 {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
+        let act = self.act.lock().unwrap().take();
+        if let Some(mut act) = act {
+            act();
+            *self.act.lock().unwrap() = Some(act);
+        }
+    }
+}
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} steps left", self.left)
     }
 }
 
@@ -266,7 +281,7 @@ fn a_close_that_is_killed_at_any_step_loses_nothing() {
         println!("\nready");
         let mut go = String::new();
         io::stdin().read_line(&mut go).unwrap();
-        steps.0.store(arguments[1].parse().unwrap(), SeqCst);
+        steps.left.store(arguments[1].parse().unwrap(), SeqCst);
         drop(db);
         return println!("closed");
     }
@@ -310,6 +325,40 @@ fn a_close_that_is_killed_at_any_step_loses_nothing() {
             assert!(step < 200, "it never closes");
         }
         assert!(kills > 10 && refusals > 8, "{kills} kills, {refusals} refusals: the close has no steps");
+    });
+}
+
+/// The connection that was refused tries before each step of the close, and writes as soon as it may.
+#[test]
+fn what_the_refused_one_writes_during_the_close_stays() {
+    in_own_process("what_the_refused_one_writes_during_the_close_stays", || {
+        let steps = counted();
+        let scratch = Scratch::new("last-during");
+        let (written, tries) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let path = scratch.join("a.db");
+        drop(begin(&path));
+        let db = embedded(&path, "waldio-counted");
+        db.rows("INSERT INTO t VALUES(4)");
+        let stock = refused(&path);
+        let (count, tried) = (Arc::clone(&written), Arc::clone(&tries));
+        *steps.act.lock().unwrap() = Some(Box::new(move || {
+            tried.fetch_add(1, SeqCst);
+            match stock.run("INSERT INTO t VALUES(5)").1 {
+                None => count.fetch_add(1, SeqCst),
+                Some(error) => {
+                    assert_eq!(error.primary(), ffi::SQLITE_CANTOPEN);
+                    0
+                }
+            };
+        }));
+        drop(db);
+        let (written, tries) = (written.load(SeqCst), tries.load(SeqCst));
+        assert!(written > 0 && tries > 5 + written, "{written} rows in {tries} tries");
+        whole(&library().open_stock(&path), &(4 + written).to_string());
+        // With the one that stayed gone as well, what it wrote is there.
+        *steps.act.lock().unwrap() = None;
+        whole(&library().open_stock(&path), &(4 + written).to_string());
+        whole(&embedded(&path, "waldio"), &(4 + written).to_string());
     });
 }
 
