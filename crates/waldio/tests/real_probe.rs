@@ -244,7 +244,13 @@ fn who_may_not_write_the_log_reads_it_as_stock_does_or_is_refused() {
         second.rows("INSERT INTO t VALUES(11)");
         db.rows("INSERT INTO t VALUES(12)");
         assert_eq!((db.one(ROWS), second.one(ROWS)), ("12".into(), "12".into()));
-        drop((db, second));
+        let third = open(&path, "stock", "waldio-faulty");
+        faults.set(&FORBIDDEN, &[]);
+        assert_eq!(third.one(ROWS), "12");
+        faults.set(&[], &[]);
+        let [log, why] = &third.status_row("log")[..] else { panic!("no row") };
+        assert!(log == "open" && why.contains("through the base VFS"), "{log}: {why}");
+        drop((db, second, third));
         // In the embedded layout that would be its end; and once it may be opened, the same connection does.
         let path = crashed(&scratch, "embedded.db", Some("embedded"));
         let refused = |db: &Connection, list: &[i32]| {

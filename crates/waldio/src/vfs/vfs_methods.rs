@@ -278,7 +278,10 @@ fn told(registered: &Registered, connection: &Connection, refusal: &Refusal) -> 
         Refusal::Changed | Refusal::NotOurs(_) => (SQLITE_CANTOPEN, "its layout changes"),
     };
     let path = connection.database.log_path.display();
-    registered.api.log(code, &format!("cannot open {path} for now: {why}"));
+    // A busy handler may ask a hundred times.
+    if code != SQLITE_BUSY {
+        registered.api.log(code, &format!("cannot open {path} for now: {why}"));
+    }
     code
 }
 
