@@ -11,7 +11,7 @@ mod real;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -165,6 +165,8 @@ fn the_lock_is_given_in_name_to_a_close_alone() {
 #[derive(Default)]
 struct Steps {
     left: AtomicI64,
+    /// The database was synced after its last write.
+    synced: AtomicBool,
     act: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
@@ -259,10 +261,13 @@ impl DiskFile for CountingFile {
 fn counted() -> Arc<Steps> {
     let steps = Arc::<Steps>::default();
     let count = Arc::clone(&steps);
-    sqlite_shim::register(library(), c"counts", Some(c"unix"), false, move |event| {
-        if event == Event::DatabaseWrite {
+    sqlite_shim::register(library(), c"counts", Some(c"unix"), false, move |event| match event {
+        Event::DatabaseWrite => {
+            count.synced.store(false, SeqCst);
             count.next();
         }
+        Event::DatabaseSynced => count.synced.store(true, SeqCst),
+        _ => {}
     });
     library().register_on(c"waldio-counted", c"counts", Arc::new(CountingDisk(Arc::clone(&steps))));
     steps
@@ -359,6 +364,34 @@ fn what_the_refused_one_writes_during_the_close_stays() {
         *steps.act.lock().unwrap() = None;
         whole(&library().open_stock(&path), &(4 + written).to_string());
         whole(&embedded(&path, "waldio"), &(4 + written).to_string());
+    });
+}
+
+/// With `synchronous=OFF` SQLite syncs nothing: the frames would be gone from the log before the database has them for good.
+#[test]
+fn the_database_is_on_the_medium_before_the_log_is_emptied() {
+    in_own_process("the_database_is_on_the_medium_before_the_log_is_emptied", || {
+        let steps = counted();
+        let scratch = Scratch::new("last-synced");
+        let path = scratch.join("a.db");
+        drop(begin(&path));
+        let db = embedded(&path, "waldio-counted");
+        db.rows("PRAGMA synchronous=OFF; INSERT INTO t VALUES(4)");
+        let stock = refused(&path);
+        let log = beside(&path, "-wal");
+        let (count, asked) = (Arc::clone(&steps), Arc::<AtomicU64>::default());
+        let told = Arc::clone(&asked);
+        let header = move || std::fs::read(&log).map(|bytes| bytes[..32].to_vec()).unwrap();
+        let before = header();
+        *steps.act.lock().unwrap() = Some(Box::new(move || {
+            if header() != before {
+                assert!(count.synced.load(SeqCst), "the header changes before the database is synced");
+                told.fetch_add(1, SeqCst);
+            }
+        }));
+        drop(db);
+        assert!(asked.load(SeqCst) > 0, "the log was not emptied");
+        whole(&stock, "4");
     });
 }
 
