@@ -3,6 +3,7 @@
 //! SQLite uses a connection from one thread at a time; the mutex costs some ten nanoseconds and turns a panic that
 //! happened inside into I/O errors instead of half-changed state.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -135,27 +136,26 @@ impl Connection {
         self.state.lock().map_err(|_| broken())
     }
 
-    /// Opens the log and returns its file and session; `None` where the base VFS should, and says why in `waldio_status`.
-    pub fn log_open(&self, create: bool, layout: Layout) -> Option<(Arc<dyn DiskFile>, Arc<LogSession>)> {
-        let mut state = self.state().ok()?;
+    /// Opens the log and returns its file and session; see `Database::open_log_as`.
+    /// # Errors
+    /// Nothing is open. `InvalidData`: the log has another layout.
+    pub fn log_open(
+        &self,
+        create: bool,
+        layout: Layout,
+        begins: bool,
+    ) -> io::Result<(Arc<dyn DiskFile>, Arc<LogSession>)> {
+        let mut state = self.state().map_err(|failure| io::Error::other(failure.to_string()))?;
         if state.log.is_some() {
-            self.database.pass_through("this connection has a log open already");
-            return None;
+            return Err(io::Error::other("this connection has a log open already"));
         }
-        match self.database.open_log(create, layout) {
-            Ok((session, file)) => {
-                if let Some(what) = self.options().not_had(&session.options) {
-                    self.database.note_not_had(what);
-                }
-                let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
-                state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
-                Some((file, session))
-            }
-            Err(error) => {
-                self.database.pass_through(&format!("cannot open the log for writing: {error}"));
-                None
-            }
+        let (session, file) = self.database.open_log_as(create, layout, begins)?;
+        if let Some(what) = self.options().not_had(&session.options) {
+            self.database.note_not_had(what);
         }
+        let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
+        state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
+        Ok((file, session))
     }
 
     /// True where bytes of the log wait, in memory or for a sync.

@@ -47,6 +47,7 @@ pub struct Database {
     pub gate: Gate,
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
+    kept_at_delete: AtomicBool,
     worker: Worker,
     flusher: Flusher,
     /// Those of this process.
@@ -101,6 +102,7 @@ impl Database {
             private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
+            kept_at_delete: AtomicBool::new(false),
             gate: Gate::default(),
             queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
@@ -127,18 +129,25 @@ impl Database {
     }
 
     /// Opens the log for one connection: what it shares with the others that have the same file open, and a file of its own.
+    /// Where it `begins` the `embedded` layout the caller keeps everybody else out of the database.
     /// # Errors
-    /// Nothing is open; the caller lets the base VFS try.
-    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+    /// Nothing is open. `InvalidData`: the log has another layout.
+    pub fn open_log_as(
+        &self,
+        create: bool,
+        layout: Layout,
+        begins: bool,
+    ) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
         let mut open = self.open();
         let (file, created) = self.open_file(create)?;
-        if layout == Layout::Embedded {
-            embedded_file::guard(&*file)?;
-        }
+        embedded_file::prove(&*file, layout, begins)?;
         let file_id = file.identity()?;
         if open.log != Some(file_id) {
             // Another log under the same name: what was known of the old one holds for those who still have it open.
             (open.log, open.session, open.poison) = (Some(file_id), None, Poison::default());
+        }
+        if open.session.as_ref().is_some_and(|session| session.layout != layout) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "others have another layout"));
         }
         let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
         let session = match &open.session {
@@ -166,6 +175,12 @@ impl Database {
         session.handles.fetch_add(1, SeqCst);
         open.passed_through = None;
         Ok((session, file))
+    }
+
+    /// As `open_log_as`, of a log that is there or SQLite's.
+    #[cfg(test)]
+    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+        self.open_log_as(create, layout, false)
     }
 
     /// The log, and whether it was created.
@@ -218,6 +233,38 @@ impl Database {
                 tails::remove(&*self.disk, &self.log_path);
             }
         }
+    }
+
+    /// The log is closed for good and not to be deleted: others have it open. Holds for the next `xDelete`.
+    pub fn keep_at_delete(&self) {
+        self.kept_at_delete.store(true, Relaxed);
+    }
+
+    /// Whether the log that is to be deleted now stays.
+    pub fn take_kept_at_delete(&self) -> bool {
+        self.kept_at_delete.swap(false, Relaxed)
+    }
+
+    /// Makes the log, whose header is `header` and whose frames are all in the database and on the medium, an empty one of
+    /// SQLite's, in its place. Nobody else of us has it open.
+    /// # Errors
+    /// It keeps SQLite out as before, or does so after a power cut.
+    pub fn empty_in_place(&self, header: &[u8; 32]) -> io::Result<()> {
+        embedded_file::empty_in_place(&*self.disk, &self.log_path, header, self.options().no_sync)?;
+        self.embedded.store(false, Relaxed);
+        // Whoever of us waits for its lock finds that it has gone, and looks at the log anew.
+        let _ = self.disk.remove(&self.private_path);
+        Ok(())
+    }
+
+    /// True where another process has the wal-index of the `embedded` layout mapped.
+    pub fn is_private_index_mapped_elsewhere(&self) -> bool {
+        self.private_write_probe.is_mapped_elsewhere()
+    }
+
+    /// The file beside the database with the longest name.
+    pub fn longest_private_path(&self) -> PathBuf {
+        with_suffix(&self.private_path, "-shm")
     }
 
     /// The log gets SQLite's own layout, and why where another was asked for.

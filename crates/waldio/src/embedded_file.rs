@@ -5,6 +5,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
@@ -15,7 +16,7 @@ use crate::embedded::{
 };
 use crate::frame::{LOG_HEADER_BYTES, Salts};
 use crate::layout::{BLOCK_BYTES, Layout};
-use crate::tails::Tails;
+use crate::tails::{self, Tails};
 
 /// See the file's head.
 #[derive(Debug)]
@@ -85,14 +86,19 @@ pub fn in_layout(
     }
 }
 
-/// Gives a log that has no header one that keeps SQLite out. The caller keeps everybody else out of the database.
+/// Proves that a log that was just opened has the layout that was decided on; the layout counts for this very file. A log
+/// without a header may begin the `embedded` one where the caller keeps everybody else out of the database (`begins`).
 /// # Errors
-/// The log cannot be read or written.
-pub fn guard(file: &dyn DiskFile) -> io::Result<()> {
-    if look_at(file)? != Found::Nothing {
-        return Ok(());
+/// `InvalidData`: it has another layout, and must not be used in this one. Else it cannot be read, or written.
+pub fn prove(file: &dyn DiskFile, layout: Layout, begins: bool) -> io::Result<()> {
+    match (layout, look_at(file)?) {
+        (Layout::Embedded, Found::Embedded) | (Layout::Stock, Found::Stock | Found::Nothing) => Ok(()),
+        (Layout::Embedded, Found::Nothing) if begins => file.write_at(&guard_block(), 0).inspect_err(|_| {
+            // Half a guard would keep SQLite out. There is nothing in it that counts.
+            let _ = file.truncate(0);
+        }),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the log has another layout")),
     }
-    file.write_at(&guard_block(), 0)
 }
 
 /// Zeros the header of a log, durably, whose frames are all in the database.
@@ -108,13 +114,48 @@ pub fn clear_at(disk: &dyn Disk, log_path: &Path, no_sync: bool) -> io::Result<(
     if no_sync { Ok(()) } else { log.sync_data() }
 }
 
-/// What the first bytes of a log tell.
+/// Makes a log of this layout an empty one of SQLite's, without taking the file away from those who have it open. All its
+/// frames are in the database and on the medium, nobody who knows the layout has it open, and `header` is its header as
+/// SQLite has it.
+///
+/// Step by step: a header that says that there are no frames, on the medium before they go (a part of them must not be left as a
+/// log); the frames; the header. SQLite is kept out until that last write, and may have written behind it when it
+/// returns: nothing is written after it.
 /// # Errors
-/// It cannot be read.
-pub fn look_at(file: &dyn DiskFile) -> io::Result<Found> {
+/// The log keeps SQLite out as before; or it is empty, and keeps SQLite out again after a power cut.
+pub fn empty_in_place(disk: &dyn Disk, log_path: &Path, header: &[u8; 32], no_sync: bool) -> io::Result<()> {
+    let log = disk.open(log_path, OpenOptions::EXISTING)?;
     let mut start = [0; 32];
-    let read = file.read_at(&mut start, 0)?;
-    Ok(look(&start[..read]))
+    log.read_at(&mut start, 0)?;
+    if look(&start) != Found::Embedded || header_of(&start) != *header {
+        return Err(invalid("another log stands in its place"));
+    }
+    let sync = || if no_sync { Ok(()) } else { log.sync_data() };
+    log.write_at(&guard_block()[..start.len()], 0)?;
+    sync()?;
+    tails::remove(disk, log_path);
+    log.truncate(BLOCK_BYTES)?;
+    log.write_at(&[0; 32], 0)?;
+    sync()
+}
+
+/// How often a header that is none and not zeros is looked at, and the pause.
+const LOOKS: (u32, Duration) = (5, Duration::from_millis(1));
+
+/// What the first bytes of a log tell. A header that is just being written may be seen in part, and is looked at again.
+/// # Errors
+/// It cannot be read: nothing is known.
+pub fn look_at(file: &dyn DiskFile) -> io::Result<Found> {
+    for _ in 0..LOOKS.0 {
+        let mut start = [0; 32];
+        let read = file.read_at(&mut start, 0)?;
+        let found = look(&start[..read]);
+        if found != Found::Nothing || start == [0; 32] {
+            return Ok(found);
+        }
+        std::thread::sleep(LOOKS.1);
+    }
+    Ok(Found::Nothing)
 }
 
 impl EmbeddedFile {

@@ -34,8 +34,10 @@ pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
     rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
     layout_row(&mut rows, database);
     match (database.session(), database.passed_through()) {
-        (Some(session), _) => {
-            rows.text("log", "open", "this process");
+        (Some(session), passed_through) => {
+            let beside =
+                |why| format!("this process, but for a connection that goes through the base VFS: {why}");
+            rows.text("log", "open", &passed_through.map_or_else(|| "this process".to_owned(), beside));
             session_rows(&mut rows, &session);
             file_rows(&mut rows, database, &session);
         }

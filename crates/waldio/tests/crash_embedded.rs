@@ -52,6 +52,42 @@ fn a_window_loses_less_than_it_says() {
     embedded_holds(Side::EmbeddedWindow, Synchronous::Full, 1, 0);
 }
 
+/// SQLite alone has the database open when the last of waldio's connections closes, and goes on with the log.
+#[test]
+fn a_last_close_beside_a_refused_connection_loses_nothing() {
+    use Step::{
+        Commit1, Commit3, Foreign, Loose, LooseForeign, Passive, Refused, Rejoin, Reopen, Second, Spill,
+        Truncate,
+    };
+    for side in [Side::Embedded, Side::EmbeddedFua] {
+        let machine = Machine::new(side);
+        let (judge, other, outsider) =
+            (Machine::new(side), Machine::new(Side::Flush), Machine::new(Side::Outsider));
+        let mut explorer = Explorer::new(vec![&judge, &other, &outsider], effort());
+        let bases = [base_image(&machine, 4096), used_base_image(&machine, 4096)];
+        let sequences = [
+            vec![Commit1, Refused, Rejoin],
+            vec![Commit3, Refused, Rejoin, Foreign, Commit1],
+            vec![Refused, Spill, Commit1, Rejoin, Commit3, Foreign],
+            vec![Commit3, Passive, Refused, Commit1, Rejoin, LooseForeign, Reopen, Commit1],
+            vec![Commit1, Truncate, Refused, Rejoin, Foreign, Foreign],
+            vec![Commit3, Second, Refused, Loose, Rejoin, Foreign, Passive, Commit3],
+        ];
+        for (number, steps) in sequences.into_iter().enumerate() {
+            for base in &bases {
+                let workload =
+                    Workload { steps: steps.clone(), page_bytes: 4096, synchronous: Synchronous::Full };
+                let recording = record(&machine, base, &workload, None);
+                assert!(recording.outcomes.iter().all(Result::is_ok), "{workload}: {:?}", recording.outcomes);
+                if let Err(failure) = explorer.explore(&workload, &recording) {
+                    panic!("{number}: {failure}");
+                }
+            }
+        }
+        println!("{:?}", explorer.stats);
+    }
+}
+
 #[test]
 fn a_conversion_is_there_or_not_and_loses_nothing() {
     use Step::{Commit1, Commit3, Convert, Passive, Reopen, Truncate};
@@ -90,7 +126,7 @@ fn with_used_tails(base: &Image, every: u64) -> Image {
 
 #[test]
 fn pages_whose_reserved_bytes_are_used_lose_nothing() {
-    use Step::{Commit1, Commit3, Passive, Reopen, Reset, Second, Spill, Switch, Truncate};
+    use Step::{Commit1, Commit3, Passive, Refused, Rejoin, Reopen, Reset, Second, Spill, Switch, Truncate};
     let machine = Machine::new(Side::Embedded);
     let (judge, outsider) = (Machine::new(Side::Embedded), Machine::new(Side::Outsider));
     let mut explorer = Explorer::new(vec![&judge, &outsider], effort());
@@ -103,6 +139,7 @@ fn pages_whose_reserved_bytes_are_used_lose_nothing() {
         vec![Spill, Second, Passive],
         vec![Commit3, Commit3, Switch],
         vec![Commit3, Commit1, Commit3, Reopen, Commit1],
+        vec![Commit3, Commit1, Commit3, Refused, Rejoin, Commit1],
     ];
     // With all of them a log that lost its tails is empty; with some of them it is a part of what it was.
     for (every, steps) in

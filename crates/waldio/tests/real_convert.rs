@@ -130,3 +130,42 @@ fn pages_that_are_somebody_elses_are_refused() {
         }
     });
 }
+
+/// INSERT and VACUUM are refused on such a connection, and so is what rewrites the file; the file keeps each byte.
+#[test]
+fn who_may_only_read_converts_nothing() {
+    in_own_process("who_may_only_read_converts_nothing", || {
+        let scratch = Scratch::new("convert-reader");
+        let path = prepare(&scratch, "SELECT 1");
+        let before = std::fs::read(&path).unwrap();
+        for (parameters, first) in [
+            ("mode=ro", "SELECT 1"),
+            ("mode=ro&waldio_layout=embedded", "SELECT 1"),
+            ("immutable=1", "SELECT 1"),
+            ("mode=rw", "PRAGMA query_only=1"),
+        ] {
+            let uri = format!("file:{}?{parameters}", path.display());
+            let db = system().open_with(&uri, None).unwrap();
+            db.rows(first);
+            for sql in [
+                TO_EMBEDDED,
+                "SELECT waldio_convert('main', 'stock')",
+                "SELECT count(*) FROM t WHERE waldio_convert('main', 'embedded') <> ''",
+            ] {
+                let refused = db.run("INSERT INTO t VALUES(101, '')").1.unwrap();
+                let said = refusal(&db, sql);
+                assert_eq!(refused.primary(), 8, "{refused}");
+                assert!(said.contains("only read"), "{parameters}, {first}, {sql}: {said}");
+            }
+            whole(&db);
+            drop(db);
+            assert!(std::fs::read(&path).unwrap() == before, "{parameters}, {first}: the file changed");
+        }
+        // Another database of the connection is no reason, and neither is what was switched off again.
+        let (db, other) = (system().open(&path), scratch.join("b.db"));
+        system().open_stock(&other).rows("CREATE TABLE u(a)");
+        db.rows(&format!("ATTACH 'file:{}?mode=ro' AS other; PRAGMA query_only=1", other.display()));
+        db.rows("PRAGMA query_only=0");
+        assert!(db.one(TO_EMBEDDED).starts_with("embedded"));
+    });
+}

@@ -409,3 +409,55 @@ fn killed_writers_lose_nothing() {
     assert!(gone.len() > 8 && acknowledged > 100, "{} kills, {acknowledged} rows: no soak", gone.len());
     eprintln!("{} writers killed, {acknowledged} rows acknowledged, seed {seed}", gone.len());
 }
+
+/// `SQLITE_FCNTL_PERSIST_WAL` would leave a log that SQLite refuses.
+#[test]
+fn a_log_that_is_to_persist_does_not_keep_sqlite_out_after_a_clean_close() {
+    in_own_process("a_log_that_is_to_persist_does_not_keep_sqlite_out_after_a_clean_close", || {
+        let scratch = Scratch::new("embedded-persist");
+        let path = scratch.join("a.db");
+        let db = begin(&path);
+        assert_eq!(db.control(ffi::SQLITE_FCNTL_PERSIST_WAL, 1), (0, 1));
+        assert_eq!(db.control(ffi::SQLITE_FCNTL_PERSIST_WAL, -1), (0, 0), "it has no effect here");
+        drop(db);
+        assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "3");
+        // In SQLite's own layout it holds as ever.
+        let db = system().open(&path);
+        assert_eq!(db.control(ffi::SQLITE_FCNTL_PERSIST_WAL, 1), (0, 1));
+        db.rows("INSERT INTO t VALUES(4)");
+        assert_eq!(db.control(ffi::SQLITE_FCNTL_PERSIST_WAL, -1), (0, 1));
+        drop(db);
+        assert!(scratch.join("a.db-wal").exists());
+        assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "4");
+    });
+}
+
+/// The files that the layout has beside a database have longer names than SQLite's own.
+#[test]
+fn a_database_whose_name_is_too_long_stays_sqlites_own() {
+    in_own_process("a_database_whose_name_is_too_long_stays_sqlites_own", || {
+        let scratch = Scratch::new("embedded-name");
+        system().load(None).unwrap();
+        for name_bytes in 240..256 {
+            let path = scratch.join(&"n".repeat(name_bytes));
+            let sides = ["waldio", "unix"].map(|vfs| {
+                let name = format!("file:{}?waldio_layout=embedded", path.display());
+                let answers = system().open_with(&name, Some(vfs)).and_then(|db| {
+                    let sql = "PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES(1),(2); SELECT count(*) FROM t";
+                    let (rows, error) = db.run(sql);
+                    if vfs == "waldio" && error.is_none() {
+                        let [layout, why] = &db.status_row("layout")[..] else { panic!("no row") };
+                        assert_eq!(layout, if name_bytes <= 244 { "embedded" } else { "stock" }, "{name_bytes}: {why}");
+                        assert!(layout == "embedded" || why.contains("too long"), "{why}");
+                    }
+                    error.map_or(Ok(rows), Err)
+                });
+                for suffix in ["", "-wal", "-journal"] {
+                    let _ = std::fs::remove_file(scratch.join(&format!("{}{suffix}", "n".repeat(name_bytes))));
+                }
+                answers.map_err(|error| error.code)
+            });
+            assert_eq!(sides[0], sides[1], "{name_bytes} bytes");
+        }
+    });
+}

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use real::child::{in_own_process, no_python, output_within, python};
 use real::place::{Scratch, skipped};
+use real::seldom::restart;
 use real::sqlite::{Connection, Library, SqlError, bundled, error_log, system};
 use real::sqlite_shim::{self, Event};
 
@@ -41,6 +42,33 @@ fn loading_makes_it_the_default_and_leaves_unix() {
         let beside = open_uri(&path, "vfs=unix").unwrap();
         beside.rows("INSERT INTO t(b) VALUES (1)");
         assert_eq!(connection.one("SELECT count(*) FROM t"), "1");
+    });
+}
+
+/// SQLite registers its own anew, as the default, and forgets what shall run for each connection.
+#[test]
+fn after_a_restart_of_sqlite_loading_again_makes_it_the_default_again() {
+    in_own_process("after_a_restart_of_sqlite_loading_again_makes_it_the_default_again", || {
+        let (library, scratch) = (system(), Scratch::new("restart"));
+        library.load(None).unwrap();
+        for round in 0..3 {
+            let path = scratch.join(&format!("{round}.db"));
+            let connection = library.open(&path);
+            connection.rows(WAL);
+            connection.rows("INSERT INTO t(b) VALUES (1)");
+            assert_eq!(connection.status("log"), "open");
+            drop(connection);
+            restart(library);
+            assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
+            // By name it is there all the same.
+            let by_name = open_uri(&path, "vfs=waldio").unwrap();
+            by_name.rows("INSERT INTO t(b) VALUES (2)");
+            assert_eq!(by_name.one("SELECT count(*) FROM t"), "2");
+            assert!(by_name.run("SELECT * FROM waldio_status").1.is_some(), "no such table");
+            drop(by_name);
+            library.load(None).unwrap();
+            assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+        }
     });
 }
 

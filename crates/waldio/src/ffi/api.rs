@@ -42,6 +42,7 @@ pub(crate) mod slot {
     pub const CREATE_FUNCTION_V2: usize = 162;
     pub const LOG: usize = 167;
     pub const DB_FILENAME: usize = 180;
+    pub const DB_READONLY: usize = 181;
     pub const URI_PARAMETER: usize = 189;
     pub const AUTO_EXTENSION: usize = 192;
     pub const URI_KEY: usize = 245;
@@ -262,7 +263,7 @@ impl Api {
 
     /// SQLite's words for the last failure.
     /// # Safety
-    /// `db` came from `open`.
+    /// `db` came from `open`, or is a live connection.
     pub unsafe fn message(self, db: *mut sqlite3) -> String {
         let call = routine!(self, slot::ERRMSG, unsafe extern "C" fn(*mut sqlite3) -> *const c_char);
         // SAFETY: the caller's promise.
@@ -282,6 +283,17 @@ impl Api {
         let call = routine!(self, slot::GET_AUTOCOMMIT, unsafe extern "C" fn(*mut sqlite3) -> c_int);
         // SAFETY: the caller's promise.
         call.is_none_or(|call| unsafe { call(db) } == 0)
+    }
+
+    /// True where a database of a connection cannot be written through it: `mode=ro`, `immutable=1`, a file without
+    /// write permission. True where that is not known.
+    /// # Safety
+    /// `db` is a live connection.
+    pub unsafe fn is_read_only(self, db: *mut sqlite3, schema: &CStr) -> bool {
+        type ReadOnly = unsafe extern "C" fn(*mut sqlite3, *const c_char) -> c_int;
+        let call = routine!(self, slot::DB_READONLY, ReadOnly);
+        // SAFETY: the caller's promise, and a terminated name.
+        call.is_none_or(|call| unsafe { call(db, schema.as_ptr()) } != 0)
     }
 
     /// The file of a database of a connection.

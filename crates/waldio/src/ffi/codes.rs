@@ -21,6 +21,7 @@ pub const SQLITE_IOERR_FSTAT: c_int = SQLITE_IOERR | 7 << 8;
 pub const SQLITE_IOERR_NOMEM: c_int = SQLITE_IOERR | 12 << 8;
 
 pub const SQLITE_LOCK_SHARED: c_int = 1;
+pub const SQLITE_LOCK_RESERVED: c_int = 2;
 pub const SQLITE_LOCK_EXCLUSIVE: c_int = 4;
 
 pub const SQLITE_OPEN_READONLY: c_int = 0x1;
@@ -32,6 +33,7 @@ pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
 
 pub const SQLITE_FCNTL_LOCKSTATE: c_int = 1;
 pub const SQLITE_FCNTL_CHUNK_SIZE: c_int = 6;
+pub const SQLITE_FCNTL_PERSIST_WAL: c_int = 10;
 pub const SQLITE_FCNTL_VFSNAME: c_int = 12;
 pub const SQLITE_FCNTL_PRAGMA: c_int = 14;
 pub const SQLITE_FCNTL_HAS_MOVED: c_int = 20;

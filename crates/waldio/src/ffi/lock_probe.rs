@@ -19,6 +19,8 @@ const SHARED_FIRST: i64 = 0x4000_0000 + 2;
 const SHARED_SIZE: i64 = 510;
 /// The wal-index's write lock (os_unix.c, `UNIX_SHM_BASE`).
 const WRITE_LOCK: i64 = 120;
+/// The byte that whoever has the wal-index mapped holds a shared lock on (os_unix.c, `UNIX_SHM_DMS`).
+const MAPPED_LOCK: i64 = 128;
 const F_GETLK: c_int = 5;
 const F_WRLCK: c_short = 1;
 const F_UNLCK: c_short = 2;
@@ -111,6 +113,11 @@ impl LockProbe {
     /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
     pub fn is_write_lock_free(&self) -> Option<bool> {
         self.is_free(WRITE_LOCK, 1)
+    }
+
+    /// On the wal-index's file: true where another process is known to have it mapped.
+    pub fn is_mapped_elsewhere(&self) -> bool {
+        self.is_free(MAPPED_LOCK, 1) == Some(false)
     }
 
     fn is_free(&self, start: i64, len_bytes: i64) -> Option<bool> {

@@ -41,10 +41,8 @@ impl OwnConnection {
     /// # Errors
     /// SQLite's words.
     pub(crate) fn number(&self, sql: &CStr) -> Result<Option<i64>, String> {
-        let mut found: Option<i64> = None;
-        // SAFETY: an open connection, terminated text, and a callback that takes an `Option<i64>`.
-        let code = unsafe { self.api.exec(self.db, sql, take_number, (&raw mut found).cast()) };
-        if code == 0 { Ok(found) } else { Err(self.complaint()) }
+        // SAFETY: an open connection.
+        unsafe { number_of(self.api, self.db, sql) }
     }
 
     /// How many bytes of each page the database reserves, or shall reserve from its next `VACUUM` on; `None` where
@@ -59,6 +57,22 @@ impl OwnConnection {
         // SAFETY: as in `reserved_bytes`.
         let _ = unsafe { self.api.control(self.db, c"main", SQLITE_FCNTL_RESERVE_BYTES, bytes) };
     }
+}
+
+/// Runs statements on somebody's connection; the first value of the last row, where it is a number.
+/// # Errors
+/// SQLite's words.
+/// # Safety
+/// `db` is a live connection.
+pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result<Option<i64>, String> {
+    let mut found: Option<i64> = None;
+    // SAFETY: the caller's promise, terminated text, and a callback that takes an `Option<i64>`.
+    let code = unsafe { api.exec(db, sql, take_number, (&raw mut found).cast()) };
+    if code == 0 {
+        return Ok(found);
+    }
+    // SAFETY: as above.
+    Err(unsafe { api.message(db) })
 }
 
 impl Drop for OwnConnection {
@@ -77,7 +91,7 @@ unsafe extern "C" fn take_number(
     if count < 1 {
         return 0;
     }
-    // SAFETY: `number` passes the place.
+    // SAFETY: `number_of` passes the place.
     let place = unsafe { &mut *place.cast::<Option<i64>>() };
     // SAFETY: SQLite passes so many values, one at least.
     let value = unsafe { *values };

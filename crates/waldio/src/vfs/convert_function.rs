@@ -11,10 +11,10 @@ use super::embedding;
 use super::registered::Registered;
 use crate::database::Database;
 use crate::embedded::{PAGE_BYTES, RESERVED_BYTES};
-use crate::ffi::api::Value;
+use crate::ffi::api::{Api, Value};
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::own_connection::OwnConnection;
+use crate::ffi::own_connection::{OwnConnection, number_of};
 use crate::ffi::types::{Function, sqlite3, sqlite3_context, sqlite3_value};
 use crate::options::layout_name;
 use crate::process::Process;
@@ -90,6 +90,8 @@ unsafe fn converted(
     let (Ok(_), Some(database)) = (ours, database) else {
         return Err(format!("{schema:?} is not a database in a file that waldio has open"));
     };
+    // SAFETY: the caller's promise.
+    unsafe { check_writable(api, db, schema) }?;
     if layout == "embedded" {
         registered.base_is_strange().map_or(Ok(()), Err)?;
         // SAFETY: the caller's promise.
@@ -100,6 +102,22 @@ unsafe fn converted(
         "{}: from the next opening of the log on. Close every connection, or set journal_mode=DELETE and then WAL",
         layout_name(options.layout)
     ))
+}
+
+/// Refuses where INSERT is refused: the connection of our own, which rewrites the file, would not be.
+/// # Safety
+/// As `converted`.
+unsafe fn check_writable(api: Api, db: *mut sqlite3, schema: &CStr) -> Result<(), String> {
+    // SAFETY: the caller's promise, here and below.
+    if unsafe { api.is_read_only(db, schema) } {
+        return Err("this connection may only read the database: open it for writing".to_owned());
+    }
+    // SAFETY: as above; a pragma that SQLite answers without touching any database.
+    match unsafe { number_of(api, db, c"PRAGMA query_only") } {
+        Ok(Some(0)) => Ok(()),
+        Ok(_) => Err("this connection may only read: PRAGMA query_only=0 ends that".to_owned()),
+        Err(why) => Err(format!("whether this connection may write is not known: {why}")),
+    }
 }
 
 /// # Safety

@@ -6,8 +6,11 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::io;
+use std::sync::Arc;
 
-use blockio::disk::OpenOptions;
+use blockio::disk::{DiskFile, OpenOptions};
+use rustix::io::Errno;
 
 use super::private_shm::PrivateShm;
 use super::registered::Registered;
@@ -19,92 +22,269 @@ use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 use crate::layout::Layout;
+use crate::session::LogSession;
 
 /// What a database begins with.
 const MAGIC: &[u8] = b"SQLite format 3\0";
+/// How often a log that changes its layout under our eyes is looked at anew.
+const TRIES: usize = 4;
+
+/// Who opens a log.
+pub(super) struct Opener<'call> {
+    pub(super) registered: &'static Registered,
+    pub(super) connection: &'call Arc<Connection>,
+    /// The base VFS's open file of the connection's database, in a call of SQLite on it.
+    pub(super) main: *mut sqlite3_file,
+    /// `readonly_shm=1`: the connection begins no layout.
+    pub(super) readonly_shm: bool,
+    pub(super) create: bool,
+}
+
+/// A log that is open.
+pub(super) struct Opened {
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) session: Arc<LogSession>,
+    /// The wal-index of the `embedded` layout.
+    pub(super) shm: Option<PrivateShm>,
+}
+
+/// Why a log is not open.
+pub(super) enum Refusal {
+    /// It is the base VFS's to open: it has SQLite's own layout, or none of us could read it.
+    NotOurs(String),
+    /// The statement fails for this time, with SQLite's code; nothing is remembered, and the next one tries anew.
+    Fails(c_int, String),
+    /// It got another layout since it was looked at.
+    Changed,
+}
 
 /// A layout, and what was done for it.
-pub(super) struct Decision {
-    pub(super) layout: Layout,
-    /// The exclusive lock was taken for it, and is to be given back when the log is open.
+struct Decision {
+    layout: Layout,
+    /// The log has no header, and everybody else is kept out of the database: this layout begins now.
+    begins: bool,
+    /// The exclusive lock was taken for that, and is to be given back when the log is open.
     exclusive: bool,
 }
 
-/// Decides which layout the log gets. It is open nowhere in this connection, which begins none where it is `readonly`.
-/// # Safety
-/// `main` is the base VFS's open file of the connection's database, in a call of SQLite on it.
-pub(super) unsafe fn decide(connection: &Connection, main: *mut sqlite3_file, readonly: bool) -> Decision {
-    let database = &*connection.database;
-    let settled = |layout| Decision { layout, exclusive: false };
-    if let Some(session) = database.session() {
-        return settled(session.layout);
-    }
-    match found(database) {
-        Found::Embedded => return settled(Layout::Embedded),
-        Found::Stock => {
-            database.stay_stock("the log was begun by SQLite, or by waldio with waldio_layout=stock");
-            return settled(Layout::Stock);
+impl Opener<'_> {
+    /// Opens the log in the layout that it has, or that it gets now. What cannot be looked at is not taken for nothing.
+    /// # Errors
+    /// Nothing is open.
+    /// # Safety
+    /// `main` is what its field says.
+    pub(super) unsafe fn open(&self) -> Result<Opened, Refusal> {
+        for _ in 0..TRIES {
+            // SAFETY: the caller's promise.
+            match unsafe { self.attempt() } {
+                Err(Refusal::Changed) => {}
+                other => return other,
+            }
         }
-        Found::Nothing if database.options().layout == Layout::Stock => return settled(Layout::Stock),
-        Found::Nothing if readonly => {
-            database.stay_stock("the log was begun with readonly_shm=1");
-            return settled(Layout::Stock);
-        }
-        Found::Nothing => {}
+        Err(Refusal::Fails(
+            SQLITE_CANTOPEN,
+            "its layout is not the one that others have it open in".to_owned(),
+        ))
     }
-    // SAFETY: the caller's promise, here and below.
-    if let Err(why) = unsafe { check_database(main) } {
-        database.stay_stock(&why);
-        return settled(Layout::Stock);
-    }
-    // SAFETY: as above.
-    let Some(exclusive) = (unsafe { lock_exclusively(main) }) else {
-        database.stay_stock("another connection had the database open when the log was begun");
-        return settled(Layout::Stock);
-    };
-    let decision = |layout| Decision { layout, exclusive };
-    // Somebody may have begun a log, and left, before the lock came.
-    if found(database) == Found::Stock {
-        database.stay_stock("another process began the log at the same moment");
-        return decision(Layout::Stock);
-    }
-    decision(Layout::Embedded)
-}
 
-/// Gives the exclusive lock back that was taken for a decision.
-/// # Safety
-/// As `decide`.
-pub(super) unsafe fn settle(decision: &Decision, main: *mut sqlite3_file) {
-    if decision.exclusive {
+    /// # Safety
+    /// As `open`.
+    unsafe fn attempt(&self) -> Result<Opened, Refusal> {
         // SAFETY: the caller's promise.
-        unsafe { unlock_to_shared(main) };
+        let decision = unsafe { self.decide() }?;
+        let opened = self.open_as(decision.layout, decision.begins);
+        if decision.exclusive {
+            // SAFETY: as above.
+            unsafe { unlock_to_shared(self.main) };
+        }
+        opened
+    }
+
+    fn open_as(&self, layout: Layout, begins: bool) -> Result<Opened, Refusal> {
+        let database = &self.connection.database;
+        let shm = match layout {
+            Layout::Stock => None,
+            Layout::Embedded => match PrivateShm::join(self.registered, database, self.readonly_shm) {
+                Ok(shm) => Some(shm),
+                Err(code) if begins && code != SQLITE_BUSY => {
+                    database.stay_stock(
+                        "the file beside the database that the embedded layout needs cannot be made",
+                    );
+                    return self.open_as(Layout::Stock, false);
+                }
+                Err(code) => {
+                    let path = database.private_path.display();
+                    return Err(Refusal::Fails(code, format!("the log's layout needs {path}")));
+                }
+            },
+        };
+        // A log that went away meanwhile is made anew by whoever may choose its layout.
+        let create = self.create && (begins || layout == Layout::Stock);
+        match until_told(|| self.connection.log_open(create, layout, begins)) {
+            Ok((file, session)) => Ok(Opened { file, session, shm }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Refusal::Changed),
+            Err(error) if layout == Layout::Stock => Err(not_opened(&error)),
+            Err(error) if begins && is_full(&error) => {
+                // Nobody else has the database.
+                let _ = database.disk.remove(&database.private_path);
+                drop(shm);
+                database.stay_stock("the disk is full");
+                self.open_as(Layout::Stock, false)
+            }
+            Err(error) if begins => Err(not_opened(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Refusal::Changed),
+            // The base VFS would read another layout than it has.
+            Err(error) => Err(fails(&error)),
+        }
+    }
+
+    /// Decides which layout the log gets. It is open nowhere in this connection.
+    /// # Safety
+    /// As `open`.
+    unsafe fn decide(&self) -> Result<Decision, Refusal> {
+        let database = &*self.connection.database;
+        let settled = |layout| Ok(Decision { layout, begins: false, exclusive: false });
+        let stock = |why: &str| {
+            database.stay_stock(why);
+            settled(Layout::Stock)
+        };
+        if let Some(session) = database.session() {
+            return settled(session.layout);
+        }
+        match found(database)? {
+            Found::Embedded if self.registered.base_cannot_embed() => {
+                let why = "its layout needs a VFS below with locks and shared memory";
+                return Err(Refusal::Fails(SQLITE_CANTOPEN, why.to_owned()));
+            }
+            Found::Embedded => return settled(Layout::Embedded),
+            Found::Stock => {
+                return stock("the log was begun by SQLite, or by waldio with waldio_layout=stock");
+            }
+            Found::Nothing if database.options().layout == Layout::Stock => return settled(Layout::Stock),
+            Found::Nothing if self.readonly_shm => return stock("the log was begun with readonly_shm=1"),
+            Found::Nothing => {}
+        }
+        // SAFETY: the caller's promise, here and below.
+        if let Err(why) = unsafe { self.check_possible() } {
+            return stock(&why);
+        }
+        // SAFETY: as above.
+        let Some(exclusive) = (unsafe { lock_exclusively(self.main) }) else {
+            return stock("another connection had the database open when the log was begun");
+        };
+        // Somebody may have begun a log, and left, before the lock came.
+        let again = found(database);
+        let begins = matches!(again, Ok(Found::Nothing));
+        if exclusive && matches!(again, Err(_) | Ok(Found::Stock)) {
+            // SAFETY: as above.
+            unsafe { unlock_to_shared(self.main) };
+        }
+        if again? == Found::Stock {
+            return stock("another process began the log at the same moment");
+        }
+        Ok(Decision { layout: Layout::Embedded, begins, exclusive })
+    }
+
+    /// Whether the database can have the layout; why not.
+    /// # Safety
+    /// As `open`.
+    unsafe fn check_possible(&self) -> Result<(), String> {
+        if self.registered.base_cannot_embed() {
+            return Err(format!(
+                "the embedded layout needs locks and shared memory, which {} has not",
+                self.registered.base.name()
+            ));
+        }
+        // stat(2) alone: to open and close a file that this process has locks on would end them.
+        let database = &*self.connection.database;
+        let longest = database.longest_private_path();
+        if let Err(error) = database.disk.mode_and_owner(&longest)
+            && Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG)
+        {
+            let name_bytes = longest.file_name().map_or(0, |name| name.len());
+            return Err(format!(
+                "the embedded layout needs a file beside the database whose name has {name_bytes} bytes, \
+                 which is too long"
+            ));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { check_database(self.main) }
     }
 }
 
-/// Opens the wal-index of the `embedded` layout.
+/// Calls until it is told what came of it: an interrupted call says nothing.
+fn until_told<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            told => return told,
+        }
+    }
+}
+
+/// What a log is now.
 /// # Errors
-/// SQLite's code; nothing is open.
-pub(super) fn open_shm(
-    registered: &Registered,
-    database: &Database,
-    readonly: bool,
-) -> Result<PrivateShm, c_int> {
-    let made = registered.disk.mode_and_owner(&database.path).and_then(|(mode, owner)| {
-        let options = OpenOptions { create: true, mode, owner: Some(owner), ..OpenOptions::EXISTING };
-        registered.disk.open(&database.private_path, options)
-    });
-    made.map_err(|_| SQLITE_CANTOPEN)?;
-    PrivateShm::open(registered.base, &database.private_path, readonly)
-}
-
-fn found(database: &Database) -> Found {
-    match database.disk.open(&database.log_path, OpenOptions::EXISTING) {
-        Ok(log) => look_at(&*log).unwrap_or(Found::Stock),
-        Err(_) => Found::Nothing,
+/// It is not known. Where the base VFS should look: only if the log cannot be in our layout as far as anybody of this process could
+/// tell.
+fn found(database: &Database) -> Result<Found, Refusal> {
+    let open = |options| until_told(|| database.disk.open(&database.log_path, options));
+    let look = |log: Box<dyn DiskFile>| until_told(|| look_at(&*log)).map_err(|error| fails(&error));
+    match open(OpenOptions::EXISTING) {
+        Ok(log) => look(log),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) if is_forbidden(&error) => {
+            // SQLite goes on with a log that it may only read.
+            let read_only = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
+            match look(open(read_only).map_err(|error| fails(&error))?)? {
+                Found::Embedded => Err(fails(&error)),
+                Found::Stock | Found::Nothing => Err(not_opened(&error)),
+            }
+        }
+        Err(error) => Err(not_opened(&error)),
     }
 }
 
-/// Whether the database can have the layout; why not.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// What a statement gets to hear of an error that may be gone with the next one.
+fn fails(error: &io::Error) -> Refusal {
+    let code =
+        if Errno::from_io_error(error) == Some(Errno::IO) { SQLITE_IOERR_READ } else { SQLITE_CANTOPEN };
+    Refusal::Fails(code, error.to_string())
+}
+
+/// A log that cannot be in our layout was not opened: an error that may be gone with the next statement fails this one, as it
+/// would without us; any other is the base VFS's to deal with.
+fn not_opened(error: &io::Error) -> Refusal {
+    const PASSING: [Errno; 12] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::AGAIN,
+        Errno::BUSY,
+        Errno::IO,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::STALE,
+        Errno::TIMEDOUT,
+        Errno::INTR,
+    ];
+    match Errno::from_io_error(error) {
+        Some(errno) if PASSING.contains(&errno) => fails(error),
+        _ => Refusal::NotOurs(format!("cannot open the log for writing: {error}")),
+    }
+}
+
+/// Whether the database's pages can have the layout; why not.
+/// # Safety
+/// `main` is an open file of the base VFS.
 unsafe fn check_database(main: *mut sqlite3_file) -> Result<(), String> {
     let mut header = [0_u8; 100];
     let len_bytes = c_int::try_from(header.len()).unwrap_or(0);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blockio::disk::DiskFile;
 
 use super::answers::{answer, code_of};
+use super::last_close;
 use super::main_handle;
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -88,9 +89,15 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
             unsafe { file.cast::<LogHandle>().read() };
         // SAFETY: SQLite's memory of an open file; null tells it that the file is closed.
         unsafe { (*file).pMethods = std::ptr::null() };
+        let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+        let mut header = [0; 32];
+        // SAFETY: as below.
+        let read = unsafe { last_close::is_copied(main) }.then(|| disk_file.read_at(&mut header, 0));
+        let whole = matches!(read, Some(Ok(read)) if read == header.len());
         drop((disk_file, session));
         connection.log_close();
-        let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+        // SAFETY: as below.
+        unsafe { last_close::end(main, whole.then_some(&header)) };
         // SAFETY: SQLite closes a log before its database, on the same thread, and has unmapped the wal-index.
         unsafe { main_handle::set_private_shm(main, None) };
         SQLITE_OK

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use super::last_close;
 use super::main_handle::{base_of, connection, forward, handle, shm_of};
 use super::registered::Registered;
 use crate::connection::Connection;
@@ -20,7 +21,19 @@ pub(super) unsafe extern "C" fn file_control(
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        last_close::goes_on(file);
         match operation {
+            SQLITE_FCNTL_HAS_MOVED => {
+                let code = forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND);
+                last_close::asked(file);
+                code
+            }
+            // SAFETY: SQLite passes an int (SQLITE_FCNTL_PERSIST_WAL): negative where it asks.
+            SQLITE_FCNTL_PERSIST_WAL if shm_of(file) != base_of(file) && unsafe { asks(argument.cast()) } => {
+                // SAFETY: as above, and not null.
+                unsafe { argument.cast::<c_int>().write(last_close::persists(file)) };
+                SQLITE_OK
+            }
             SQLITE_FCNTL_COMMIT_PHASETWO => {
                 if let Err(failure) = connection.commit_phase_two() {
                     // IOERR_FSYNC and nothing else: an application repeats a transaction that ends with BUSY or
@@ -85,6 +98,13 @@ pub(super) unsafe extern "C" fn file_control(
             _ => forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND),
         }
     })
+}
+
+/// # Safety
+/// `place` is null or holds an int.
+unsafe fn asks(place: *const c_int) -> bool {
+    // SAFETY: the caller's promise.
+    !place.is_null() && unsafe { place.read() } < 0
 }
 
 /// Database files below so many chunks grow page by page, as ever.

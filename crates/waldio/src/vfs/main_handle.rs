@@ -1,12 +1,12 @@
 //! What stands in SQLite's memory of an open database file.
 //!
-//! Memory:  | methods | connection | gated | private wal-index | registered | name |  the base VFS's own file structure ...
+//! Memory:  | methods | connection | gated | closing | private wal-index | registered | name |  the base VFS's own file structure ...
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 
 use super::gated::Gated;
-use super::private_shm::PrivateShm;
+use super::private_shm::{Closing, PrivateShm};
 use super::registered::Registered;
 use crate::connection::Connection;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
@@ -17,6 +17,7 @@ pub(crate) struct MainHandle {
     pub(super) methods: *const sqlite3_io_methods,
     pub(super) connection: *const Connection,
     pub(super) gated: Cell<Gated>,
+    pub(super) closing: Cell<Closing>,
     /// Whose wal-index is used instead of the base file's, while the log has the `embedded` layout.
     pub(super) private_shm: UnsafeCell<Option<PrivateShm>>,
     pub(super) registered: &'static Registered,
@@ -65,13 +66,21 @@ impl MainHandle {
     }
 }
 
+/// What the `embedded` layout has beside the database, while the log has that layout.
+/// # Safety
+/// As `handle`; SQLite uses the file from this thread.
+pub(super) unsafe fn private_shm<'a>(file: *mut sqlite3_file) -> Option<&'a mut PrivateShm> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { handle(file) }.private_shm.get();
+    // SAFETY: SQLite uses a file from one thread at a time, and no reference to what is there outlives a call.
+    unsafe { &mut *place }.as_mut()
+}
+
 /// The base VFS's file whose wal-index is in use.
 pub(super) fn shm_of(file: *mut sqlite3_file) -> *mut sqlite3_file {
     // SAFETY: SQLite calls methods of open files only.
-    let place = unsafe { handle(file) }.private_shm.get();
-    // SAFETY: SQLite uses a file from one thread at a time, and no reference to what is there outlives a call.
-    let private = unsafe { &mut *place };
-    private.as_mut().map_or_else(|| base_of(file), PrivateShm::file)
+    let private = unsafe { private_shm(file) };
+    private.map_or_else(|| base_of(file), PrivateShm::file)
 }
 
 /// Uses another wal-index from now on, while none is mapped.

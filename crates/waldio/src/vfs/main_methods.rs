@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::answers::code_of;
 use super::gated::{self, Gated};
+use super::last_close;
 use super::main_controls;
 use super::main_handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
+use super::private_shm::Closing;
 use super::registered::Registered;
 use super::waiter;
 use crate::connection::{Connection, Granted};
@@ -22,10 +24,12 @@ use crate::ffi::wal_index::WalIndex;
 use crate::process::Process;
 use crate::queue::Turn;
 
-/// One table for each version of methods that the base VFS may have: SQLite asks the version before it calls.
-static METHODS: [sqlite3_io_methods; 3] = [methods(1), methods(2), methods(3)];
+/// A table for each set of methods that a base file may have, by version: 1, 2 and 3. SQLite asks the version before it
+/// calls, and whether there is an `xShmMap` before it offers WAL: `unix-none` has version 3 and none.
+static METHODS: [sqlite3_io_methods; 3] = [methods(1, false), methods(2, false), methods(3, false)];
+static METHODS_WITH_SHM: [sqlite3_io_methods; 3] = [methods(1, true), methods(2, true), methods(3, true)];
 
-const fn methods(version: c_int) -> sqlite3_io_methods {
+const fn methods(version: c_int, has_shm: bool) -> sqlite3_io_methods {
     sqlite3_io_methods {
         iVersion: version,
         xClose: Some(close),
@@ -40,13 +44,22 @@ const fn methods(version: c_int) -> sqlite3_io_methods {
         xFileControl: Some(main_controls::file_control),
         xSectorSize: Some(sector_size),
         xDeviceCharacteristics: Some(device_characteristics),
-        xShmMap: Some(shm_map),
+        xShmMap: if has_shm { Some(shm_map) } else { None },
         xShmLock: Some(shm_lock),
         xShmBarrier: Some(shm_barrier),
         xShmUnmap: Some(shm_unmap),
         xFetch: Some(fetch),
         xUnfetch: Some(unfetch),
     }
+}
+
+/// The table that offers what a base file offers, and no more.
+fn methods_like(base: Option<&sqlite3_io_methods>) -> &'static sqlite3_io_methods {
+    let Some(base) = base else { return &METHODS[0] };
+    // SQLite does not ask before it calls `xFetch` of version 3.
+    let version = if base.xFetch.is_some() && base.xUnfetch.is_some() { 3 } else { 2 };
+    let tables = if base.xShmMap.is_some() { &METHODS_WITH_SHM } else { &METHODS };
+    &tables[usize::try_from(base.iVersion.clamp(1, version) - 1).unwrap_or(0)]
 }
 
 /// Fills SQLite's memory in front of a base file that is open.
@@ -59,14 +72,13 @@ pub(crate) unsafe fn fill(
     name: usize,
 ) {
     // SAFETY: the caller's promise.
-    let base_version = unsafe { methods_of(base_of(file)) }.map_or(1, |methods| methods.iVersion);
-    let table = usize::try_from(base_version - 1).unwrap_or(0).min(METHODS.len() - 1);
-    let methods = &raw const METHODS[table];
+    let methods: *const sqlite3_io_methods = methods_like(unsafe { methods_of(base_of(file)) });
     connection.set_main_file(file.expose_provenance());
     let handle = MainHandle {
         methods,
         connection: Arc::into_raw(connection),
         gated: Cell::new(Gated::No),
+        closing: Cell::new(Closing::No),
         private_shm: UnsafeCell::new(None),
         registered,
         name,
@@ -134,7 +146,9 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c
 }
 
 unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
-    forward!(file, xLock(level), SQLITE_IOERR)
+    guard::code_or(SQLITE_IOERR, || {
+        last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR))
+    })
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
@@ -197,6 +211,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        last_close::goes_on(file);
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
@@ -332,4 +347,27 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
         connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What SQLite looks at: version, shared memory, memory mapping.
+    #[test]
+    fn a_file_offers_what_the_base_file_offers() {
+        for (version, has_shm, fetches) in (1..5).flat_map(|version| {
+            [(true, true), (true, false), (false, true), (false, false)]
+                .map(|(shm, fetch)| (version, shm, fetch))
+        }) {
+            let mut base = methods(version, has_shm);
+            if !fetches {
+                base.xFetch = None;
+            }
+            let ours = methods_like(Some(&base));
+            let most = if fetches { 3 } else { 2 };
+            assert_eq!((ours.iVersion, ours.xShmMap.is_some()), (version.min(most), has_shm), "{version}");
+        }
+        assert_eq!(methods_like(None).iVersion, 1);
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod vfs_methods;
 mod main_methods;
 mod log_methods;
 mod main_controls;
+mod last_close;
 mod main_handle;
 mod embedding;
 mod private_shm;

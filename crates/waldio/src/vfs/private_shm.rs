@@ -1,18 +1,31 @@
-//! A second file of the base VFS, for its wal-index alone: `app.db-waldio`, whose wal-index is `app.db-waldio-shm`.
+//! A second file of the base VFS, for its wal-index and its locks: `app.db-waldio`, whose wal-index is `app.db-waldio-shm`.
+//!
+//! Whoever has the log open in the `embedded` layout holds a shared lock on it: who gets the exclusive one is the last.
 //!
 //! The unix VFS opens the wal-index of a database beside it, by its name, and a process without waldio that finds one in
 //! use reads the log through it, whatever the log's header says. In the `embedded` layout it must find none.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::ffi::base_vfs::{BaseVfs, methods_of};
+use blockio::disk::{Disk, OpenOptions};
+
+use super::registered::Registered;
+use crate::database::Database;
+use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 
 /// What SQLite's `databaseName` (main.c) goes back to from a name in hand.
 const NAME_FRONT: [u8; 4] = [0; 4];
+/// How often who comes while another looks whether it is the last tries again, and the pause. SQLite's busy handler does so after that.
+const JOINS: (u32, Duration) = (20, Duration::from_millis(1));
+/// How often who closes looks whether another who closes is gone, and the pause.
+const CLOSES: (u32, Duration) = (50, Duration::from_millis(1));
 
 /// See the file's head.
 pub(super) struct PrivateShm {
@@ -22,18 +35,60 @@ pub(super) struct PrivateShm {
     _name: Box<[u8]>,
 }
 
+/// How far a connection is with its close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// It is not closing.
+    No,
+    /// SQLite asked whether the database has moved, as it does before it locks it to close the log.
+    Asked,
+    /// It is not the last of us, and keeps others who close waiting until it is gone.
+    NotLast,
+    /// It has the exclusive lock on the database in name.
+    InName,
+    /// It had, and all frames are in the database.
+    Copied,
+}
+
 impl PrivateShm {
-    /// Opens the file, which is there already. `readonly` is the database's `readonly_shm`, which the unix VFS looks for in the
-    /// name's parameters.
+    /// Opens the file, and makes it where it is missing; holds a shared lock on it until it is dropped. `readonly` is the
+    /// database's `readonly_shm`, which the unix VFS looks for in the name's parameters.
     /// # Errors
-    /// SQLite's code; nothing is open.
-    pub(super) fn open(base: BaseVfs, path: &Path, readonly: bool) -> Result<PrivateShm, c_int> {
+    /// SQLite's code; nothing is open. `SQLITE_BUSY`: somebody is closing the log for good.
+    pub(super) fn join(
+        registered: &Registered,
+        database: &Database,
+        readonly: bool,
+    ) -> Result<PrivateShm, c_int> {
+        for _ in 0..JOINS.0 {
+            let mut shm = PrivateShm::open(registered, database, readonly)?;
+            match shm.lock(SQLITE_LOCK_SHARED) {
+                SQLITE_OK if !shm.has_moved() => return Ok(shm),
+                // Its last user removed it between our opening and our lock: the name leads to another file now, or to none.
+                SQLITE_OK => {}
+                SQLITE_BUSY => {
+                    drop(shm);
+                    std::thread::sleep(JOINS.1);
+                }
+                code => return Err(code),
+            }
+        }
+        Err(SQLITE_BUSY)
+    }
+
+    fn open(registered: &Registered, database: &Database, readonly: bool) -> Result<PrivateShm, c_int> {
+        // A descriptor of ours on this file ends, when it is closed, every lock that this process has on it: it is there
+        // only while the file is new, and while nobody else of this process opens it.
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        make_missing(&*registered.disk, database).map_err(|_| SQLITE_CANTOPEN)?;
+        let base = registered.base;
         let file_bytes = usize::try_from(base.fields().szOsFile).unwrap_or(0);
         let mut memory = vec![0_u64; file_bytes.div_ceil(8)].into_boxed_slice();
         // A database's name as SQLite has it: four zeros in front (it looks for them), its parameters behind.
         let parameters: &[u8] = if readonly { b"\0readonly_shm\x001" } else { b"" };
-        let name = [&NAME_FRONT[..], path.as_os_str().as_bytes(), parameters, &[0; 8]];
-        let name: Box<[u8]> = name.concat().into();
+        let path = database.private_path.as_os_str().as_bytes();
+        let name: Box<[u8]> = [&NAME_FRONT[..], path, parameters, &[0; 8]].concat().into();
         let file = memory.as_mut_ptr().cast::<sqlite3_file>();
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
         // SAFETY: `szOsFile` zeroed bytes, and a terminated name; both live until `drop`.
@@ -42,6 +97,55 @@ impl PrivateShm {
         };
         let shm = PrivateShm { memory, _name: name };
         if code == SQLITE_OK { Ok(shm) } else { Err(code) }
+    }
+
+    /// Takes a lock of SQLite's levels; SQLite's code.
+    fn lock(&mut self, level: c_int) -> c_int {
+        let file = self.file();
+        // SAFETY: open, or zeroed.
+        let lock = unsafe { methods_of(file) }.and_then(|methods| methods.xLock);
+        // SAFETY: as above.
+        lock.map_or(SQLITE_OK, |lock| unsafe { lock(file, level) })
+    }
+
+    /// Makes this the last of us, where nobody else of us has the log open: until it is dropped, or stays. Whether another was just
+    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays.
+    pub(super) fn become_last(&mut self) -> Option<bool> {
+        let mut others_close = false;
+        for _ in 0..CLOSES.0 {
+            match self.lock(SQLITE_LOCK_RESERVED) {
+                SQLITE_BUSY => {
+                    // It will be gone, and then this may be the last.
+                    others_close = true;
+                    std::thread::sleep(CLOSES.1);
+                }
+                SQLITE_OK => return (self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK).then_some(others_close),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// This is one of several again.
+    pub(super) fn stay(&mut self) {
+        let file = self.file();
+        // SAFETY: open, or zeroed.
+        if let Some(unlock) = unsafe { methods_of(file) }.and_then(|methods| methods.xUnlock) {
+            // SAFETY: as above.
+            unsafe { unlock(file, SQLITE_LOCK_SHARED) };
+        }
+    }
+
+    /// True where the name leads to another file, or to none.
+    fn has_moved(&mut self) -> bool {
+        let (file, moved) = (self.file(), Cell::new(0_i32));
+        // SAFETY: open, or zeroed.
+        let control = unsafe { methods_of(file) }.and_then(|methods| methods.xFileControl);
+        // SAFETY: as above; this control writes an int.
+        let code = control.map_or(SQLITE_NOTFOUND, |control| unsafe {
+            control(file, SQLITE_FCNTL_HAS_MOVED, moved.as_ptr().cast())
+        });
+        code == SQLITE_OK && moved.get() != 0
     }
 
     /// The base VFS's file.
@@ -58,5 +162,20 @@ impl Drop for PrivateShm {
             // SAFETY: as above.
             unsafe { close(file) };
         }
+    }
+}
+
+/// Makes the file where it is missing, with the database's owner and permissions.
+fn make_missing(disk: &dyn Disk, database: &Database) -> io::Result<()> {
+    // stat(2) says nothing of who may open it; the base VFS will.
+    if disk.mode_and_owner(&database.private_path).is_ok() {
+        return Ok(());
+    }
+    let (mode, owner) = disk.mode_and_owner(&database.path)?;
+    let options =
+        OpenOptions { create: true, exclusive: true, mode, owner: Some(owner), ..OpenOptions::EXISTING };
+    match disk.open(&database.private_path, options) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(|_| ()),
     }
 }

@@ -31,4 +31,10 @@ impl Registered {
         let why = || format!("the VFS below is {}, whose files may not be plain files", self.base.name());
         (!self.base_is_plain).then(why)
     }
+
+    /// Whether the VFS below lacks what keeps connections of the `embedded` layout and of SQLite's own apart: locks that
+    /// others see, and a wal-index. Of SQLite's, "unix-none" has no locks and "unix-dotfile" no wal-index.
+    pub(crate) fn base_cannot_embed(&self) -> bool {
+        ["unix-none", "unix-dotfile"].contains(&self.base.name().as_str())
+    }
 }

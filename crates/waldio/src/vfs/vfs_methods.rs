@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::embedding;
+use super::embedding::{Opened, Opener, Refusal};
 use super::log_methods;
 use super::main_handle::{self, base_of};
 use super::main_methods;
@@ -19,7 +19,6 @@ use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
-use crate::layout::Layout;
 use crate::process::{Opening, Process};
 
 /// Fills a VFS structure whose methods are ours.
@@ -264,30 +263,44 @@ unsafe fn open_own_log(
     let readonly_shm = unsafe { registered.api.uri_parameter(database_name, c"readonly_shm") };
     let readonly_shm =
         readonly_shm.is_some_and(|value| matches!(value.as_str(), "1" | "on" | "yes" | "true"));
+    let opener = Opener {
+        registered,
+        connection,
+        main: base_of(main),
+        readonly_shm,
+        create: flags & SQLITE_OPEN_CREATE != 0,
+    };
     // SAFETY: `main` as above.
-    let decision = unsafe { embedding::decide(connection, base_of(main), readonly_shm) };
-    let opened = connection.log_open(flags & SQLITE_OPEN_CREATE != 0, decision.layout);
-    // SAFETY: as above.
-    unsafe { embedding::settle(&decision, base_of(main)) };
-    let Some(opened) = opened else { return OpenedLog::NotOurs };
-    if decision.layout == Layout::Embedded {
-        match embedding::open_shm(registered, &connection.database, readonly_shm) {
-            // SAFETY: as above, in a call of SQLite on it, and no wal-index is mapped while no log is open.
-            Ok(shm) => unsafe { main_handle::set_private_shm(main, Some(shm)) },
-            Err(code) => {
-                drop(opened);
-                connection.log_close();
-                let path = connection.database.private_path.display();
-                registered
-                    .api
-                    .log(SQLITE_CANTOPEN, &format!("cannot open {path}, which the log's layout needs"));
-                return OpenedLog::Refused(code);
+    match unsafe { opener.open() } {
+        Ok(Opened { file: log, session, shm }) => {
+            if shm.is_some() {
+                // SAFETY: as above, in a call of SQLite on it, and no wal-index is mapped while no log is open.
+                unsafe { main_handle::set_private_shm(main, shm) };
             }
+            // SAFETY: our `szOsFile` holds a log handle.
+            unsafe { log_methods::fill(file, Arc::clone(connection), (log, session)) };
+            OpenedLog::Ours
         }
+        Err(Refusal::NotOurs(why)) => {
+            connection.database.pass_through(&why);
+            OpenedLog::NotOurs
+        }
+        Err(refusal) => OpenedLog::Refused(told(registered, connection, &refusal)),
     }
-    // SAFETY: our `szOsFile` holds a log handle.
-    unsafe { log_methods::fill(file, Arc::clone(connection), opened) };
-    OpenedLog::Ours
+}
+
+/// Tells the error log why a log is not open; SQLite's code.
+fn told(registered: &Registered, connection: &Connection, refusal: &Refusal) -> c_int {
+    let (code, why) = match refusal {
+        Refusal::Fails(code, why) => (*code, why.as_str()),
+        Refusal::Changed | Refusal::NotOurs(_) => (SQLITE_CANTOPEN, "its layout changes"),
+    };
+    let path = connection.database.log_path.display();
+    // A busy handler may ask a hundred times.
+    if code != SQLITE_BUSY {
+        registered.api.log(code, &format!("cannot open {path} for now: {why}"));
+    }
+    code
 }
 
 unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
@@ -299,6 +312,9 @@ unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir
         if path.as_os_str().as_bytes().ends_with(b"-wal") {
             let database = Process::current().database_of_log(&path, &registered.disk);
             if let Some(database) = &database {
+                if database.take_kept_at_delete() {
+                    return SQLITE_OK;
+                }
                 database.remove_private_files();
             }
         }

@@ -8,6 +8,7 @@ pub mod fork;
 pub mod heap;
 pub mod place;
 pub mod promises;
+pub mod seldom;
 pub mod short_memory;
 pub mod sqlite;
 pub mod sqlite_shim;

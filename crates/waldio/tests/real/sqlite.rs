@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockio::disk::Disk;
 pub use libsqlite3_sys as ffi;
 
 unsafe extern "C" {
@@ -69,6 +70,8 @@ functions! {
     sqlite3_cancel_auto_extension: fn(Option<EntryPoint>) -> c_int;
     sqlite3_free: fn(*mut c_void) -> ();
     sqlite3_memory_used: fn() -> i64;
+    sqlite3_shutdown: fn() -> c_int;
+    sqlite3_initialize: fn() -> c_int;
 }
 
 fn symbol(handle: *mut c_void, name: &'static str) -> *mut c_void {
@@ -221,10 +224,20 @@ impl Library {
 
     /// Registers `waldio` as it is linked into the test over a VFS that counts as a plain one. Not the default.
     pub fn register_over(&'static self, name: &'static CStr, base: &'static CStr) {
+        self.register_on(name, base, std::sync::Arc::new(blockio::real_disk::RealDisk));
+    }
+
+    /// As `register_over`, with the log on a disk of the test's.
+    pub fn register_on(
+        &'static self,
+        name: &'static CStr,
+        base: &'static CStr,
+        disk: std::sync::Arc<dyn Disk>,
+    ) {
         let registration = waldio::Registration {
             name,
             base: Some(base),
-            disk: std::sync::Arc::new(blockio::real_disk::RealDisk),
+            disk,
             make_default: false,
             treat_base_as_unix: true,
             options: waldio::options::Options::default(),
@@ -303,8 +316,8 @@ impl Library {
 
 /// An open connection; closed when dropped.
 pub struct Connection {
-    library: &'static Library,
-    raw: *mut ffi::sqlite3,
+    pub library: &'static Library,
+    pub raw: *mut ffi::sqlite3,
 }
 
 // SAFETY: both copies of SQLite are built thread-safe and serialise the calls of one connection.

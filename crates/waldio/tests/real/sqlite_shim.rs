@@ -22,6 +22,8 @@ pub enum Event {
     },
     /// The log was synced.
     LogSynced,
+    /// The database was synced.
+    DatabaseSynced,
     /// A flush of the log is done and has not returned: what others write now is not covered by it. A disk below tells this.
     LogFlushed,
     /// A write to the database comes next.
@@ -305,9 +307,14 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: SQLite's own arguments.
     let code = unsafe { sync_below(file, flags) };
     // SAFETY: SQLite calls methods of open files only.
-    if code == ffi::SQLITE_OK && unsafe { handle(file) }.kind == ffi::SQLITE_OPEN_WAL {
+    let event = match unsafe { handle(file) }.kind {
+        ffi::SQLITE_OPEN_WAL => Event::LogSynced,
+        ffi::SQLITE_OPEN_MAIN_DB => Event::DatabaseSynced,
+        _ => return code,
+    };
+    if code == ffi::SQLITE_OK {
         // SAFETY: as above.
-        unsafe { tell(file, Event::LogSynced) };
+        unsafe { tell(file, event) };
     }
     code
 }

@@ -265,7 +265,7 @@ impl Watcher for Actor {
             Event::DatabaseWrite if self.checkpointing.take() => self.come_to(Moment::CheckpointCopy),
             Event::WriteLocked | Event::WriteUnlock | Event::WriteUnlocked => self.hear_of_lock(event),
             Event::Control(_) | Event::Controlled(_) => self.hear_of_control(event),
-            Event::LogSynced | Event::DatabaseWrite => {}
+            Event::LogSynced | Event::DatabaseWrite | Event::DatabaseSynced => {}
             Event::Open(_) | Event::Unfetch | Event::WriteLock => {}
         }
     }

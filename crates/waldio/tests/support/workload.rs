@@ -44,6 +44,9 @@ pub enum Step {
     Second,
     /// The same by a connection that does not know waldio.
     Foreign,
+    /// A connection that does not know waldio is refused, and stays open. Not among `STEPS`: only beside the `embedded`
+    /// layout.
+    Refused,
     /// A transaction of one page with synchronous=NORMAL, which nobody syncs.
     Loose,
     /// The same by the second connection.
@@ -262,6 +265,7 @@ impl Run<'_> {
             Step::LooseSecond => self.second(false, Synchronous::Normal),
             Step::LooseForeign => self.second(true, Synchronous::Normal),
             Step::Convert => self.convert(),
+            Step::Refused => self.refused(),
             Step::FlushNow => {
                 self.first()?.exec("PRAGMA waldio_flush")?;
                 self.promise_all();
@@ -400,6 +404,15 @@ impl Run<'_> {
             self.promise_all();
         }
         self.first()?;
+        Ok(())
+    }
+
+    /// No row changes.
+    fn refused(&mut self) -> Result<(), SqlError> {
+        let outsider = self.machine.open_foreign()?;
+        let refused = outsider.exec("SELECT count(*) FROM t");
+        assert_eq!(refused.map_err(|error| error.code & 0xff), Err(14), "it was not refused");
+        self.foreign = Some(outsider);
         Ok(())
     }
 
