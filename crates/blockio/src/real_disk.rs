@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::io::retry_on_intr;
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::retry_on_intr;
 
 use crate::device_facts;
 use crate::disk::{Disk, DiskFile, Filesystem, OpenOptions};
