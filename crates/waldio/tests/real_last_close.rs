@@ -8,17 +8,14 @@
 
 mod real;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
-use blockio::real_disk::RealDisk;
-
 use real::child::{Running, again, in_own_process, role};
+use real::counting_disk::{CountingDisk, Steps};
 use real::place::{Mount, Scratch, skipped};
 use real::seldom::Statement;
 use real::sqlite::{Connection, Library, bundled, ffi, system};
@@ -159,102 +156,6 @@ fn the_lock_is_given_in_name_to_a_close_alone() {
         drop((db, second));
         whole(&stock, "4");
     });
-}
-
-/// Counts the steps of a close, and kills the process before one of them, or acts before each.
-#[derive(Default)]
-struct Steps {
-    left: AtomicI64,
-    /// The database was synced after its last write.
-    synced: AtomicBool,
-    act: Mutex<Option<Box<dyn FnMut() + Send>>>,
-}
-
-impl Steps {
-    fn next(&self) {
-        if self.left.fetch_sub(1, SeqCst) == 1 {
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
-        }
-        let act = self.act.lock().unwrap().take();
-        if let Some(mut act) = act {
-            act();
-            *self.act.lock().unwrap() = Some(act);
-        }
-    }
-}
-
-impl fmt::Debug for Steps {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} steps left", self.left)
-    }
-}
-
-#[derive(Debug)]
-struct CountingDisk(Arc<Steps>);
-
-#[derive(Debug)]
-struct CountingFile(Box<dyn DiskFile>, Arc<Steps>);
-
-impl Disk for CountingDisk {
-    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(CountingFile(RealDisk.open(path, options)?, Arc::clone(&self.0))))
-    }
-    fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
-        RealDisk.mode_and_owner(path)
-    }
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.next();
-        RealDisk.rename_no_replace(from, to)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.next();
-        RealDisk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.next();
-        RealDisk.remove(path)
-    }
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_dir_of(path)
-    }
-}
-
-impl DiskFile for CountingFile {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(into, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.1.next();
-        self.0.write_at(data, offset)
-    }
-    fn write_direct(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.1.next();
-        self.0.write_direct(data, offset)
-    }
-    fn write_durable(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.1.next();
-        self.0.write_durable(data, offset)
-    }
-    fn extend(&self, end: u64, fill: Fill) -> io::Result<u64> {
-        self.0.extend(end, fill)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.1.next();
-        self.0.sync_data()
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-    fn truncate(&self, size_bytes: u64) -> io::Result<()> {
-        self.1.next();
-        self.0.truncate(size_bytes)
-    }
-    fn read_ahead(&self, offset: u64, len_bytes: u64) {
-        self.0.read_ahead(offset, len_bytes);
-    }
-    fn facts(&self) -> Facts {
-        self.0.facts()
-    }
 }
 
 /// Makes "waldio-counted", whose steps on the log and the database are counted.

@@ -3,6 +3,7 @@
 
 pub mod chance;
 pub mod child;
+pub mod counting_disk;
 pub mod crew;
 pub mod fork;
 pub mod heap;
