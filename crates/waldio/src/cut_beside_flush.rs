@@ -13,14 +13,10 @@ use crate::frame::{Checksum, FrameHeader, LogHeader, Salts};
 use crate::layout::Layout;
 use crate::log_file::{LogFile, Share};
 use crate::options::{Options, PersistChoice};
+use crate::overdue_flush::hooked_disk::{Call, HookedDisk};
 use crate::session::LogSession;
 use crate::window::Flusher;
 use crate::worker::Worker;
-use hooked_disk::{Call, HookedDisk};
-
-#[allow(dead_code, reason = "other tests use all of it")]
-#[path = "../tests/support/hooked_disk.rs"]
-mod hooked_disk;
 
 const PAGE_BYTES: u32 = 4096;
 const SALTS: Salts = Salts([7; 8]);
