@@ -115,6 +115,11 @@ impl WriteQueue {
         })
     }
 
+    /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
+    pub fn granted_in_vain(&self, connection: usize) {
+        self.change(|state| state.holder = Some(connection));
+    }
+
     /// True while a connection stands in line, of this process or another.
     pub fn is_awaited(&self) -> bool {
         self.waiting.load(Relaxed) > 0 || self.abroad.as_ref().is_some_and(ProcessLine::is_awaited)

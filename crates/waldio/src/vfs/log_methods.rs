@@ -7,6 +7,7 @@ use blockio::disk::DiskFile;
 
 use super::answers::{answer, code_of};
 use super::main_handle;
+use super::waiter::{self, Call};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ffi::codes::*;
@@ -111,6 +112,7 @@ unsafe extern "C" fn read(
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let handle = unsafe { handle(file) };
+        waiter::heard(&handle.connection, Call::Reads);
         if let Err(failure) = handle.connection.before_page() {
             return code_of(&failure, SQLITE_IOERR_FSYNC);
         }

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::main_handle::{base_of, connection, forward, handle, shm_of};
 use super::registered::Registered;
+use super::waiter::{self, Call};
 use crate::connection::Connection;
 use crate::embedded::RESERVED_BYTES;
 use crate::ffi::base_vfs::methods_of;
@@ -20,6 +21,7 @@ pub(super) unsafe extern "C" fn file_control(
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        waiter::heard(connection, Call::Unlocks);
         match operation {
             SQLITE_FCNTL_COMMIT_PHASETWO => {
                 if let Err(failure) = connection.commit_phase_two() {

@@ -12,7 +12,7 @@ use super::main_handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
 use super::registered::Registered;
-use super::waiter;
+use super::waiter::{self, Call};
 use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -104,9 +104,16 @@ unsafe extern "C" fn read(
     }
 }
 
+/// Tells what SQLite does with an open file.
+fn heard(file: *mut sqlite3_file, call: Call) {
+    // SAFETY: SQLite calls methods of open files only.
+    guard::value_or((), || waiter::heard(unsafe { connection(file) }, call));
+}
+
 /// # Safety
 /// As `handle`.
 unsafe fn before_page(file: *mut sqlite3_file) -> c_int {
+    heard(file, Call::Reads);
     // SAFETY: the caller's promise.
     let read = unsafe { connection(file) }.before_page();
     read.map_or_else(|failure| code_of(&failure, SQLITE_IOERR_FSYNC), |()| SQLITE_OK)
@@ -118,26 +125,32 @@ unsafe extern "C" fn write(
     len_bytes: c_int,
     offset: i64,
 ) -> c_int {
+    heard(file, Call::Other);
     forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
+    heard(file, Call::Other);
     forward!(file, xTruncate(size_bytes), SQLITE_IOERR_TRUNCATE)
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    heard(file, Call::Other);
     forward!(file, xSync(flags), SQLITE_IOERR_FSYNC)
 }
 
 unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c_int {
+    heard(file, Call::Begins);
     forward!(file, xFileSize(size_out), SQLITE_IOERR_FSTAT)
 }
 
 unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    heard(file, Call::Begins);
     forward!(file, xLock(level), SQLITE_IOERR)
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    heard(file, Call::Unlocks);
     forward!(file, xUnlock(level), SQLITE_IOERR)
 }
 
@@ -177,6 +190,7 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
+    heard(file, Call::Begins);
     let code = forward!(shm_of(file) => xShmMap(region, region_bytes, extend, out), SQLITE_IOERR);
     if code == SQLITE_OK && region == 0 {
         // SAFETY: SQLite passes a valid place, which the base VFS just filled.
@@ -198,6 +212,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
+        waiter::heard(connection, call_of(slot, locks, flags & SQLITE_SHM_EXCLUSIVE == 0));
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
                 // To SQLite: the log changed meanwhile, look again.
@@ -238,6 +253,17 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         }
         code
     })
+}
+
+/// What SQLite is about with a lock of the wal-index.
+fn call_of(slot: c_int, locks: bool, shared: bool) -> Call {
+    match (slot, locks) {
+        (_, true) if shared => Call::Begins,
+        (WAL_WRITE_LOCK, true) => Call::Asks,
+        (_, true) => Call::Other,
+        (_, false) if shared || slot == WAL_WRITE_LOCK => Call::Unlocks,
+        (_, false) => Call::Other,
+    }
 }
 
 /// # Safety
@@ -291,10 +317,7 @@ unsafe fn lock_exclusively(
                 }
                 return SQLITE_OK;
             }
-            Granted::KeepToWrite => {
-                waiter::settled();
-                return SQLITE_OK;
-            }
+            Granted::KeepToWrite => return SQLITE_OK,
             Granted::KeepInVain => {
                 note_refusal();
                 return SQLITE_OK;
