@@ -212,7 +212,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
-        waiter::heard(connection, call_of(slot, locks, flags & SQLITE_SHM_EXCLUSIVE == 0));
+        waiter::heard(connection, call_of(slot, locks));
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
                 // To SQLite: the log changed meanwhile, look again.
@@ -255,14 +255,13 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
     })
 }
 
-/// What SQLite is about with a lock of the wal-index.
-fn call_of(slot: c_int, locks: bool, shared: bool) -> Call {
-    match (slot, locks) {
-        (_, true) if shared => Call::Begins,
-        (WAL_WRITE_LOCK, true) => Call::Asks,
-        (_, true) => Call::Other,
-        (_, false) if shared || slot == WAL_WRITE_LOCK => Call::Unlocks,
-        (_, false) => Call::Other,
+/// What SQLite is about with a lock of the wal-index. A reader may take a read lock alone, to write its mark.
+fn call_of(slot: c_int, locks: bool) -> Call {
+    match slot {
+        WAL_CKPT_LOCK | WAL_RECOVER_LOCK => Call::Other,
+        WAL_WRITE_LOCK if locks => Call::Asks,
+        _ if locks => Call::Begins,
+        _ => Call::Unlocks,
     }
 }
 

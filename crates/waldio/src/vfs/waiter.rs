@@ -110,8 +110,14 @@ fn judge(is_marked: bool, call: Call) {
     }
 }
 
+/// SQLite sleeps for shorter times between two tries for a read lock (wal.c, `walTryBeginRead`).
+const NAP_MIN: Duration = Duration::from_millis(1);
+
 /// This thread sleeps: true where that was a nap in line, and is over. Else the base VFS should.
 pub(crate) fn nap(nominal: Duration) -> bool {
+    if nominal < NAP_MIN {
+        return false;
+    }
     let Some(mark) = take() else { return false };
     let Some(connection) = mark.connection.upgrade() else { return false };
     if mark.last != Last::Refused {
