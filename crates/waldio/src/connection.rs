@@ -30,6 +30,8 @@ use crate::stats::Stats;
 mod gating;
 mod reading;
 
+pub use gating::Way;
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct Connection {

@@ -126,7 +126,12 @@ unsafe extern "C" fn write(
     offset: i64,
 ) -> c_int {
     heard(file, Call::Other);
-    forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
+    guard::code_or(SQLITE_IOERR_WRITE, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        connection.database.gate.wrote_database(u64::try_from(len_bytes).unwrap_or(0));
+        forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
+    })
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
@@ -136,7 +141,16 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     heard(file, Call::Other);
-    forward!(file, xSync(flags), SQLITE_IOERR_FSYNC)
+    guard::code_or(SQLITE_IOERR_FSYNC, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let gate = &unsafe { connection(file) }.database.gate;
+        let bytes = gate.unsynced_bytes();
+        let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
+        if code == SQLITE_OK {
+            gate.synced_database(bytes);
+        }
+        code
+    })
 }
 
 unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c_int {
@@ -312,9 +326,16 @@ unsafe fn lock_exclusively(
                     // SAFETY: the caller's promise.
                     let gated = unsafe { gated_of(file) };
                     // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-                    unsafe { gated::begin(shm_of(file), connection, gated) };
+                    match unsafe { gated::begin(shm_of(file), base_of(file), connection, gated) } {
+                        SQLITE_OK => return SQLITE_OK,
+                        code => {
+                            connection.before_unlock(slot);
+                            code
+                        }
+                    }
+                } else {
+                    return SQLITE_OK;
                 }
-                return SQLITE_OK;
             }
             Granted::KeepToWrite => return SQLITE_OK,
             Granted::KeepInVain => {
