@@ -7,11 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
-<<<<<<< HEAD
 use rustix::io::{Errno, retry_on_intr};
-=======
-use rustix::io::retry_on_intr;
->>>>>>> vfs
 
 use crate::descriptors::open_above_streams;
 use crate::device_facts;

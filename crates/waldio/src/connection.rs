@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
@@ -20,7 +20,7 @@ use crate::layout::Layout;
 use crate::line::Seat;
 use crate::log_file::{LogFile, Share};
 use crate::options::{self, Options};
-use crate::patience::Patience;
+use crate::patience::{Nap, Patience};
 use crate::planted::{self, Bug};
 use crate::primitives::now;
 use crate::queue::Turn;
@@ -30,6 +30,8 @@ use crate::stats::Stats;
 
 mod gating;
 mod reading;
+
+pub use gating::Way;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -69,6 +71,13 @@ struct State {
     /// Others wanted the write lock when this connection got it, or had it a moment before.
     contended: bool,
     reads: DurableReads,
+}
+
+impl State {
+    /// True where somebody committed after the snapshot was taken.
+    fn is_stale(&self) -> bool {
+        self.snapshot.is_some() && self.snapshot != self.wal_index.map(WalIndex::newest)
+    }
 }
 
 /// What became of an exclusive wal-index lock that the base VFS granted.
@@ -296,13 +305,13 @@ impl Connection {
                 log.end_write();
                 self.note_pending(log);
             }
-            state.contended = self.database.queue.granted(self.id, now());
-            let newest = state.wal_index.map(WalIndex::newest);
             state.reads.asked_to_write();
-            if self.queues() && state.snapshot.is_some() && state.snapshot != newest {
+            if self.queues() && state.is_stale() {
+                self.database.queue.granted_in_vain(self.id);
                 self.patience().refused();
                 return Granted::KeepInVain;
             }
+            state.contended = self.database.queue.granted(self.id, now());
             self.patience().granted();
             return Granted::KeepToWrite;
         }
@@ -315,13 +324,15 @@ impl Connection {
         Granted::Keep
     }
 
-    fn patience(&self) -> MutexGuard<'_, Patience> {
+    /// How its busy handler waits.
+    pub fn patience(&self) -> MutexGuard<'_, Patience> {
         self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The write lock is wanted: whether to ask the base VFS for it.
     pub fn ask_to_write(&self) -> Turn {
-        if !self.queues() {
+        // SQLite gives the lock back at once and says so (`SQLITE_BUSY_SNAPSHOT`): it is nobody's turn.
+        if !self.queues() || self.state().is_ok_and(|state| state.is_stale()) {
             return Turn::Try;
         }
         let turn = self.database.queue.ask(self.id, &self.seat, now());
@@ -357,12 +368,15 @@ impl Connection {
         self.database.queue.released(self.id);
     }
 
-    /// The busy handler of a connection that was refused the write lock naps: until it may write, or as long as it
-    /// asked for.
-    pub fn nap(&self, nominal: Duration) {
-        let deadline = self.patience().nap(now(), nominal);
+    /// A connection that was just refused the write lock sleeps for `nominal`: its busy handler's nap, if it is that.
+    pub fn busy_nap(&self, nominal: Duration) -> Option<Nap> {
+        self.patience().nap(now(), nominal)
+    }
+
+    /// The busy handler naps in line: until the connection may write, or until then.
+    pub fn nap(&self, until: Instant) {
         let is_free = || self.database.is_write_lock_free();
-        self.database.queue.sleep(self.id, &self.seat, deadline, is_free);
+        self.database.queue.sleep(self.id, &self.seat, until, is_free);
         if let Ok(mut state) = self.state() {
             state.reads.napped();
         }

@@ -7,12 +7,12 @@
 //! some tens of frames and one flush of the database. Then readers need no log, and the next writer starts it anew.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::durable_reads::Version;
 use crate::planted::{self, Bug};
-use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
+use crate::primitives::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
 
 /// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
@@ -29,6 +29,25 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from
 
 /// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
 const PAUSE_FACTOR: u32 = 4;
+
+/// So much may be left to copy and to flush when the gate closes: nobody writes meanwhile.
+const LEFT_BYTES_MAX: u64 = 8 << 20;
+/// A checkpoint beside the writers flushes the database first where more than this waits for it.
+const UNSYNCED_BYTES_MAX: u64 = LEFT_BYTES_MAX / 2;
+/// After so many passes beside the writers, each of which copied all that there was and found no less afterwards, writers
+/// are faster than the copy: they wait for all of it, or the log grows without end.
+const FUTILE_PASSES_MAX: u32 = 4;
+
+/// How much of the log a checkpoint has to copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Frames that the log has.
+    pub frames: u32,
+    /// Those of them that are in the database already.
+    pub copied: u32,
+    /// Bytes of the rest, and of the database that nobody has flushed.
+    pub left_bytes: u64,
+}
 
 /// A reader in the way of a checkpoint: the number of its read lock, and its snapshot. A read lock that was given to
 /// another snapshot was free in between.
@@ -57,6 +76,11 @@ pub struct Gate {
     closed: AtomicBool,
     state: Mutex<State>,
     opened: Condvar,
+    /// Bytes of the database that this process wrote since it flushed it. SQLite flushes only behind a checkpoint that nobody
+    /// added to, which here is one behind the closed gate.
+    unsynced_bytes: AtomicU64,
+    /// Some connection has its commits or checkpoints flushed: not `synchronous=OFF`.
+    syncs: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +95,9 @@ struct State {
     /// The last of them, and how often that one did.
     stayer: Option<Stayer>,
     stays: usize,
+    /// What was too much to copy behind it, and how often the next checkpoint left as much.
+    beside: Option<Extent>,
+    futile_passes: u32,
 }
 
 impl Gate {
@@ -81,6 +108,51 @@ impl Gate {
     /// True while it is closed, without the lock.
     pub fn is_closed(&self) -> bool {
         self.closed.load(SeqCst)
+    }
+
+    /// Bytes of the database were written.
+    pub fn wrote_database(&self, bytes: u64) {
+        self.unsynced_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// What was written before the flush that took the result of `unsynced_bytes` is on the medium.
+    pub fn synced_database(&self, bytes: u64) {
+        // Two at once may miscount: it is a hint.
+        self.unsynced_bytes.store(self.unsynced_bytes().saturating_sub(bytes), Relaxed);
+    }
+
+    /// Bytes of the database that nobody of this process has flushed.
+    pub fn unsynced_bytes(&self) -> u64 {
+        self.unsynced_bytes.load(Relaxed)
+    }
+
+    /// SQLite has the log flushed.
+    pub fn synced_log(&self) {
+        if !self.syncs.load(Relaxed) {
+            self.syncs.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the gate would.
+    pub fn wants_sync(&self) -> bool {
+        self.syncs.load(Relaxed) && self.unsynced_bytes() > UNSYNCED_BYTES_MAX
+    }
+
+    /// Whether a checkpoint that has so much to copy may close it; else it copies beside the writers.
+    pub fn may_close_on(&self, extent: Extent) -> bool {
+        let mut state = self.state();
+        if extent.left_bytes <= LEFT_BYTES_MAX {
+            (state.beside, state.futile_passes) = (None, 0);
+            return true;
+        }
+        match state.beside {
+            // A reader is in the way: that is no race.
+            Some(last) if extent.copied < last.frames => {}
+            Some(last) if extent.left_bytes > last.left_bytes / 4 * 3 => state.futile_passes += 1,
+            _ => state.futile_passes = 0,
+        }
+        state.beside = Some(extent);
+        state.futile_passes >= FUTILE_PASSES_MAX
     }
 
     /// Closes it; false where it is closed already, or failed a moment ago. `has_left` tells of the reader in whose way
@@ -230,6 +302,33 @@ mod tests {
         assert!(gate.close(now, stays));
         gate.open(now, Outcome::Succeeded);
         assert_eq!(gate.waits().1, first);
+    }
+
+    fn extent(frames: u32, copied: u32) -> Extent {
+        Extent { frames, copied, left_bytes: u64::from(frames - copied) * 4120 }
+    }
+
+    #[test]
+    fn a_long_log_is_copied_beside_the_writers_until_little_is_left() {
+        let gate = Gate::default();
+        let closes = |frames, copied| gate.may_close_on(extent(frames, copied));
+        assert!(closes(1500, 100), "a log of working size");
+        assert!(!closes(48_000, 40));
+        // A reader left it to the next checkpoint, again and again.
+        assert!((0..20).all(|more| !closes(48_000 + more, 40 + more)));
+        // One pass beside the writers, which went on.
+        assert!(!closes(53_000, 48_019));
+        assert!(closes(53_500, 53_000));
+    }
+
+    #[test]
+    fn writers_that_are_faster_than_the_copy_wait_in_the_end() {
+        let gate = Gate::default();
+        let passes = (1..20).take_while(|pass| !gate.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));
+        assert_eq!(passes.count(), 4);
+        gate.close(Instant::now(), stays);
+        gate.open(Instant::now(), Outcome::Succeeded);
+        assert!(!gate.may_close_on(extent(6000, 3000)), "it begins anew");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! A thread for orders, one for the whole process, that starts with the first order and never at load: servers load
-//! extensions and then fork.
+//! A thread for orders, that starts with the first order and never at load: servers load extensions and then fork.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +7,7 @@ use crate::ffi::signals;
 
 const STACK_BYTES: usize = 256 << 10;
 
-/// A handle on the thread, which ends with the process. After a fork there is none, and orders go nowhere: a child has
+/// A handle on the thread, which ends with the last handle. After a fork there is none, and orders go nowhere: a child has
 /// handles of its own (`process`).
 #[derive(Debug)]
 pub struct LazyThread<T> {

@@ -210,11 +210,12 @@ impl Line {
         }
     }
 
-    /// The base VFS refused the lock to a connection that had taken it.
+    /// The base VFS refused the lock to a connection that asked for it, with or without having taken it.
     pub fn refuse(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
         if self.holder == Some(connection) {
             self.holder = None;
         }
+        self.drop_kept_for(connection);
         if self.holder.is_none() && !self.shut {
             // Another process has it, or somebody of this one whom the line does not know.
             self.foreign = true;
@@ -222,6 +223,19 @@ impl Line {
             self.look_at = Some(now + self.look_every);
         }
         self.stand_in_line(connection, seat, now);
+    }
+
+    /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
+    pub fn grant_in_vain(&mut self, connection: usize) {
+        self.foreign = false;
+        self.look_every = Duration::ZERO;
+        self.holder = Some(connection);
+        self.drop_kept_for(connection);
+    }
+
+    /// What is kept for a connection is not any more.
+    pub fn drop_kept_for(&mut self, connection: usize) {
+        self.reserved = self.reserved.filter(|reserved| reserved.connection != connection);
     }
 
     /// The base VFS granted the lock. Returns the place that the connection had, and whether others want the lock too

@@ -2,8 +2,8 @@
 //! Method: a log on the simulated disk with one commit outstanding.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
@@ -13,9 +13,15 @@ use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
 use crate::database::Database;
 use crate::layout::Layout;
 use crate::options::{Options, Window};
+use crate::process::{Opening, Process};
 use crate::session::LogSession;
 use crate::window::Flusher;
 use crate::worker::Worker;
+use hooked_disk::{Call, HookedDisk};
+
+#[allow(dead_code, reason = "other tests use all of it")]
+#[path = "../tests/support/hooked_disk.rs"]
+pub(crate) mod hooked_disk;
 
 /// A log with one commit outstanding, whose next sync fails where `fails`.
 fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
@@ -107,4 +113,42 @@ fn one_thread_flushes_when_the_time_is_over_however_often_it_is_asked() {
     }
     assert!(Instant::now() >= due);
     assert_eq!(database.stats.flushes.load(SeqCst), 1);
+}
+
+/// A database of this process on a disk, with one commit outstanding whose flush is ordered.
+fn ordered(path: &str, disk: Arc<dyn Disk>) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
+    let path = Path::new(path).to_path_buf();
+    drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+    let options = Options::default();
+    let base_name = "base".to_owned();
+    let opening = Opening { path, file_id: None, base_name, disk, inline_worker: false, options };
+    let database = Process::current().database(opening);
+    let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
+    session.durability.tickets.issue(4120);
+    assert!(database.flush_within(&session, &file, Duration::from_millis(1)));
+    (database, session, file)
+}
+
+#[test]
+fn a_slow_device_makes_the_window_of_no_other_database_wait() {
+    let (begun, ended) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let barriers = [Arc::clone(&begun), Arc::clone(&ended)];
+    let hook = move |call: Call<'_>| {
+        if matches!(call, Call::Synced) {
+            for barrier in &barriers {
+                barrier.wait();
+            }
+        }
+    };
+    let slow =
+        ordered("/slow.db", Arc::new(HookedDisk { disk: Arc::new(SimDisk::new()), hook: Arc::new(hook) }));
+    begun.wait();
+    let (_database, session, _file) = ordered("/quick.db", Arc::new(SimDisk::new()));
+    let began = Instant::now();
+    while session.durability.tickets.is_outstanding() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::yield_now();
+    }
+    assert!(!session.durability.tickets.is_outstanding(), "its flush waits for the slow device's");
+    assert!(slow.1.durability.tickets.is_outstanding(), "the slow one was not slow");
+    ended.wait();
 }

@@ -1,39 +1,77 @@
-//! How long a busy handler means to wait, in wall time.
+//! The naps of SQLite's own busy handler: which ones they are, and how long they may last in wall time.
 //!
-//! SQLite's own handler (`sqlite3_busy_timeout`) counts the naps that it asked for and never looks at a clock: it
-//! naps 1, 2, 5, 10 ... 100 ms and gives up when their sum reaches the timeout. A nap that was cut short by a
-//! hand-over that then failed would be lost; so each nap may last until the sum of all naps asked for since the
-//! waiting began. The sum is kept, and with it the timeout: neither earlier nor later.
+//! The handler (`sqlite3_busy_timeout`; main.c, `sqliteDefaultBusyCallback`) counts the naps that it asked for and never
+//! looks at a clock: it naps 1, 2, 5, 10 ... 100 ms and gives up when their sum reaches the timeout; the last one is what
+//! is left of it. A nap that was cut short by a hand-over that then failed would be lost; so each nap may last until the sum
+//! of all naps asked for since the waiting began. The sum is kept, and with it the timeout: neither earlier nor later.
+//!
+//! A sleep of another length is not the handler's.
 
 use std::time::{Duration, Instant};
+
+/// The handler's naps in milliseconds; all further ones are as the last.
+const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
 /// See the file's head.
 #[derive(Debug, Default)]
 pub struct Patience {
     deadline: Option<Instant>,
+    /// How many naps the present wait had.
+    naps: usize,
+    /// The last of them was what was left of the timeout.
+    used_up: bool,
+    /// No refusal came since the last nap.
     napped: bool,
+    comes_back: bool,
+}
+
+/// A nap of the busy handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nap {
+    /// When it has to end.
+    pub until: Instant,
+    /// Its connection asked for the lock again after its last one.
+    pub comes_back: bool,
 }
 
 impl Patience {
     /// The lock was refused. A refusal that no nap precedes begins a new wait.
     pub fn refused(&mut self) {
         if !self.napped {
-            self.deadline = None;
+            self.begin();
         }
         self.napped = false;
     }
 
-    /// A nap of `nominal` is asked for at `now`: when it has to end.
-    pub fn nap(&mut self, now: Instant, nominal: Duration) -> Instant {
-        let deadline = self.deadline.unwrap_or(now) + nominal;
-        self.deadline = Some(deadline);
+    fn begin(&mut self) {
+        *self = Patience { comes_back: self.comes_back, ..Patience::default() };
+    }
+
+    /// A sleep of `nominal` is asked for at `now`: `None` where it is not the handler's next nap.
+    pub fn nap(&mut self, now: Instant, nominal: Duration) -> Option<Nap> {
+        let next = Duration::from_millis(NAPS[self.naps.min(NAPS.len() - 1)]);
+        let is_rest =
+            nominal < next && !nominal.is_zero() && nominal.subsec_nanos().is_multiple_of(1_000_000);
+        if self.napped || self.used_up || nominal != next && !is_rest {
+            self.begin();
+            return None;
+        }
+        let until = self.deadline.unwrap_or(now) + nominal;
+        self.deadline = Some(until);
+        self.naps += 1;
+        self.used_up = is_rest;
         self.napped = true;
-        deadline
+        Some(Nap { until, comes_back: self.comes_back })
+    }
+
+    /// What followed a nap: whether that was the next ask for the lock.
+    pub fn came_back(&mut self, came: bool) {
+        self.comes_back = came;
     }
 
     /// The lock was granted: the wait is over.
     pub fn granted(&mut self) {
-        *self = Patience::default();
+        self.begin();
     }
 }
 
@@ -43,16 +81,20 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn until(patience: &mut Patience, now: Instant, nominal: Duration) -> Option<Instant> {
+        patience.nap(now, nominal).map(|nap| nap.until)
+    }
+
     #[test]
     fn naps_cut_short_do_not_shorten_the_wait() {
         let (mut patience, start) = (Patience::default(), Instant::now());
         patience.refused();
-        assert_eq!(patience.nap(start, MS), start + MS);
+        assert_eq!(until(&mut patience, start, MS), Some(start + MS));
         patience.refused();
         // Woken at once and refused again: the second nap ends where two whole naps would.
-        assert_eq!(patience.nap(start, 2 * MS), start + 3 * MS);
+        assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
         patience.refused();
-        assert_eq!(patience.nap(start + 3 * MS, 5 * MS), start + 8 * MS);
+        assert_eq!(until(&mut patience, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
     }
 
     #[test]
@@ -63,9 +105,48 @@ mod tests {
         patience.refused();
         // The handler gave up: no nap follows. Later, another statement:
         patience.refused();
-        assert_eq!(patience.nap(start + 100 * MS, MS), start + 101 * MS);
+        let later = start + 100 * MS;
+        assert_eq!(until(&mut patience, later, MS), Some(later + MS));
         patience.granted();
         patience.refused();
-        assert_eq!(patience.nap(start + 200 * MS, MS), start + 201 * MS);
+        let later = start + 200 * MS;
+        assert_eq!(until(&mut patience, later, MS), Some(later + MS));
+    }
+
+    /// Which of these sleeps, each behind a refusal of its own, count as the handler's.
+    fn are_naps<const COUNT: usize>(sleeps_ms: [u32; COUNT]) -> [bool; COUNT] {
+        let (mut patience, now) = (Patience::default(), Instant::now());
+        sleeps_ms.map(|milliseconds| {
+            patience.refused();
+            patience.nap(now, milliseconds * MS).is_some()
+        })
+    }
+
+    #[test]
+    fn only_the_handlers_own_naps_count() {
+        assert_eq!(are_naps([1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100, 100, 100]), [true; 14]);
+        assert_eq!(are_naps([1000]), [false]);
+        assert_eq!(are_naps([2, 1, 5]), [false, true, false], "the first is 1 ms, the third no second");
+        assert_eq!(are_naps([1, 2, 3, 5]), [true, true, true, false], "nothing follows what was left");
+        let mut patience = Patience::default();
+        patience.refused();
+        assert_eq!(patience.nap(Instant::now(), MS / 2), None, "the handler counts in milliseconds");
+        assert!(patience.nap(Instant::now(), MS).is_some());
+        assert_eq!(patience.nap(Instant::now(), MS), None, "two naps for one refusal");
+    }
+
+    #[test]
+    fn whoever_came_back_is_trusted_until_it_stays_away() {
+        let (mut patience, now) = (Patience::default(), Instant::now());
+        let mut comes_back = |came: Option<bool>| {
+            came.into_iter().for_each(|came| patience.came_back(came));
+            patience.granted();
+            patience.refused();
+            patience.nap(now, MS).is_some_and(|nap| nap.comes_back)
+        };
+        assert_eq!(
+            [None, Some(true), None, Some(false), None].map(&mut comes_back),
+            [false, true, true, false, false]
+        );
     }
 }

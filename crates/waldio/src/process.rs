@@ -1,17 +1,20 @@
 //! What this process has open: databases by path, connections by the name SQLite gave them.
 //!
 //! A child of fork starts anew: what the parent had open is not the child's to use ("How To Corrupt", section 2.6),
-//! its thread does not exist, and its locks may be held by threads that are gone.
+//! its threads do not exist, and its locks may be held by threads that are gone. A child is known by a word that the kernel
+//! wipes, and by its id where the kernel does not: ids begin again in a new pid namespace.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use blockio::disk::{Disk, FileId};
 
 use crate::connection::Connection;
 use crate::database::Database;
+use crate::ffi::fork_word::ForkWord;
+use crate::ffi::leaked;
 use crate::options::Options;
 use crate::super_journal::SuperJournals;
 use crate::window::Flusher;
@@ -22,15 +25,14 @@ use crate::worker::Worker;
 pub struct Process {
     id: u32,
     worker: Worker,
-    flusher: Flusher,
     /// Those that exist now.
     pub super_journals: Arc<SuperJournals>,
     databases: Mutex<HashMap<Key, Weak<Database>>>,
     connections: Mutex<HashMap<usize, Weak<Connection>>>,
 }
 
-/// The present process's, or a parent's.
-static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+/// The address of the present process's, or of a parent's where the kernel wipes nothing.
+static CURRENT: ForkWord = ForkWord::new();
 
 /// A database: its name, which disk it is on, and which file it is. A file that was renamed away and another in its place
 /// are two, and so is one file under two names, as with SQLite's own journals.
@@ -57,8 +59,9 @@ impl Process {
     /// This process's. It is never freed: extensions stay loaded.
     pub fn current() -> &'static Process {
         let id = std::process::id();
-        let found = CURRENT.load(SeqCst);
-        if let Some(process) = crate::ffi::leaked::get(found)
+        let current = CURRENT.get();
+        let found = current.load(SeqCst);
+        if let Some(process) = leaked::at::<Process>(found)
             && process.id == id
         {
             return process;
@@ -66,17 +69,14 @@ impl Process {
         let fresh = Box::leak(Box::new(Process {
             id,
             worker: Worker::thread(),
-            flusher: Flusher::thread(),
             super_journals: Arc::default(),
             databases: Mutex::default(),
             connections: Mutex::default(),
         }));
-        let fresh_pointer: *mut Process = fresh;
-        match CURRENT.compare_exchange(found, fresh_pointer, SeqCst, SeqCst) {
-            Ok(_) => crate::ffi::leaked::get(fresh_pointer).unwrap_or_else(|| Process::current()),
-            // Another thread was faster; its table serves (and this one, empty, is leaked).
-            Err(_) => Process::current(),
-        }
+        let fresh = std::ptr::from_mut(fresh).expose_provenance();
+        // Where another thread was faster its table serves, and this one, empty, is leaked.
+        let _ = current.compare_exchange(found, fresh, SeqCst, SeqCst);
+        Process::current()
     }
 
     fn databases(&self) -> MutexGuard<'_, HashMap<Key, Weak<Database>>> {
@@ -100,7 +100,7 @@ impl Process {
         let (worker, flusher) = if opening.inline_worker {
             (Worker::Inline, Flusher::Never)
         } else {
-            (self.worker.clone(), self.flusher.clone())
+            (self.worker.clone(), Flusher::thread())
         };
         let shared = (worker, flusher, Arc::clone(&self.super_journals));
         let database = Arc::new(Database::new(

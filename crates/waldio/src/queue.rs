@@ -115,6 +115,11 @@ impl WriteQueue {
         })
     }
 
+    /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
+    pub fn granted_in_vain(&self, connection: usize) {
+        self.change(|state| state.grant_in_vain(connection));
+    }
+
     /// True while a connection stands in line, of this process or another.
     pub fn is_awaited(&self) -> bool {
         self.waiting.load(Relaxed) > 0 || self.abroad.as_ref().is_some_and(ProcessLine::is_awaited)
@@ -152,9 +157,7 @@ impl WriteQueue {
     pub fn forget(&self, connection: usize) {
         self.change(|state| {
             state.leave(connection);
-            if state.reserved.is_some_and(|reserved| reserved.connection == connection) {
-                state.reserved = None;
-            }
+            state.drop_kept_for(connection);
             if state.holder == Some(connection) {
                 state.holder = None;
             }

@@ -1,8 +1,8 @@
 //! The window of `waldio_group`: commits that do not wait for their flush, and who flushes for them.
 //!
 //! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its ticket. Whoever would make more
-//! than the window's bytes outstanding waits for a flush of all of them; else one thread for the whole process flushes
-//! when the window's time is over. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
+//! than the window's bytes outstanding waits for a flush of all of them; else a thread flushes when the window's time is
+//! over: one for each database, because a slow device must not make another one wait. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
 //!
 //! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
 //! at the first whose checksum is wrong.

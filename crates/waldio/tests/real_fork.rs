@@ -16,8 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use real::child::in_own_process;
-use real::fork::forked;
-use real::place::Scratch;
+use real::fork::{children_begin_with_pid_1, forked};
+use real::place::{Scratch, needs_root, skipped};
 use real::sqlite::{ffi, system};
 use real::sqlite_shim::{self, Event};
 use real::writers::{all_there, number, open, prepare, write};
@@ -189,6 +189,84 @@ fn the_super_journal_of_a_parent_is_none_of_its_childs() {
             STOPPED.wait();
             committing.join().unwrap();
             assert_eq!(running.finish(), 0);
+        });
+    });
+}
+
+/// Commits one row behind a window, on a database of its own, and waits for the flush.
+fn until_flushed_by_the_clock(path: &Path) {
+    let db =
+        system().open_with(&format!("file:{}?waldio_group=1073741824,20", path.display()), None).unwrap();
+    db.rows("PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
+    let began = Instant::now();
+    while number(&db, "window_flushes") == 0 {
+        db.rows("INSERT INTO t VALUES (1)");
+        assert!(began.elapsed() < Duration::from_secs(20), "nobody flushes");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_child_with_its_parents_process_id_has_a_thread_of_its_own() {
+    in_own_process("a_child_with_its_parents_process_id_has_a_thread_of_its_own", || {
+        if let Err(why) = needs_root() {
+            return skipped(&why);
+        }
+        let scratch = Scratch::new("fork-pid");
+        system().load(None).unwrap();
+        children_begin_with_pid_1();
+        let parent = forked(|| {
+            assert_eq!(std::process::id(), 1);
+            until_flushed_by_the_clock(&scratch.join("parent.db"));
+            children_begin_with_pid_1();
+            // The parent's thread waits for orders.
+            forked(|| {
+                assert_eq!(std::process::id(), 1);
+                until_flushed_by_the_clock(&scratch.join("child.db"));
+                7
+            })
+            .finish()
+        });
+        assert_eq!(parent.finish(), 7);
+    });
+}
+
+#[test]
+fn a_child_sleeps_whatever_its_parents_threads_hold() {
+    in_own_process("a_child_sleeps_whatever_its_parents_threads_hold", || {
+        const WAITERS: usize = 2;
+        let scratch = Scratch::new("fork-sleep");
+        let path = scratch.join("app.db");
+        let holder = prepare(system(), &path);
+        let refused = open(system(), &path);
+        refused.busy_timeout(3);
+        refused.rows("SELECT count(*) FROM t");
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..WAITERS {
+                let (done, path) = (&done, &path);
+                scope.spawn(move || {
+                    let db = open(system(), path);
+                    // It asks again and again, and holds what guards the line as often as it can.
+                    db.busy_timeout(0);
+                    while !done.load(SeqCst) {
+                        db.run("BEGIN IMMEDIATE; ROLLBACK");
+                    }
+                });
+            }
+            for _ in 0..400 {
+                holder.rows("BEGIN IMMEDIATE");
+                // It comes back from its naps, and then its application sleeps.
+                assert!(refused.run("BEGIN IMMEDIATE").1.is_some());
+                let running = forked(|| {
+                    system().sleep(1);
+                    system().sleep(2);
+                    0
+                });
+                holder.rows("COMMIT");
+                assert_eq!(running.finish(), 0);
+            }
+            done.store(true, SeqCst);
         });
     });
 }

@@ -250,3 +250,27 @@ fn a_transaction_with_a_super_journal_waits_for_its_own_flush() {
         assert_eq!(number(&db, "shared_commits"), before + 1);
     });
 }
+
+#[test]
+fn a_long_log_is_copied_beside_the_writers_and_not_behind_the_gate() {
+    in_own_process("a_long_log_is_copied_beside_the_writers_and_not_behind_the_gate", || {
+        let scratch = Scratch::new("long-log");
+        let path = scratch.join("a.db");
+        let db = prepare(system(), &path);
+        let reader = open(system(), &path);
+        db.rows("PRAGMA wal_autocheckpoint=0");
+        reader.rows("BEGIN; SELECT count(*) FROM t");
+        db.checkpoint(0);
+        // Six times the working size, and more than the gate may have left to do.
+        for number in 0..250 {
+            db.rows(&format!("INSERT INTO t VALUES (1, {number}, zeroblob(100000))"));
+        }
+        assert!(number(&db, "log_file_bytes") > 24 << 20);
+        reader.rows("COMMIT");
+        db.checkpoint(0);
+        assert_eq!(number(&db, "gates"), 0, "nobody could write meanwhile");
+        // All is copied: the next who writes begins the log anew.
+        db.rows("INSERT INTO t VALUES (1, 250, 1)");
+        assert!(number(&db, "log_frames") < 10, "{} frames", number(&db, "log_frames"));
+    });
+}

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use blockio::disk::{Disk, DiskFile, Facts, Fill, OpenOptions};
+use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
 use blockio::real_disk::RealDisk;
 
 use real::child::in_own_process;
@@ -77,7 +77,10 @@ impl Disk for FaultyDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         RealDisk.remove(path)
     }
-    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+    fn identity_of(&self, path: &Path) -> io::Result<FileId> {
+        RealDisk.identity_of(path)
+    }
+    fn sync_dir_of(&self, path: &Path) -> io::Result<bool> {
         RealDisk.sync_dir_of(path)
     }
 }

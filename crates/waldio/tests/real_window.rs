@@ -144,3 +144,38 @@ fn it_ends_with_the_connection_and_needs_no_thread_then() {
         assert_eq!(rows, "60");
     });
 }
+
+/// Waits until so many threads of this process flush.
+#[track_caller]
+fn until_flushing_threads_are(count: usize) {
+    let began = Instant::now();
+    while flushing_threads() != count {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "{} threads instead of {count}",
+            flushing_threads()
+        );
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn flushing_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "waldio-flush").count()
+}
+
+#[test]
+fn each_database_has_a_thread_that_ends_with_it() {
+    in_own_process("each_database_has_a_thread_that_ends_with_it", || {
+        let scratch = Scratch::new("window-thread");
+        let options = "waldio_group=1073741824,1";
+        let open = ["a.db", "b.db"].map(|name| prepare(&scratch.join(name), options, 1));
+        until_flushing_threads_are(2);
+        let [one, other] = open;
+        drop(one);
+        until_flushing_threads_are(1);
+        drop(other);
+        until_flushing_threads_are(0);
+    });
+}

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::ffi::wal_index::WalIndex;
-use crate::gate::{Outcome, Stayer};
+use crate::gate::{Extent, Outcome, Stayer};
 use crate::planted::{self, Bug};
 use crate::primitives::now;
 use crate::stats::Stats;
@@ -12,36 +12,51 @@ const fn too_long(log_bytes: u64) -> u64 {
     log_bytes / 2 * 3
 }
 
+/// How a checkpoint should run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Beside the writers.
+    Beside,
+    /// The same, when the database is flushed: the next one need not wait for that behind the gate.
+    BesideOnceSynced,
+    /// With the gate closed, which it is.
+    Closed,
+}
+
 impl Connection {
-    /// A checkpoint begins: true where it should run with the gate closed, which is closed then. `is_free` tells whether
-    /// nobody has a read lock, 1 to 4.
-    pub fn close_gate(&self, is_free: impl FnOnce(usize) -> bool) -> bool {
+    /// A checkpoint begins: how it should run. The gate is closed then where it should be. `is_free` tells whether nobody
+    /// has a read lock, 1 to 4.
+    pub fn close_gate(&self, is_free: impl FnOnce(usize) -> bool) -> Way {
         if !self.shares_commits() {
-            return false;
+            return Way::Beside;
         }
-        let Ok(state) = self.state() else { return false };
+        let Ok(state) = self.state() else { return Way::Beside };
         let (Some(wal_index), Some(session)) = (state.wal_index, self.database.session()) else {
-            return false;
+            return Way::Beside;
         };
+        let gate = &self.database.gate;
         let (frames, copied) = wal_index.frames_and_copied();
+        let left = frames - copied.min(frames);
         let end = wal_index.published_end().unwrap_or(0);
+        let left_bytes = end / u64::from(frames.max(1)) * u64::from(left) + gate.unsynced_bytes();
         let log_bytes = session.options.log_bytes;
-        // The bulk is copied beside the writers; a log that is short costs nothing. Where writers were so much faster that
-        // copying beside them would never end, they wait for all of it.
-        let bulk_copied = frames - copied.min(frames) <= frames / 2;
-        let due = copied > 0 && (bulk_copied && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes));
-        if state.holds_write || !due {
-            return false;
+        // The bulk is copied beside the writers; a log that is short costs nothing. From half as much again on it need not
+        // be the bulk: on a busy machine a checkpoint beside the writers may lose the race.
+        let is_long = left <= frames / 2 && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes);
+        let extent = Extent { frames, copied, left_bytes };
+        let due = copied > 0 && is_long && !state.holds_write;
+        if !due || !gate.may_close_on(extent) {
+            return if due && gate.wants_sync() { Way::BesideOnceSynced } else { Way::Beside };
         }
         drop(state);
         let has_left = |stayer: Stayer| {
             wal_index.snapshot_of(stayer.number) != stayer.snapshot || is_free(stayer.number)
         };
-        if !self.database.gate.close(now(), has_left) {
-            return false;
+        if !gate.close(now(), has_left) {
+            return Way::Beside;
         }
         self.database.queue.shut();
-        true
+        Way::Closed
     }
 
     /// The gate is closed and the write lock held: lets those who wait for a flush go on.

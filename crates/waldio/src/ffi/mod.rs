@@ -3,6 +3,7 @@
 pub(crate) mod signals;
 pub(crate) mod sync_observer;
 pub(crate) mod leaked;
+pub(crate) mod fork_word;
 pub(crate) mod guard;
 pub mod wal_index;
 pub mod lock_probe;

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Way};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
@@ -46,14 +46,50 @@ pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
 ///
 /// Other processes know nothing of the gate: their readers come and go. But as nobody writes, the newcomers have the newest
 /// snapshot, which keeps no frame from being copied; and once all are, SQLite gives newcomers the database alone.
+///
+/// Returns `SQLITE_OK`, or the code that the checkpoint ends with.
 /// # Safety
-/// `base` is the open file below `connection`'s, in a call of SQLite on it.
-pub(super) unsafe fn begin(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
+/// `base` is the open file below `connection`'s whose wal-index is in use, and `database` the one of the database, in a call
+/// of SQLite on it.
+pub(super) unsafe fn begin(
+    base: *mut sqlite3_file,
+    database: *mut sqlite3_file,
+    connection: &Connection,
+    gated: &Cell<Gated>,
+) -> c_int {
     // SAFETY: the caller's promise, here and below.
     let is_free = |number| unsafe { are_out(base, read_lock(number), Duration::ZERO) };
-    if !connection.close_gate(is_free) {
-        return;
+    match connection.close_gate(is_free) {
+        Way::Beside => {}
+        // SAFETY: as above.
+        Way::BesideOnceSynced => return unsafe { sync_database(database, connection) },
+        // SAFETY: as above.
+        Way::Closed => unsafe { take_locks(base, connection, gated) },
     }
+    SQLITE_OK
+}
+
+/// Flushes the database. Its error is the kernel's only word about what was written: the checkpoint has to end with it.
+/// # Safety
+/// `database` is open.
+unsafe fn sync_database(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(call) = (unsafe { methods_of(database) }).and_then(|methods| methods.xSync) else {
+        return SQLITE_OK;
+    };
+    let bytes = connection.database.gate.unsynced_bytes();
+    // SAFETY: as above.
+    let code = unsafe { call(database, SQLITE_SYNC_NORMAL) };
+    if code == SQLITE_OK {
+        connection.database.gate.synced_database(bytes);
+    }
+    code
+}
+
+/// The gate is closed: takes the write lock, and waits for the readers of older snapshots.
+/// # Safety
+/// As `begin`.
+unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
     let (writer_wait, reader_wait) = connection.database.gate.waits();
     // SAFETY: as above.
     if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {

@@ -8,6 +8,7 @@ use blockio::disk::DiskFile;
 use super::answers::{answer, code_of};
 use super::last_close;
 use super::main_handle;
+use super::waiter::{self, Call};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ffi::codes::*;
@@ -118,6 +119,7 @@ unsafe extern "C" fn read(
         let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let handle = unsafe { handle(file) };
+        waiter::heard(&handle.connection, Call::Reads);
         if let Err(failure) = handle.connection.before_page() {
             return code_of(&failure, SQLITE_IOERR_FSYNC);
         }
@@ -171,6 +173,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         sync_observer::notify(flags);
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        connection.database.gate.synced_log();
         answer(connection.log_sync(), SQLITE_IOERR_FSYNC)
     })
 }

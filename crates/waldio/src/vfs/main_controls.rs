@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::last_close;
 use super::main_handle::{base_of, connection, forward, handle, shm_of};
 use super::registered::Registered;
+use super::waiter::{self, Call};
 use crate::connection::Connection;
 use crate::embedded::RESERVED_BYTES;
 use crate::ffi::base_vfs::methods_of;
@@ -22,6 +23,7 @@ pub(super) unsafe extern "C" fn file_control(
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         last_close::goes_on(file);
+        waiter::heard(connection, Call::Unlocks);
         match operation {
             SQLITE_FCNTL_HAS_MOVED => {
                 let code = forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND);

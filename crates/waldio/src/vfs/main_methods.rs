@@ -14,7 +14,7 @@ use super::main_handle::{
 };
 use super::private_shm::Closing;
 use super::registered::Registered;
-use super::waiter;
+use super::waiter::{self, Call};
 use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -116,9 +116,16 @@ unsafe extern "C" fn read(
     }
 }
 
+/// Tells what SQLite does with an open file.
+fn heard(file: *mut sqlite3_file, call: Call) {
+    // SAFETY: SQLite calls methods of open files only.
+    guard::value_or((), || waiter::heard(unsafe { connection(file) }, call));
+}
+
 /// # Safety
 /// As `handle`.
 unsafe fn before_page(file: *mut sqlite3_file) -> c_int {
+    heard(file, Call::Reads);
     // SAFETY: the caller's promise.
     let read = unsafe { connection(file) }.before_page();
     read.map_or_else(|failure| code_of(&failure, SQLITE_IOERR_FSYNC), |()| SQLITE_OK)
@@ -130,28 +137,48 @@ unsafe extern "C" fn write(
     len_bytes: c_int,
     offset: i64,
 ) -> c_int {
-    forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
+    heard(file, Call::Other);
+    guard::code_or(SQLITE_IOERR_WRITE, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        connection.database.gate.wrote_database(u64::try_from(len_bytes).unwrap_or(0));
+        forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
+    })
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
+    heard(file, Call::Other);
     forward!(file, xTruncate(size_bytes), SQLITE_IOERR_TRUNCATE)
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
-    forward!(file, xSync(flags), SQLITE_IOERR_FSYNC)
+    heard(file, Call::Other);
+    guard::code_or(SQLITE_IOERR_FSYNC, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let gate = &unsafe { connection(file) }.database.gate;
+        let bytes = gate.unsynced_bytes();
+        let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
+        if code == SQLITE_OK {
+            gate.synced_database(bytes);
+        }
+        code
+    })
 }
 
 unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c_int {
+    heard(file, Call::Begins);
     forward!(file, xFileSize(size_out), SQLITE_IOERR_FSTAT)
 }
 
 unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    heard(file, Call::Begins);
     guard::code_or(SQLITE_IOERR, || {
         last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR))
     })
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    heard(file, Call::Unlocks);
     forward!(file, xUnlock(level), SQLITE_IOERR)
 }
 
@@ -191,6 +218,7 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
+    heard(file, Call::Begins);
     let code = forward!(shm_of(file) => xShmMap(region, region_bytes, extend, out), SQLITE_IOERR);
     if code == SQLITE_OK && region == 0 {
         // SAFETY: SQLite passes a valid place, which the base VFS just filled.
@@ -213,6 +241,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         let connection = unsafe { connection(file) };
         last_close::goes_on(file);
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
+        waiter::heard(connection, call_of(slot, locks));
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
                 // To SQLite: the log changed meanwhile, look again.
@@ -253,6 +282,16 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         }
         code
     })
+}
+
+/// What SQLite is about with a lock of the wal-index. A reader may take a read lock alone, to write its mark.
+fn call_of(slot: c_int, locks: bool) -> Call {
+    match slot {
+        WAL_CKPT_LOCK | WAL_RECOVER_LOCK => Call::Other,
+        WAL_WRITE_LOCK if locks => Call::Asks,
+        _ if locks => Call::Begins,
+        _ => Call::Unlocks,
+    }
 }
 
 /// # Safety
@@ -302,14 +341,18 @@ unsafe fn lock_exclusively(
                     // SAFETY: the caller's promise.
                     let gated = unsafe { gated_of(file) };
                     // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-                    unsafe { gated::begin(shm_of(file), connection, gated) };
+                    match unsafe { gated::begin(shm_of(file), base_of(file), connection, gated) } {
+                        SQLITE_OK => return SQLITE_OK,
+                        code => {
+                            connection.before_unlock(slot);
+                            code
+                        }
+                    }
+                } else {
+                    return SQLITE_OK;
                 }
-                return SQLITE_OK;
             }
-            Granted::KeepToWrite => {
-                waiter::settled();
-                return SQLITE_OK;
-            }
+            Granted::KeepToWrite => return SQLITE_OK,
             Granted::KeepInVain => {
                 note_refusal();
                 return SQLITE_OK;

@@ -89,6 +89,7 @@ unsafe extern "C" fn open(
     flags_out: *mut c_int,
 ) -> c_int {
     guard::code_or(SQLITE_CANTOPEN, || {
+        waiter::heard_elsewhere();
         // SAFETY: SQLite passes the VFS that it got from us.
         let registered = unsafe { registered(vfs) };
         // SAFETY: SQLite passes memory of our `szOsFile`, which holds either structure.
@@ -305,6 +306,7 @@ fn told(registered: &Registered, connection: &Connection, refusal: &Refusal) -> 
 
 unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
+        waiter::heard_elsewhere();
         // SAFETY: SQLite passes the VFS that it got from us.
         let registered = unsafe { registered(vfs) };
         // SAFETY: SQLite passes a terminated name.
@@ -343,6 +345,7 @@ unsafe extern "C" fn access(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
+    waiter::heard_elsewhere();
     forward!(vfs, xAccess(name, flags, out), SQLITE_IOERR)
 }
 
@@ -376,11 +379,9 @@ unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *m
 }
 
 unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
-    if let Some(connection) = waiter::take() {
-        return guard::code_or(0, || {
-            connection.nap(Duration::from_micros(u64::try_from(microseconds).unwrap_or(0)));
-            microseconds
-        });
+    let nominal = Duration::from_micros(u64::try_from(microseconds).unwrap_or(0));
+    if guard::value_or(false, || waiter::nap(nominal)) {
+        return microseconds;
     }
     forward!(vfs, xSleep(microseconds), 0)
 }

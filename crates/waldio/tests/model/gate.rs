@@ -89,7 +89,7 @@ impl House {
         self.lock_shared(connection);
         while !self.lock(connection) {
             self.unlock_shared(connection);
-            connection.nap(Duration::from_secs(60));
+            connection.nap(now() + Duration::from_secs(60));
             self.lock_shared(connection);
         }
         assert!(!connection.pass_gate(), "the writer was held at the gate");

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 unsafe extern "C" {
     fn fork() -> c_int;
+    fn unshare(flags: c_int) -> c_int;
     fn _exit(status: c_int) -> !;
 }
 
@@ -36,6 +37,14 @@ pub fn forked(body: impl FnOnce() -> u8) -> Forked {
         unsafe { _exit(c_int::from(code)) };
     }
     Forked { pid: Pid::from_raw(pid) }
+}
+
+/// The next fork's child is process 1 of a new namespace. No thread can be started here any more.
+pub fn children_begin_with_pid_1() {
+    const CLONE_NEWPID: c_int = 0x2000_0000;
+    // SAFETY: changes what a later fork does, and nothing of this process's memory.
+    let code = unsafe { unshare(CLONE_NEWPID) };
+    assert_eq!(code, 0, "{}", std::io::Error::last_os_error());
 }
 
 impl Forked {

@@ -59,6 +59,7 @@ functions! {
     sqlite3_file_control: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
     sqlite3_errmsg: fn(*mut ffi::sqlite3) -> *const c_char;
     sqlite3_extended_errcode: fn(*mut ffi::sqlite3) -> c_int;
+    sqlite3_sleep: fn(c_int) -> c_int;
     sqlite3_busy_timeout: fn(*mut ffi::sqlite3, c_int) -> c_int;
     sqlite3_wal_checkpoint_v2: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_int, *mut c_int) -> c_int;
     sqlite3_libversion_number: fn() -> c_int;
@@ -283,6 +284,12 @@ impl Library {
         // SAFETY: a whole table that stays, no connection, a place for the message.
         let code = unsafe { waldio::sqlite3_waldio_init(ptr::null_mut(), &raw mut message, table) };
         (code, self.take_message(message))
+    }
+
+    /// Sleeps, as an application does through the API.
+    pub fn sleep(&self, milliseconds: i32) {
+        // SAFETY: a registered VFS sleeps.
+        unsafe { (self.functions.sqlite3_sleep)(milliseconds) };
     }
 
     /// Bytes that this library has allocated.

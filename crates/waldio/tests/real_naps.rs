@@ -1,0 +1,207 @@
+//! Goal: only SQLite's own busy handler waits in line. A sleep of the application's lasts as long as it says, and keeps the
+//! lock from nobody.
+//! Method: connections that are refused the lock, and then do what an application may do; each test in a process of its own.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real::child::in_own_process;
+use real::place::Scratch;
+use real::sqlite::{Connection, ffi, system};
+use real::sqlite_shim::{self, Event};
+use real::writers::{number, open, prepare};
+
+const BUSY_SNAPSHOT: i32 = 517;
+
+/// Has `waiter` known for one that comes back from its naps, where it can be: `holder` has the lock meanwhile.
+fn prove(holder: &Connection, waiter: &Connection) {
+    holder.rows("BEGIN IMMEDIATE");
+    waiter.busy_timeout(3);
+    assert_eq!(code(waiter, "BEGIN IMMEDIATE"), Some(ffi::SQLITE_BUSY));
+    holder.rows("COMMIT");
+    waiter.busy_timeout(0);
+}
+
+fn code(db: &Connection, sql: &str) -> Option<i32> {
+    db.run(sql).1.map(|error| error.code)
+}
+
+/// A connection without a busy handler, beside the one that made the database.
+fn without_handler(path: &Path) -> Connection {
+    let db = open(system(), path);
+    db.busy_timeout(0);
+    db.rows("SELECT count(*) FROM t");
+    db
+}
+
+#[test]
+fn an_applications_sleep_lasts_as_long_as_it_asked_for() {
+    in_own_process("an_applications_sleep_lasts_as_long_as_it_asked_for", || {
+        let scratch = Scratch::new("naps-sleep");
+        let path = scratch.join("a.db");
+        let mut holder = prepare(system(), &path);
+        let waiter = without_handler(&path);
+        for proven in [false, true] {
+            if proven {
+                prove(&holder, &waiter);
+            }
+            for milliseconds in [2, 200] {
+                holder.rows("BEGIN IMMEDIATE");
+                assert_eq!(code(&waiter, "BEGIN IMMEDIATE"), Some(ffi::SQLITE_BUSY));
+                thread::scope(|scope| {
+                    let committing = &mut holder;
+                    scope.spawn(move || committing.rows("COMMIT"));
+                    let began = Instant::now();
+                    system().sleep(milliseconds);
+                    let asked = Duration::from_millis(u64::try_from(milliseconds).unwrap());
+                    assert!(began.elapsed() >= asked, "woken after {:?} of {asked:?}", began.elapsed());
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sleep_keeps_the_lock_from_nobody() {
+    in_own_process("a_sleep_keeps_the_lock_from_nobody", || {
+        let scratch = Scratch::new("naps-kept");
+        let path = scratch.join("a.db");
+        let holder = prepare(system(), &path);
+        let refused = without_handler(&path);
+        holder.busy_timeout(0);
+        for proven in [false, true] {
+            if proven {
+                prove(&holder, &refused);
+            }
+            for milliseconds in [1, 2, 5] {
+                holder.rows("BEGIN IMMEDIATE");
+                holder.rows("INSERT INTO t VALUES (1, 1, 1)");
+                assert_eq!(code(&refused, "INSERT INTO t VALUES (2, 2, 2)"), Some(ffi::SQLITE_BUSY));
+                holder.rows("COMMIT");
+                system().sleep(milliseconds);
+                assert_eq!(
+                    code(&holder, "BEGIN IMMEDIATE"),
+                    None,
+                    "nobody has the lock, nobody comes for it"
+                );
+                holder.rows("ROLLBACK");
+            }
+        }
+    });
+}
+
+#[test]
+fn another_connections_nap_keeps_the_lock_from_nobody() {
+    in_own_process("another_connections_nap_keeps_the_lock_from_nobody", || {
+        let scratch = Scratch::new("naps-other");
+        let path = scratch.join("a.db");
+        let holder = prepare(system(), &path);
+        let refused = without_handler(&path);
+        holder.busy_timeout(0);
+        let (journal, locked) = (scratch.join("journal.db"), scratch.join("journal.db"));
+        let (writer, reader) = (open(system(), &journal), open(system(), &locked));
+        writer.rows("CREATE TABLE u(a)");
+        reader.rows("SELECT * FROM u");
+        reader.busy_timeout(1);
+        for proven in [false, true] {
+            if proven {
+                prove(&holder, &refused);
+            }
+            holder.rows("BEGIN IMMEDIATE");
+            assert_eq!(code(&refused, "INSERT INTO t VALUES (2, 2, 2)"), Some(ffi::SQLITE_BUSY));
+            writer.rows("BEGIN EXCLUSIVE");
+            holder.rows("COMMIT");
+            assert_eq!(code(&reader, "SELECT * FROM u"), Some(ffi::SQLITE_BUSY), "it naps for 1 ms");
+            assert_eq!(code(&holder, "BEGIN IMMEDIATE"), None, "nobody has the lock, nobody comes for it");
+            holder.rows("ROLLBACK");
+            writer.rows("ROLLBACK");
+        }
+    });
+}
+
+#[test]
+fn a_busy_handler_is_woken_from_its_second_nap_on() {
+    in_own_process("a_busy_handler_is_woken_from_its_second_nap_on", || {
+        let scratch = Scratch::new("naps-woken");
+        let path = scratch.join("a.db");
+        let holder = prepare(system(), &path);
+        let mut waiter = without_handler(&path);
+        waiter.busy_timeout(60_000);
+        // A thread may be late on a busy machine.
+        let woken = (0..20).any(|_| {
+            holder.rows("BEGIN IMMEDIATE");
+            let before = number(&holder, "hand_overs");
+            thread::scope(|scope| {
+                let waiting = &mut waiter;
+                scope.spawn(move || waiting.rows("BEGIN IMMEDIATE; COMMIT"));
+                thread::sleep(Duration::from_millis(40));
+                holder.rows("COMMIT");
+            });
+            number(&holder, "hand_overs") > before
+        });
+        assert!(woken, "nobody was handed the lock");
+    });
+}
+
+/// What a connection is told that upgrades a stale snapshot while the lock is free, and kept for another one.
+fn told_beside_a_reservation() -> Option<i32> {
+    /// How often the waiter asked, in vain or not.
+    static ASKS: AtomicU32 = AtomicU32::new(0);
+    let scratch = Scratch::new("naps-stale");
+    let path = scratch.join("a.db");
+    let holder = prepare(system(), &path);
+    let stale = without_handler(&path);
+    stale.rows("BEGIN; SELECT count(*) FROM t");
+    holder.rows("INSERT INTO t VALUES (1, 1, 1)");
+    ASKS.store(0, SeqCst);
+    let (tell, comes) = channel();
+    let (go_on, may_ask) = channel();
+    thread_local! {
+        static WAITS: std::cell::RefCell<Option<Box<dyn Fn()>>> = const { std::cell::RefCell::new(None) };
+    }
+    sqlite_shim::register(system(), c"asks", None, true, |event| {
+        if event == Event::WriteLock {
+            WAITS.with_borrow(|waits| waits.as_ref().map(|waits| waits()));
+        }
+    });
+    holder.rows("BEGIN IMMEDIATE");
+    thread::scope(|scope| {
+        let path = &path;
+        scope.spawn(move || {
+            let waiter = open(system(), path);
+            // Asks, naps for 1 ms, asks, and naps in line: the third time it comes for what is kept.
+            let third = move || {
+                if ASKS.fetch_add(1, SeqCst) == 2 {
+                    tell.send(()).unwrap();
+                    may_ask.recv().unwrap();
+                }
+            };
+            WAITS.set(Some(Box::new(third)));
+            waiter.rows("BEGIN IMMEDIATE; COMMIT");
+            WAITS.set(None);
+        });
+        while ASKS.load(SeqCst) < 2 {
+            thread::sleep(Duration::from_micros(100));
+        }
+        thread::sleep(Duration::from_micros(500));
+        holder.rows("COMMIT");
+        comes.recv().unwrap();
+        let told = code(&stale, "INSERT INTO t VALUES (2, 2, 2)");
+        go_on.send(()).unwrap();
+        told
+    })
+}
+
+#[test]
+fn a_stale_snapshot_is_told_so_though_the_lock_is_kept_for_another() {
+    in_own_process("a_stale_snapshot_is_told_so_though_the_lock_is_kept_for_another", || {
+        assert_eq!(told_beside_a_reservation(), Some(BUSY_SNAPSHOT));
+    });
+}
