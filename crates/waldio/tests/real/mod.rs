@@ -1,13 +1,16 @@
 //! What the `real_*` tests share: SQLite libraries as users have them, children, and file systems to stand on.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod backup;
 pub mod chance;
 pub mod child;
 pub mod crew;
 pub mod fork;
 pub mod heap;
+pub mod ordeal;
 pub mod place;
 pub mod promises;
+pub mod refusal;
 pub mod short_memory;
 pub mod sqlite;
 pub mod sqlite_shim;

@@ -55,6 +55,11 @@ functions! {
     sqlite3_column_type: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_column_blob: fn(*mut ffi::sqlite3_stmt, c_int) -> *const c_void;
     sqlite3_column_bytes: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
+    sqlite3_get_autocommit: fn(*mut ffi::sqlite3) -> c_int;
+    sqlite3_sleep: fn(c_int) -> c_int;
+    sqlite3_backup_init: fn(*mut ffi::sqlite3, *const c_char, *mut ffi::sqlite3, *const c_char) -> *mut ffi::sqlite3_backup;
+    sqlite3_backup_step: fn(*mut ffi::sqlite3_backup, c_int) -> c_int;
+    sqlite3_backup_finish: fn(*mut ffi::sqlite3_backup) -> c_int;
     sqlite3_file_control: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
     sqlite3_errmsg: fn(*mut ffi::sqlite3) -> *const c_char;
     sqlite3_extended_errcode: fn(*mut ffi::sqlite3) -> c_int;
@@ -303,8 +308,8 @@ impl Library {
 
 /// An open connection; closed when dropped.
 pub struct Connection {
-    library: &'static Library,
-    raw: *mut ffi::sqlite3,
+    pub(super) library: &'static Library,
+    pub(super) raw: *mut ffi::sqlite3,
 }
 
 // SAFETY: both copies of SQLite are built thread-safe and serialise the calls of one connection.
