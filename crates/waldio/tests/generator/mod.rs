@@ -10,7 +10,7 @@
 
 pub mod check;
 pub mod engine;
-//pub mod make;
+pub mod make;
 pub mod named;
 pub mod program;
 pub mod shrink;

@@ -56,8 +56,11 @@ impl Worker {
     pub fn start(test: &str, start: Start) -> Worker {
         let flags = [start.waldio, start.nobody, start.traps].map(|flag| if flag { "1" } else { "0" });
         let mut command = again(test, &flags);
+        // What it complains of is no answer; `GENERATOR_TRACE` shows it.
+        let tells = std::env::var_os("GENERATOR_TRACE").is_some();
+        let stderr = if tells { Stdio::inherit() } else { Stdio::null() };
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let commands = child.stdin.take().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (give, answers) = channel();
@@ -81,7 +84,10 @@ impl Worker {
         }
         self.answers.recv_timeout(PATIENCE).map_err(|error| match error {
             RecvTimeoutError::Timeout => Silence::Hangs,
-            RecvTimeoutError::Disconnected => Silence::Died,
+            RecvTimeoutError::Disconnected => {
+                eprintln!("a worker ended: {:?}", self.child.wait());
+                Silence::Died
+            }
         })
     }
 
@@ -106,11 +112,12 @@ pub fn at_work(test: &str) -> bool {
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     ordeal::ignore_file_size_signal();
     let (input, output) = (ordeal::high_copy(0).unwrap(), ordeal::high_copy(1).unwrap());
-    if flag(2) {
-        refusal::refuse("flock", "EPERM", 0);
-    }
+    system();
     if flag(0) {
         system().load(None).unwrap();
+    }
+    if flag(2) {
+        refusal::refuse("flock", "EPERM", 0);
     }
     if flag(1) {
         ordeal::become_nobody();

@@ -68,3 +68,8 @@ pub fn high_copy(descriptor: c_int) -> io::Result<OwnedFd> {
     // SAFETY: a descriptor that this call made.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
+
+/// Whether this process may become another user's.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,24 +1,25 @@
-//! System calls that fail: a filter (seccomp) hands chosen calls to a signal handler, which fails as many of each as the
-//! test asked for and makes all others. On x86_64 alone: elsewhere nothing is refused, and `is_possible` says so.
+//! System calls that fail: a filter (seccomp) hands chosen calls to a thread of this process, which fails as many of each as
+//! the test asked for and lets all others go on. On x86_64 and aarch64: elsewhere nothing is refused, and `is_possible` says so.
 //!
-//! The handler's own calls come from one function, which the filter knows by its address.
+//! The calls of the thread that installs it are filtered, and of all that this one starts later.
 
-use std::ffi::{c_int, c_long, c_void};
-use std::ptr;
+use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::thread;
 
-/// Calls that can be refused, by name and number on x86_64.
-pub const CALLS: [(&str, i64); 10] = [
-    ("pwrite64", 18),
-    ("flock", 73),
-    ("fsync", 74),
-    ("fdatasync", 75),
-    ("ftruncate", 77),
-    ("openat", 257),
-    ("fallocate", 285),
-    ("renameat2", 316),
-    ("pwritev2", 328),
-    ("cachestat", 451),
+/// Calls that can be refused: name, number on x86_64, number on aarch64.
+pub const CALLS: [(&str, u32, u32); 10] = [
+    ("pwrite64", 18, 68),
+    ("flock", 73, 32),
+    ("fsync", 74, 82),
+    ("fdatasync", 75, 83),
+    ("ftruncate", 77, 46),
+    ("openat", 257, 56),
+    ("fallocate", 285, 47),
+    ("renameat2", 316, 276),
+    ("pwritev2", 328, 287),
+    ("cachestat", 451, 451),
 ];
 
 /// Errors by name.
@@ -52,120 +53,112 @@ struct Filter {
     instructions: *const Instruction,
 }
 
+/// `struct seccomp_notif`.
 #[repr(C)]
-struct Action {
-    handler: unsafe extern "C" fn(c_int, *mut c_void, *mut Context),
-    mask_and_flags: [u64; 17],
-    restorer: usize,
+#[derive(Default)]
+struct Notice {
+    id: u64,
+    process: u32,
+    flags: u32,
+    call: c_int,
+    architecture: u32,
+    rest: [u64; 7],
 }
 
-/// glibc's `ucontext_t` as far as its registers.
+/// `struct seccomp_notif_resp`.
 #[repr(C)]
-struct Context {
-    before: [u64; 5],
-    registers: [i64; 23],
+struct Answer {
+    id: u64,
+    value: i64,
+    error: i32,
+    flags: u32,
 }
 
 unsafe extern "C" {
     fn prctl(option: c_int, ...) -> c_int;
-    fn sigaction(number: c_int, action: *const Action, old: *mut c_void) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
+    fn ioctl(descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
 }
 
 /// Whether calls can be refused on this processor.
 pub const fn is_possible() -> bool {
-    cfg!(target_arch = "x86_64")
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
 }
 
-/// The next `count` calls of this name fail; 0 ends it. Waits for nothing.
+fn number(call: &(&str, u32, u32)) -> u32 {
+    if cfg!(target_arch = "aarch64") { call.2 } else { call.1 }
+}
+
+/// The next `count` calls of this name fail; 0 ends it.
 pub fn refuse(call: &str, error: &str, count: i64) {
     install();
-    let index = CALLS.iter().position(|(name, _)| *name == call).expect("the name of a call");
+    let index = CALLS.iter().position(|(name, ..)| *name == call).expect("the name of a call");
     let (_, code) = ERRORS.iter().find(|(name, _)| *name == error).expect("the name of an error");
     CODES[index].store(*code, SeqCst);
     COUNTS[index].store(count, SeqCst);
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-extern "C" fn call(number: i64, arguments: &[i64; 6]) -> i64 {
-    let result;
-    // SAFETY: the very call that the program made, with its own arguments.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
-            in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],
-            out("rcx") _, out("r11") _,
-        );
+/// Answers for each call that the filter hands over.
+fn serve(listener: c_int) {
+    const RECEIVE: c_ulong = 0xc050_2100;
+    const SEND: c_ulong = 0xc018_2101;
+    const GO_ON: u32 = 1;
+    loop {
+        let mut notice = Notice::default();
+        // SAFETY: the listener of the filter, and a notice of the kernel's layout, zeroed as it wants.
+        if unsafe { ioctl(listener, RECEIVE, (&raw mut notice).cast()) } != 0 {
+            // Who made the call is gone.
+            continue;
+        }
+        let index = CALLS.iter().position(|call| u32::try_from(notice.call) == Ok(number(call)));
+        let fails = |index: &usize| {
+            COUNTS[*index].fetch_update(SeqCst, SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
+        };
+        let mut answer = match index.filter(fails) {
+            Some(index) => Answer { id: notice.id, value: 0, error: -CODES[index].load(SeqCst), flags: 0 },
+            None => Answer { id: notice.id, value: 0, error: 0, flags: GO_ON },
+        };
+        // SAFETY: as above; it fails where the caller is gone.
+        unsafe { ioctl(listener, SEND, (&raw mut answer).cast()) };
     }
-    result
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-extern "C" fn call(_: i64, _: &[i64; 6]) -> i64 {
-    -38
-}
-
-unsafe extern "C" fn on_refused(_: c_int, _: *mut c_void, context: *mut Context) {
-    let [rdi, rsi, rdx, r10, r8, r9, rax]: [usize; 7] = [8, 9, 12, 2, 0, 1, 13];
-    // SAFETY: the kernel passes the context of the call.
-    let registers = unsafe { &mut (*context).registers };
-    let number = registers[rax];
-    let index = CALLS.iter().position(|(_, known)| *known == number);
-    let fails = |index: &usize| {
-        COUNTS[*index].fetch_update(SeqCst, SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
-    };
-    let arguments = [rdi, rsi, rdx, r10, r8, r9].map(|register| registers[register]);
-    registers[rax] = match index.filter(fails) {
-        Some(index) => -i64::from(CODES[index].load(SeqCst)),
-        None => call(number, &arguments),
-    };
-}
-
-/// The filter: traps `CALLS`, but for those that `call` makes.
+/// The filter: hands `CALLS` over.
 fn program() -> Vec<Instruction> {
-    let [load, equal, at_least, give_back]: [u16; 4] = [0x20, 0x15, 0x35, 0x06];
-    let [allow, trap]: [u32; 2] = [0x7fff_0000, 0x0003_0000];
-    let [call_number, address_low, address_high]: [u32; 3] = [0, 8, 12];
-    const LEN_MAX: u32 = 256;
-    let at = call as *const () as u64;
-    let word = |bits: u64| u32::try_from(bits & 0xffff_ffff).expect("masked");
-    let (high, low) = (word(at >> 32), word(at));
-    let step = |code, value, jump_true, jump_false| Instruction { code, jump_true, jump_false, value };
+    let [load, equal, give_back]: [u16; 3] = [0x20, 0x15, 0x06];
+    let [allow, hand_over]: [u32; 2] = [0x7fff_0000, 0x7fc0_0000];
+    let step = |code, value, jump_true| Instruction { code, jump_true, jump_false: 0, value };
+    let mut all = vec![step(load, 0, 0)];
     let count = u8::try_from(CALLS.len()).expect("few");
-    let mut all = vec![step(load, call_number, 0, 0)];
-    for (index, (_, number)) in (0..).zip(CALLS) {
-        all.push(step(equal, u32::try_from(number).expect("small"), count - index, 0));
+    for (index, call) in (0..).zip(&CALLS) {
+        all.push(step(equal, number(call), count - index));
     }
-    all.push(step(give_back, allow, 0, 0));
-    all.push(step(load, address_high, 0, 0));
-    all.push(step(equal, high, 0, 4));
-    all.push(step(load, address_low, 0, 0));
-    all.push(step(at_least, low, 0, 2));
-    all.push(step(at_least, low.saturating_add(LEN_MAX), 1, 0));
-    all.push(step(give_back, allow, 0, 0));
-    all.push(step(give_back, trap, 0, 0));
+    all.push(step(give_back, allow, 0));
+    all.push(step(give_back, hand_over, 0));
     all
 }
 
-/// For the whole process, once.
+/// Once.
 fn install() {
     static ONCE: std::sync::Once = std::sync::Once::new();
-    const SIGSYS: c_int = 31;
-    const SIGINFO: u64 = 4;
     const PR_SET_NO_NEW_PRIVS: c_int = 38;
-    const PR_SET_SECCOMP: c_int = 22;
-    const MODE_FILTER: c_long = 2;
+    const SECCOMP: c_long = if cfg!(target_arch = "aarch64") { 277 } else { 317 };
+    const MODE_FILTER: c_long = 1;
+    const NEW_LISTENER: c_long = 8;
     if !is_possible() {
         return;
     }
     ONCE.call_once(|| {
-        let mut mask_and_flags = [0; 17];
-        mask_and_flags[16] = SIGINFO;
-        let action = Action { handler: on_refused, mask_and_flags, restorer: 0 };
-        // SAFETY: glibc's layout; the handler uses atomics and one system call.
-        assert_eq!(unsafe { sigaction(SIGSYS, &raw const action, ptr::null_mut()) }, 0);
+        let (give, take) = channel();
+        let (tell, ready) = channel();
+        thread::spawn(move || {
+            // What the loader does at a function's first call must not happen while a filtered thread is inside of it.
+            // SAFETY: no descriptor, so nothing happens.
+            unsafe { ioctl(-1, 0, std::ptr::null_mut()) };
+            tell.send(()).expect("it waits");
+            take.recv().map(serve)
+        });
+        ready.recv().expect("a thread");
         let (one, none): (c_long, c_long) = (1, 0);
         // SAFETY: four numbers, as this option takes them.
         assert_eq!(unsafe { prctl(PR_SET_NO_NEW_PRIVS, one, none, none, none) }, 0);
@@ -173,6 +166,8 @@ fn install() {
         let len = u16::try_from(instructions.len()).expect("short");
         let filter = Filter { len, instructions: instructions.as_ptr() };
         // SAFETY: a filter that the kernel copies and checks.
-        assert_eq!(unsafe { prctl(PR_SET_SECCOMP, MODE_FILTER, &raw const filter) }, 0);
+        let listener = unsafe { syscall(SECCOMP, MODE_FILTER, NEW_LISTENER, &raw const filter) };
+        assert!(listener > 0, "no filter: {}", std::io::Error::last_os_error());
+        give.send(c_int::try_from(listener).expect("a descriptor")).expect("the thread waits");
     });
 }

@@ -42,7 +42,7 @@ impl Engine<'_> {
         let mut ends: Vec<Vec<&str>> = Vec::new();
         ends.extend(["bytes", "files"].into_iter().filter(|what| self.program.has(what)).map(|what| vec![what, "all"]));
         if self.program.has("fail ") && refusal::is_possible() {
-            ends.extend(refusal::CALLS.iter().map(|(call, _)| vec!["fail", *call, "EPERM", "0"]));
+            ends.extend(refusal::CALLS.iter().map(|(call, ..)| vec!["fail", *call, "EPERM", "0"]));
         }
         for end in ends {
             for process in self.stock.started() {
