@@ -3,7 +3,8 @@
 //! and refused system calls, run on stock SQLite and with waldio side by side (`generator/engine.rs` says what must hold).
 //!
 //! `GENERATOR_SEED=N` runs that program alone, `GENERATOR_PROGRAMS=N` so many, `GENERATOR_SECONDS=N` goes on for so long with
-//! new seeds. `GENERATOR_FILE=PATH` runs a program from a file, `GENERATOR_TRACE=1` tells each answer. A failure prints its
+//! new seeds from `GENERATOR_FIRST`; with `GENERATOR_ALL=1` past findings, and `GENERATOR_WITHOUT=sleep,fail` leaves out acts
+//! that have one of these words, to look behind a finding. `GENERATOR_FILE=PATH` runs a program from a file, `GENERATOR_TRACE=1` tells each answer. A failure prints its
 //! seed and the shortest program found that fails in the same way.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
@@ -64,6 +65,8 @@ fn explore(first: u64) {
     let end = number("GENERATOR_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let collects = number("GENERATOR_ALL").is_some();
     let only = number("GENERATOR_SEED");
+    let without = std::env::var("GENERATOR_WITHOUT").unwrap_or_default();
+    let without: Vec<&str> = without.split(',').filter(|word| !word.is_empty()).collect();
     let start = number("GENERATOR_FIRST").unwrap_or(0);
     let count = number("GENERATOR_PROGRAMS").unwrap_or(PROGRAMS);
     let mut findings = Vec::new();
@@ -73,7 +76,9 @@ fn explore(first: u64) {
         if over || only.is_some_and(|only| step > 0 || only % 2 != first) {
             break;
         }
-        if let Some(what) = finding(&mut judge, &make(seed), &mut stats) {
+        let mut program = make(seed);
+        program.acts.retain(|act| !without.iter().any(|word| act.to_string().contains(word)));
+        if let Some(what) = finding(&mut judge, &program, &mut stats) {
             let what = format!("GENERATOR_SEED={seed}: {what}");
             assert!(collects, "{what}");
             eprintln!("{what}");

@@ -3,7 +3,7 @@
 //! Each program leans towards a few kinds of acts, chosen anew (swarm testing): what all programs do a little of, none does
 //! enough of to fill a log, wrap it and kill its writer. Some acts come as phrases, with others in between.
 
-use super::program::{Act, Actor, Program, Role};
+use super::program::{Act, Actor, Compared, Program, Role};
 use crate::real::chance::Chance;
 use crate::real::ordeal::is_root;
 
@@ -154,7 +154,7 @@ impl Maker {
     }
 
     fn sql(&mut self, who: usize, sql: String) {
-        self.program.acts.push(Act::Sql { who, sql, compared: true });
+        self.program.acts.push(Act::Sql { who, sql, compared: Compared::Usually });
     }
 
     fn order(&mut self, actor: Actor, words: String) {

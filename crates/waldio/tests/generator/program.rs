@@ -6,6 +6,7 @@
 //! B = 2 stock app.db                           connection B: a process that never loaded waldio
 //! A> INSERT INTO t VALUES (1, 2, 3)            SQL, whose rows and errors are compared with stock's
 //! A? SELECT * FROM waldio_status               SQL, on the side with waldio alone, compared with nothing
+//! A! SELECT count(*) FROM t                    SQL that answers as stock does also under a hardship
 //! A: close                                     an order to a connection (`engine::order`)
 //! 1: kill                                      something that befalls a process (`engine::befall`)
 //! *: replace app.db                            something that befalls the files (`engine::world`)
@@ -37,17 +38,28 @@ pub enum Actor {
     World,
 }
 
+/// When an answer must be stock's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// `>`: up to the first hardship.
+    Usually,
+    /// `!`
+    Always,
+    /// `?`: it runs on the side with waldio alone.
+    Never,
+}
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// A statement; compared with stock's, or on the side with waldio alone.
+    /// A statement.
     Sql {
         /// The connection.
         who: usize,
         /// What it runs.
         sql: String,
-        /// False: `?`.
-        compared: bool,
+        /// The mark behind the letter.
+        compared: Compared,
     },
     /// Anything else.
     Order(Actor, String),
@@ -82,7 +94,7 @@ impl Program {
 
     fn take(&mut self, line: &str) -> Option<()> {
         if let Some((name, value)) = line.split_once(" = ")
-            && !name.contains([' ', '>', ':', '?'])
+            && !name.contains([' ', '>', ':', '?', '!'])
         {
             match name {
                 "page" => self.page_bytes = value.parse().ok()?,
@@ -101,8 +113,9 @@ impl Program {
             _ => return None,
         };
         let act = match (actor, mark) {
-            (Actor::Connection(who), ">") => Act::Sql { who, sql: rest, compared: true },
-            (Actor::Connection(who), "?") => Act::Sql { who, sql: rest, compared: false },
+            (Actor::Connection(who), ">") => Act::Sql { who, sql: rest, compared: Compared::Usually },
+            (Actor::Connection(who), "!") => Act::Sql { who, sql: rest, compared: Compared::Always },
+            (Actor::Connection(who), "?") => Act::Sql { who, sql: rest, compared: Compared::Never },
             (actor, ":") => Act::Order(actor, rest),
             _ => return None,
         };
@@ -155,8 +168,14 @@ pub fn letter(who: usize) -> char {
 impl fmt::Display for Act {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Act::Sql { who, sql, compared: true } => write!(formatter, "{}> {sql}", letter(*who)),
-            Act::Sql { who, sql, compared: false } => write!(formatter, "{}? {sql}", letter(*who)),
+            Act::Sql { who, sql, compared } => {
+                let mark = match compared {
+                    Compared::Usually => '>',
+                    Compared::Always => '!',
+                    Compared::Never => '?',
+                };
+                write!(formatter, "{}{mark} {sql}", letter(*who))
+            }
             Act::Order(Actor::Connection(who), words) => write!(formatter, "{}: {words}", letter(*who)),
             Act::Order(Actor::Process(process), words) => write!(formatter, "{process}: {words}"),
             Act::Order(Actor::World, words) => write!(formatter, "*: {words}"),

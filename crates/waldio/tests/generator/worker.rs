@@ -212,7 +212,8 @@ fn befall(fields: &[&str]) -> String {
             // The desk has one thread, and waldio's own hold none of its locks for long. A child that hangs is a finding.
             return format!("child {}", forked(child).finish());
         }
-        ["standard"] => ordeal::close_standard_descriptors(),
+        ["standard"] => ordeal::close_descriptors(0..3),
+        ["stderr"] => ordeal::close_descriptors(2..3),
         ["complain"] => ordeal::complain(),
         ["files", value] => ordeal::bound(Resource::Nofile, bound(value)),
         ["bytes", value] => ordeal::bound(Resource::Fsize, bound(value)),

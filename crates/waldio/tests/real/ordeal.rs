@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uint};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -41,9 +42,9 @@ pub fn bound(resource: Resource, value: Option<u64>) {
     setrlimit(resource, Rlimit { current: value.or(maximum), maximum }).unwrap();
 }
 
-/// Closes descriptors 0 to 2.
-pub fn close_standard_descriptors() {
-    for descriptor in 0..3 {
+/// Closes some of the descriptors 0 to 2.
+pub fn close_descriptors(which: Range<c_int>) {
+    for descriptor in which {
         // SAFETY: the test prints nothing any more, and owns the process.
         unsafe { close(descriptor) };
     }

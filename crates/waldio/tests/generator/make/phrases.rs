@@ -82,7 +82,8 @@ impl Maker {
         let process = self.program.cast[who].process;
         self.order(Actor::Connection(who), "close".to_owned());
         self.order(Actor::Connection(who), "open".to_owned());
-        self.order(Actor::Process(process), "standard".to_owned());
+        let closed = self.pick(&["standard", "stderr", "stderr"]);
+        self.order(Actor::Process(process), closed);
         for _ in 0..3 {
             self.keep(who);
         }

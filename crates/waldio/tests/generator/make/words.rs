@@ -145,7 +145,8 @@ impl Maker {
     pub(super) fn hardship(&mut self, process: usize) {
         let count = self.pick(&["1", "1", "2", "3"]);
         let words = match self.chance.below(10) {
-            0 | 1 => format!("fail openat EMFILE {count}"),
+            0 => format!("fail openat EMFILE {count}"),
+            1 => format!("fail openat-wal EMFILE {count}"),
             2 => format!("fail fdatasync EINTR {count}"),
             3 => format!("fail fdatasync EIO {count}"),
             4 => format!("fail pwrite64 ENOSPC {count}"),
