@@ -1,4 +1,4 @@
-//! What else a program asks of a connection: a copy by the backup API, a nap, whether a transaction is open.
+//! What else a program asks of SQLite: a copy by the backup API, a nap.
 
 use std::ptr;
 
@@ -23,12 +23,6 @@ impl Connection {
         }
         // SAFETY: begun above, ended once.
         (step, unsafe { (functions.sqlite3_backup_finish)(backup) })
-    }
-
-    /// Whether no transaction is open.
-    pub fn is_autocommit(&self) -> bool {
-        // SAFETY: an open connection.
-        unsafe { (self.library.functions.sqlite3_get_autocommit)(self.raw) != 0 }
     }
 }
 

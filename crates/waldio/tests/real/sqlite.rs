@@ -333,6 +333,12 @@ impl Connection {
         unsafe { (self.library.functions.sqlite3_busy_timeout)(self.raw, milliseconds) };
     }
 
+    /// Whether no transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        // SAFETY: an open connection.
+        unsafe { (self.library.functions.sqlite3_get_autocommit)(self.raw) != 0 }
+    }
+
     /// Has a database that is about to be made reserve so much of each page, in bytes.
     pub fn reserve_bytes(&self, bytes: u8) {
         let (code, _) = self.control(ffi::SQLITE_FCNTL_RESERVE_BYTES, c_int::from(bytes));
