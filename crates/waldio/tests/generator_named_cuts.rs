@@ -21,9 +21,14 @@ use support::explore::Stats;
 
 #[track_caller]
 fn holds(name: &str) {
+    holds_with(&Lab::new(), name, |text| text);
+}
+
+#[track_caller]
+fn holds_with(lab: &Lab, name: &str, change: impl Fn(String) -> String) {
     let (_, text) = NAMED.iter().find(|(other, _)| *other == name).unwrap();
-    let program = Program::parse(text);
-    let found = Lab::new().finding(&program, &mut Stats::default());
+    let program = Program::parse(&change((*text).to_owned()));
+    let found = lab.finding(&program, &mut Stats::default());
     assert!(found.is_none(), "{name}: {}\n\n{program}", found.unwrap());
 }
 
@@ -34,7 +39,11 @@ fn a_rollback_in_exclusive_mode_leaves_nothing() {
 
 #[test]
 fn what_was_undone_is_no_mark_of_what_is_durable() {
-    holds("undone_spill_then_direct");
+    let lab = Lab::new();
+    for count in 1..16 {
+        let puts = vec!["C: put 1"; count].join("\n");
+        holds_with(&lab, "undone_spill_then_direct", |text| text.replace("C: put 1", &puts));
+    }
 }
 
 #[test]

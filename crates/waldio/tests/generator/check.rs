@@ -35,7 +35,8 @@ impl Judge {
     }
 
     fn sql(&mut self, sql: &str) -> Result<String, String> {
-        let answer = self.worker.ask(&["sql", "J", sql]).map_err(|silence| format!("the judge {silence:?}"))?;
+        let answer =
+            self.worker.ask(&["sql", "J", sql]).map_err(|silence| format!("the judge {silence:?}"))?;
         let mut fields = answer.splitn(3, '\x1f').skip(1);
         let (rows, error) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         if error.is_empty() { Ok(rows.to_owned()) } else { Err(format!("{sql}: {error}")) }

@@ -10,14 +10,15 @@ const PARAMETERS: [&str; 9] = [
     "waldio_persist=fua",
     "waldio_persist=fua",
     "waldio_persist=fua&waldio_group_commit=off",
-    "waldio_persist=flush&waldio_group=12360,1s",
-    "waldio_persist=fua&waldio_group=12360,1s",
+    "waldio_persist=flush&waldio_group=12360,1000ms",
+    "waldio_persist=fua&waldio_group=12360,1000ms",
     "waldio_persist=flush&waldio_durable_reads=on",
     "waldio_strict=1",
 ];
 
 /// What happens, by weight.
-const ORDERS: [&str; 34] = [
+const ORDERS: [&str; 35] = [
+    "grow",
     "put 1",
     "put 1",
     "put 1",
@@ -57,7 +58,7 @@ const ORDERS: [&str; 34] = [
 /// Sequences that are delicate; `%` is the connection, `&` another one.
 const PHRASES: [&str; 7] = [
     "%: lock EXCLUSIVE|%: put 1|%: put 1|%: begin|%: spill|%: rollback|%: lock NORMAL|&: put 3|%: put 1",
-    "%: begin|%: put 1|%: savepoint|%: spill|%: back|%: put 1|%: commit|&: sync NORMAL|&: put 3|%: put 1",
+    "&: put 1|%: begin|%: put 1|%: savepoint|%: grow|%: back|%: commit|&: sync NORMAL|&: put 3|*: pause|%: put 1",
     "%: put 3|%: put 3|%: sync OFF|%: close",
     "%: put 1|%: sync OFF|&: put 1|&: put 2|%: checkpoint PASSIVE",
     "%: checkpoint RESTART|%: put 2|&: sync OFF|&: put 1|%: put 1",
@@ -81,18 +82,27 @@ pub fn make(seed: u64) -> Program {
         program.page_bytes = 1024;
     }
     let length = usize::try_from(6 + chance.below(14)).expect("small");
-    let mut who = || usize::try_from(if chance.below(2) == 0 { 0 } else { chance.below(count) }).expect("small");
+    let mut who =
+        || usize::try_from(if chance.below(2) == 0 { 0 } else { chance.below(count) }).expect("small");
     let mut turns = Vec::new();
     for _ in 0..length {
         turns.push((who(), who()));
     }
     for (who, other) in turns {
-        if chance.below(7) == 0 {
+        if chance.below(12) == 0 {
+            program.acts.push(Act::Order(Actor::World, "pause".to_owned()));
+        } else if chance.below(7) == 0 {
             let text: &str = *chance.pick(&PHRASES);
             program.acts.extend(phrase(text, who, other));
         } else {
             let words = (*chance.pick(&ORDERS)).to_owned();
             program.acts.push(Act::Order(Actor::Connection(who), words));
+        }
+    }
+    // Who closes a database that was moved away deletes what has its log's name now.
+    if chance.below(2) == 0 && !program.has("replace") {
+        for who in 0..program.cast.len() {
+            program.acts.push(Act::Order(Actor::Connection(who), "close".to_owned()));
         }
     }
     program
@@ -129,7 +139,8 @@ pub const NAMED: [(&str, &str); 7] = [
          A: put 1",
     ),
     (
-        // The mark that a shared flush leaves must not be where frames end that were taken back.
+        // The mark that a shared flush leaves must not be where frames end that were taken back. `C: put 1` stands for as
+        // many as it takes to come there.
         "undone_spill_then_direct",
         "page = 4096
          A = 1 waldio app.db waldio_persist=fua
@@ -138,16 +149,16 @@ pub const NAMED: [(&str, &str); 7] = [
          A: put 1
          B: put 1
          A: put 1
+         B: put 1
          A: begin
          A: put 1
          A: savepoint
-         A: spill
+         A: grow
          A: back
          A: commit
          C: sync NORMAL
-         C: put 3
-         C: put 3
          C: put 1
+         *: pause
          A: put 1
          A: put 1",
     ),
@@ -181,7 +192,7 @@ pub const NAMED: [(&str, &str); 7] = [
     (
         "plain_beside_window",
         "page = 4096
-         A = 1 waldio app.db waldio_persist=flush&waldio_group=1MiB,10s
+         A = 1 waldio app.db waldio_persist=flush&waldio_group=64KiB,1000ms
          B = 1 waldio app.db waldio_persist=flush
          A: read
          B: put 1
@@ -192,7 +203,7 @@ pub const NAMED: [(&str, &str); 7] = [
         "checkpoint_without_sync",
         "page = 4096
          A = 1 waldio app.db waldio_persist=flush
-         B = 2 waldio app.db waldio_persist=flush&waldio_group=1MiB,10s
+         B = 2 waldio app.db waldio_persist=flush&waldio_group=64KiB,1000ms
          A: put 1
          A: sync OFF
          B: put 3

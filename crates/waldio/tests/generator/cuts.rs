@@ -1,8 +1,8 @@
 //! Runs a generated program on a simulated computer and cuts the power wherever it matters.
 //!
-//! Orders to a connection: `put N` rows, `spill` (all rows, each page once), `rewrite` (all rows, twice), `begin`, `commit`,
+//! Orders to a connection: `put N` rows, `spill` (all rows, each page once), `rewrite` (all rows, twice), `grow` (new rows), `begin`, `commit`,
 //! `rollback`, `savepoint`, `back` (ROLLBACK TO), `sync MODE`, `checkpoint MODE`, `lock MODE`, `hold` (a reader that stays),
-//! `read`, `close`. `*: replace` puts other files in the place of database and log.
+//! `read`, `close`. `*: replace` puts other files in the place of database and log, `*: pause` lets writers be forgotten.
 //!
 //! What must hold at each cut: what recovers is sound, is a state that was published, and is none older than the newest that
 //! a commit under FULL or EXTRA outside of a window has promised, by whichever connection. Where waldio breaks that, the same
@@ -10,16 +10,19 @@
 //! Then only cuts count that take everything which no flush promised: there `synchronous=OFF` must not lose what FULL kept.
 
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
-use blockio::disk::{DiskFile, Disk, OpenOptions};
+use blockio::disk::{Disk, DiskFile, OpenOptions};
 use blockio::sim_image::Image;
+use blockio::sim_states::Bounds;
 
 use super::program::{Act, Actor, Program, Role};
 
-use crate::support::explore::{Explorer, Scene, Stats};
+use crate::support::explore::{Effort, Explorer, Scene, Stats};
 use crate::support::history::{BASE_ROWS, History, Rows, create_sql, put_sql, read_rows, rows_of};
 use crate::support::machine::{DATABASE, LOG, Machine, Side};
-use crate::support::plan::effort;
+use crate::support::plan::{number, seed};
 use crate::support::sqlite::{Connection, SqlError, with_seed};
 use crate::support::workload::{PASSING_TXN, Recording, Synchronous, base_image};
 
@@ -46,7 +49,6 @@ struct Run<'run> {
     players: Vec<Player<'run>>,
     history: History,
     txn: i64,
-    replaced: bool,
 }
 
 /// Numbers that no base image uses.
@@ -79,7 +81,6 @@ impl Lab {
             players: players.collect(),
             history: History::new(),
             txn: FIRST_TXN,
-            replaced: false,
         };
         for act in &program.acts {
             self.machine.disk.mark(&act.to_string());
@@ -92,11 +93,8 @@ impl Lab {
         }
         let end = self.machine.disk.image();
         let mut records = self.machine.disk.records();
-        if run.replaced {
-            // Who closes a database that was moved away is right to touch nothing at its old path, but stock's simulated
-            // VFS does not tell it.
-            records.truncate(before_close);
-        }
+        // Programs close what they want closed: stock's checkpoint at a close may hide what a cut before it would show.
+        records.truncate(before_close);
         let Run { history, .. } = run;
         let (failed, wrong, outcomes, published) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Recording { records, start, history, published, outcomes, failed, wrong, end }
@@ -108,7 +106,11 @@ impl Lab {
         if recording.records.is_empty() {
             return None;
         }
-        let mut explorer = Explorer::new(self.judges.iter().collect(), effort());
+        let samples = number("CRASH_SAMPLES", 3);
+        let bounds =
+            Bounds { exhaustive_units_max: 12, combinations_max: samples * 8, samples, seed: seed() };
+        let effort = Effort { bounds, second_crash_every: number("CRASH_AGAIN", 4000), system_every: 2000 };
+        let mut explorer = Explorer::new(self.judges.iter().collect(), effort);
         explorer.floor_only = floor_only;
         let title = "the generated one".to_owned();
         let scene = Scene { title, page_bytes: program.page_bytes, synchronous: Synchronous::Full };
@@ -145,6 +147,8 @@ impl Run<'_> {
             // BUSY and the like: the program goes on, as an application does that is refused.
             Act::Order(Actor::Connection(who), words) => drop(self.order(*who, words)),
             Act::Order(Actor::World, words) if words == "replace" => self.replace(),
+            // Behind the time in which a writer counts as one who will want to write again.
+            Act::Order(Actor::World, words) if words == "pause" => thread::sleep(Duration::from_millis(8)),
             other => panic!("not an act of a simulated program: {other}"),
         }
     }
@@ -154,7 +158,8 @@ impl Run<'_> {
             let role = self.players[who].role;
             let waldio = role.waldio && !self.stock;
             let parameters = if waldio { role.parameters.as_str() } else { "" };
-            let vfs = if waldio { self.lab.processes[role.process - 1].as_str() } else { self.lab.machine.base() };
+            let vfs =
+                if waldio { self.lab.processes[role.process - 1].as_str() } else { self.lab.machine.base() };
             let connection = Connection::open(&format!("file:{DATABASE}?{parameters}"), vfs)?;
             connection.exec("PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=3; SELECT count(*) FROM t;")?;
             let player = &mut self.players[who];
@@ -176,6 +181,7 @@ impl Run<'_> {
             ["put", count] => self.change(who, |txn| rows_of(txn, count.parse().expect("a number")), false),
             ["spill"] => self.change(who, |_| (1..=BASE_ROWS).collect(), false),
             ["rewrite"] => self.change(who, |_| (1..=BASE_ROWS + 4).collect(), true),
+            ["grow"] => self.change(who, |_| (BASE_ROWS + 5..=BASE_ROWS + 16).collect(), false),
             ["begin"] => self.exec(who, "BEGIN IMMEDIATE"),
             ["commit"] => self.exec(who, "COMMIT"),
             ["rollback"] => self.exec(who, "ROLLBACK"),
@@ -206,7 +212,12 @@ impl Run<'_> {
     }
 
     /// Writes rows, in the transaction that is open or in one of its own.
-    fn change(&mut self, who: usize, ids_of: impl FnOnce(i64) -> Vec<i64>, twice: bool) -> Result<(), SqlError> {
+    fn change(
+        &mut self,
+        who: usize,
+        ids_of: impl FnOnce(i64) -> Vec<i64>,
+        twice: bool,
+    ) -> Result<(), SqlError> {
         self.txn += 1;
         let (txn, page_bytes) = (self.txn, self.program.page_bytes);
         let ids = ids_of(txn);
@@ -227,7 +238,8 @@ impl Run<'_> {
     /// A connection without an open transaction sees the newest state; what it promises is promised.
     fn settle(&mut self, who: usize) {
         let player = &self.players[who];
-        let Some(connection) = player.connection.as_ref().filter(|connection| connection.is_autocommit()) else {
+        let Some(connection) = player.connection.as_ref().filter(|connection| connection.is_autocommit())
+        else {
             return;
         };
         if player.is_past {
@@ -267,11 +279,11 @@ impl Run<'_> {
 
     /// Other files stand at the path, durable, as a deployment leaves them; who has the old ones open keeps them.
     fn replace(&mut self) {
-        if std::mem::replace(&mut self.replaced, true) {
-            return;
-        }
         let disk = &self.lab.machine.disk;
         let image = disk.image();
+        if image.files.contains_key(Path::new(&format!("{DATABASE}-old"))) {
+            return;
+        }
         for path in [DATABASE, LOG] {
             if image.files.contains_key(Path::new(path)) {
                 disk.rename(Path::new(path), Path::new(&format!("{path}-old"))).expect("it is there");

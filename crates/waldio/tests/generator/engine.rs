@@ -71,7 +71,9 @@ pub fn run(test: &'static str, judge: &mut Judge, program: &Program) -> Result<S
         match engine.act(act) {
             Ok(()) => {}
             Err(Stop::StockGone) => return Ok(engine.stats),
-            Err(Stop::Broken(kind, text)) => return Err(Failure { kind, act: index, text: format!("{act}\n{text}") }),
+            Err(Stop::Broken(kind, text)) => {
+                return Err(Failure { kind, act: index, text: format!("{act}\n{text}") });
+            }
         }
     }
     match engine.end() {
@@ -118,10 +120,7 @@ impl<'run> Engine<'run> {
     }
 
     /// Does the same on both sides and compares.
-    fn both(
-        &mut self,
-        action: impl Fn(&mut Side<'run>) -> Result<String, Silence>,
-    ) -> Result<String, Stop> {
+    fn both(&mut self, action: impl Fn(&mut Side<'run>) -> Result<String, Silence>) -> Result<String, Stop> {
         let expected = expected(action(&mut self.stock))?;
         let found = heard(action(&mut self.waldio))?;
         self.compare(&expected, &found)?;
@@ -173,7 +172,11 @@ impl<'run> Engine<'run> {
 
     fn database_of(&self, who: usize) -> usize {
         let name = &self.program.cast[who].database;
-        self.program.databases().iter().position(|database| database == name).expect("a database of the program")
+        self.program
+            .databases()
+            .iter()
+            .position(|database| database == name)
+            .expect("a database of the program")
     }
 
     /// An order to a connection.
@@ -207,7 +210,9 @@ impl<'run> Engine<'run> {
         for (index, name) in self.program.databases().iter().enumerate() {
             self.stats.checks += 1;
             // Where stock's own side is damaged the program did what SQLite forbids.
-            let Ok(reference) = self.judge.content(&self.stock.path(name), "unix") else { return Err(Stop::StockGone) };
+            let Ok(reference) = self.judge.content(&self.stock.path(name), "unix") else {
+                return Err(Stop::StockGone);
+            };
             // SQLite 3.40.1 loses a transaction itself at a kill, when the cache spilled, pages were written again, and
             // ROLLBACK TO took that back: its commit frame has no salts.
             let lost_by_stock: BTreeSet<u64> =
@@ -215,8 +220,9 @@ impl<'run> Engine<'run> {
             let readers: &[&str] = if self.program.is_embedded() { &["waldio"] } else { &["unix", "waldio"] };
             for vfs in readers {
                 let content = self.judge.content(&self.waldio.path(name), vfs);
-                let content = content
-                    .map_err(|what| Stop::Broken(Kind::Damaged, format!("{name} as {vfs} reads it: {what}")))?;
+                let content = content.map_err(|what| {
+                    Stop::Broken(Kind::Damaged, format!("{name} as {vfs} reads it: {what}"))
+                })?;
                 let gone: Vec<u64> = self.acknowledged[index]
                     .difference(&content.kept)
                     .filter(|id| !lost_by_stock.contains(id))

@@ -215,7 +215,8 @@ impl Maker {
                 self.order(Actor::Process(process), words);
             }
             Kind::Refuse => {
-                let call = self.pick(&["cachestat", "cachestat", "flock", "fallocate", "renameat2", "pwritev2"]);
+                let call =
+                    self.pick(&["cachestat", "cachestat", "flock", "fallocate", "renameat2", "pwritev2"]);
                 let error = self.pick(&["EPERM", "EPERM", "ENOSYS"]);
                 let count = self.pick(&["all", "1", "3"]);
                 self.order(Actor::Process(process), format!("fail {call} {error} {count}"));

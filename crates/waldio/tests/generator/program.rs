@@ -109,7 +109,9 @@ impl Program {
         let actor = match name.chars().next()? {
             '*' => Actor::World,
             digit @ '1'..='9' => Actor::Process(usize::try_from(digit.to_digit(10)?).ok()?),
-            letter @ 'A'..='H' => Actor::Connection(usize::try_from(u32::from(letter) - u32::from('A')).ok()?),
+            letter @ 'A'..='H' => {
+                Actor::Connection(usize::try_from(u32::from(letter) - u32::from('A')).ok()?)
+            }
             _ => return None,
         };
         let act = match (actor, mark) {
@@ -195,7 +197,11 @@ impl fmt::Display for Program {
         for (who, role) in self.cast.iter().enumerate() {
             let side = if role.waldio { "waldio" } else { "stock" };
             let Role { process, database, parameters, .. } = role;
-            writeln!(formatter, "{}", format!("{} = {process} {side} {database} {parameters}", letter(who)).trim_end())?;
+            writeln!(
+                formatter,
+                "{}",
+                format!("{} = {process} {side} {database} {parameters}", letter(who)).trim_end()
+            )?;
         }
         self.acts.iter().try_for_each(|act| writeln!(formatter, "{act}"))
     }

@@ -56,6 +56,7 @@ pub fn shrink(
 
 /// A lost row and a damaged database are often one defect, seen earlier or later.
 fn same(found: Kind, wanted: Kind) -> bool {
-    let harm = |kind: Kind| matches!(kind, Kind::Lost | Kind::Damaged | Kind::ContentDiffers | Kind::AnswerDiffers);
+    let harm =
+        |kind: Kind| matches!(kind, Kind::Lost | Kind::Damaged | Kind::ContentDiffers | Kind::AnswerDiffers);
     found == wanted || harm(found) && harm(wanted)
 }

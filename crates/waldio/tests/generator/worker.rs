@@ -59,8 +59,7 @@ impl Worker {
         // What it complains of is no answer; `GENERATOR_TRACE` shows it.
         let tells = std::env::var_os("GENERATOR_TRACE").is_some();
         let stderr = if tells { Stdio::inherit() } else { Stdio::null() };
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let commands = child.stdin.take().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (give, answers) = channel();

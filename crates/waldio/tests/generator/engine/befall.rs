@@ -40,7 +40,12 @@ impl Engine<'_> {
         self.stock.set_mode(0o755);
         self.waldio.set_mode(0o755);
         let mut ends: Vec<Vec<&str>> = Vec::new();
-        ends.extend(["bytes", "files"].into_iter().filter(|what| self.program.has(what)).map(|what| vec![what, "all"]));
+        ends.extend(
+            ["bytes", "files"]
+                .into_iter()
+                .filter(|what| self.program.has(what))
+                .map(|what| vec![what, "all"]),
+        );
         if self.program.has("fail ") && refusal::is_possible() {
             ends.extend(refusal::CALLS.iter().map(|(call, ..)| vec!["fail", *call, "EPERM", "0"]));
         }
@@ -79,7 +84,8 @@ impl Engine<'_> {
                 let by_stock = expected(self.stock.sql(who, &sql))?;
                 let by_waldio = heard(self.waldio.sql(who, &sql))?;
                 if by_stock.error.is_empty() && !by_waldio.error.is_empty() && id > FIRST_ID {
-                    let what = format!("after all hardships ended: {sql}\nstock:  ok\nwaldio: {}", by_waldio.error);
+                    let what =
+                        format!("after all hardships ended: {sql}\nstock:  ok\nwaldio: {}", by_waldio.error);
                     return Err(Stop::Broken(Kind::StaysBroken, what));
                 }
             }
