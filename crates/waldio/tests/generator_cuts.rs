@@ -51,6 +51,12 @@ fn finding(lab: &Lab, program: &Program, stats: &mut Stats) -> Option<String> {
     Some(format!("{}\n\nthe shortest program found:\n{shortest}", failure.text))
 }
 
+/// Where a run that is bounded by time starts: elsewhere each time.
+fn of_today() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_secs() * 1_000_000
+}
+
 /// Every second seed, from `first`.
 fn explore(first: u64) {
     let lab = Lab::new();
@@ -62,7 +68,7 @@ fn explore(first: u64) {
     }
     let end = number("GENERATOR_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let (only, collects) = (number("GENERATOR_SEED"), number("GENERATOR_ALL").is_some());
-    let start = number("GENERATOR_FIRST").unwrap_or(0);
+    let start = number("GENERATOR_FIRST").unwrap_or_else(|| if end.is_some() { of_today() } else { 0 });
     let count = number("GENERATOR_PROGRAMS").unwrap_or(PROGRAMS);
     let mut findings = Vec::new();
     for step in 0.. {

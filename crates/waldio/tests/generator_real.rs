@@ -53,6 +53,12 @@ fn finding(judge: &mut Judge, program: &Program, stats: &mut Stats) -> Option<St
     Some(format!("{failure}\n\nthe shortest program found:\n{shortest}"))
 }
 
+/// Where a run that is bounded by time starts: elsewhere each time.
+fn of_today() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_secs() * 1_000_000
+}
+
 /// Every second seed, from `first`.
 fn explore(first: u64) {
     let mut judge = Judge::new(WORKER);
@@ -67,7 +73,7 @@ fn explore(first: u64) {
     let only = number("GENERATOR_SEED");
     let without = std::env::var("GENERATOR_WITHOUT").unwrap_or_default();
     let without: Vec<&str> = without.split(',').filter(|word| !word.is_empty()).collect();
-    let start = number("GENERATOR_FIRST").unwrap_or(0);
+    let start = number("GENERATOR_FIRST").unwrap_or_else(|| if end.is_some() { of_today() } else { 0 });
     let count = number("GENERATOR_PROGRAMS").unwrap_or(PROGRAMS);
     let mut findings = Vec::new();
     for step in 0.. {

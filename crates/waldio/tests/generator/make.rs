@@ -111,6 +111,13 @@ pub fn make(seed: u64) -> Program {
     while maker.program.acts.len() < length {
         maker.act();
     }
+    if maker.chance.below(4) == 0 && !maker.program.is_embedded() {
+        // The embedded layout has files of its own beside the database.
+        for who in 0..maker.program.cast.len() {
+            maker.order(Actor::Connection(who), "close".to_owned());
+        }
+        maker.order(Actor::World, "files".to_owned());
+    }
     maker.program
 }
 
@@ -206,13 +213,19 @@ impl Maker {
                 self.sql(who, sql);
             }
             Kind::Reopen => {
-                let words = self.pick(&["close", "close", "open"]);
+                // SQLITE_FCNTL_PERSIST_WAL keeps the log at the last close.
+                let words = self.pick(&["close", "close", "close", "open", "open", "control 10 1"]);
                 self.order(Actor::Connection(who), words);
             }
             Kind::Kill => self.order(Actor::Process(process), "kill".to_owned()),
             Kind::Process => {
                 let words = self.pick(&["fork", "sleep 1", "sleep 3", "standard", "complain", "complain"]);
                 self.order(Actor::Process(process), words);
+            }
+            Kind::Refuse if self.program.nobody && self.chance.below(2) == 0 => {
+                // A folder that can be written to and not be opened.
+                let bits = self.pick(&["333", "333", "755"]);
+                self.order(Actor::World, format!("mode {bits}"));
             }
             Kind::Refuse => {
                 let call =

@@ -5,12 +5,13 @@ use super::{Actor, Kind, Maker};
 impl Maker {
     /// One of them, by `who`.
     pub(super) fn phrase(&mut self, who: usize) {
-        match self.chance.below(7) {
+        match self.chance.below(8) {
             0 | 1 => self.exclusive_rollback(who),
             2 => self.undone_spill(who),
             3 => self.refused_writer(who),
             4 => self.early_descriptors(who),
             5 => self.long_reader(who),
+            6 => self.replaced_files(who),
             _ => self.wrapped_log(who),
         }
     }
@@ -32,8 +33,15 @@ impl Maker {
 
     /// No wal-index lock tells what an exclusive connection does.
     fn exclusive_rollback(&mut self, who: usize) {
+        // Nobody else may have it open.
+        let database = self.program.cast[who].database.clone();
+        for other in 0..self.program.cast.len() {
+            if other != who && self.program.cast[other].database == database {
+                self.order(Actor::Connection(other), "close".to_owned());
+            }
+        }
         self.all(who, &["COMMIT", "PRAGMA cache_size = 2", "PRAGMA locking_mode = EXCLUSIVE"]);
-        for _ in 0..1 + self.chance.below(3) {
+        for _ in 0..2 + self.chance.below(3) {
             self.keep(who);
         }
         self.all(who, &["BEGIN", "UPDATE t SET c = replace(c, 'o', 'r')"]);
@@ -120,5 +128,32 @@ impl Maker {
             let process = self.program.cast[who].process;
             self.order(Actor::Process(process), "kill".to_owned());
         }
+    }
+
+    /// Somebody has the old files open while others use the new ones at the same path.
+    fn replaced_files(&mut self, who: usize) {
+        let database = self.program.cast[who].database.clone();
+        let of_it = |other: &usize| *other != who && self.program.cast[*other].database == database;
+        let others: Vec<usize> = (0..self.program.cast.len()).filter(of_it).collect();
+        for other in &others {
+            self.order(Actor::Connection(*other), "close".to_owned());
+        }
+        let Some(other) = others.first().copied() else { return };
+        self.all(
+            who,
+            &[
+                "COMMIT",
+                "PRAGMA locking_mode = NORMAL",
+                "PRAGMA journal_mode = WAL",
+                "SELECT count(*) FROM t",
+            ],
+        );
+        self.order(Actor::World, format!("replace {database}"));
+        self.keep(other);
+        self.all(who, &["INSERT OR REPLACE INTO t VALUES (90, 90000, 'old')", "SELECT count(*) FROM t"]);
+        self.keep(other);
+        self.order(Actor::Connection(who), "close".to_owned());
+        self.keep(other);
+        self.keep(who);
     }
 }
