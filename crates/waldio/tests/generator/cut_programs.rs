@@ -92,7 +92,7 @@ pub fn make(seed: u64) -> Program {
         if chance.below(12) == 0 {
             program.acts.push(Act::Order(Actor::World, "pause".to_owned()));
         } else if chance.below(7) == 0 {
-            let text: &str = *chance.pick(&PHRASES);
+            let text = chance.pick(&PHRASES);
             program.acts.extend(phrase(text, who, other));
         } else {
             let words = (*chance.pick(&ORDERS)).to_owned();

@@ -1,7 +1,5 @@
 //! What else a program asks of SQLite: a copy by the backup API, a nap.
 
-use std::ptr;
-
 use super::sqlite::{Connection, Library, ffi};
 
 impl Connection {
@@ -12,7 +10,7 @@ impl Connection {
         let (name, begin) = (c"main".as_ptr(), functions.sqlite3_backup_init);
         // SAFETY: two open connections and terminated names.
         let backup: *mut ffi::sqlite3_backup = unsafe { begin(to.raw, name, self.raw, name) };
-        if backup == ptr::null_mut() {
+        if backup.is_null() {
             // SAFETY: an open connection.
             return (unsafe { (functions.sqlite3_extended_errcode)(to.raw) }, ffi::SQLITE_ERROR);
         }
