@@ -143,6 +143,16 @@ impl Program {
         self.cast.iter().any(|role| role.parameters.contains("embedded"))
     }
 
+    /// Whether a connection, or its process, does something.
+    pub fn uses(&self, who: usize) -> bool {
+        let process = self.cast[who].process;
+        self.acts.iter().any(|act| match act {
+            Act::Sql { who: other, .. } | Act::Order(Actor::Connection(other), _) => *other == who,
+            Act::Order(Actor::Process(other), _) => *other == process,
+            Act::Order(Actor::World, _) => false,
+        })
+    }
+
     /// Whether an act of this kind is in it.
     pub fn has(&self, order: &str) -> bool {
         self.acts.iter().any(|act| matches!(act, Act::Order(_, words) if words.starts_with(order)))

@@ -51,6 +51,14 @@ pub fn shrink(
             try_one(candidate, &mut best, &mut failure, &mut runs);
         }
     }
+    // Nobody misses who does nothing; but only the last letters can go.
+    while best.cast.len() > 1 && runs < runs_max && !best.uses(best.cast.len() - 1) {
+        let mut candidate = best.clone();
+        candidate.cast.pop();
+        if !try_one(candidate, &mut best, &mut failure, &mut runs) {
+            break;
+        }
+    }
     (best, failure)
 }
 

@@ -18,6 +18,7 @@ impl Engine<'_> {
                 for (who, role) in self.program.cast.iter().enumerate() {
                     if role.process == process {
                         self.waiting[who].clear();
+                        self.past[who] = false;
                     }
                 }
                 return self.check();

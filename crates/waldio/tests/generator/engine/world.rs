@@ -49,10 +49,11 @@ impl<'run> Engine<'run> {
     fn replace(&mut self, name: &str) -> Result<(), Stop> {
         let base = self.judge.base(self.program.page_bytes, self.program.reserved_bytes);
         for side in [&self.stock, &self.waldio] {
-            for end in ["", "-wal", "-shm"] {
-                let from = side.path(&format!("{name}{end}"));
-                if from.exists() {
-                    fs::rename(from, side.path(&format!("old-{name}{end}"))).unwrap();
+            // With all that belongs to it, waldio's own files as well.
+            for entry in fs::read_dir(side.folder()).unwrap().map(Result::unwrap) {
+                let from = entry.file_name().to_string_lossy().into_owned();
+                if from.starts_with(name) {
+                    fs::rename(side.path(&from), side.path(&format!("old-{from}"))).unwrap();
                 }
             }
             fs::copy(&base, side.path(name)).unwrap();
@@ -60,6 +61,10 @@ impl<'run> Engine<'run> {
         }
         if let Some(index) = self.program.databases().iter().position(|database| database == name) {
             self.acknowledged[index].clear();
+            self.acknowledged_by_stock[index].clear();
+        }
+        for (who, role) in self.program.cast.iter().enumerate() {
+            self.past[who] |= role.database == name && self.waldio.is_open(who);
         }
         Ok(())
     }

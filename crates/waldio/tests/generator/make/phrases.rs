@@ -47,9 +47,21 @@ impl Maker {
         self.all(who, &["BEGIN", "UPDATE t SET c = replace(c, 'o', 'r')"]);
         let end = self.pick(&["ROLLBACK", "ROLLBACK", "ROLLBACK", "COMMIT"]);
         self.all(who, &[&end, "PRAGMA locking_mode = NORMAL", "SELECT count(*) FROM t"]);
-        self.others(who);
-        let other = self.who();
-        self.act_of(Kind::Change, other);
+        if self.chance.below(2) == 0 {
+            self.others(who);
+        }
+        // Another process, if there is one: it knows nothing of what was undone.
+        let count = self.program.cast.len();
+        let process = self.program.cast[who].process;
+        let elsewhere = |other: &usize| {
+            let role = &self.program.cast[*other];
+            role.database == database && role.process != process
+        };
+        let other = (0..count).find(elsewhere).unwrap_or_else(|| self.who());
+        match self.chance.below(3) {
+            0 => self.act_of(Kind::Change, other),
+            _ => self.sql(other, "UPDATE t SET c = 'committed' || a".to_owned()),
+        }
         self.keep(other);
         self.all(who, &["SELECT count(*), max(c) FROM t"]);
         let checkpoint = self.checkpoint();
