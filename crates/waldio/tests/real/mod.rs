@@ -2,15 +2,15 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod backup;
+pub mod ordeal;
+pub mod refusal;
 pub mod chance;
 pub mod child;
 pub mod crew;
 pub mod fork;
 pub mod heap;
-pub mod ordeal;
 pub mod place;
 pub mod promises;
-pub mod refusal;
 pub mod short_memory;
 pub mod sqlite;
 pub mod sqlite_shim;

@@ -55,14 +55,10 @@ functions! {
     sqlite3_column_type: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_column_blob: fn(*mut ffi::sqlite3_stmt, c_int) -> *const c_void;
     sqlite3_column_bytes: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
-    sqlite3_get_autocommit: fn(*mut ffi::sqlite3) -> c_int;
-    sqlite3_sleep: fn(c_int) -> c_int;
-    sqlite3_backup_init: fn(*mut ffi::sqlite3, *const c_char, *mut ffi::sqlite3, *const c_char) -> *mut ffi::sqlite3_backup;
-    sqlite3_backup_step: fn(*mut ffi::sqlite3_backup, c_int) -> c_int;
-    sqlite3_backup_finish: fn(*mut ffi::sqlite3_backup) -> c_int;
     sqlite3_file_control: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_void) -> c_int;
     sqlite3_errmsg: fn(*mut ffi::sqlite3) -> *const c_char;
     sqlite3_extended_errcode: fn(*mut ffi::sqlite3) -> c_int;
+    sqlite3_sleep: fn(c_int) -> c_int;
     sqlite3_busy_timeout: fn(*mut ffi::sqlite3, c_int) -> c_int;
     sqlite3_wal_checkpoint_v2: fn(*mut ffi::sqlite3, *const c_char, c_int, *mut c_int, *mut c_int) -> c_int;
     sqlite3_libversion_number: fn() -> c_int;
@@ -277,6 +273,12 @@ impl Library {
         (code, self.take_message(message))
     }
 
+    /// Sleeps, as an application does through the API.
+    pub fn sleep(&self, milliseconds: i32) {
+        // SAFETY: a registered VFS sleeps.
+        unsafe { (self.functions.sqlite3_sleep)(milliseconds) };
+    }
+
     /// Bytes that this library has allocated.
     pub fn memory_used(&self) -> i64 {
         // SAFETY: takes nothing, changes nothing.
@@ -308,8 +310,8 @@ impl Library {
 
 /// An open connection; closed when dropped.
 pub struct Connection {
-    pub(super) library: &'static Library,
-    pub(super) raw: *mut ffi::sqlite3,
+    pub library: &'static Library,
+    pub raw: *mut ffi::sqlite3,
 }
 
 // SAFETY: both copies of SQLite are built thread-safe and serialise the calls of one connection.
@@ -331,12 +333,6 @@ impl Connection {
     pub fn busy_timeout(&self, milliseconds: i32) {
         // SAFETY: an open connection.
         unsafe { (self.library.functions.sqlite3_busy_timeout)(self.raw, milliseconds) };
-    }
-
-    /// Whether no transaction is open.
-    pub fn is_autocommit(&self) -> bool {
-        // SAFETY: an open connection.
-        unsafe { (self.library.functions.sqlite3_get_autocommit)(self.raw) != 0 }
     }
 
     /// Has a database that is about to be made reserve so much of each page, in bytes.

@@ -66,7 +66,8 @@ impl Connection {
 
     /// Whether no transaction is open.
     pub fn is_autocommit(&self) -> bool {
-        self.0.is_autocommit()
+        // SAFETY: an open connection of the bundled library.
+        unsafe { ffi::sqlite3_get_autocommit(self.0.raw) != 0 }
     }
 
     /// Has a database that is about to be made reserve so much of each page.
