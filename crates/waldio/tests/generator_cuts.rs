@@ -35,6 +35,11 @@ const PROGRAMS: u64 = 60;
 /// Runs that shrinking may take.
 const SHRINK_RUNS_MAX: usize = 150;
 
+/// `GENERATOR_SHRINK=0` prints programs as they were made.
+fn shrink_runs_max() -> usize {
+    number("GENERATOR_SHRINK").map_or(SHRINK_RUNS_MAX, |runs| usize::try_from(runs).unwrap())
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -47,7 +52,7 @@ fn failure(lab: &Lab, program: &Program, stats: &mut Stats) -> Option<Failure> {
 fn finding(lab: &Lab, program: &Program, stats: &mut Stats) -> Option<String> {
     let first = failure(lab, program, stats)?;
     let again = |program: &Program| failure(lab, program, stats);
-    let (shortest, failure) = shrink(program, first, SHRINK_RUNS_MAX, again);
+    let (shortest, failure) = shrink(program, first, shrink_runs_max(), again);
     Some(format!("{}\n\nthe shortest program found:\n{shortest}", failure.text))
 }
 

@@ -35,6 +35,11 @@ fn worker_process() {
     at_work(WORKER);
 }
 
+/// `GENERATOR_SHRINK=0` prints programs as they were made.
+fn shrink_runs_max() -> usize {
+    number("GENERATOR_SHRINK").map_or(SHRINK_RUNS_MAX, |runs| usize::try_from(runs).unwrap())
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -49,7 +54,7 @@ fn finding(judge: &mut Judge, program: &Program, stats: &mut Stats) -> Option<St
         Err(failure) => failure,
     };
     let again = |program: &Program| run(WORKER, judge, program).err();
-    let (shortest, failure) = shrink(program, failure, SHRINK_RUNS_MAX, again);
+    let (shortest, failure) = shrink(program, failure, shrink_runs_max(), again);
     Some(format!("{failure}\n\nthe shortest program found:\n{shortest}"))
 }
 
