@@ -1,6 +1,9 @@
 //! What the `real_*` tests share: SQLite libraries as users have them, children, and file systems to stand on.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod backup;
+pub mod ordeal;
+pub mod refusal;
 pub mod chance;
 pub mod child;
 pub mod counting_disk;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockio::sim_image::Image;
 use blockio::sim_log::Op;
-use blockio::sim_states::{Bounds, Recipe};
+use blockio::sim_states::{Bounds, Pick, Recipe};
 
 use super::history::{Failed, History, Rows, check_payload, read_rows};
 use super::machine::{DATABASE, LOG, Machine, Side};
@@ -72,6 +72,8 @@ pub struct Explorer<'machines> {
     seen: HashSet<(u64, u64, u64)>,
     /// What was looked at.
     pub stats: Stats,
+    /// Looks only at the states in which nothing that no flush promised reached the medium.
+    pub floor_only: bool,
     scratch: Option<PathBuf>,
 }
 
@@ -135,7 +137,7 @@ impl<'machines> Explorer<'machines> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let scratch = std::env::temp_dir().join(format!("crash-states-{}-{count}", std::process::id()));
         let scratch = (effort.system_every > 0 && system_sqlite_works()).then_some(scratch);
-        Explorer { judges, effort, seen: HashSet::new(), stats: Stats::default(), scratch }
+        Explorer { judges, effort, seen: HashSet::new(), stats: Stats::default(), floor_only: false, scratch }
     }
 
     /// Cuts the power in `recording` of `workload` wherever it matters.
@@ -174,6 +176,9 @@ impl<'machines> Explorer<'machines> {
                     at,
                 };
                 for (recipe, image) in replay.states(&self.effort.bounds) {
+                    if self.floor_only && !matches!(recipe.pick, Pick::Prefix(0) | Pick::Combination(0)) {
+                        continue;
+                    }
                     self.state(&cut, recipe, &image, first)?;
                 }
             }

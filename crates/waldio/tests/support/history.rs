@@ -132,6 +132,11 @@ impl History {
         self.states.push(rows);
     }
 
+    /// Publishes these rows.
+    pub fn publish_rows(&mut self, rows: Rows) {
+        self.states.push(rows);
+    }
+
     /// The number of the state that has these rows.
     pub fn find(&self, rows: &Rows) -> Option<u64> {
         self.states.iter().position(|state| state == rows).map(|index| index as u64)

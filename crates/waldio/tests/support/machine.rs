@@ -191,6 +191,19 @@ impl Machine {
         Connection::open(DATABASE, &self.vfs)
     }
 
+    /// Another process with waldio: the name of a VFS that shares nothing with this machine's but the files.
+    pub fn another_process(&self) -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("waldio-{}-{}", self.base, COUNT.fetch_add(1, Ordering::SeqCst));
+        sqlite_waldio::register(&name, &self.base, Arc::new(self.disk.clone()), Options::default(), true);
+        name
+    }
+
+    /// The name of the VFS without waldio.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Opens the database without waldio, as another process might.
     pub fn open_foreign(&self) -> Result<Connection, SqlError> {
         Connection::open(DATABASE, &self.base)

@@ -64,6 +64,12 @@ impl Connection {
         error.map_or_else(|| Ok(rows.into_iter().map(values).collect()), Err)
     }
 
+    /// Whether no transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        // SAFETY: an open connection of the bundled library.
+        unsafe { ffi::sqlite3_get_autocommit(self.0.raw) != 0 }
+    }
+
     /// Has a database that is about to be made reserve so much of each page.
     pub fn reserve_bytes(&self, bytes: u8) {
         self.0.reserve_bytes(bytes);

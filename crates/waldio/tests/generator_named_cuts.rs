@@ -1,0 +1,72 @@
+//! Goal: what once was lost at a power cut is lost no more.
+//! Method: each named program of `generator/cut_programs.rs` runs on the simulated disk as generator_cuts.rs runs its own.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+#![allow(dead_code, reason = "the generator's other users use more of it")]
+
+mod generator {
+    //! The part of the generator that needs no processes.
+    pub mod cut_programs;
+    pub mod cuts;
+    pub mod program;
+}
+mod support;
+#[path = "real/chance.rs"]
+mod chance;
+
+use generator::cut_programs::NAMED;
+use generator::cuts::Lab;
+use generator::program::Program;
+use support::explore::Stats;
+
+#[track_caller]
+fn holds(name: &str) {
+    holds_with(&Lab::new(), name, |text| text);
+}
+
+#[track_caller]
+fn holds_with(lab: &Lab, name: &str, change: impl Fn(String) -> String) {
+    let (_, text) = NAMED.iter().find(|(other, _)| *other == name).unwrap();
+    let program = Program::parse(&change((*text).to_owned()));
+    let found = lab.finding(&program, &mut Stats::default());
+    assert!(found.is_none(), "{name}: {}\n\n{program}", found.unwrap());
+}
+
+#[test]
+fn a_rollback_in_exclusive_mode_leaves_nothing() {
+    holds("exclusive_rollback");
+}
+
+#[test]
+fn what_was_undone_is_no_mark_of_what_is_durable() {
+    let lab = Lab::new();
+    for count in 1..16 {
+        let puts = vec!["C: put 1"; count].join("\n");
+        holds_with(&lab, "undone_spill_then_direct", |text| text.replace("C: put 1", &puts));
+    }
+}
+
+#[test]
+fn replaced_files_are_flushed_themselves() {
+    holds("replaced_files");
+}
+
+#[test]
+fn synchronous_off_takes_nothing_that_full_kept() {
+    holds("synchronous_off_at_close");
+}
+
+#[test]
+fn a_plain_connection_beside_a_window_promises_what_it_says() {
+    holds("plain_beside_window");
+}
+
+#[test]
+fn a_checkpoint_without_sync_waits_for_other_connections_promises() {
+    holds("checkpoint_without_sync");
+}
+
+#[test]
+fn a_stock_connection_beside_is_covered() {
+    holds("stock_beside");
+}
