@@ -105,6 +105,9 @@ impl DiskFile for FaultyFile {
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+    fn identity(&self) -> io::Result<FileId> {
+        self.0.identity()
+    }
     fn size(&self) -> io::Result<u64> {
         self.0.size()
     }
