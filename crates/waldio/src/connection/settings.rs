@@ -1,0 +1,85 @@
+//! What a connection asked for, and its pragmas: `waldio_*`, and `synchronous` on its way to SQLite.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Connection;
+use crate::failure::Failure;
+use crate::options::{self, Options};
+
+impl Connection {
+    /// What this connection asked for.
+    pub fn options(&self) -> Options {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its commits share flushes with others, and it stands in line for the write lock.
+    pub fn shares_commits(&self) -> bool {
+        self.group_commit.load(Relaxed)
+    }
+
+    /// Whether its readers wait until what they see is durable.
+    pub fn reads_durably(&self) -> bool {
+        self.durable_reads.load(Relaxed)
+    }
+
+    /// Everything in the log, whoever wrote it, is durable when this returns; what there was to do.
+    fn flush_now(&self) -> Result<String, Failure> {
+        let done = match self.state()?.log.as_mut() {
+            Some(log) => log.flush_now().map(|()| true),
+            // Not opened by this connection yet, or not by us.
+            None => self.database.flush_now(),
+        }?;
+        Ok(if done { "durable" } else { "no log" }.to_owned())
+    }
+
+    /// `SQLITE_FCNTL_PRAGMA`: an answer where the pragma is ours; `Err` holds the complaint.
+    pub fn pragma(&self, name: &str, value: Option<&str>) -> Option<Result<String, String>> {
+        let name = name.to_ascii_lowercase();
+        if name == "synchronous" {
+            if let Ok(mut state) = self.state()
+                && let Some(log) = state.log.as_mut()
+            {
+                log.forget_sync_follows();
+            }
+            return None;
+        }
+        if !name.starts_with("waldio_") {
+            return None;
+        }
+        if name == "waldio_flush" {
+            return Some(self.flush_now().map_err(|failure| failure.to_string()));
+        }
+        let Some(setting) = self.setting(&name) else {
+            // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.
+            return Some(Err(options::unknown(&name)));
+        };
+        let Some(value) = value else { return Some(Ok(setting)) };
+        if let Err(complaint) = self.set_option(&name, value) {
+            return Some(Err(complaint));
+        }
+        self.setting(&name).map(Ok)
+    }
+
+    /// The present setting of an option: this connection's, or its log's.
+    fn setting(&self, name: &str) -> Option<String> {
+        let own = options::is_connections(name);
+        if own { self.options().get(name) } else { self.database.options().get(name) }
+    }
+
+    fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+        if !options::is_connections(name) {
+            self.database.set_option(name, value)?;
+        }
+        let mut own = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = *own;
+        changed.set(name, value)?;
+        if let (true, Some(why)) = (changed.durable_reads, self.database.passed_through()) {
+            return Err(format!("waldio_durable_reads cannot hold: {why}"));
+        }
+        self.group_commit.store(changed.group_commit, Relaxed);
+        self.durable_reads.store(changed.durable_reads, Relaxed);
+        *own = changed;
+        Ok(())
+    }
+}
