@@ -1,0 +1,103 @@
+//! Goal: what a connection's COMMIT promises is its own choice: no other connection's option weakens or strengthens it, and
+//! what cannot be had is told.
+//! Method: connections of one process with different options on one database; the flushes that `waldio_status` counts.
+
+#![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
+
+mod real;
+
+use std::path::Path;
+
+use real::child::in_own_process;
+use real::place::Scratch;
+use real::sqlite::{Connection, system};
+use real::writers::number;
+
+/// No flush comes by itself.
+const NEVER: &str = "waldio_group=1073741824,60000";
+
+fn open(path: &Path, options: &str) -> Connection {
+    let db = system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+    db.busy_timeout(60_000);
+    db.rows("PRAGMA synchronous=FULL");
+    db
+}
+
+/// A connection with a window on a log that needs no more preparation.
+fn with_window(path: &Path) -> Connection {
+    system().load(None).unwrap();
+    let db = open(path, NEVER);
+    db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(value)");
+    for _ in 0..3 {
+        db.rows("INSERT INTO t VALUES(0)");
+    }
+    db
+}
+
+/// How many flushes, those of reserved space aside, `act` makes.
+fn flushes(db: &Connection, act: impl FnOnce()) -> u64 {
+    let before = number(db, "flushes");
+    act();
+    number(db, "flushes") - before
+}
+
+#[test]
+fn a_connection_without_a_window_waits_for_its_flush_beside_one_with() {
+    in_own_process("a_connection_without_a_window_waits_for_its_flush_beside_one_with", || {
+        let scratch = Scratch::new("options-window");
+        let path = scratch.join("a.db");
+        let (window, full) = (with_window(&path), open(&path, ""));
+        // Its first commit learns that a sync follows.
+        full.rows("INSERT INTO t VALUES(1)");
+        let commits = |db: &Connection| {
+            for _ in 0..5 {
+                db.rows("INSERT INTO t VALUES(1)");
+            }
+        };
+        assert_eq!(flushes(&window, || commits(&full)), 5);
+        assert_eq!(flushes(&window, || commits(&window)), 0);
+        assert_eq!(
+            (full.one("PRAGMA waldio_group"), window.one("PRAGMA waldio_group")),
+            ("off".into(), NEVER[13..].into())
+        );
+        // It covers what the other left, too.
+        assert_eq!(flushes(&window, || commits(&full)), 5);
+        let row = full.status_row("group");
+        assert!(row[0].contains("off") && row[0].contains("1073741824"), "{row:?}");
+    });
+}
+
+#[test]
+fn a_second_connection_reads_durably_where_it_asks_for_that() {
+    in_own_process("a_second_connection_reads_durably_where_it_asks_for_that", || {
+        let scratch = Scratch::new("options-reads");
+        let path = scratch.join("a.db");
+        let window = with_window(&path);
+        let (plain, durable) = (open(&path, ""), open(&path, "waldio_durable_reads=on"));
+        let read = |db: &Connection| assert_eq!(db.one("SELECT count(*) > 3 FROM t"), "1");
+        let write = || window.rows("INSERT INTO t VALUES(1)");
+        write();
+        assert_eq!(flushes(&window, || read(&plain)), 0);
+        assert_eq!(flushes(&window, || read(&durable)), 1, "what it reads is on the medium");
+        assert_eq!(durable.one("PRAGMA waldio_durable_reads"), "1");
+        assert_eq!(plain.one("PRAGMA waldio_durable_reads"), "0");
+        plain.rows("PRAGMA waldio_durable_reads=on");
+        write();
+        assert_eq!(flushes(&window, || read(&plain)), 1, "asked for while the log is open");
+    });
+}
+
+#[test]
+fn what_a_connection_asks_for_in_vain_is_told() {
+    in_own_process("what_a_connection_asks_for_in_vain_is_told", || {
+        let scratch = Scratch::new("options-vain");
+        let path = scratch.join("a.db");
+        let first = with_window(&path);
+        assert_eq!(first.status_row("options_not_had")[0], "NULL");
+        let second = open(&path, "waldio_persist=fua&waldio_log_bytes=65536");
+        second.rows("SELECT count(*) FROM t");
+        let row = first.status_row("options_not_had");
+        assert!(row[0].contains("waldio_persist=auto, not fua"), "{row:?}");
+        assert!(row[0].contains("waldio_log_bytes=4194304, not 65536"), "{row:?}");
+    });
+}
