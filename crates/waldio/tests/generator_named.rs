@@ -61,6 +61,11 @@ fn a_refused_cachestat_hurts_nobody() {
 }
 
 #[test]
+fn a_refused_durable_write_hurts_nobody() {
+    holds("refused_pwritev2");
+}
+
+#[test]
 fn a_sleep_lasts() {
     holds("sleep_after_refusal");
 }

@@ -70,3 +70,8 @@ fn a_checkpoint_without_sync_waits_for_other_connections_promises() {
 fn a_stock_connection_beside_is_covered() {
     holds("stock_beside");
 }
+
+#[test]
+fn a_new_log_is_not_durable_before_the_database() {
+    holds("new_log_before_database");
+}

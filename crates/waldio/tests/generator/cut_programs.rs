@@ -122,7 +122,7 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 7] = [
+pub const NAMED: [(&str, &str); 8] = [
     (
         "exclusive_rollback",
         "page = 4096
@@ -211,6 +211,17 @@ pub const NAMED: [(&str, &str); 7] = [
          B: put 3
          A: read
          A: checkpoint PASSIVE",
+    ),
+    (
+        // A log begun anew must not be durable before the database that the old one was copied to.
+        "new_log_before_database",
+        "page = 4096
+         A = 1 waldio app.db waldio_persist=flush
+         B = 2 waldio app.db waldio_persist=flush&waldio_durable_reads=on
+         B: sync OFF
+         A: put 2
+         B: checkpoint PASSIVE
+         B: put 1",
     ),
     (
         "stock_beside",

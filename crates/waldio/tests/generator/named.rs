@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 23] = [
+pub const NAMED: [(&str, &str); 24] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -96,6 +96,17 @@ pub const NAMED: [(&str, &str); 23] = [
          A> INSERT INTO kept VALUES (2)
          A> INSERT INTO kept VALUES (3)
          A> INSERT INTO kept VALUES (4)",
+    ),
+    (
+        "refused_pwritev2",
+        "# The same for the call that writes durably at once.
+         A = 1 waldio app.db waldio_persist=fua
+         A> INSERT INTO kept VALUES (1)
+         A> INSERT INTO kept VALUES (2)
+         A> INSERT INTO kept VALUES (3)
+         1: fail pwritev2 EPERM 1
+         A> INSERT INTO kept VALUES (4)
+         A> INSERT INTO kept VALUES (5)",
     ),
     (
         "sleep_after_refusal",
