@@ -81,7 +81,8 @@ impl RealFile {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP | Errno::INVAL) if done == 0 => {
+                // The last two are a filter's of system calls, as containers have: nothing was written.
+                Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::PERM) if done == 0 => {
                     return Err(io::ErrorKind::Unsupported.into());
                 }
                 Err(error) => return Err(error.into()),

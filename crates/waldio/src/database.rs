@@ -12,6 +12,7 @@ use crate::durability::{self, Poison};
 use crate::embedded_file::{self, in_layout};
 use crate::failure::Failure;
 use crate::ffi::lock_probe::LockProbe;
+use crate::frame::Salts;
 use crate::gate::Gate;
 use crate::layout::Layout;
 use crate::old_spare;
@@ -48,6 +49,8 @@ pub struct Database {
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
     kept_at_delete: AtomicBool,
+    /// The generation of the log since whose beginning the database file was synced (`durable_reads`).
+    synced_since: Mutex<Option<Salts>>,
     worker: Worker,
     flusher: Flusher,
     /// Those of this process.
@@ -103,6 +106,7 @@ impl Database {
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
             kept_at_delete: AtomicBool::new(false),
+            synced_since: Mutex::default(),
             gate: Gate::default(),
             queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
@@ -120,6 +124,11 @@ impl Database {
 
     fn open(&self) -> MutexGuard<'_, OpenLog> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The generation of the log since whose beginning this process synced the database file.
+    pub fn synced_since(&self) -> MutexGuard<'_, Option<Salts>> {
+        self.synced_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// On the wal-index that is in use: true when no other process holds the write lock; `None`: nobody knows.

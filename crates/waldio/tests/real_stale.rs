@@ -46,7 +46,8 @@ fn rivals(scratch: &Scratch) -> (Connection, Arc<Mutex<Rival>>) {
     let acting = Arc::clone(&rival);
     sqlite_shim::register(system(), c"overtaken", Some(c"waldio"), false, move |event| {
         if event == Event::WriteLock {
-            acting.lock().unwrap().act();
+            // On a thread of its own: what this thread does between two naps tells waldio whose naps they are.
+            std::thread::scope(|scope| scope.spawn(|| acting.lock().unwrap().act()).join()).unwrap();
         }
     });
     let uri = format!("file:{}?vfs=overtaken", path.display());

@@ -8,6 +8,7 @@ use crate::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
 use crate::ffi::wal_index::WalIndex;
+use crate::frame::Salts;
 use crate::planted::{self, Bug};
 
 impl State {
@@ -58,6 +59,19 @@ impl Connection {
         state.reads.begin(newest, durable);
         self.owes.store(state.reads.is_owing(), Relaxed);
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
+    }
+
+    /// With `waldio_durable_reads`: the generation of the log for which the database file has to be synced before a snapshot
+    /// counts as durable. A checkpoint with `synchronous=OFF`, of any process, left its pages to the kernel; a flush of the log
+    /// that was begun anew behind it would make that, and not the database, durable. Once for each generation, and where
+    /// this process wrote to the database since.
+    pub fn database_sync_due(&self) -> Option<Salts> {
+        if !self.reads_durably() {
+            return None;
+        }
+        let salts = self.state().ok()?.wal_index?.salts();
+        let unsynced = self.database.gate.unsynced_bytes() > 0;
+        (unsynced || *self.database.synced_since() != Some(salts)).then_some(salts)
     }
 
     /// A shared read lock is about to be given back.

@@ -86,6 +86,19 @@ unsafe fn sync_database(database: *mut sqlite3_file, connection: &Connection) ->
     code
 }
 
+/// A read lock was granted: syncs the database where its snapshot counts as durable only then.
+/// # Safety
+/// As `sync_database`.
+pub(super) unsafe fn sync_for_readers(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    let Some(salts) = connection.database_sync_due() else { return SQLITE_OK };
+    // SAFETY: the caller's promise.
+    let code = unsafe { sync_database(database, connection) };
+    if code == SQLITE_OK {
+        *connection.database.synced_since() = Some(salts);
+    }
+    code
+}
+
 /// The gate is closed: takes the write lock, and waits for the readers of older snapshots.
 /// # Safety
 /// As `begin`.

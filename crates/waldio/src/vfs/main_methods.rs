@@ -243,27 +243,8 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
         waiter::heard(connection, call_of(slot, locks));
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
-            if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
-                // To SQLite: the log changed meanwhile, look again.
-                return SQLITE_BUSY;
-            }
-            if !locks && slot >= WAL_READ_LOCK_0 {
-                connection.before_read_unlock();
-            }
-            let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
-            if code == SQLITE_OK
-                && locks
-                && slot >= WAL_READ_LOCK_0
-                && let Err(failure) = connection.read_lock_granted(slot)
-            {
-                connection.before_read_unlock();
-                let _ = forward!(
-                    shm_of(file) => xShmLock(slot, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED),
-                    SQLITE_IOERR
-                );
-                return code_of(&failure, SQLITE_IOERR_FSYNC);
-            }
-            return code;
+            // SAFETY: as above.
+            return unsafe { lock_shared(file, connection, (slot, count), flags) };
         }
         if locks {
             // SAFETY: as above.
@@ -292,6 +273,41 @@ fn call_of(slot: c_int, locks: bool) -> Call {
         _ if locks => Call::Begins,
         _ => Call::Unlocks,
     }
+}
+
+/// Takes a shared lock, or gives one back.
+/// # Safety
+/// `file` is open, and `connection` its connection.
+unsafe fn lock_shared(
+    file: *mut sqlite3_file,
+    connection: &Connection,
+    (slot, count): (c_int, c_int),
+    flags: c_int,
+) -> c_int {
+    const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED;
+    let locks = flags & SQLITE_SHM_UNLOCK == 0;
+    if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
+        // To SQLite: the log changed meanwhile, look again.
+        return SQLITE_BUSY;
+    }
+    if !locks && slot >= WAL_READ_LOCK_0 {
+        connection.before_read_unlock();
+    }
+    let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
+    if code != SQLITE_OK || !locks || slot < WAL_READ_LOCK_0 {
+        return code;
+    }
+    // SAFETY: the caller's promise.
+    let refused = match unsafe { gated::sync_for_readers(base_of(file), connection) } {
+        SQLITE_OK => match connection.read_lock_granted(slot) {
+            Ok(()) => return SQLITE_OK,
+            Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
+        },
+        code => code,
+    };
+    connection.before_read_unlock();
+    let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
+    refused
 }
 
 /// # Safety
