@@ -169,6 +169,9 @@ impl LogFile {
         }
         let header = FrameHeader::parse(header);
         self.salts = header.salts;
+        if self.page_bytes.is_some() && self.transaction.goes_back(offset) {
+            self.pending.cut(offset);
+        }
         self.transaction.header_written(header, offset, self.page_bytes);
     }
 
@@ -293,10 +296,14 @@ impl LogFile {
         self.sync(true, Share::No, wal_index)
     }
 
-    /// Before frames are published: nothing may wait.
+    /// Frames may be published next: nothing of a commit may wait. Without one nothing is published, and what waits may be of
+    /// a transaction that was rolled back.
     /// # Errors
     /// As `write`; the frames are published all the same, so the log is poisoned.
     pub fn before_publish(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        if !self.transaction.is_committed() {
+            return Ok(());
+        }
         match self.write_out() {
             Err(Failure::Poisoned(why)) => Err(Failure::Poisoned(why)),
             Err(Failure::Full) => {

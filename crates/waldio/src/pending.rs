@@ -104,6 +104,15 @@ impl Pending {
         !self.is_empty() && offset < self.end && offset + len_bytes as u64 > self.start
     }
 
+    /// Forgets what stands at `from` and behind.
+    pub fn cut(&mut self, from: u64) {
+        if from <= self.start {
+            self.clear();
+        } else {
+            self.end = self.end.min(from);
+        }
+    }
+
     /// Gives the memory of a large transaction back, where nothing waits.
     pub fn give_back(&mut self) {
         if self.is_empty() && self.buffer.len() > KEPT_BYTES_MAX {
@@ -168,6 +177,17 @@ mod tests {
         assert!(!pending.put(&[2; 10], 900));
         assert!(!pending.put(&vec![2; RUN_BYTES_MAX], 1100));
         assert_eq!(pending.bytes(), [1; 100]);
+    }
+
+    #[test]
+    fn what_was_undone_is_cut_off() {
+        for (from, left) in [(1100, 100), (1060, 60), (1000, 0), (500, 0)] {
+            let mut pending = Pending::default();
+            assert!(pending.put(&[1; 100], 1000));
+            pending.cut(from);
+            assert_eq!(pending.bytes().len(), left, "from {from}");
+            assert!(pending.put(&[2; 10], from.min(1100)), "SQLite goes on there");
+        }
     }
 
     #[test]

@@ -42,6 +42,17 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// SQLite writes a frame header at `offset`: true where nothing counts that stood from there on. Until the commit frame is
+    /// written, frame headers come one behind the other; where one comes further in front, what it replaces and all behind
+    /// it was undone, by ROLLBACK TO or by a rollback that no call told of. Later headers only get new checksums.
+    pub fn goes_back(&mut self, offset: u64) -> bool {
+        let appends = matches!(self.state, State::Idle | State::Writing);
+        if appends {
+            self.end = self.end.min(offset);
+        }
+        appends
+    }
+
     /// SQLite writes `header` at `offset`, where a frame's stands. `page_bytes` is unknown in exclusive mode on a log of
     /// another process: then the first piece of the page ends the commit.
     pub fn header_written(&mut self, header: FrameHeader, offset: u64, page_bytes: Option<u32>) {

@@ -113,6 +113,7 @@ fn an_interrupted_sync_is_one_error_at_most() {
 #[test]
 fn a_limit_that_is_lifted_is_gone() {
     holds("file_size_limit");
+    holds("file_size_limit_in_exclusive_mode");
 }
 
 #[test]

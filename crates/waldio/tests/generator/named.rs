@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 24] = [
+pub const NAMED: [(&str, &str); 25] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -255,6 +255,19 @@ pub const NAMED: [(&str, &str); 24] = [
          A> INSERT INTO kept VALUES (3)
          1: bytes all
          A> INSERT INTO kept VALUES (4)",
+    ),
+    (
+        "file_size_limit_in_exclusive_mode",
+        "# The rollback is no call there, and a smaller transaction must not carry what it left.
+         A = 1 waldio app.db
+         A> PRAGMA locking_mode = EXCLUSIVE
+         A> INSERT INTO kept VALUES (1)
+         1: bytes 400000
+         A> UPDATE t SET c = c || zeroblob(90000)
+         A> INSERT INTO kept VALUES (2)
+         A> SELECT count(*) FROM kept
+         1: bytes all
+         A> INSERT INTO kept VALUES (3)",
     ),
     (
         "file_size_limit_after_truncate",
