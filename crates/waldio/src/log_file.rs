@@ -29,7 +29,7 @@ use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::sync_observer;
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
-use crate::layout::frame_at;
+use crate::layout::{FrameIndex, frame_at, frame_offset};
 use crate::options::Window;
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
@@ -190,9 +190,20 @@ impl LogFile {
         if result.is_err() && self.transaction.is_committed() {
             // COMMIT fails, and SQLite rolls back. In exclusive mode no other event says so.
             self.pending.clear();
+            self.take_back_commit();
             self.transaction.end();
         }
         result
+    }
+
+    /// A commit that failed must not come back. Its frames may be in the file, and a poisoned log is neither written to nor
+    /// deleted at the close: whoever opens it next would recover them. Without its header the commit frame is none. Where
+    /// this fails as well, or the power is cut, it is unknown whether the transaction happened, as with SQLite alone.
+    fn take_back_commit(&self) {
+        if let (Some(name), Some(page_bytes)) = (self.transaction.commit_name(), self.page_bytes) {
+            let offset = frame_offset(FrameIndex(u64::from(name.frames) - 1), page_bytes);
+            let _ = self.file.write_at(&[0; 24], offset);
+        }
     }
 
     fn sync_transaction(

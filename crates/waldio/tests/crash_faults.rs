@@ -287,3 +287,38 @@ fn disk_that_fills_up_loses_nothing_acknowledged() {
         none_wrong(&wrong);
     }
 }
+
+/// Rows 1 to 3 where every COMMIT but that of the third succeeded, whose sync failed, behind a close and another opening.
+fn rows_behind_a_failed_commit(side: Side, sql: &str) -> i64 {
+    let machine = Machine::new(side);
+    machine.boot(&base_image(&machine, 4096));
+    let connection = machine.open().expect("a sound database");
+    connection.exec("PRAGMA synchronous=FULL; CREATE TABLE paid(sum, x)").expect("no fault yet");
+    for sum in [1, 2] {
+        connection.exec(&format!("INSERT INTO paid VALUES ({sum}, 0)")).expect("no fault yet");
+    }
+    machine.disk.set_fault(Some(Fault {
+        counted: Counted::Flushes,
+        number: machine.disk.count(Counted::Flushes),
+        kind: FaultKind::Io,
+        kept: Kept::All,
+        lasting: false,
+    }));
+    connection.exec(sql).expect_err("its sync fails");
+    connection.close();
+    let again = machine.open().expect("a sound database");
+    let rows = again.query("SELECT count(*) FROM paid").expect("a sound log");
+    rows[0][0].int()
+}
+
+/// An application that was told that a payment failed makes it once more.
+#[test]
+fn a_commit_that_failed_does_not_come_back() {
+    let one = "INSERT INTO paid VALUES (3, 0)";
+    let many = "BEGIN; INSERT INTO paid VALUES (3, zeroblob(20000)); COMMIT";
+    for side in [Side::Stock, Side::Flush, Side::FuaAlone, Side::Strict, Side::Embedded] {
+        for sql in [one, many] {
+            assert_eq!(rows_behind_a_failed_commit(side, sql), 2, "{side:?}: {sql}");
+        }
+    }
+}
