@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::retry_on_intr;
+use rustix::io::Errno;
 
 /// Descriptors 0 to 2 belong to the standard streams: whoever prints there must not write into a log, even where a
 /// program has closed them (SQLite's `SQLITE_MINIMUM_FILE_DESCRIPTOR`).
@@ -16,16 +16,39 @@ pub(crate) fn open_above_streams(path: &Path, flags: OFlags, mode: Mode) -> rust
 }
 
 fn open_at_least(path: &Path, flags: OFlags, mode: Mode, minimum: i32) -> rustix::io::Result<OwnedFd> {
-    let file = retry_on_intr(|| rustix::fs::open(path, flags, mode))?;
+    let file = uninterrupted(|| rustix::fs::open(path, flags, mode))?;
     if file.as_raw_fd() >= minimum {
         return Ok(file);
     }
     rustix::io::fcntl_dupfd_cloexec(&file, minimum)
 }
 
+/// Makes a system call again that a signal interrupted, but not for ever: somebody may answer EINTR each time.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    const TIMES: usize = 100;
+    for _ in 1..TIMES {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+    call()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_made_again_and_not_for_ever() {
+        let mut left = 3;
+        let mut call = || {
+            left -= 1;
+            if left == 0 { Ok(()) } else { Err(Errno::INTR) }
+        };
+        assert_eq!(uninterrupted(&mut call), Ok(()));
+        assert_eq!(uninterrupted(|| Err::<(), _>(Errno::INTR)), Err(Errno::INTR));
+    }
 
     #[test]
     fn a_descriptor_that_is_too_low_is_replaced() {

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
-use crate::descriptors::open_above_streams;
+use crate::descriptors::{open_above_streams, uninterrupted};
 use crate::device_facts;
 use crate::disk::{Disk, DiskFile, FileId, Filesystem, OpenOptions};
 use crate::real_file::RealFile;
@@ -32,7 +32,7 @@ impl Disk for RealDisk {
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        let facts = device_facts::facts(file.as_fd())?;
+        let facts = device_facts::facts(file.as_fd());
         if created {
             make_ready(&file, status.st_mode, options, facts.filesystem)?;
         }
@@ -70,10 +70,10 @@ impl Disk for RealDisk {
         // A directory that may be entered but not listed, or no descriptor to spare: SQLite goes on, too.
         let Ok(directory) = rustix::fs::open(parent, flags, Mode::empty()) else { return Ok(false) };
         // fdatasync: a directory's entries are its data.
-        match retry_on_intr(|| rustix::fs::fdatasync(&directory)) {
+        match uninterrupted(|| rustix::fs::fdatasync(&directory)) {
             Ok(()) => Ok(true),
             // A file system that has no such thing.
-            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ROFS) => Ok(false),
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ROFS | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
-use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::descriptors::open_above_streams;
+use crate::descriptors::{open_above_streams, uninterrupted};
 use crate::device_facts;
 use crate::disk::{DiskFile, Facts, FileId, Fill};
 use crate::page_cache;
@@ -183,7 +183,7 @@ impl DiskFile for RealFile {
 
     fn sync_data(&self) -> io::Result<()> {
         // EINTR tells of a signal, not of a write that failed: the next call reports that one.
-        self.in_turn(|| Ok(retry_on_intr(|| rustix::fs::fdatasync(self.buffered()))?))
+        self.in_turn(|| Ok(uninterrupted(|| rustix::fs::fdatasync(self.buffered()))?))
     }
 
     fn identity(&self) -> io::Result<FileId> {

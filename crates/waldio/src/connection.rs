@@ -223,7 +223,7 @@ impl Connection {
             _ => Share::No,
         };
         let result = log.sync(checkpointing, share, wal_index);
-        if matches!(result, Err(Failure::Io(_))) {
+        if matches!(result, Err(Failure::Sync(_))) {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
         self.note_pending(log);

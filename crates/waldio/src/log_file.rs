@@ -321,7 +321,7 @@ impl LogFile {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
                 Err(self.session.durability.poison("write of published frames", full))
             }
-            Err(Failure::Io(error)) => {
+            Err(Failure::Io(error) | Failure::Write(error) | Failure::Sync(error)) => {
                 Err(self.session.durability.poison("write of published frames", error))
             }
             Ok(()) if self.transaction.header_waits => self.make_durable(wal_index),

@@ -98,7 +98,7 @@ impl Durability {
         self.stats.error(&text);
         let _ = self.poison.set(text);
         self.tickets.fail();
-        Failure::Io(error)
+        Failure::Sync(error)
     }
 
     /// Everything in the file is on the medium when this returns, and whoever waits for that is told. The caller has a lock
@@ -195,7 +195,7 @@ impl Durability {
         match file.write_durable(blocks, base) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(false),
             // A full disk, or a limit of the process: refused before anything was written.
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(Failure::Io(error)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(Failure::Write(error)),
             Err(error) => match Failure::from(error) {
                 Failure::Io(error) => return Err(self.poison("direct write", error)),
                 full => return Err(full),

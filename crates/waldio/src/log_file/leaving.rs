@@ -85,7 +85,10 @@ impl LogFile {
                 self.pending.clear();
                 self.transaction.end();
             }
-            let failure = Failure::from(error);
+            let failure = match Failure::from(error) {
+                Failure::Io(error) => Failure::Write(error),
+                full => full,
+            };
             self.database.stats.error(&format!("write of the log failed: {failure}"));
             return Err(failure);
         }
