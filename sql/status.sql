@@ -8,7 +8,7 @@ INSERT INTO t VALUES (2);
 SELECT count(DISTINCT database) AS databases, max(database) LIKE '%/test.db' AS named FROM waldio_status;
 SELECT name, value, unit FROM waldio_status
 WHERE name IN ('layout', 'log', 'fill_asked', 'persist_asked', 'strict', 'log_bytes', 'log_commits', 'commits', 'page_bytes',
-    'errors', 'poison', 'spare') ORDER BY name;
+    'errors', 'poison') ORDER BY name;
 SELECT count(*) AS without_source FROM waldio_status WHERE source IS NULL OR source = '';
 SELECT count(*) AS without_unit FROM waldio_status WHERE unit IS NULL;
 -- One commit more: one commit more, and no write that is not a sync of its own or rides on one.
