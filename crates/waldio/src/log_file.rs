@@ -38,7 +38,7 @@ use crate::rewrite;
 use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::tickets::Ticket;
-use crate::transaction::Transaction;
+use crate::transaction::{State, Transaction};
 
 mod sharing;
 
@@ -307,15 +307,15 @@ impl LogFile {
         self.sync(true, Share::No, wal_index)
     }
 
-    /// Frames may be published next: nothing of a commit may wait. Without one nothing is published, and what waits may be of
-    /// a transaction that was rolled back.
+    /// Frames may be published next: nothing may wait. Where no commit frame came nothing is published, and what waits may be of
+    /// a transaction that was rolled back: then it does no harm if it cannot be written.
     /// # Errors
     /// As `write`; the frames are published all the same, so the log is poisoned.
     pub fn before_publish(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        if !self.transaction.is_committed() {
-            return Ok(());
-        }
+        // A shim above may pass on a part of the commit frame's page: `Committing` is enough.
+        let publishes = matches!(self.transaction.state, State::Committing | State::Committed);
         match self.write_out() {
+            Err(_) if !publishes => Ok(()),
             Err(Failure::Poisoned(why)) => Err(Failure::Poisoned(why)),
             Err(Failure::Full) => {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
