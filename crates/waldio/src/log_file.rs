@@ -190,7 +190,7 @@ impl LogFile {
         if result.is_err() && self.transaction.is_committed() {
             // COMMIT fails, and SQLite rolls back. In exclusive mode no other event says so.
             self.pending.clear();
-            self.take_back_commit();
+            self.take_back_commit(wal_index);
             self.transaction.end();
         }
         result
@@ -198,9 +198,15 @@ impl LogFile {
 
     /// A commit that failed must not come back. Its frames may be in the file, and a poisoned log is neither written to nor
     /// deleted at the close: whoever opens it next would recover them. Without its header the commit frame is none. Where
-    /// this fails as well, or the power is cut, it is unknown whether the transaction happened, as with SQLite alone.
-    fn take_back_commit(&self) {
-        if let (Some(name), Some(page_bytes)) = (self.transaction.commit_name(), self.page_bytes) {
+    /// this fails as well, or the power is cut, it is unknown whether the transaction happened, as with SQLite alone. A frame
+    /// that is published stays: others may have built on it.
+    fn take_back_commit(&self, wal_index: Option<WalIndex>) {
+        let Some(name) = self.transaction.commit_name() else { return };
+        let is_published = wal_index.is_some_and(|wal_index| {
+            let (salts, frames) = wal_index.newest();
+            salts == name.salts && frames >= name.frames
+        });
+        if let (false, Some(page_bytes)) = (is_published, self.page_bytes) {
             let offset = frame_offset(FrameIndex(u64::from(name.frames) - 1), page_bytes);
             let _ = self.file.write_at(&[0; 24], offset);
         }
