@@ -15,8 +15,18 @@ pub(crate) fn open_above_streams(path: &Path, flags: OFlags, mode: Mode) -> rust
     open_at_least(path, flags, mode, DESCRIPTOR_MIN)
 }
 
+/// The same file at a descriptor that is no standard stream's.
+/// # Errors
+/// No descriptor is left; the file is closed.
+pub fn above_streams(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
+    at_least(file, DESCRIPTOR_MIN)
+}
+
 fn open_at_least(path: &Path, flags: OFlags, mode: Mode, minimum: i32) -> rustix::io::Result<OwnedFd> {
-    let file = uninterrupted(|| rustix::fs::open(path, flags, mode))?;
+    at_least(uninterrupted(|| rustix::fs::open(path, flags, mode))?, minimum)
+}
+
+fn at_least(file: OwnedFd, minimum: i32) -> rustix::io::Result<OwnedFd> {
     if file.as_raw_fd() >= minimum {
         return Ok(file);
     }

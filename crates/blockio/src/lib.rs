@@ -16,7 +16,7 @@ mod sim_known_answers;
 pub mod real_disk;
 mod real_file;
 mod sync_turn;
-mod descriptors;
+pub mod descriptors;
 mod device_facts;
 mod page_cache;
 pub mod disk;

@@ -43,6 +43,7 @@ fn replaced_files_are_other_files() {
 #[test]
 fn no_file_takes_the_place_of_a_standard_descriptor() {
     holds("closed_descriptors");
+    holds("closed_descriptors_in_line");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use blockio::descriptors;
 use rustix::fs::{FlockOperation, Gid, Mode, OFlags, Uid, fchmod, fchown, flock};
 use rustix::io::Errno;
 
@@ -100,14 +101,19 @@ fn for_good(path: &Path, why: &str) -> Refused {
     Refused::ForGood(format!("{}: {why}", path.display()))
 }
 
+/// The page is open for as long as the database is: its descriptor must be no standard stream's either.
+fn above_streams(file: File) -> io::Result<File> {
+    Ok(File::from(descriptors::above_streams(file.into())?))
+}
+
 fn open_or_create(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
     let mut options = File::options();
     options.read(true).write(true).custom_flags(flags);
-    match options.open(path) {
+    match options.open(path).and_then(above_streams) {
         // Two steps: in a sticky folder the kernel may refuse O_CREAT for a file of somebody else's (fs.protected_regular).
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            options.create_new(true).mode(0o600).open(path)
+            options.create_new(true).mode(0o600).open(path).and_then(above_streams)
         }
         other => other,
     }

@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 25] = [
+pub const NAMED: [(&str, &str); 26] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -255,6 +255,20 @@ pub const NAMED: [(&str, &str); 25] = [
          A> INSERT INTO kept VALUES (3)
          1: bytes all
          A> INSERT INTO kept VALUES (4)",
+    ),
+    (
+        "closed_descriptors_in_line",
+        "# The page that processes share is no standard stream's either. Found by seed 70006.
+         page = 1024
+         user = nobody
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         C = 1 stock app.db
+         B> PRAGMA wal_checkpoint(RESTART)
+         C> BEGIN IMMEDIATE
+         1: standard
+         B> UPDATE OR REPLACE t SET b = 10 * (b / 10 % 7 + 4)
+         1: standard",
     ),
     (
         "file_size_limit_in_exclusive_mode",
