@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blockio::disk::DiskFile;
 
@@ -22,7 +22,7 @@ use crate::log_file::{LogFile, Share};
 use crate::options::Options;
 use crate::patience::{Nap, Patience};
 use crate::planted::{self, Bug};
-use crate::primitives::now;
+use crate::primitives::{now, thread};
 use crate::queue::Turn;
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
@@ -359,10 +359,14 @@ impl Connection {
         self.patience().nap(now(), nominal)
     }
 
-    /// The busy handler naps in line: until the connection may write, or until then.
-    pub fn nap(&self, until: Instant) {
-        let is_free = || self.database.is_write_lock_free();
-        self.database.queue.sleep(self.id, &self.seat, until, is_free);
+    /// The busy handler naps in line: until the connection may write, or until the nap is over.
+    pub fn nap(&self, nap: &Nap) {
+        if nap.is_last {
+            thread::sleep(nap.until.saturating_duration_since(now()));
+        } else {
+            let is_free = || self.database.is_write_lock_free();
+            self.database.queue.sleep(self.id, &self.seat, nap, is_free);
+        }
         if let Ok(mut state) = self.state() {
             state.reads.napped();
         }

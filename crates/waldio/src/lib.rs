@@ -59,6 +59,7 @@ pub use {
     database::Database,
     gate::{CLOSED_MAX, Gate, Outcome, Stayer},
     line::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Seat},
+    patience::Nap,
     primitives::Bell,
     queue::{Turn, WriteQueue},
     stats::Stats,

@@ -10,12 +10,9 @@ use crate::primitives::{Condvar, now};
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
 /// How often the first in line looks whether another process still holds the lock.
-/// After each refusal twice as rarely, up to the second figure.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(50));
+const LOOK_EVERY: Duration = Duration::from_micros(50);
 /// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
 const LOOK_UNRUNG: Duration = Duration::from_millis(4);
-/// Whoever looks so rarely by now was refused five times in a row.
-const REFUSED_OFTEN: Duration = Duration::from_millis(1);
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in line of a connection that neither sleeps nor asks is kept this long.
@@ -47,9 +44,6 @@ pub struct Line {
     pub shut: bool,
     /// The base VFS refused the lock when no connection of this process held it.
     foreign: bool,
-    /// When the first in line looks next whether it is free, and how long after a refusal.
-    look_at: Option<Instant>,
-    look_every: Duration,
     /// Who had the lock last, and since when the lock counts as contended.
     last: Option<usize>,
     contended_until: Option<Instant>,
@@ -134,11 +128,6 @@ impl Line {
         self.foreign
     }
 
-    /// True where the lock seemed free and was refused again and again: somebody has it whom the line does not know.
-    pub fn is_refused_often(&self) -> bool {
-        self.look_every > REFUSED_OFTEN
-    }
-
     /// Keeps the lock for a thread that is awake and asks for it next.
     pub fn claim(&mut self, connection: usize, now: Instant) {
         self.count_pass(connection);
@@ -175,11 +164,13 @@ impl Line {
         waits && first.is_some_and(|place| place.connection == connection)
     }
 
-    /// A thread in line looks: whether the lock is free for it. `rings`: other processes ring when it is.
+    /// A thread in line looks: whether the lock is free for it. `rings`: other processes ring when it is. `from`: it may
+    /// not have it by its own look before.
     pub fn next_look(
         &self,
         connection: usize,
         now: Instant,
+        from: Instant,
         rings: bool,
         is_free: impl Fn() -> Option<bool>,
     ) -> Look {
@@ -200,12 +191,12 @@ impl Line {
         if !self.foreign {
             return Look::Mine;
         }
-        if let Some(look_at) = self.look_at.filter(|look_at| now < *look_at && !rings) {
-            return Look::Abroad(look_at);
+        if now < from {
+            return Look::Abroad(from);
         }
         match is_free() {
             Some(true) => Look::Mine,
-            Some(false) => Look::Abroad(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY.0 }),
+            Some(false) => Look::Abroad(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY }),
             None => Look::Woken,
         }
     }
@@ -219,8 +210,6 @@ impl Line {
         if self.holder.is_none() && !self.shut {
             // Another process has it, or somebody of this one whom the line does not know.
             self.foreign = true;
-            self.look_every = (self.look_every * 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
-            self.look_at = Some(now + self.look_every);
         }
         self.stand_in_line(connection, seat, now);
     }
@@ -228,7 +217,6 @@ impl Line {
     /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
     pub fn grant_in_vain(&mut self, connection: usize) {
         self.foreign = false;
-        self.look_every = Duration::ZERO;
         self.holder = Some(connection);
         self.drop_kept_for(connection);
     }
@@ -242,7 +230,6 @@ impl Line {
     /// or had it a moment ago.
     pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<Place>, bool) {
         self.foreign = false;
-        self.look_every = Duration::ZERO;
         self.holder = Some(connection);
         let place = self.leave(connection);
         if !self.line.is_empty() || self.last.is_some_and(|last| last != connection) {

@@ -2,8 +2,11 @@
 //!
 //! The handler (`sqlite3_busy_timeout`; main.c, `sqliteDefaultBusyCallback`) counts the naps that it asked for and never
 //! looks at a clock: it naps 1, 2, 5, 10 ... 100 ms and gives up when their sum reaches the timeout; the last one is what
-//! is left of it. A nap that was cut short by a hand-over that then failed would be lost; so each nap may last until the sum
-//! of all naps asked for since the waiting began. The sum is kept, and with it the timeout: neither earlier nor later.
+//! is left of it. A nap that is cut short, for a lock that somebody else then gets, is lost. So the last one is never cut
+//! short, and lasts until the sum of all that were asked for: the timeout is kept, neither earlier nor later. (A timeout that
+//! is a sum of whole naps, 128 or 328 ms, has no last one that could be known.) And whoever only sees that another process's
+//! lock is free, and is told by nobody, does not take it before the time at which its nap would have begun had none been cut
+//! short: else all naps would be used up in a moment beside a process that takes the lock again and again.
 //!
 //! A sleep of another length is not the handler's.
 
@@ -28,10 +31,22 @@ pub struct Patience {
 /// A nap of the busy handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nap {
+    /// From here on it may end by a look of its own.
+    pub from: Instant,
+    /// The handler gives up after this one: it must not end before.
+    pub is_last: bool,
     /// When it has to end.
     pub until: Instant,
     /// Its connection asked for the lock again after its last one.
     pub comes_back: bool,
+}
+
+#[cfg(any(test, feature = "model"))]
+impl Nap {
+    /// One that may end at any time, until then.
+    pub fn until(until: Instant) -> Nap {
+        Nap { from: crate::primitives::now(), until, is_last: false, comes_back: true }
+    }
 }
 
 impl Patience {
@@ -56,12 +71,13 @@ impl Patience {
             self.begin();
             return None;
         }
-        let until = self.deadline.unwrap_or(now) + nominal;
+        let from = self.deadline.unwrap_or(now);
+        let until = from + nominal;
         self.deadline = Some(until);
         self.naps += 1;
         self.used_up = is_rest;
         self.napped = true;
-        Some(Nap { until, comes_back: self.comes_back })
+        Some(Nap { from, until, is_last: is_rest, comes_back: self.comes_back })
     }
 
     /// What followed a nap: whether that was the next ask for the lock.
@@ -95,6 +111,19 @@ mod tests {
         assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
         patience.refused();
         assert_eq!(until(&mut patience, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
+    }
+
+    #[test]
+    fn naps_cut_short_hold_up_the_looks_of_the_next_ones_and_the_last_one_is_whole() {
+        let (mut patience, start) = (Patience::default(), Instant::now());
+        // A timeout of 10 ms; each refusal comes at once.
+        let naps = [1, 2, 5, 2].map(|milliseconds| {
+            patience.refused();
+            let nap = patience.nap(start, milliseconds * MS).expect("the handler's");
+            (nap.from - start, nap.until - start, nap.is_last)
+        });
+        let expected = [(0, 1, false), (1, 3, false), (3, 8, false), (8, 10, true)];
+        assert_eq!(naps, expected.map(|(from, until, is_last)| (from * MS, until * MS, is_last)));
     }
 
     #[test]

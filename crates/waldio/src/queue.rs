@@ -19,6 +19,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat};
+use crate::patience::Nap;
 use crate::planted::{self, Bug};
 use crate::primitives::{self, Mutex, MutexGuard};
 use crate::process_line::ProcessLine;
@@ -195,17 +196,12 @@ impl WriteQueue {
         Stats::add(&self.stats.hand_overs, 1);
     }
 
-    /// The busy handler sleeps: returns when the lock is reserved for this connection, or free, or at `deadline`.
+    /// The busy handler sleeps: returns when the lock is reserved for this connection, or free, or the nap is over.
     /// `is_free` tells whether no other process holds the lock; `None`: nobody knows.
-    pub fn sleep(
-        &self,
-        connection: usize,
-        seat: &Arc<Seat>,
-        deadline: Instant,
-        is_free: impl Fn() -> Option<bool>,
-    ) {
+    pub fn sleep(&self, connection: usize, seat: &Arc<Seat>, nap: &Nap, is_free: impl Fn() -> Option<bool>) {
+        let (began, deadline) = (primitives::now(), nap.until);
         let mut state = self.state();
-        state.stand_in_line(connection, seat, primitives::now());
+        state.stand_in_line(connection, seat, began);
         state.set_asleep(connection, true);
         self.note(&state);
         let (mut standing, mut slept) = (None, Slept::NotAbroad);
@@ -214,8 +210,10 @@ impl WriteQueue {
                 standing = self.abroad.as_ref().and_then(ProcessLine::stand);
             }
             let now = primitives::now();
-            let rings = standing.is_some() && self.rings_come(&state, slept);
-            let look = state.next_look(connection, now, rings, &is_free);
+            let rings = standing.is_some() && self.rings_come();
+            // Whoever is rung for, or has the lock kept for it, nearly always gets it.
+            let from = if slept == Slept::Rung { began } else { nap.from };
+            let look = state.next_look(connection, now, from, rings, &is_free);
             if look == Look::Mine {
                 state.claim(connection, now);
                 self.note_rings(slept);
@@ -268,6 +266,11 @@ mod tests {
         WriteQueue::new(None, Arc::default())
     }
 
+    /// A nap of a minute at most.
+    fn minute() -> Nap {
+        Nap::until(Instant::now() + 60 * SECOND)
+    }
+
     fn unknown() -> Option<bool> {
         None
     }
@@ -283,7 +286,7 @@ mod tests {
     /// Lets a connection sleep for a minute at most, does `act` when it does, and returns when it is awake.
     fn sleeps_until(queue: &WriteQueue, connection: usize, seat: &Arc<Seat>, act: impl FnOnce()) {
         thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(connection, seat, Instant::now() + 60 * SECOND, unknown));
+            scope.spawn(|| queue.sleep(connection, seat, &minute(), unknown));
             until_asleep(queue, 1);
             act();
         });
@@ -306,7 +309,7 @@ mod tests {
                 assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Wait);
                 let (queue, order) = (&queue, &order);
                 scope.spawn(move || {
-                    queue.sleep(waiter, seat, Instant::now() + 60 * SECOND, unknown);
+                    queue.sleep(waiter, seat, &minute(), unknown);
                     assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Try);
                     queue.granted(waiter, Instant::now());
                     order.lock().unwrap().push(waiter);
@@ -353,7 +356,7 @@ mod tests {
         thread::scope(|scope| {
             for (connection, seat) in [(1, &first), (2, &second)] {
                 let queue = &queue;
-                scope.spawn(move || queue.sleep(connection, seat, began + 60 * SECOND, unknown));
+                scope.spawn(move || queue.sleep(connection, seat, &Nap::until(began + 60 * SECOND), unknown));
             }
             until_asleep(&queue, 2);
             // Connection 1 takes what is kept for it, and never asks.
@@ -371,7 +374,7 @@ mod tests {
         let deadline = Instant::now() + NAP;
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
-                queue.sleep(1, &waiter, deadline, unknown);
+                queue.sleep(1, &waiter, &Nap::until(deadline), unknown);
                 Instant::now()
             });
             until_asleep(&queue, 1);
@@ -415,7 +418,7 @@ mod tests {
         sleeps_until(&queue, 1, &waiter, || queue.released(0));
         // Connection 1 is awake and about to ask; 2 gives up while 3 sleeps on.
         sleeps_until(&queue, 3, &last, || {
-            queue.sleep(2, &napper, Instant::now(), unknown);
+            queue.sleep(2, &napper, &Nap::until(Instant::now()), unknown);
             assert_eq!(queue.state().reserved.map(|reserved| reserved.connection), Some(1));
             assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Try);
             queue.granted(1, Instant::now());
@@ -430,7 +433,7 @@ mod tests {
         let (queue, waiter) = (held(), Arc::default());
         queue.ask(1, &waiter, Instant::now());
         let deadline = Instant::now() + Duration::from_millis(5);
-        queue.sleep(1, &waiter, deadline, unknown);
+        queue.sleep(1, &waiter, &Nap::until(deadline), unknown);
         assert!(Instant::now() >= deadline);
         assert_eq!(queue.ask(1, &waiter, Instant::now()), Turn::Wait, "still taken");
     }
@@ -443,7 +446,7 @@ mod tests {
         queue.refused(1, &waiter, now);
         let free = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(1, &waiter, Instant::now() + 60 * SECOND, || Some(free.load(SeqCst))));
+            scope.spawn(|| queue.sleep(1, &waiter, &minute(), || Some(free.load(SeqCst))));
             until_asleep(&queue, 1);
             free.store(true, SeqCst);
         });
@@ -462,12 +465,12 @@ mod tests {
         let deadline = now + Duration::from_millis(50);
         thread::scope(|scope| {
             let second = scope.spawn(|| {
-                queue.sleep(2, &two, deadline, || Some(false));
+                queue.sleep(2, &two, &Nap::until(deadline), || Some(false));
                 Instant::now()
             });
             until_asleep(&queue, 1);
             // The first in line gives up: the second looks from here on, and sees that the lock is not free.
-            queue.sleep(1, &one, now, || Some(false));
+            queue.sleep(1, &one, &Nap::until(now), || Some(false));
             assert!(second.join().unwrap() >= deadline, "woken for a lock that another process has");
         });
     }

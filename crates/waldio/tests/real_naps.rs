@@ -7,13 +7,14 @@
 mod real;
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use real::child::in_own_process;
-use real::place::Scratch;
+use real::child::{Running, in_own_process, no_python, python};
+use real::place::{Scratch, skipped};
 use real::sqlite::{Connection, ffi, system};
 use real::sqlite_shim::{self, Event};
 use real::writers::{number, open, prepare};
@@ -203,5 +204,51 @@ fn told_beside_a_reservation() -> Option<i32> {
 fn a_stale_snapshot_is_told_so_though_the_lock_is_kept_for_another() {
     in_own_process("a_stale_snapshot_is_told_so_though_the_lock_is_kept_for_another", || {
         assert_eq!(told_beside_a_reservation(), Some(BUSY_SNAPSHOT));
+    });
+}
+
+/// How long those waited that were told BUSY, of two connections with this timeout beside a stock process that commits
+/// without a pause.
+fn refused_after(path: &Path, timeout: Duration) -> Vec<Duration> {
+    const ENOUGH: usize = 5;
+    let (name, writer) = (path.to_str().unwrap(), format!("{timeout:?}"));
+    let mut stock =
+        Running::start(&mut python("worker.py", &["write", name, "stock", &writer, "1000000", "OFF"]));
+    assert_eq!(stock.line().as_deref(), Some("ack 1"));
+    let waits = Mutex::new(Vec::new());
+    let until = Instant::now() + Duration::from_secs(5);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let waits = &waits;
+            scope.spawn(move || {
+                let db = open(system(), path);
+                db.busy_timeout(i32::try_from(timeout.as_millis()).unwrap());
+                while Instant::now() < until && waits.lock().unwrap().len() < ENOUGH {
+                    let began = Instant::now();
+                    if code(&db, "INSERT INTO t VALUES(1, 1, 1)") == Some(ffi::SQLITE_BUSY) {
+                        waits.lock().unwrap().push(began.elapsed());
+                    }
+                }
+            });
+        }
+        while Instant::now() < until && waits.lock().unwrap().len() < ENOUGH && stock.line().is_some() {}
+        stock.kill();
+    });
+    waits.into_inner().unwrap()
+}
+
+#[test]
+fn nobody_is_told_busy_before_the_timeout() {
+    in_own_process("nobody_is_told_busy_before_the_timeout", || {
+        if let Some(why) = no_python() {
+            return skipped(&why);
+        }
+        let scratch = Scratch::new("naps-timeout");
+        let path = scratch.join("a.db");
+        drop(prepare(system(), &path));
+        for timeout in [30, 100].map(Duration::from_millis) {
+            let waits = refused_after(&path, timeout);
+            assert!(waits.iter().all(|wait| *wait >= timeout), "told BUSY after {waits:?} of {timeout:?}");
+        }
     });
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::WriteQueue;
-use crate::line::{Line, PASSES_MAX, Place};
+use crate::line::{PASSES_MAX, Place};
 use crate::process_line::{ProcessLine, Standing};
 
 /// How the last sleep ended.
@@ -65,10 +65,9 @@ impl WriteQueue {
         }
     }
 
-    /// True where a look may wait for a ring, and need not wait because of an earlier refusal.
-    pub(super) fn rings_come(&self, state: &Line, slept: Slept) -> bool {
-        let spins = state.is_refused_often() && slept != Slept::Rung;
-        !spins && self.abroad.as_ref().is_some_and(ProcessLine::rings_come)
+    /// True where a look may wait for a ring.
+    pub(super) fn rings_come(&self) -> bool {
+        self.abroad.as_ref().is_some_and(ProcessLine::rings_come)
     }
 
     /// Whoever was told and does not come tells the next.
@@ -89,6 +88,7 @@ mod tests {
 
     use super::*;
     use crate::line::Seat;
+    use crate::patience::Nap;
     use crate::queue::Turn;
 
     /// A database, which goes when the test ends.
@@ -128,9 +128,9 @@ mod tests {
         let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &seat)?);
         assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
         holder.granted(0, Instant::now());
-        let nap = Instant::now() + Duration::from_secs(10);
+        let nap = Nap::until(Instant::now() + Duration::from_secs(10));
         thread::scope(|scope| {
-            scope.spawn(|| waiter.sleep(1, &seat, nap, || Some(free.load(SeqCst))));
+            scope.spawn(|| waiter.sleep(1, &seat, &nap, || Some(free.load(SeqCst))));
             while !holder.is_awaited() {
                 thread::yield_now();
             }
@@ -154,25 +154,20 @@ mod tests {
         let Some(queue) = scratch.line(1, &seat) else { return };
         // The holder is killed.
         let is_free = || Some(began.elapsed() > Duration::from_millis(20));
-        queue.sleep(1, &seat, began + Duration::from_secs(10), is_free);
+        queue.sleep(1, &seat, &Nap::until(began + Duration::from_secs(10)), is_free);
         assert!(began.elapsed() < Duration::from_secs(1), "after {:?}", began.elapsed());
         let rings_come = queue.abroad.as_ref().is_some_and(ProcessLine::rings_come);
         assert!(!rings_come, "from here on it looks more often");
     }
 
     #[test]
-    fn whoever_is_refused_a_lock_that_seems_free_looks_ever_more_seldom() {
-        const TIME: Duration = Duration::from_millis(100);
-        let (scratch, seat) = (Scratch::new("seems-free"), Arc::default());
+    fn whoever_is_told_by_nobody_takes_the_lock_only_when_its_nap_would_have_begun() {
+        let (scratch, seat, began) = (Scratch::new("from"), Arc::default(), Instant::now());
         let Some(queue) = scratch.line(1, &seat) else { return };
-        let (began, mut refusals) = (Instant::now(), 0);
-        while began.elapsed() < TIME {
-            queue.sleep(1, &seat, began + TIME, || Some(true));
-            assert_eq!(queue.ask(1, &seat, Instant::now()), Turn::Try);
-            queue.refused(1, &seat, Instant::now());
-            refusals += 1;
-        }
-        assert!(refusals < 20, "refused {refusals} times");
+        let from = began + Duration::from_millis(30);
+        let nap = Nap { from, ..Nap::until(began + Duration::from_secs(10)) };
+        queue.sleep(1, &seat, &nap, || Some(true));
+        assert!(Instant::now() >= from && began.elapsed() < Duration::from_secs(5));
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(crate) fn nap(nominal: Duration) -> bool {
     }
     let Some(nap) = connection.busy_nap(nominal) else { return false };
     if nap.comes_back {
-        connection.nap(nap.until);
+        connection.nap(&nap);
     }
     put(&connection, Last::Napped);
     nap.comes_back

@@ -10,7 +10,7 @@ use waldio::frame::Salts;
 use waldio::model::{now, thread};
 use waldio::options::Options;
 use waldio::planted::Bug;
-use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Outcome, Stayer, Turn, Worker};
+use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Nap, Outcome, Stayer, Turn, Worker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -89,7 +89,7 @@ impl House {
         self.lock_shared(connection);
         while !self.lock(connection) {
             self.unlock_shared(connection);
-            connection.nap(now() + Duration::from_secs(60));
+            connection.nap(&Nap::until(now() + Duration::from_secs(60)));
             self.lock_shared(connection);
         }
         assert!(!connection.pass_gate(), "the writer was held at the gate");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waldio::model::{self, now, thread};
 use waldio::planted::Bug;
-use waldio::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Seat, Turn, WriteQueue};
+use waldio::{LOOK_AGAIN, Nap, PASSES_MAX, RESERVATION, Seat, Turn, WriteQueue};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -81,7 +81,7 @@ impl House {
 
     /// `xSleep`.
     fn nap(&self, client: &Client, nap: Duration) {
-        self.queue.sleep(client.id, &client.seat, now() + nap, || self.is_free());
+        self.queue.sleep(client.id, &client.seat, &Nap::until(now() + nap), || self.is_free());
     }
 
     /// Looks at the locks of other processes, where there are any.
