@@ -16,6 +16,10 @@ only_skips() {
     '
 }
 
+# A test that waits for ever ends its program, and the others are run.
+host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+export "CARGO_TARGET_${host}_RUNNER=timeout --foreground --kill-after=10 ${TEST_SECONDS_MAX:-900}"
+
 [[ " $* " == *" -- "* ]] || set -- "$@" --
 status=0
 cargo test --no-fail-fast "$@" --show-output 2>&1 | only_skips | tee "$log" || status=$?

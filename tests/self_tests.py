@@ -189,15 +189,15 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 class RunnerOfCargosTests(unittest.TestCase):
     """On a cargo that prints what it is told to, and notes its words."""
 
-    def ran(self, printed, status, *words):
+    def ran(self, printed, status, *words, beside="true", **settings):
         with tempfile.TemporaryDirectory() as folder:
             text, noted, fake = (os.path.join(folder, name) for name in ("text", "words", "cargo"))
             with open(text, "w", encoding="utf-8") as file:
                 file.write(printed)
             with open(fake, "w", encoding="utf-8") as file:
-                file.write(f'#!/bin/sh\necho "$@" > {noted}\ncat {text}\nexit {status}\n')
+                file.write(f'#!/bin/sh\necho "$@" > {noted}\ncat {text}\n{beside} || exit $?\nexit {status}\n')
             os.chmod(fake, 0o755)
-            paths = {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
+            paths = {**os.environ, **settings, "PATH": folder + os.pathsep + os.environ["PATH"]}
             done = subprocess.run([os.path.join(HERE, "cargo_tests.sh"), *words], env=paths, capture_output=True, text=True, check=False)
             with open(noted, encoding="utf-8") as file:
                 return done.returncode, done.stdout.splitlines(), file.read().split()
@@ -212,6 +212,11 @@ class RunnerOfCargosTests(unittest.TestCase):
     def test_a_program_that_dies_without_a_result_is_a_failure(self):
         status, lines, _ = self.ran("running 3 tests\n", 101)
         self.assertEqual((status, lines[-1]), (101, "0 passed, 1 failed, 0 skipped"))
+
+    def test_a_program_that_never_ends_is_ended_and_is_a_failure(self):
+        hangs = "$(env | sed -n 's/^CARGO_TARGET_.*_RUNNER=//p') sleep 100"
+        status, lines, _ = self.ran("running 3 tests\n", 0, beside=hangs, TEST_SECONDS_MAX="1")
+        self.assertEqual((status, lines[-1]), (124, "0 passed, 1 failed, 0 skipped"))
 
     def test_words_for_the_harness_stay_behind_the_dashes(self):
         asked = ["test", "--no-fail-fast", "-p", "a", "--", "--show-output"]

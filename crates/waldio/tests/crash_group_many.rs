@@ -19,6 +19,7 @@ use support::flushes::Flushes;
 use support::group_faults::judge_commits;
 use support::history::put_sql;
 use support::machine::{Machine, Side};
+use support::sqlite::Connection;
 use support::watch_vfs::{self, Event, Watcher};
 use support::workload::base_image;
 
@@ -49,26 +50,32 @@ impl Watcher for Observer {
     }
 }
 
-/// The commits of one connection, which is open until all are done: a log that was closed by all is recovered.
+/// The commits of one connection, which is open until all are done: a log that was closed by all is recovered. Whoever
+/// cannot open it says so behind the others: they wait for each other.
 fn commit_all(machine: &Machine, who: usize, together: &Barrier) -> Vec<Commit> {
-    let (disk, mut commits) = (machine.disk.clone(), Vec::new());
-    let observer = Rc::new(Observer { disk, frame_at: Cell::default(), published_at: Cell::default() });
-    let connection = machine.open().expect("no fault yet");
     let settings = "PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=60000; PRAGMA synchronous=FULL; SELECT count(*) FROM t;";
-    connection.exec(settings).expect("no fault yet");
+    let opened = machine.open().and_then(|connection| connection.exec(settings).map(|()| connection));
     together.wait();
     together.wait();
+    let commits = opened.as_ref().map(|connection| commits_of(machine, connection, who));
+    together.wait();
+    commits.expect("no fault yet")
+}
+
+fn commits_of(machine: &Machine, connection: &Connection, who: usize) -> Vec<Commit> {
+    let disk = machine.disk.clone();
+    let observer = Rc::new(Observer { disk, frame_at: Cell::default(), published_at: Cell::default() });
     watch_vfs::watch(Some(Rc::clone(&observer) as Rc<dyn Watcher>));
-    for number in 0..COMMITS {
+    let of_number = |number| {
         let txn = i64::try_from(who).expect("few") * 100 + number + 1;
         let outcome = connection.exec(&put_sql(txn % 4 + 1, txn, 4096));
         let (frame_at, published_at) = (observer.frame_at.take(), observer.published_at.take());
         let returned_at = machine.disk.record_count();
         let frame_at = frame_at.unwrap_or(returned_at);
-        commits.push(Commit { who, txn, full: true, frame_at, published_at, returned_at, outcome });
-    }
+        Commit { who, txn, full: true, frame_at, published_at, returned_at, outcome }
+    };
+    let commits = (0..COMMITS).map(of_number).collect();
     watch_vfs::watch(None);
-    together.wait();
     commits
 }
 

@@ -8,6 +8,8 @@ use std::ffi::c_int;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 use blockio::sim_disk::SimDisk;
@@ -16,6 +18,9 @@ use blockio::sim_log::Inode;
 use libsqlite3_sys as ffi;
 
 use super::sim_locks::{HandleId, Share};
+
+/// The longest that anybody really sleeps.
+const NAP_MAX: Duration = Duration::from_millis(1);
 
 /// A bug put into the VFS on purpose, to see that the harness catches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,8 +142,8 @@ impl Host {
 
     fn take_spare(&self, path: &Path) {
         if self.lock().plant == Some(Plant::SpareNotCleared) {
-            // It is missing at the first open, or the log is there: then nothing is taken.
-            let _ = self.disk.rename_no_replace(&spare_of(path), path);
+            // It is missing at the first open; while there is a log there is none.
+            let _ = self.disk.rename(&spare_of(path), path);
         }
     }
 
@@ -167,9 +172,10 @@ impl Host {
         }
     }
 
-    /// xSleep.
+    /// xSleep. A little of the time passes: who waits so for another thread gives it the processor, on a busy machine too.
     pub fn sleep(&self, micros: c_int) {
         self.lock().clock_ms += i64::from(micros / 1000) + 1;
+        thread::sleep(Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(NAP_MAX));
     }
 
     /// xCurrentTimeInt64.
