@@ -14,9 +14,10 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 export WALDIO_LIBRARY=$CARGO_TARGET_DIR/release/libwaldio.so
 
 logs=$(mktemp -d)
-preparing="" behind="" mounted=""
+preparing="" mounted=""
+declare -A behind=()
 clean_up() {
-    for group in $preparing $behind; do kill -- -"$group" 2>/dev/null || true; done
+    for group in $preparing "${behind[@]}"; do kill -- -"$group" 2>/dev/null || true; done
     [[ -z $mounted ]] || umount --lazy "$mounted" || true
     rm -rf "$logs"
 }
@@ -50,22 +51,24 @@ prepared() {
     preparing=""
 }
 
-# The emulated machine computes on one processor for minutes: its tests run behind all others. What they cannot bear is no
-# load: their clock is the guest's.
-start_behind() {
+# behind NAME COMMAND...: a suite that runs while others do; it is shown and counted where `finish` names it.
+behind() {
+    local name=$1
+    shift
     set -m
-    "$@" >"$logs/behind" 2>&1 &
-    behind=$!
+    "$@" >"$logs/behind-$name" 2>&1 &
+    behind[$name]=$!
     set +m
 }
-# Waits in this shell, whose child it is; a suite of its own counts it afterwards.
-finish_behind() {
+finish() {
     behind_status=0
-    wait "$behind" || behind_status=$?
-    behind=""
+    # In this shell, whose child it is.
+    wait "${behind[$1]}" || behind_status=$?
+    unset "behind[$1]"
+    suite "$1" show_behind "$1"
 }
 show_behind() {
-    cat "$logs/behind"
+    cat "$logs/behind-$1"
     return "$behind_status"
 }
 
@@ -99,19 +102,21 @@ smoke)
     suite sql sql/run.sh
     ;;
 test)
-    # Of the same features as the other tests: else cargo builds joj a second time.
-    start_behind tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash -- --test-threads=1
+    # The emulated machine computes on one processor for minutes. What its tests cannot bear is no load: their clock is the
+    # guest's. Of the same features as the other tests: else cargo builds joj a second time.
+    behind lab tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash -- --test-threads=1
     suite lint tests/lint.sh
     suite self tests/self_tests.py
+    prepared
+    # Waits for the disk most of the time.
+    behind tcl tests/tcl/run.py test
     suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
-    prepared
-    suite tcl tests/tcl/run.py test
-    finish_behind
-    suite lab show_behind
+    finish tcl
+    finish lab
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
@@ -119,8 +124,9 @@ soak)
     export JOJ_CRASH_STATES=${JOJ_CRASH_STATES:-1000}
     # Each of the generator's two suites takes so long.
     export GENERATOR_SECONDS=${GENERATOR_SECONDS:-3600}
-    export CRASH_AGAIN=${CRASH_AGAIN:-400}
+    export CRASH_AGAIN=${CRASH_AGAIN:-400} CRASH_FAULTS=${CRASH_FAULTS:-5}
     export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
+    export TEST_SECONDS_MAX=${TEST_SECONDS_MAX:-36000}
     export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
     suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group

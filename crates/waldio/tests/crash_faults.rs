@@ -1,8 +1,9 @@
 //! Goal: when a write or a sync fails, no COMMIT that returned OK is lost, now or by a later power cut, and the
 //! COMMIT that was hurt says so.
-//! Method: run a workload once for each operation on the disk and let that one fail, with EIO and with ENOSPC, once
-//! and for good; judge each return code, what connections see afterwards, and every crash state. After a failed sync
-//! the simulated page cache is clean and may be lost, as Linux has it.
+//! Method: run a workload for each operation on the disk and let that one fail, with EIO and with ENOSPC, once and for
+//! good (two of five such ways for each, in turn; `CRASH_FAULTS=5` takes all of them); judge each return code, what
+//! connections see afterwards, and every crash state. After a failed sync the simulated page cache is clean and may be
+//! lost, as Linux has it.
 
 mod support;
 
@@ -189,14 +190,18 @@ fn nothing_acknowledged_is_lost(side: Side, synchronous: Synchronous) {
     let count = rig.count(Counted::Changes);
     assert!(count > 30, "{count} operations");
     let mut wrong = Vec::new();
-    for (kind, kept, lasting) in [
+    let faults = [
         (FaultKind::Io, Kept::Half, false),
+        (FaultKind::Full, Kept::Half, true),
         (FaultKind::Io, Kept::All, false),
         (FaultKind::Full, Kept::Half, false),
-        (FaultKind::Full, Kept::Half, true),
         (FaultKind::Io, Kept::Nothing, true),
-    ] {
-        for number in 0..count {
+    ];
+    // A different pair for each operation and its neighbours.
+    let each = usize::try_from(support::plan::number("CRASH_FAULTS", 2)).expect("five at most");
+    for number in 0..count {
+        let turn = usize::try_from(number).expect("a count") % faults.len();
+        for (kind, kept, lasting) in faults.iter().copied().cycle().skip(turn).take(each.min(faults.len())) {
             let fault = Fault { counted: Counted::Changes, number, kind, kept, lasting };
             wrong.extend(run(&rig, &mut explorer, fault, u64::MAX));
         }

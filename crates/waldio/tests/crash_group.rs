@@ -43,7 +43,7 @@ fn stock_loses_nothing_of_several_connections() {
 
 #[test]
 fn flushes_lose_nothing_of_two_connections() {
-    group_holds(Side::Flush, &programs(2, 3, 0));
+    group_holds(Side::Flush, &programs(2, 2, 30));
 }
 
 #[test]
@@ -93,7 +93,7 @@ const READS: [Choice; 7] = [
 #[test]
 fn what_a_durable_reader_saw_is_there_after_a_cut() {
     let reads = |program: &Program| program.0.iter().any(|turn| turn.act == Act::Read);
-    let length = number("CRASH_GROUP_LENGTH", 3);
+    let length = number("CRASH_GROUP_LENGTH", 2);
     let of = |connections, length| {
         let mut programs = every_program(&READS, connections, length);
         programs.retain(reads);

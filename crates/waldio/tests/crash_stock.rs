@@ -19,12 +19,12 @@ fn stock_holds(page_bytes: u32, synchronous: Synchronous, length: u64, extra: u6
 
 #[test]
 fn stock_loses_nothing_in_full() {
-    stock_holds(4096, Synchronous::Full, 2, 20);
+    stock_holds(4096, Synchronous::Full, 1, 20);
 }
 
 #[test]
 fn stock_recovers_a_prefix_in_normal() {
-    stock_holds(4096, Synchronous::Normal, 2, 20);
+    stock_holds(4096, Synchronous::Normal, 1, 20);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn waldio_holds(side: Side, page_bytes: u32, synchronous: Synchronous, length: u
 
 #[test]
 fn durable_writes_lose_nothing_in_full() {
-    waldio_holds(Side::FuaAlone, 4096, Synchronous::Full, 2, 20);
+    waldio_holds(Side::FuaAlone, 4096, Synchronous::Full, 1, 40);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn flushes_lose_nothing_in_full() {
 
 #[test]
 fn flushes_recover_a_prefix_in_normal() {
-    waldio_holds(Side::Flush, 4096, Synchronous::Normal, 2, 20);
+    waldio_holds(Side::Flush, 4096, Synchronous::Normal, 1, 40);
 }
 
 #[test]

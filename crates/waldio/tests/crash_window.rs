@@ -36,7 +36,7 @@ fn window_holds(side: Side, sequences: Vec<Vec<Step>>) {
 
 #[test]
 fn flushes_lose_less_than_the_window() {
-    window_holds(Side::Window, sequences(&STEPS, 2, 20));
+    window_holds(Side::Window, sequences(&STEPS, 1, 40));
 }
 
 #[test]
