@@ -9,7 +9,7 @@
     run.py prepare         fetches and builds what these need, and runs nothing
 
 A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
-as stock), `ahead` (the default: the log preallocated and kept as a spare) and `embedded` (as `strict`, with
+as stock), `ahead` (the default: the log preallocated) and `embedded` (as `strict`, with
 WALDIO_LAYOUT=embedded; it needs pages of 4096 bytes). What fails with waldio and not with stock is a difference. One
 that known_differences.txt names with its reason is accepted; in `embedded`, where pages reserve 24 bytes, so is one that
 is the same, to the word, on the side `reserved`: stock with as many bytes reserved, and nothing loaded. Any other fails,
