@@ -105,16 +105,6 @@ pub trait Disk: Send + Sync + Debug {
     /// As stat(2).
     fn identity_of(&self, path: &Path) -> io::Result<FileId>;
 
-    /// Renames `from` to `to`; fails with `AlreadyExists` when there is a `to`, in one atomic step.
-    /// # Errors
-    /// As renameat2(2) with `RENAME_NOREPLACE`; both names are as before.
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()>;
-
-    /// Renames `from` to `to` and drops a `to` that exists.
-    /// # Errors
-    /// As rename(2); both names are as before.
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-
     /// Removes a name.
     /// # Errors
     /// As unlink(2).

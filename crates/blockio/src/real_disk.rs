@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Uid};
+use rustix::fs::{FileType, Gid, IFlags, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::descriptors::{open_above_streams, uninterrupted};
@@ -47,14 +47,6 @@ impl Disk for RealDisk {
     fn identity_of(&self, path: &Path) -> io::Result<FileId> {
         let metadata = fs::metadata(path)?;
         Ok(FileId { device: metadata.dev(), inode: metadata.ino() })
-    }
-
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Ok(rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -180,17 +172,6 @@ mod tests {
         assert_eq!(file.identity().unwrap(), RealDisk.identity_of(&one).unwrap());
         fs::rename(&two, &one).unwrap();
         assert_ne!(file.identity().unwrap(), RealDisk.identity_of(&one).unwrap());
-    }
-
-    #[test]
-    fn rename_no_replace_refuses_an_existing_name() {
-        let scratch = Scratch::new("rename");
-        let (from, to) = (scratch.0.join("a"), scratch.0.join("b"));
-        fs::write(&from, "a").unwrap();
-        fs::write(&to, "b").unwrap();
-        let error = RealDisk.rename_no_replace(&from, &to).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read(&to).unwrap(), b"b");
     }
 
     #[test]

@@ -68,6 +68,13 @@ impl SimDisk {
         Ok(SimFile::new(self.shared.clone(), inode, state.generation, options.read_only, failures))
     }
 
+    /// Renames `from` to `to` and drops a `to` that exists, as somebody else may beside us.
+    /// # Errors
+    /// As rename(2); both names are as before.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.lock().rename(from, to)
+    }
+
     /// Notes something in the log, for messages.
     pub fn mark(&self, note: &str) {
         self.lock().note(Op::Mark(note.to_owned()));
@@ -151,18 +158,6 @@ impl Disk for SimDisk {
         let state = self.lock();
         let inode = state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(FileId { device: state.generation, inode: *inode })
-    }
-
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.lock();
-        if state.names.contains_key(to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        state.rename(from, to)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.lock().rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

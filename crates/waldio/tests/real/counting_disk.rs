@@ -54,14 +54,6 @@ impl Disk for CountingDisk {
     fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {
         RealDisk.mode_and_owner(path)
     }
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.next();
-        RealDisk.rename_no_replace(from, to)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.next();
-        RealDisk.rename(from, to)
-    }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.0.next();
         RealDisk.remove(path)

@@ -57,12 +57,6 @@ impl Disk for HookedDisk {
     fn identity_of(&self, path: &Path) -> io::Result<FileId> {
         self.disk.identity_of(path)
     }
-    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename_no_replace(from, to)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.disk.remove(path)
     }
