@@ -99,6 +99,12 @@ fn expected<T>(answer: Result<T, Silence>) -> Result<T, Stop> {
     answer.map_err(|_| Stop::StockGone)
 }
 
+/// Of what `PRAGMA wal_checkpoint` answers, whether it was kept out.
+fn without_frames(reply: &Reply) -> Reply {
+    let busy = reply.rows.split('|').next().unwrap_or_default();
+    Reply { rows: busy.to_owned(), ..reply.clone() }
+}
+
 impl<'run> Engine<'run> {
     fn act(&mut self, act: &Act) -> Result<(), Stop> {
         match act {
@@ -141,10 +147,21 @@ impl<'run> Engine<'run> {
         Ok(())
     }
 
+    /// True where as many frames need not be left in both logs: at a kill stock has begun the log anew for a transaction whose
+    /// frames waldio still keeps in memory, and a last close empties an `embedded` log that PERSIST_WAL keeps.
+    fn may_frames_differ(&self) -> bool {
+        let is_embedded = |parameters: &String| parameters.contains("embedded");
+        self.stats.kills > 0 || self.program.cast.iter().map(|role| &role.parameters).any(is_embedded)
+    }
+
     fn statement(&mut self, who: usize, sql: &str) -> Result<(), Stop> {
         let expected = expected(self.stock.sql(who, sql))?;
         let found = heard(self.waldio.sql(who, sql))?;
-        self.compare(&expected, &found)?;
+        if sql.contains("wal_checkpoint") && self.may_frames_differ() {
+            self.compare(&without_frames(&expected), &without_frames(&found))?;
+        } else {
+            self.compare(&expected, &found)?;
+        }
         if let Some(id) = kept_id(sql)
             && found.error.is_empty()
         {
