@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use real::child::in_own_process;
-use real::fork::{children_begin_with_pid_1, forked};
+use real::fork::{children_begin_with_pid_1, forked, sleeper};
 use real::place::{Scratch, needs_root, skipped};
 use real::sqlite::{ffi, system};
 use real::sqlite_shim::{self, Event};
@@ -242,11 +242,16 @@ fn a_child_sleeps_whatever_its_parents_threads_hold() {
         refused.busy_timeout(3);
         refused.rows("SELECT count(*) FROM t");
         let done = AtomicBool::new(false);
+        // Who opens a database or ends a statement holds a lock of SQLite's own, and a child would inherit it with stock as well.
+        let sleep = sleeper(system());
+        let opened = Barrier::new(WAITERS + 1);
         thread::scope(|scope| {
             for _ in 0..WAITERS {
-                let (done, path) = (&done, &path);
+                let (done, path, opened) = (&done, &path, &opened);
                 scope.spawn(move || {
                     let db = open(system(), path);
+                    db.rows("SELECT count(*) FROM t");
+                    opened.wait();
                     // It asks again and again, and holds what guards the line as often as it can.
                     db.busy_timeout(0);
                     while !done.load(SeqCst) {
@@ -254,13 +259,14 @@ fn a_child_sleeps_whatever_its_parents_threads_hold() {
                     }
                 });
             }
+            opened.wait();
             for _ in 0..400 {
                 holder.rows("BEGIN IMMEDIATE");
                 // It comes back from its naps, and then its application sleeps.
                 assert!(refused.run("BEGIN IMMEDIATE").1.is_some());
                 let running = forked(|| {
-                    system().sleep(1);
-                    system().sleep(2);
+                    sleep(1);
+                    sleep(2);
                     0
                 });
                 holder.rows("COMMIT");

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use super::sqlite::Library;
+
 unsafe extern "C" {
     fn fork() -> c_int;
     fn unshare(flags: c_int) -> c_int;
@@ -37,6 +39,18 @@ pub fn forked(body: impl FnOnce() -> u8) -> Forked {
         unsafe { _exit(c_int::from(code)) };
     }
     Forked { pid: Pid::from_raw(pid) }
+}
+
+/// As `sqlite3_sleep`, without the lock of SQLite's own under which that looks for the VFS.
+pub fn sleeper(library: &Library) -> impl Fn(i32) + use<> {
+    // SAFETY: null asks for the default VFS, which is registered and stays so.
+    let vfs = unsafe { (library.functions.sqlite3_vfs_find)(std::ptr::null()) };
+    // SAFETY: as above.
+    let sleep = unsafe { (*vfs).xSleep }.expect("every VFS can sleep");
+    move |milliseconds| {
+        // SAFETY: as above.
+        unsafe { sleep(vfs, milliseconds * 1000) };
+    }
 }
 
 /// The next fork's child is process 1 of a new namespace. No thread can be started here any more.
