@@ -151,6 +151,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Afterwards the state of those writes is unknown: stop using the file.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// The same for every file of the file system that this one is on (syncfs). Slow where others write.
+    /// # Errors
+    /// As `sync_data`.
+    fn sync_filesystem(&self) -> io::Result<()>;
+
     /// Which file this is.
     /// # Errors
     /// As fstat(2).

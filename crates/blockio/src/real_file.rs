@@ -186,6 +186,10 @@ impl DiskFile for RealFile {
         self.in_turn(|| Ok(uninterrupted(|| rustix::fs::fdatasync(self.buffered()))?))
     }
 
+    fn sync_filesystem(&self) -> io::Result<()> {
+        self.in_turn(|| Ok(uninterrupted(|| rustix::fs::syncfs(self.buffered()))?))
+    }
+
     fn identity(&self) -> io::Result<FileId> {
         let status = rustix::fs::fstat(self.buffered())?;
         Ok(FileId { device: status.st_dev, inode: status.st_ino })

@@ -167,6 +167,17 @@ impl DiskFile for SimFile {
         error.map_or(Ok(()), Err)
     }
 
+    fn sync_filesystem(&self) -> io::Result<()> {
+        let mut state = self.disk.lock();
+        let others: Vec<Inode> = state.nodes.keys().copied().filter(|inode| *inode != self.inode).collect();
+        for inode in others {
+            let begin = state.tick();
+            state.finish(begin, Op::SyncData { inode }, false);
+        }
+        drop(state);
+        self.sync_data()
+    }
+
     fn identity(&self) -> io::Result<FileId> {
         Ok(FileId { device: self.generation, inode: self.inode })
     }

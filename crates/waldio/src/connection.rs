@@ -58,6 +58,8 @@ pub struct Connection {
     durable_reads: AtomicBool,
     /// Where SQLite has its file, for who may use it there.
     main_file: AtomicUsize,
+    /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
+    copies_next: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +114,7 @@ impl Connection {
             durable_reads: AtomicBool::new(options.durable_reads),
             options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
+            copies_next: AtomicBool::new(false),
         }
     }
 
@@ -178,14 +181,19 @@ impl Connection {
         result
     }
 
-    /// `xRead` of the log.
+    /// `xRead` of the log. `database_first` syncs the database, where the log is recovered next.
     /// # Errors
     /// As `LogFile::read`.
-    pub fn log_read(&self, into: &mut [u8], offset: u64) -> Result<usize, Failure> {
+    pub fn log_read(
+        &self,
+        into: &mut [u8],
+        offset: u64,
+        database_first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<usize, Failure> {
         self.with_log(|log, wal_index| {
             // Without a wal-index (exclusive locking mode) recovery shows only by its reading the header.
             if offset == 0 && wal_index.is_none() {
-                log.make_certain();
+                log.make_certain(database_first);
             }
             log.read(into, offset, wal_index)
         })
@@ -227,6 +235,9 @@ impl Connection {
             log.write_again(wal_index.and_then(WalIndex::published_end));
         }
         self.note_pending(log);
+        if result.is_ok() {
+            self.copies_next.store(false, Relaxed);
+        }
         result
     }
 
@@ -268,11 +279,16 @@ impl Connection {
     /// SQLite recovers the log next, and what it finds must be certain before anything is built on it.
     /// # Errors
     /// Only after a panic in an earlier call.
-    pub fn before_recovery(&self, slot: i32, count: i32) -> Result<(), Failure> {
+    pub fn before_recovery(
+        &self,
+        slot: i32,
+        count: i32,
+        database_first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if (slot..slot + count).contains(&WAL_RECOVER_LOCK)
             && let Some(log) = self.state()?.log.as_mut()
         {
-            log.make_certain();
+            log.make_certain(database_first);
         }
         Ok(())
     }
@@ -379,11 +395,28 @@ impl Connection {
         }
     }
 
-    /// `SQLITE_FCNTL_CKPT_START`: frames are about to be copied into the database.
+    /// `SQLITE_FCNTL_CKPT_START`: frames are copied into the database next, once SQLite has synced the log. With
+    /// `synchronous=OFF` it does not: the first page finds out.
+    pub fn checkpoint_begins(&self) {
+        Stats::add(&self.database.stats.checkpoints, 1);
+        self.copies_next.store(true, Relaxed);
+    }
+
+    /// True for the first page of a checkpoint in front of which nobody synced the log.
+    pub fn takes_first_page(&self) -> bool {
+        self.copies_next.load(Relaxed) && self.copies_next.swap(false, Relaxed)
+    }
+
+    /// True where there is no log of ours, or all that is published is known to be on the medium.
+    pub fn is_log_durable(&self) -> bool {
+        let Ok(state) = self.state() else { return false };
+        state.log.as_ref().is_none_or(|log| log.is_all_durable(state.wal_index))
+    }
+
+    /// Frames are about to be copied into the database.
     /// # Errors
     /// They may not be on the medium; the log is poisoned.
     pub fn before_checkpoint(&self) -> Result<(), Failure> {
-        Stats::add(&self.database.stats.checkpoints, 1);
         let mut state = self.state()?;
         let wal_index = state.wal_index;
         state.log.as_mut().map_or(Ok(()), |log| log.before_checkpoint(wal_index))

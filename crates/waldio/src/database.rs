@@ -220,7 +220,7 @@ impl Database {
             return;
         }
         if session.durability.tickets.is_outstanding() {
-            let _ = session.durability.flush_unlocked(file);
+            let _ = session.durability.flush_unlocked(file, false);
         }
         session.close();
         if open.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
@@ -348,7 +348,8 @@ impl Database {
         self.open().poison.get().cloned()
     }
 
-    /// Makes everything in the log durable for a connection that has not opened it; false where there is no log.
+    /// Makes everything in the log durable for a connection that has not opened it; false where there is no log. The database
+    /// is synced.
     /// # Errors
     /// The log cannot be opened for writing, or a sync failed, which poisons it.
     pub fn flush_now(&self) -> Result<bool, Failure> {
@@ -366,12 +367,12 @@ impl Database {
         Ok(true)
     }
 
-    /// Makes everything in the log durable, without any lock of SQLite's.
+    /// Makes everything in the log durable, without any lock of SQLite's. The database is synced.
     /// # Errors
     /// The log is poisoned, or its recovered frames are not certain to be on the medium.
     pub fn flush_session(&self, session: &Arc<LogSession>, file: &dyn DiskFile) -> Result<(), Failure> {
         session.durability.check()?;
-        session.durability.flush_unlocked(file).map_err(|_| {
+        session.durability.flush_unlocked(file, true).map_err(|_| {
             let unknown = || Failure::Poisoned("recovered frames are not certain to be durable".to_owned());
             session.durability.check().err().unwrap_or_else(unknown)
         })

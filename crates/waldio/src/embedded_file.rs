@@ -279,6 +279,10 @@ impl DiskFile for EmbeddedFile {
         self.file.sync_data()
     }
 
+    fn sync_filesystem(&self) -> io::Result<()> {
+        self.file.sync_filesystem()
+    }
+
     fn identity(&self) -> io::Result<FileId> {
         self.file.identity()
     }

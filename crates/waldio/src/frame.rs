@@ -9,6 +9,8 @@
 
 /// Size of the log header, in bytes.
 pub const LOG_HEADER_BYTES: u64 = 32;
+/// Where the generation stands in it: salt 1 and salt 2.
+pub const LOG_SALTS_AT: u64 = 16;
 /// Size of a frame header, in bytes.
 pub const FRAME_HEADER_BYTES: u64 = 24;
 /// The magic number with little-endian checksums; its last bit set means big-endian ones.

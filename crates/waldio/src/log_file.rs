@@ -357,13 +357,19 @@ impl LogFile {
         // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
         // `synchronous=NORMAL` leaves to the next checkpoint.
         if ended.end > 0 && self.sync_follows && self.session.wants_growth(ended.end) {
+            self.session.durability.note_generation(ended.commit_name().map(|name| name.salts));
             self.database.grow_soon(&self.session, ended.end);
         }
     }
 
     /// SQLite is about to recover this log: see `Durability::make_certain`.
-    pub fn make_certain(&mut self) {
-        self.session.durability.make_certain(&*self.file);
+    pub fn make_certain(&mut self, database_first: impl FnOnce() -> Result<(), Failure>) {
+        self.session.durability.make_certain(&*self.file, database_first);
+    }
+
+    /// True where a checkpoint would find nothing to sync.
+    pub fn is_all_durable(&self, wal_index: Option<WalIndex>) -> bool {
+        self.is_durable(false, wal_index)
     }
 
     /// A sync failed: see `rewrite::published`. Where this fails as well nothing is left to do: the log is poisoned.

@@ -63,7 +63,7 @@ fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
     let flushes = || database.stats.flushes.load(SeqCst);
     let first = Instant::now();
     // By their bytes, before the time is over; then another commit.
-    session.durability.flush_unlocked(&*file).expect("a sound disk");
+    session.durability.flush_unlocked(&*file, false).expect("a sound disk");
     session.durability.tickets.issue(4120);
     let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
     assert!(due >= first + Duration::from_secs(3600));
@@ -77,7 +77,7 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     let (database, session, file) = outstanding(false);
     let (flusher, time) = (Flusher::thread(), Duration::from_millis(40));
     assert!(flusher.flush_within(&session, &file, time));
-    session.durability.flush_unlocked(&*file).expect("a sound disk");
+    session.durability.flush_unlocked(&*file, false).expect("a sound disk");
     std::thread::sleep(time / 2);
     session.durability.tickets.issue(4120);
     let issued = Instant::now();
@@ -95,7 +95,7 @@ fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_l
     let (database, session, file) = outstanding(true);
     assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
-    assert!(session.durability.flush_unlocked(&*file).is_err(), "never retry and trust");
+    assert!(session.durability.flush_unlocked(&*file, false).is_err(), "never retry and trust");
     assert_eq!(session.durability.tickets.outstanding_bytes(), 4120);
     assert!(session.durability.take_owed_rewrite() && !session.durability.take_owed_rewrite(), "once");
 }

@@ -351,8 +351,13 @@ impl LogSession {
         }
         self.refused_at.store(0, SeqCst);
         let mut size = if planted::is(Bug::FillOverwrites) { self.file_bytes() } else { file.size()? };
-        let is_over =
-            || self.closed.load(SeqCst) || self.cutting.load(SeqCst) || self.is_overtaken(used_bytes);
+        // The sync of a growth writes frames, too: only those of the generation that it was ordered for.
+        let is_over = || {
+            self.closed.load(SeqCst)
+                || self.cutting.load(SeqCst)
+                || self.is_overtaken(used_bytes)
+                || self.durability.was_begun_anew(&*file)
+        };
         while size < target && !is_over() {
             let began = Instant::now();
             let end = target.min(size + piece_bytes);

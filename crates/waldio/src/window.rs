@@ -95,7 +95,7 @@ impl LogSession {
         }
         // First: a commit that comes from here on orders the next flush.
         self.flush_ordered.store(false, SeqCst);
-        if self.durability.tickets.is_outstanding() && self.durability.flush_unlocked(file).is_ok() {
+        if self.durability.tickets.is_outstanding() && self.durability.flush_unlocked(file, false).is_ok() {
             Stats::add(&self.stats.window_flushes, 1);
         }
         None

@@ -72,6 +72,23 @@ fn a_stock_connection_beside_is_covered() {
 }
 
 #[test]
+fn a_checkpoint_without_sync_makes_no_log_durable_before_the_database() {
+    holds("off_behind_full");
+    holds("off_behind_another_process");
+}
+
+#[test]
+fn a_flush_that_somebody_wants_makes_no_log_durable_before_the_database() {
+    holds("off_behind_flush");
+    holds("off_behind_window");
+}
+
+#[test]
+fn a_recovery_makes_no_log_durable_before_the_database() {
+    holds("off_behind_full_killed");
+}
+
+#[test]
 fn a_new_log_is_not_durable_before_the_database() {
     holds("new_log_before_database");
 }

@@ -99,6 +99,9 @@ impl DiskFile for FaultyFile {
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+    fn sync_filesystem(&self) -> io::Result<()> {
+        self.0.sync_filesystem()
+    }
     fn identity(&self) -> io::Result<FileId> {
         self.0.identity()
     }

@@ -61,17 +61,17 @@ impl Connection {
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
     }
 
-    /// With `waldio_durable_reads`: the generation of the log for which the database file has to be synced before a snapshot
-    /// counts as durable. A checkpoint with `synchronous=OFF`, of any process, left its pages to the kernel; a flush of the log
-    /// that was begun anew behind it would make that, and not the database, durable. Once for each generation, and where
-    /// this process wrote to the database since.
-    pub fn database_sync_due(&self) -> Option<Salts> {
-        if !self.reads_durably() {
-            return None;
-        }
-        let salts = self.state().ok()?.wal_index?.salts();
+    /// The generation of the log: its salts in the wal-index, where there is one.
+    pub fn generation(&self) -> Option<Salts> {
+        Some(self.state().ok()?.wal_index?.salts())
+    }
+
+    /// True where this process synced the database since this generation of the log began, and wrote nothing to it since. A
+    /// checkpoint with `synchronous=OFF`, of any process, left its pages to the kernel: a flush of the log that was begun
+    /// anew behind it makes that, and not the database, durable.
+    pub fn is_database_synced(&self, generation: Option<Salts>) -> bool {
         let unsynced = self.database.gate.unsynced_bytes() > 0;
-        (unsynced || *self.database.synced_since() != Some(salts)).then_some(salts)
+        generation.is_some() && !unsynced && *self.database.synced_since() == generation
     }
 
     /// A shared read lock is about to be given back.

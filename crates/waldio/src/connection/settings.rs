@@ -23,8 +23,9 @@ impl Connection {
         self.durable_reads.load(Relaxed)
     }
 
-    /// Everything in the log, whoever wrote it, is durable when this returns; what there was to do.
-    fn flush_now(&self) -> Result<String, Failure> {
+    /// Everything in the log, whoever wrote it, is durable when this returns, and what it builds on; what there was to do.
+    fn flush_now(&self, database_first: impl FnOnce() -> Result<(), Failure>) -> Result<String, Failure> {
+        database_first()?;
         let done = match self.state()?.log.as_mut() {
             Some(log) => log.flush_now().map(|()| true),
             // Not opened by this connection yet, or not by us.
@@ -34,7 +35,13 @@ impl Connection {
     }
 
     /// `SQLITE_FCNTL_PRAGMA`: an answer where the pragma is ours; `Err` holds the complaint.
-    pub fn pragma(&self, name: &str, value: Option<&str>) -> Option<Result<String, String>> {
+    /// `database_first` syncs the database, where the log is flushed next.
+    pub fn pragma(
+        &self,
+        name: &str,
+        value: Option<&str>,
+        database_first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Option<Result<String, String>> {
         let name = name.to_ascii_lowercase();
         if name == "synchronous" {
             if let Ok(mut state) = self.state()
@@ -48,7 +55,7 @@ impl Connection {
             return None;
         }
         if name == "waldio_flush" {
-            return Some(self.flush_now().map_err(|failure| failure.to_string()));
+            return Some(self.flush_now(database_first).map_err(|failure| failure.to_string()));
         }
         let Some(setting) = self.setting(&name) else {
             // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.

@@ -15,14 +15,14 @@ pub mod recent_frames;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use blockio::disk::DiskFile;
 
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
-use crate::frame::Prefix;
+use crate::frame::{LOG_SALTS_AT, Prefix, Salts};
 use crate::rewrite;
 use crate::stats::Stats;
 use crate::tickets::{Failed, Tickets};
@@ -56,6 +56,8 @@ pub struct Durability {
     uncertain: AtomicBool,
     /// A sync failed where nobody had a lock of SQLite's.
     rewrite_owed: AtomicBool,
+    /// The generation of the log that flushes without any lock of SQLite's are for: that of this process's newest commit.
+    generation: Mutex<Option<Salts>>,
 }
 
 impl Durability {
@@ -71,6 +73,7 @@ impl Durability {
             recent: Mutex::default(),
             uncertain: AtomicBool::new(false),
             rewrite_owed: AtomicBool::new(false),
+            generation: Mutex::default(),
         }
     }
 
@@ -169,16 +172,45 @@ impl Durability {
         failure
     }
 
+    /// A commit of `generation` is about to leave its flush to somebody without a lock. `None`: it is unknown.
+    pub fn note_generation(&self, generation: Option<Salts>) {
+        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    /// True where the log was begun anew, or cut, since the commit that was noted.
+    pub fn was_begun_anew(&self, file: &dyn DiskFile) -> bool {
+        let Some(generation) = *self.generation.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return false;
+        };
+        let mut salts = [0; 8];
+        // What cannot be read is the flush's to tell.
+        file.read_at(&mut salts, LOG_SALTS_AT).is_ok_and(|_| Salts(salts) != generation)
+    }
+
+    /// Who has no lock may come when others have copied his commits into the database and begun the log anew. Where theirs was
+    /// a checkpoint with `synchronous=OFF` the database is not synced, and must be, before or together with the new log.
+    fn sync_unlocked(&self, file: &dyn DiskFile) -> io::Result<()> {
+        if !self.was_begun_anew(file) {
+            self.timed_sync(file)?;
+            if !self.was_begun_anew(file) {
+                return Ok(());
+            }
+        }
+        if self.no_sync { Ok(()) } else { file.sync_filesystem() }
+    }
+
     /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that.
+    /// `is_database_synced`: what the log builds on is durable.
     /// # Errors
     /// The log is poisoned, and its published frames are written over themselves (`rewrite`) by the next who has a lock that
     /// keeps them in place. Or recovered frames are uncertain, which only a lock can mend: then nothing was done.
-    pub fn flush_unlocked(&self, file: &dyn DiskFile) -> Result<(), Failed> {
+    pub fn flush_unlocked(&self, file: &dyn DiskFile, is_database_synced: bool) -> Result<(), Failed> {
         if self.is_uncertain() {
             return Err(Failed);
         }
         let sync = || {
-            self.timed_sync(file).map_err(|error| {
+            let done = if is_database_synced { self.timed_sync(file) } else { self.sync_unlocked(file) };
+            done.map_err(|error| {
                 self.fail_unlocked("sync", error);
                 Failed
             })
@@ -219,11 +251,13 @@ impl Durability {
     /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
     /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
     /// with them. So the valid frames are written over themselves. Where that fails (a full disk), reads go on, and each
-    /// flush tries again before it promises anything.
-    pub fn make_certain(&self, file: &dyn DiskFile) {
+    /// flush tries again before it promises anything. What the frames build on comes first: `database_first` syncs the
+    /// database.
+    pub fn make_certain(&self, file: &dyn DiskFile, database_first: impl FnOnce() -> Result<(), Failure>) {
         self.uncertain.store(true, SeqCst);
-        let certain = rewrite::valid_end(file).and_then(|end| {
+        let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
             if end > 0 {
+                database_first()?;
                 rewrite::over_itself(file, end)?;
             }
             Ok(end)
@@ -231,7 +265,7 @@ impl Durability {
         let synced = match certain {
             Ok(0) => Ok(()),
             Ok(_) => self.timed_sync(file).map_err(|error| self.poison("sync", error)),
-            Err(error) => Err(Failure::from(error)),
+            Err(failure) => Err(failure),
         };
         match synced {
             Ok(()) => self.uncertain.store(false, SeqCst),

@@ -20,6 +20,8 @@ impl LogFile {
     /// is over.
     pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
+        let generation = self.transaction.commit_name().map(|name| name.salts);
+        self.session.durability.note_generation(generation);
         let tickets = &self.session.durability.tickets;
         let ticket = tickets.issue(self.transaction.bytes);
         let stats = &self.database.stats;

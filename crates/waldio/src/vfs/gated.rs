@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::database_sync;
 use crate::connection::{Connection, Way};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -62,41 +63,11 @@ pub(super) unsafe fn begin(
     match connection.close_gate(is_free) {
         Way::Beside => {}
         // SAFETY: as above.
-        Way::BesideOnceSynced => return unsafe { sync_database(database, connection) },
+        Way::BesideOnceSynced => return unsafe { database_sync::sync(database, connection) },
         // SAFETY: as above.
         Way::Closed => unsafe { take_locks(base, connection, gated) },
     }
     SQLITE_OK
-}
-
-/// Flushes the database. Its error is the kernel's only word about what was written: the checkpoint has to end with it.
-/// # Safety
-/// `database` is open.
-unsafe fn sync_database(database: *mut sqlite3_file, connection: &Connection) -> c_int {
-    // SAFETY: the caller's promise.
-    let Some(call) = (unsafe { methods_of(database) }).and_then(|methods| methods.xSync) else {
-        return SQLITE_OK;
-    };
-    let bytes = connection.database.gate.unsynced_bytes();
-    // SAFETY: as above.
-    let code = unsafe { call(database, SQLITE_SYNC_NORMAL) };
-    if code == SQLITE_OK {
-        connection.database.gate.synced_database(bytes);
-    }
-    code
-}
-
-/// A read lock was granted: syncs the database where its snapshot counts as durable only then.
-/// # Safety
-/// As `sync_database`.
-pub(super) unsafe fn sync_for_readers(database: *mut sqlite3_file, connection: &Connection) -> c_int {
-    let Some(salts) = connection.database_sync_due() else { return SQLITE_OK };
-    // SAFETY: the caller's promise.
-    let code = unsafe { sync_database(database, connection) };
-    if code == SQLITE_OK {
-        *connection.database.synced_since() = Some(salts);
-    }
-    code
 }
 
 /// The gate is closed: takes the write lock, and waits for the readers of older snapshots.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blockio::disk::DiskFile;
 
 use super::answers::{answer, code_of};
+use super::database_sync;
 use super::last_close;
 use super::main_handle;
 use super::waiter::{self, Call};
@@ -128,7 +129,11 @@ unsafe extern "C" fn read(
         let read = if plain {
             handle.file.read_at(into, offset).map_err(Failure::from)
         } else {
-            handle.connection.log_read(into, offset)
+            let main = std::ptr::with_exposed_provenance_mut(handle.connection.main_file());
+            let database = main_handle::base_of(main);
+            // SAFETY: SQLite opens a log behind its database, and closes it in front of it.
+            let database_first = || unsafe { database_sync::before_recovery(database, &handle.connection) };
+            handle.connection.log_read(into, offset, database_first)
         };
         match read {
             Ok(read) if read == into.len() => SQLITE_OK,

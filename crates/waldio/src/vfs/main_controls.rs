@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use super::database_sync;
 use super::last_close;
 use super::main_handle::{base_of, connection, forward, handle, shm_of};
 use super::registered::Registered;
@@ -46,8 +47,7 @@ pub(super) unsafe extern "C" fn file_control(
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_CKPT_START => {
-                // SQLite does not look at the answer: what the failure poisoned stops the checkpoint's next step.
-                let _ = connection.before_checkpoint();
+                connection.checkpoint_begins();
                 grow_in_chunks(file, connection.options().db_chunk_bytes);
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
@@ -70,7 +70,7 @@ pub(super) unsafe extern "C" fn file_control(
                 // SAFETY: as above.
                 let registered = unsafe { handle(file) }.registered;
                 // SAFETY: SQLite passes three string pointers (SQLITE_FCNTL_PRAGMA).
-                match unsafe { pragma(connection, registered, argument.cast()) } {
+                match unsafe { pragma(connection, base_of(file), registered, argument.cast()) } {
                     Some(code) => code,
                     None => forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND),
                 }
@@ -131,6 +131,7 @@ fn grow_in_chunks(file: *mut sqlite3_file, chunk_bytes: u64) {
 /// `strings` is the argument of `SQLITE_FCNTL_PRAGMA`: a place for the result, the name, the value or null.
 unsafe fn pragma(
     connection: &Connection,
+    database: *mut sqlite3_file,
     registered: &Registered,
     strings: *mut *mut c_char,
 ) -> Option<c_int> {
@@ -140,7 +141,9 @@ unsafe fn pragma(
     let name = unsafe { text(*name) }?;
     // SAFETY: as above.
     let value = unsafe { text(*value) };
-    let (text, code) = match connection.pragma(&name, value.as_deref())? {
+    // SAFETY: the caller's promise.
+    let database_first = || unsafe { database_sync::before_flush(database, connection) };
+    let (text, code) = match connection.pragma(&name, value.as_deref(), database_first)? {
         Ok(answer) => (answer, SQLITE_OK),
         Err(complaint) => (complaint, SQLITE_ERROR),
     };

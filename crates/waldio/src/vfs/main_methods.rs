@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::answers::code_of;
+use super::database_sync;
 use super::gated::{self, Gated};
 use super::last_close;
 use super::main_controls;
@@ -141,6 +142,12 @@ unsafe extern "C" fn write(
     guard::code_or(SQLITE_IOERR_WRITE, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        if connection.takes_first_page()
+            // SAFETY: `fill` put our handle in front of an open base file.
+            && let Err(code) = unsafe { database_sync::before_first_page(base_of(file), connection) }
+        {
+            return code;
+        }
         connection.database.gate.wrote_database(u64::try_from(len_bytes).unwrap_or(0));
         forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
     })
@@ -298,7 +305,7 @@ unsafe fn lock_shared(
         return code;
     }
     // SAFETY: the caller's promise.
-    let refused = match unsafe { gated::sync_for_readers(base_of(file), connection) } {
+    let refused = match unsafe { database_sync::for_readers(base_of(file), connection) } {
         SQLITE_OK => match connection.read_lock_granted(slot) {
             Ok(()) => return SQLITE_OK,
             Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
@@ -348,7 +355,9 @@ unsafe fn lock_exclusively(
         }
         return code;
     }
-    let refused = match connection.before_recovery(slot, count) {
+    // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
+    let database_first = || unsafe { database_sync::before_recovery(base_of(file), connection) };
+    let refused = match connection.before_recovery(slot, count, database_first) {
         Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
         Ok(()) => match connection.exclusive_lock_granted(slot) {
             Granted::TakeBack => SQLITE_BUSY,

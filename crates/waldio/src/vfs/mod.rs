@@ -12,6 +12,7 @@ mod main_handle;
 mod embedding;
 mod private_shm;
 mod gated;
+mod database_sync;
 mod answers;
 mod waiter;
 pub(crate) mod registered;

@@ -17,7 +17,8 @@ const PARAMETERS: [&str; 9] = [
 ];
 
 /// What happens, by weight.
-const ORDERS: [&str; 35] = [
+const ORDERS: [&str; 36] = [
+    "flush",
     "grow",
     "put 1",
     "put 1",
@@ -56,10 +57,12 @@ const ORDERS: [&str; 35] = [
 ];
 
 /// Sequences that are delicate; `%` is the connection, `&` another one.
-const PHRASES: [&str; 7] = [
+const PHRASES: [&str; 9] = [
     "%: lock EXCLUSIVE|%: put 1|%: put 1|%: begin|%: spill|%: rollback|%: lock NORMAL|&: put 3|%: put 1",
     "&: put 1|%: begin|%: put 1|%: savepoint|%: grow|%: back|%: commit|&: sync NORMAL|&: put 3|*: pause|%: put 1",
     "%: put 3|%: put 3|%: sync OFF|%: close",
+    "%: put 3|%: sync OFF|%: checkpoint PASSIVE|&: sync OFF|&: put 2|%: close",
+    "%: put 3|%: sync OFF|%: checkpoint PASSIVE|%: put 2|*: kill|&: read",
     "%: put 1|%: sync OFF|&: put 1|&: put 2|%: checkpoint PASSIVE",
     "%: checkpoint RESTART|%: put 2|&: sync OFF|&: put 1|%: put 1",
     "%: put 1|&: sync NORMAL|&: put 3|%: put 1|%: checkpoint FULL",
@@ -90,7 +93,8 @@ pub fn make(seed: u64) -> Program {
     }
     for (who, other) in turns {
         if chance.below(12) == 0 {
-            program.acts.push(Act::Order(Actor::World, "pause".to_owned()));
+            let words = if chance.below(3) == 0 { "kill" } else { "pause" };
+            program.acts.push(Act::Order(Actor::World, words.to_owned()));
         } else if chance.below(7) == 0 {
             let text = chance.pick(&PHRASES);
             program.acts.extend(phrase(text, who, other));
@@ -122,7 +126,67 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 8] = [
+pub const NAMED: [(&str, &str); 13] = [
+    (
+        "off_behind_flush",
+        "page = 4096
+         A = 1 waldio app.db
+         A: put 3
+         A: sync OFF
+         A: checkpoint PASSIVE
+         A: put 2
+         A: flush",
+    ),
+    (
+        // What a window left is flushed when its connection closes, in a log that others have begun anew meanwhile.
+        "off_behind_window",
+        "page = 4096
+         A = 1 waldio app.db
+         B = 2 waldio app.db waldio_group=64KiB,1000ms
+         A: put 1
+         B: put 1
+         B: put 3
+         A: sync OFF
+         A: checkpoint RESTART
+         A: put 2
+         B: close",
+    ),
+    (
+        // A checkpoint flushes the log for others' promises: not before the database that the old log was copied to.
+        "off_behind_full",
+        "page = 4096
+         A = 1 waldio app.db
+         A: put 3
+         A: sync OFF
+         A: checkpoint PASSIVE
+         A: put 2
+         A: checkpoint RESTART",
+    ),
+    (
+        "off_behind_another_process",
+        "page = 4096
+         A = 1 waldio app.db
+         B = 2 waldio app.db
+         A: put 2
+         A: sync OFF
+         B: sync OFF
+         A: checkpoint RESTART
+         B: put 1
+         A: close
+         B: close",
+    ),
+    (
+        // So does a recovery.
+        "off_behind_full_killed",
+        "page = 4096
+         A = 1 waldio app.db
+         A: put 3
+         A: sync OFF
+         A: checkpoint PASSIVE
+         A: put 2
+         *: kill
+         A: read",
+    ),
     (
         "exclusive_rollback",
         "page = 4096

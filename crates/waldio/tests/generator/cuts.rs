@@ -2,13 +2,15 @@
 //!
 //! Orders to a connection: `put N` rows, `spill` (all rows, each page once), `rewrite` (all rows, twice), `grow` (new rows), `begin`, `commit`,
 //! `rollback`, `savepoint`, `back` (ROLLBACK TO), `sync MODE`, `checkpoint MODE`, `lock MODE`, `hold` (a reader that stays),
-//! `read`, `close`. `*: replace` puts other files in the place of database and log, `*: pause` lets writers be forgotten.
+//! `read`, `flush` (PRAGMA waldio_flush), `close`. `*: replace` puts other files in the place of database and log, `*: kill` ends
+//! all processes, `*: pause` lets writers be forgotten.
 //!
 //! What must hold at each cut: what recovers is sound, is a state that was published, and is none older than the newest that
 //! a commit under FULL or EXTRA outside of a window has promised, by whichever connection. Where waldio breaks that, the same
 //! program runs with stock connections alone, and if those break it as well, the program did what SQLite does not promise.
 //! Then only cuts count that take everything which no flush promised: there `synchronous=OFF` must not lose what FULL kept.
 
+use std::mem;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -47,6 +49,8 @@ struct Run<'run> {
     program: &'run Program,
     stock: bool,
     players: Vec<Player<'run>>,
+    /// Names of the VFSes of the processes that live.
+    processes: Vec<String>,
     history: History,
     txn: i64,
 }
@@ -79,6 +83,7 @@ impl Lab {
             program,
             stock,
             players: players.collect(),
+            processes: self.processes.clone(),
             history: History::new(),
             txn: FIRST_TXN,
         };
@@ -147,6 +152,7 @@ impl Run<'_> {
             // BUSY and the like: the program goes on, as an application does that is refused.
             Act::Order(Actor::Connection(who), words) => drop(self.order(*who, words)),
             Act::Order(Actor::World, words) if words == "replace" => self.replace(),
+            Act::Order(Actor::World, words) if words == "kill" => self.kill(),
             // Behind the time in which a writer counts as one who will want to write again.
             Act::Order(Actor::World, words) if words == "pause" => thread::sleep(Duration::from_millis(8)),
             other => panic!("not an act of a simulated program: {other}"),
@@ -159,7 +165,7 @@ impl Run<'_> {
             let waldio = role.waldio && !self.stock;
             let parameters = if waldio { role.parameters.as_str() } else { "" };
             let vfs =
-                if waldio { self.lab.processes[role.process - 1].as_str() } else { self.lab.machine.base() };
+                if waldio { self.processes[role.process - 1].as_str() } else { self.lab.machine.base() };
             let connection = Connection::open(&format!("file:{DATABASE}?{parameters}"), vfs)?;
             connection.exec("PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=3; SELECT count(*) FROM t;")?;
             let player = &mut self.players[who];
@@ -198,6 +204,15 @@ impl Run<'_> {
                     self.players[who].synchronous = mode.to_owned();
                 }
                 Ok(())
+            }
+            ["flush"] => {
+                self.exec(who, "PRAGMA waldio_flush")?;
+                let Player { role, connection, is_past, .. } = &self.players[who];
+                let is_over = connection.as_ref().is_some_and(Connection::is_autocommit);
+                if role.waldio && !self.stock && is_over && !is_past {
+                    self.lab.machine.disk.ack(self.history.newest());
+                }
+                return Ok(());
             }
             ["close"] => {
                 self.close(who);
@@ -271,6 +286,15 @@ impl Run<'_> {
             self.lab.machine.disk.ack(self.history.newest());
         }
         Ok(())
+    }
+
+    /// All processes die: locks and the wal-index are gone, and what was written is there.
+    fn kill(&mut self) {
+        for player in &mut self.players {
+            mem::forget(player.connection.take());
+        }
+        self.lab.machine.host.reboot();
+        self.processes.iter_mut().for_each(|process| *process = self.lab.machine.another_process());
     }
 
     fn close(&mut self, who: usize) {

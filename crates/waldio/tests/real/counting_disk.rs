@@ -89,6 +89,10 @@ impl DiskFile for CountingFile {
         self.1.next();
         self.0.sync_data()
     }
+    fn sync_filesystem(&self) -> io::Result<()> {
+        self.1.next();
+        self.0.sync_filesystem()
+    }
     fn identity(&self) -> io::Result<FileId> {
         self.0.identity()
     }

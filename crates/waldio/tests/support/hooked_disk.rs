@@ -88,6 +88,11 @@ impl DiskFile for HookedFile {
         (self.hook)(Call::Synced);
         result
     }
+    fn sync_filesystem(&self) -> io::Result<()> {
+        let result = self.file.sync_filesystem();
+        (self.hook)(Call::Synced);
+        result
+    }
     fn identity(&self) -> io::Result<FileId> {
         self.file.identity()
     }
