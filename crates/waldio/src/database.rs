@@ -364,6 +364,9 @@ impl Database {
             None if self.options().no_sync => {}
             None => file.sync_data()?,
         }
+        if !self.options().no_sync {
+            self.disk.sync_dir_of(&self.log_path)?;
+        }
         Ok(true)
     }
 

@@ -287,6 +287,13 @@ impl LogFile {
             self.session.durability.known.committed(name);
         }
         self.transaction.header_waits = false;
+        self.sync_name()
+    }
+
+    /// The log's name is on the medium when this returns, as far as that can be had.
+    /// # Errors
+    /// It may not be, and the log is poisoned.
+    fn sync_name(&mut self) -> Result<(), Failure> {
         let named = self.session.sync_name(&*self.database.disk, std::mem::take(&mut self.name_due));
         match named.map_err(Failure::from) {
             // In the flags of stock's sync of a directory.

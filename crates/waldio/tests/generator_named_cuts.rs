@@ -84,6 +84,13 @@ fn a_flush_that_somebody_wants_makes_no_log_durable_before_the_database() {
 }
 
 #[test]
+fn a_log_that_somebody_wants_durable_has_its_name() {
+    holds("flush_of_a_new_log");
+    holds("flush_of_anothers_new_log");
+    holds("sight_of_a_new_log");
+}
+
+#[test]
 fn a_recovery_makes_no_log_durable_before_the_database() {
     holds("off_behind_full_killed");
 }

@@ -73,8 +73,9 @@ impl LogFile {
     /// The same without a lock: `PRAGMA waldio_flush`.
     /// # Errors
     /// The log is poisoned, or its recovered frames are not certain to be on the medium.
-    pub fn flush_now(&self) -> Result<(), Failure> {
-        self.database.flush_session(&self.session, &*self.file)
+    pub fn flush_now(&mut self) -> Result<(), Failure> {
+        self.database.flush_session(&self.session, &*self.file)?;
+        self.sync_name()
     }
 
     /// Makes all that is in the file durable, together with whoever waits for that. The caller has a lock that keeps
@@ -87,6 +88,8 @@ impl LogFile {
             return self.session.durability.flush(&*self.file, wal_index);
         }
         self.ticket = Some(self.session.durability.tickets.join());
-        self.await_flush(wal_index)
+        self.await_flush(wal_index)?;
+        // Others may have made the log without a sync.
+        if self.session.is_name_settled() { Ok(()) } else { self.sync_name() }
     }
 }

@@ -126,7 +126,34 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 13] = [
+pub const NAMED: [(&str, &str); 16] = [
+    (
+        // Nothing else makes the name of a log durable that was made without a sync.
+        "flush_of_a_new_log",
+        "page = 4096
+         A = 1 waldio app.db
+         A: sync OFF
+         A: put 3
+         A: flush",
+    ),
+    (
+        "flush_of_anothers_new_log",
+        "page = 4096
+         A = 1 waldio app.db
+         B = 2 waldio app.db
+         A: sync OFF
+         A: put 3
+         B: flush",
+    ),
+    (
+        "sight_of_a_new_log",
+        "page = 4096
+         A = 1 waldio app.db
+         B = 2 waldio app.db waldio_durable_reads=on
+         A: sync OFF
+         A: put 3
+         B: see",
+    ),
     (
         "off_behind_flush",
         "page = 4096

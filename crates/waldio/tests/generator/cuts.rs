@@ -2,7 +2,7 @@
 //!
 //! Orders to a connection: `put N` rows, `spill` (all rows, each page once), `rewrite` (all rows, twice), `grow` (new rows), `begin`, `commit`,
 //! `rollback`, `savepoint`, `back` (ROLLBACK TO), `sync MODE`, `checkpoint MODE`, `lock MODE`, `hold` (a reader that stays),
-//! `read`, `flush` (PRAGMA waldio_flush), `close`. `*: replace` puts other files in the place of database and log, `*: kill` ends
+//! `read`, `flush` (PRAGMA waldio_flush), `see` (a read with `waldio_durable_reads`), `close`. `*: replace` puts other files in the place of database and log, `*: kill` ends
 //! all processes, `*: pause` lets writers be forgotten.
 //!
 //! What must hold at each cut: what recovers is sound, is a state that was published, and is none older than the newest that
@@ -207,11 +207,12 @@ impl Run<'_> {
             }
             ["flush"] => {
                 self.exec(who, "PRAGMA waldio_flush")?;
-                let Player { role, connection, is_past, .. } = &self.players[who];
-                let is_over = connection.as_ref().is_some_and(Connection::is_autocommit);
-                if role.waldio && !self.stock && is_over && !is_past {
-                    self.lab.machine.disk.ack(self.history.newest());
-                }
+                self.promised_by_waldio(who);
+                return Ok(());
+            }
+            ["see"] => {
+                self.exec(who, "SELECT count(*), max(txn), max(payload) FROM t")?;
+                self.promised_by_waldio(who);
                 return Ok(());
             }
             ["close"] => {
@@ -273,6 +274,15 @@ impl Run<'_> {
     fn publish(&mut self, rows: Rows, durable: bool) {
         self.history.publish_rows(rows);
         if durable {
+            self.lab.machine.disk.ack(self.history.newest());
+        }
+    }
+
+    /// What stock does not do: everything up to now is durable.
+    fn promised_by_waldio(&self, who: usize) {
+        let Player { role, connection, is_past, .. } = &self.players[who];
+        let is_over = connection.as_ref().is_some_and(Connection::is_autocommit);
+        if role.waldio && !self.stock && is_over && !is_past {
             self.lab.machine.disk.ack(self.history.newest());
         }
     }
