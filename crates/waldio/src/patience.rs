@@ -71,7 +71,8 @@ impl Patience {
             self.begin();
             return None;
         }
-        let from = self.deadline.unwrap_or(now);
+        // Never shorter than asked for: it may be an application's own sleep.
+        let from = self.deadline.map_or(now, |deadline| deadline.max(now));
         let until = from + nominal;
         self.deadline = Some(until);
         self.naps += 1;
@@ -111,6 +112,9 @@ mod tests {
         assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
         patience.refused();
         assert_eq!(until(&mut patience, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
+        patience.refused();
+        // Late, for want of a processor, or because somebody else sleeps here.
+        assert_eq!(until(&mut patience, start + 20 * MS, 3 * MS), Some(start + 23 * MS));
     }
 
     #[test]
