@@ -39,7 +39,7 @@ WITHOUT = r"planted|impl (fmt::)?(Debug|Display)"
 
 # Name, features, what of the tests, and seconds after which a test that hangs has noticed. The crash tests look at fewer states
 # first: most of what they would notice shows at once.
-FEW = {"CRASH_EXTRA": "5", "CRASH_SAMPLES": "2", "CRASH_FAULTS": "1", "CRASH_GROUP_LENGTH": "2", "GENERATOR_PROGRAMS": "15"}
+FEW = {"CRASH_EXTRA": "20", "CRASH_SAMPLES": "2", "CRASH_FAULTS": "1", "CRASH_GROUP_LENGTH": "2", "GENERATOR_PROGRAMS": "15"}
 CRASHES = """crash_waldio crash_embedded crash_faults crash_group crash_group_faults crash_window crash_growth_race crash_group_many
     generator_named_cuts generator_cuts"""
 ROUNDS = [
@@ -62,11 +62,11 @@ def chosen_files():
     return files
 
 
-def list_mutants():
-    """Names of all mutants of the files."""
+def list_mutants(tree):
+    """Names of all mutants of the files below `tree`."""
     command = ["cargo", "mutants", "--list", "--colors", "never", "--workspace", "--exclude-re", WITHOUT]
     command += [word for file in chosen_files() for word in ("--file", file)]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         sys.exit(f"{' '.join(command[:3])} fails (cargo install cargo-mutants --version 25.3.1 --locked: later ones do not filter all mutants by name): {listed.stderr.strip()}")
     return listed.stdout.splitlines()
@@ -108,7 +108,10 @@ def play(place, tree, round_, mutants):
             sys.exit(f"round {name}: cargo mutants ended with status {status}; {results} has its logs")
         with open(os.path.join(output, "done"), "w", encoding="utf-8") as file:
             file.write("\n".join(mutants))
-    return {end: read_names(os.path.join(results, f"{end}.txt")) for end in ("caught", "timeout", "missed", "unviable")}
+    ends = {end: read_names(os.path.join(results, f"{end}.txt")) for end in ("caught", "timeout", "missed", "unviable")}
+    if sorted(sum(ends.values(), [])) != sorted(mutants):
+        sys.exit(f"round {name}: {results} tells of other mutants; remove {place} to begin again")
+    return ends
 
 
 def main():
@@ -119,19 +122,20 @@ def main():
     parser.add_argument("--list", action="store_true", help="prints the sample and runs nothing")
     options = parser.parse_args()
     place = os.path.abspath(options.place or os.path.join(TARGET, f"mutants-{options.sample}-{options.seed}"))
-    everyone = sorted(list_mutants())
+    tree = ROOT if options.list else copy(place)
+    everyone = sorted(list_mutants(tree))
     sample = random.Random(options.seed).sample(everyone, min(options.sample, len(everyone)))
     print(f"{len(sample)} of {len(everyone)} mutants, seed {options.seed}", flush=True)
     if options.list:
         print("\n".join(sample))
         return
-    tree, left, unviable, lines = copy(place), sample, 0, []
+    left, unviable, lines = sample, 0, []
     for round_ in ROUNDS:
         ends = play(place, tree, round_, left)
         noticed = ends["caught"] + ends["timeout"]
         unviable += len(ends["unviable"])
         lines.append(f"{round_[0]}: {len(noticed)} of {len(left) - len(ends['unviable'])} noticed, {len(ends['timeout'])} by hanging")
-        left = [mutant for mutant in left if mutant in set(ends["missed"])]
+        left = ends["missed"]
     print("\n".join(lines + [f"missed: {mutant}" for mutant in left]))
     viable = len(sample) - unviable
     print(f"{viable - len(left)} of {viable} noticed; {unviable} did not compile")

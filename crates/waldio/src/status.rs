@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use blockio::disk::OpenOptions;
 
 use crate::database::Database;
+use crate::embedded_file::in_layout;
 use crate::ffi::api::Value;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
@@ -153,15 +154,17 @@ fn connection_rows(rows: &mut Rows, connections: &[Options]) {
 fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
     let existing = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
     let Ok(file) = database.disk.open(&session.log_path, existing) else { return };
+    let facts = file.describe();
     if let Ok(bytes) = file.size() {
         rows.number("log_file_bytes", bytes, "bytes", "fstat");
     }
-    if let Ok(log) = recovery::scan(|into, offset| file.read_at(into, offset)) {
+    let log = in_layout(session.layout, file, &database.disk, (&session.log_path, session.options.no_sync));
+    if let Ok(log) = recovery::scan(|into, offset| log.read_at(into, offset)) {
         rows.number("log_frames", log.frames_committed, "frames", "the log itself, scanned now");
         rows.number("log_commits", log.commits, "transactions", "the log itself, scanned now");
         rows.number("page_bytes", u64::from(log.page_bytes), "bytes", "the log's header");
     }
-    for (name, value, source) in file.describe() {
+    for (name, value, source) in facts {
         rows.text(name, &value, &source);
     }
 }

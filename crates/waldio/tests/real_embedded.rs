@@ -43,6 +43,7 @@ fn begin(path: &Path) -> Connection {
     let db = embedded(path);
     db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a); INSERT INTO t VALUES(1),(2),(3)");
     assert_eq!(db.one(LAYOUT), "embedded");
+    assert_eq!(db.one("SELECT value FROM waldio_status WHERE name='log_commits'"), "2");
     db
 }
 
