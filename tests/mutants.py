@@ -44,10 +44,10 @@ CRASHES = """crash_waldio crash_embedded crash_faults crash_group crash_group_fa
     generator_named_cuts generator_cuts"""
 ROUNDS = [
     ("unit", "waldio/planted-bugs", ["--lib"], {}, 60),
-    ("few", "waldio/planted-bugs", tests_of(CRASHES), FEW, 200),
-    ("real", "waldio/planted-bugs", tests_of("real_* generator_named generator_real"), {}, 400),
+    ("few", "waldio/planted-bugs", tests_of(CRASHES), FEW, 400),
+    ("real", "waldio/planted-bugs", tests_of("real_* generator_named generator_real"), {}, 600),
     ("model", "waldio/model,waldio/planted-bugs", tests_of("model_group"), {}, 300),
-    ("all", "waldio/planted-bugs", tests_of(CRASHES), {}, 600),
+    ("all", "waldio/planted-bugs", tests_of(CRASHES), {}, 1200),
 ]
 
 
