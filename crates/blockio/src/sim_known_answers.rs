@@ -206,6 +206,17 @@ fn rename_takes_the_file_from_one_name_to_the_other_in_one_step() {
 }
 
 #[test]
+fn sync_of_the_file_system_is_one_of_every_file() {
+    let (disk, file) = disk_with(&[1; 512]);
+    let other = disk.open_file(Path::new("/d/b"), CREATE).unwrap();
+    file.write_at(&[2; 512], 0).unwrap();
+    other.sync_data().unwrap();
+    assert_eq!(sketches(&replay_all(&disk), None), set(["1", "2"]));
+    other.sync_filesystem().unwrap();
+    assert_eq!(sketches(&replay_all(&disk), None), set(["2"]));
+}
+
+#[test]
 fn removal_may_be_undone_until_the_directory_is_synced() {
     let (disk, file) = disk_with(&[1; 512]);
     disk.remove(Path::new(FILE)).unwrap();

@@ -1,10 +1,12 @@
 //! Growth of a log, on a simulated disk: when it is ordered, and when it ends.
 
 use super::*;
+use crate::frame::Salts;
 use crate::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 use blockio::sim_state::SimOptions;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
@@ -84,6 +86,25 @@ fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
         session.file_bytes() - used_bytes
     };
     assert_eq!((grown(false), grown(true)), (STEP_BYTES, 0));
+}
+
+#[test]
+fn a_growth_syncs_no_other_generation_than_the_one_it_was_ordered_for() {
+    let flushes = |begun_anew: bool| {
+        let (disk, session) = session_on(u64::MAX);
+        let log = disk.open(Path::new("/app.db-wal"), OpenOptions::EXISTING).unwrap();
+        log.write_at(&[1; 32], 0).unwrap();
+        session.durability.note_generation(Some(Salts([if begun_anew { 2 } else { 1 }; 8])));
+        let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        assert!(session.wants_growth(used_bytes));
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        session.grow(&disk, used_bytes);
+        session.stats.growth_flushes.load(Relaxed)
+    };
+    assert!(flushes(false) > 0);
+    assert_eq!(flushes(true), 0);
 }
 
 #[test]

@@ -140,11 +140,15 @@ impl Durability {
     }
 
     fn timed_sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        self.timed(|| file.sync_data())
+    }
+
+    fn timed(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if self.no_sync {
             return Ok(());
         }
         let began = Instant::now();
-        let result = file.sync_data();
+        let result = sync();
         self.stats.flush_times.record(began.elapsed());
         Stats::add(&self.stats.flushes, 1);
         result
@@ -196,7 +200,7 @@ impl Durability {
                 return Ok(());
             }
         }
-        if self.no_sync { Ok(()) } else { file.sync_filesystem() }
+        self.timed(|| file.sync_filesystem())
     }
 
     /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that.
