@@ -5,8 +5,8 @@
 
 A mutant is one change that cargo-mutants makes to the source: another operator, a function that returns at once. The sample is
 worked on in rounds, each with more tests than the one before, and a round takes only those that none noticed so far. Works on a
-copy of the last commit in DIRECTORY (default: below the target directory), which is kept: what a round has found is not run
-again. Two hours or more on 2 cores. Prints those that nobody noticed; the last line counts.
+copy of the last commit in DIRECTORY (default: one for each commit, below the target directory), which is kept: a round that was
+done is not run again. Two hours or more on 2 cores. Prints those that nobody noticed; the last line counts.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FILES = """
 waldio/src: connection connection/* database durability/* durable_reads embedded embedded_file frame gate layout line log_file
  log_file/* oldest_commit overdue_flush patience pending process_line process_line/* queue queue/* recovery reserve reset_guard
  rewrite session super_journal tails tickets transaction window
-waldio/src/vfs: embedding gated last_close log_methods main_controls main_methods waiter
+waldio/src/vfs: database_sync embedding gated last_close log_methods main_controls main_methods waiter
 waldio/src/ffi: fork_word lock_probe shared_page wal_index
 blockio/src: aligned descriptors page_cache real_disk real_file sync_turn
 """
@@ -68,7 +68,8 @@ def list_mutants(tree):
     command += [word for file in chosen_files() for word in ("--file", file)]
     listed = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
-        sys.exit(f"{' '.join(command[:3])} fails (cargo install cargo-mutants --version 25.3.1 --locked: later ones do not filter all mutants by name): {listed.stderr.strip()}")
+        how = "cargo install cargo-mutants --version 25.3.1 --locked; later ones do not filter all mutants by name"
+        sys.exit(f"cargo mutants --list fails ({how}): {listed.stderr.strip()}")
     return listed.stdout.splitlines()
 
 
@@ -116,12 +117,13 @@ def play(place, tree, round_, mutants):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=100, help="mutants that compile (default: 100)")
+    parser.add_argument("--sample", type=int, default=100, help="how many mutants, those among them that do not compile (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (default: 1)")
     parser.add_argument("--place", help="where the copy and the results are kept")
     parser.add_argument("--list", action="store_true", help="prints the sample and runs nothing")
     options = parser.parse_args()
-    place = os.path.abspath(options.place or os.path.join(TARGET, f"mutants-{options.sample}-{options.seed}"))
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    place = os.path.abspath(options.place or os.path.join(TARGET, f"mutants-{commit}-{options.sample}-{options.seed}"))
     tree = ROOT if options.list else copy(place)
     everyone = sorted(list_mutants(tree))
     sample = random.Random(options.seed).sample(everyone, min(options.sample, len(everyone)))

@@ -108,7 +108,7 @@ test)
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     prepared
-    # Waits for the disk most of the time.
+    # It leaves a third of two processors idle, waiting for the disk.
     behind tcl tests/tcl/run.py test
     suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
