@@ -113,14 +113,15 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         // A program that another thread is just starting has our open files until it runs.
-        let is_busy =
-            || run(Command::new("umount").arg(self.path())).is_err_and(|reason| reason.contains("busy"));
-        if (0..100).all(|_| {
-            is_busy() && {
+        let was_busy = |_| {
+            let answer = run(Command::new("umount").arg(self.path()));
+            let was_busy = answer.is_err_and(|reason| reason.contains("busy"));
+            if was_busy {
                 std::thread::sleep(Duration::from_millis(20));
-                true
             }
-        }) {
+            was_busy
+        };
+        if (0..100).all(was_busy) {
             // On a busy machine that takes longer: the kernel unmounts once nobody uses it.
             let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
         }

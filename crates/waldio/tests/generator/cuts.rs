@@ -2,8 +2,8 @@
 //!
 //! Orders to a connection: `put N` rows, `spill` (all rows, each page once), `rewrite` (all rows, twice), `grow` (new rows), `begin`, `commit`,
 //! `rollback`, `savepoint`, `back` (ROLLBACK TO), `sync MODE`, `checkpoint MODE`, `lock MODE`, `hold` (a reader that stays),
-//! `read`, `flush` (PRAGMA waldio_flush), `see` (a read with `waldio_durable_reads`), `close`. `*: replace` puts other files in the place of database and log, `*: kill` ends
-//! all processes, `*: pause` lets writers be forgotten.
+//! `read`, `flush` (PRAGMA waldio_flush), `see` (a read with `waldio_durable_reads`), `close`. `*: replace` puts other files in
+//! the place of database and log, `*: kill` ends all processes, `*: pause` lets writers be forgotten.
 //!
 //! What must hold at each cut: what recovers is sound, is a state that was published, and is none older than the newest that
 //! a commit under FULL or EXTRA outside of a window has promised, by whichever connection. Where waldio breaks that, the same
