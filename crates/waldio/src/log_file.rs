@@ -232,7 +232,8 @@ impl LogFile {
         }
         if !self.is_durable(commit, wal_index) {
             if commit && !header && !self.session.is_reserved() {
-                // The second commit: a log that is written once pays for none.
+                // The second commit: a log that is written once pays for none. Of a log that was cut the first: its header
+                // was synced, and so was the cut.
                 self.session.reserve_first(&*self.file);
             }
             let may_share = !self.session.durability.is_uncertain() && self.session.is_name_settled();
@@ -241,10 +242,7 @@ impl LogFile {
             }
             if header && !header_waits {
                 // Once a cycle: another process may have cut or extended the file.
-                self.session.set_file_bytes(self.file.size()?);
-                if self.session.file_bytes() == 0 {
-                    self.session.reserve_first(&*self.file);
-                }
+                self.session.begin_cycle(self.file.size()?);
             }
             self.make_durable(wal_index)?;
         }

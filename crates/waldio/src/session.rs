@@ -185,9 +185,13 @@ impl LogSession {
             && self.next_size(newest_end).is_none()
     }
 
-    /// The size that the file really has, whoever changed it.
-    pub fn set_file_bytes(&self, bytes: u64) {
-        self.file_bytes.store(bytes, SeqCst);
+    /// A header is about to be synced, in a file that really has this size, whoever changed it. One that was cut to nothing has
+    /// no reserve, and gets one once the cut is durable: until then the medium may hold the old log.
+    pub fn begin_cycle(&self, file_bytes: u64) {
+        self.file_bytes.store(file_bytes, SeqCst);
+        if file_bytes == 0 {
+            *self.fill_used.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 
     /// The file was cut to `size_bytes`; a size other than 0 is the user's limit.
