@@ -34,8 +34,8 @@ waldio/src/vfs: database_sync embedding gated last_close log_methods main_contro
 waldio/src/ffi: fork_word lock_probe shared_page wal_index
 blockio/src: aligned descriptors page_cache real_disk real_file sync_turn
 """
-# Bugs that are planted on purpose, and text for people.
-WITHOUT = r"planted|impl (fmt::)?(Debug|Display)"
+# Bugs that are planted on purpose, text for people, and what unit tests are made of.
+WITHOUT = r"planted|impl (fmt::)?(Debug|Display)|tests::"
 
 # Name, features, what of the tests, and seconds after which a test that hangs has noticed. The crash tests look at fewer states
 # first: most of what they would notice shows at once.

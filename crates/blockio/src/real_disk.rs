@@ -175,6 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_made_where_that_is_asked_for_and_written_where_that_is() {
+        let scratch = Scratch::new("open");
+        let path = scratch.0.join("log");
+        let kind = |options| RealDisk.open(&path, options).map(|_| ()).map_err(|error| error.kind());
+        assert_eq!(kind(OpenOptions::EXISTING), Err(io::ErrorKind::NotFound));
+        let exclusive = OpenOptions { exclusive: true, ..CREATE };
+        assert_eq!([exclusive, CREATE, OpenOptions::EXISTING].map(kind), [Ok(()); 3]);
+        assert_eq!(kind(exclusive), Err(io::ErrorKind::AlreadyExists));
+        let read_only = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
+        let written = [OpenOptions::EXISTING, read_only]
+            .map(|options| RealDisk.open(&path, options).unwrap().write_at(b"x", 0).is_ok());
+        assert_eq!(written, [true, false]);
+        RealDisk.remove(&path).unwrap();
+        assert_eq!(kind(OpenOptions::EXISTING), Err(io::ErrorKind::NotFound));
+        assert!(RealDisk.open(&scratch.0, OpenOptions::EXISTING).is_err(), "a directory");
+    }
+
+    #[test]
     fn a_link_in_the_place_of_a_log_is_refused() {
         let scratch = Scratch::new("link");
         let link = scratch.0.join("link");

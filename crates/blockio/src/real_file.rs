@@ -242,6 +242,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_cut_has_the_size_it_was_cut_to() {
+        with_file("cut", |file| {
+            file.write_at(&[7; 8192], 0).unwrap();
+            file.truncate(100).unwrap();
+            assert_eq!(file.size().unwrap(), 100);
+            let mut into = [0; 200];
+            assert_eq!(file.read_at(&mut into, 0).unwrap(), 100);
+            assert_eq!((into[99], into[100]), (7, 0));
+        });
+    }
+
+    #[test]
     fn a_read_past_the_end_is_short() {
         with_file("short", |file| {
             file.write_at(b"abc", 0).unwrap();

@@ -432,4 +432,26 @@ mod tests {
         assert!(embedded.write_at(&[0xff; FRAME], 32).is_err());
         assert_eq!(file.size().unwrap(), 0, "nothing was written");
     }
+
+    #[test]
+    fn a_log_counts_in_the_layout_that_it_has_and_in_no_other() {
+        let proved = |content: &[u8], layout: Layout, begins: bool| {
+            let (disk, file, _) = files();
+            file.write_at(content, 0).unwrap();
+            let proved = prove(&*file, layout, begins).map_err(|error| error.kind());
+            let found = look_at(&*disk.open(Path::new(LOG), OpenOptions::EXISTING).unwrap()).unwrap();
+            (proved, found)
+        };
+        let (stock, embedded) = (log(), header_block(log().first_chunk().unwrap()));
+        let wrong = Err(io::ErrorKind::InvalidData);
+        for begins in [false, true] {
+            assert_eq!(proved(&stock, Layout::Stock, begins), (Ok(()), Found::Stock));
+            assert_eq!(proved(&stock, Layout::Embedded, begins), (wrong, Found::Stock));
+            assert_eq!(proved(&embedded, Layout::Embedded, begins), (Ok(()), Found::Embedded));
+            assert_eq!(proved(&embedded, Layout::Stock, begins), (wrong, Found::Embedded));
+            assert_eq!(proved(&[], Layout::Stock, begins), (Ok(()), Found::Nothing));
+        }
+        assert_eq!(proved(&[], Layout::Embedded, false), (wrong, Found::Nothing));
+        assert_eq!(proved(&[], Layout::Embedded, true), (Ok(()), Found::Embedded));
+    }
 }

@@ -289,3 +289,160 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NANOSECOND: Duration = Duration::from_nanos(1);
+    const UNKNOWN: fn() -> Option<bool> = || None;
+
+    /// A line of these connections, asleep, who came in this order.
+    fn asleep(connections: &[usize], now: Instant) -> Line {
+        let mut line = Line::default();
+        for connection in connections {
+            line.stand_in_line(*connection, &Arc::default(), now);
+            line.set_asleep(*connection, true);
+        }
+        line
+    }
+
+    fn reserve(line: &mut Line, connection: usize, until: Instant, awake: bool) {
+        line.reserved = Some(Reserved { connection, until, awake });
+    }
+
+    fn look(line: &Line, connection: usize, now: Instant) -> Look {
+        line.next_look(connection, now, now, false, UNKNOWN)
+    }
+
+    #[test]
+    fn what_is_kept_for_one_is_its_own_until_the_time_is_over() {
+        let now = now();
+        let until = now + RESERVATION;
+        let mut line = asleep(&[1, 2], now);
+        reserve(&mut line, 1, until, true);
+        let just_before = until.checked_sub(NANOSECOND).unwrap();
+        assert!(line.is_kept(just_before) && !line.is_kept(until));
+        assert_eq!([1, 2].map(|one| line.may_take(one, just_before)), [true, false]);
+        assert_eq!([1, 2].map(|one| look(&line, one, just_before)), [Look::Mine, Look::At(until)]);
+        // From here on as if nothing were kept: the first who sleeps is next, and others may pass it.
+        assert_eq!([1, 2].map(|one| line.may_take(one, until)), [true, true]);
+        reserve(&mut line, 2, until, true);
+        assert_eq!([1, 2].map(|one| look(&line, one, until)), [Look::Mine, Look::Woken]);
+    }
+
+    #[test]
+    fn who_claims_what_is_kept_for_it_already_gets_no_longer_time() {
+        let now = now();
+        let mut line = asleep(&[1], now);
+        let until = now + RESERVATION;
+        let claimed = |line: &mut Line, at: Instant| {
+            line.claim(1, at);
+            line.reserved.map(|reserved| (reserved.connection, reserved.until, reserved.awake))
+        };
+        reserve(&mut line, 1, until, false);
+        assert_eq!(claimed(&mut line, now + RESERVATION / 2), Some((1, until, true)));
+        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "it had lapsed");
+        reserve(&mut line, 2, until + RESERVATION * 2, false);
+        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "another's");
+    }
+
+    #[test]
+    fn those_who_sleep_are_passed_a_few_times_and_no_more() {
+        let now = now();
+        let mut line = asleep(&[1], now);
+        for _ in 0..PASSES_MAX {
+            assert!(line.may_take(2, now));
+            line.take(2);
+            line.holder = None;
+        }
+        assert!(!line.may_take(2, now) && line.may_take(1, now));
+        // Whoever claimed was counted then.
+        line.claim(1, now);
+        line.take(1);
+        assert_eq!((line.holder, line.passes, line.reserved.is_none()), (Some(1), 0, true));
+        assert!(!line.may_take(1, now) && !line.may_take(2, now), "held");
+    }
+
+    #[test]
+    fn the_lock_counts_as_contended_for_a_while_after_it_changed_hands() {
+        let now = now();
+        let mut line = Line::default();
+        let mut granted = |connection, at| line.grant(connection, at).1;
+        assert!(!granted(1, now) && !granted(1, now));
+        assert!(granted(2, now), "another had it");
+        let over = now + CONTENDED;
+        assert!(granted(2, over.checked_sub(NANOSECOND).unwrap()) && !granted(2, over));
+        let mut line = asleep(&[3], over);
+        assert!(line.grant(2, over).1, "another wants it");
+        let (place, _) = line.grant(3, over);
+        assert_eq!((place.map(|place| place.connection), line.line.len()), (Some(3), 0));
+    }
+
+    #[test]
+    fn the_first_who_sleeps_looks_for_another_process() {
+        let now = now();
+        let mut line = asleep(&[1, 2], now);
+        assert!(!line.looks_abroad(1), "nobody of another process has it");
+        line.refuse(3, &Arc::default(), now);
+        assert_eq!([1, 2, 3].map(|one| line.looks_abroad(one)), [true, false, false]);
+        line.set_asleep(1, false);
+        assert_eq!([1, 2].map(|one| line.looks_abroad(one)), [false, true]);
+        let looks =
+            |line: &Line, from, rings, free: Option<bool>| line.next_look(2, now, from, rings, || free);
+        assert_eq!(looks(&line, now, false, Some(true)), Look::Mine);
+        assert_eq!(looks(&line, now, false, Some(false)), Look::Abroad(now + LOOK_EVERY));
+        assert_eq!(looks(&line, now, true, Some(false)), Look::Abroad(now + LOOK_UNRUNG));
+        assert_eq!(looks(&line, now, false, None), Look::Woken);
+        let later = now + NANOSECOND;
+        assert_eq!(looks(&line, later, false, Some(true)), Look::Abroad(later), "its nap has not begun");
+        for shut in [true, false] {
+            (line.shut, line.holder) = (shut, (!shut).then_some(9));
+            assert!(!line.looks_abroad(2));
+            assert_eq!(looks(&line, now, false, Some(true)), Look::Woken);
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_one_that_nothing_stands_before_tells_of_another_process() {
+        let now = now();
+        let refused = |holder: Option<usize>, shut: bool| {
+            let mut line = Line { holder, shut, ..Line::default() };
+            reserve(&mut line, 1, now + RESERVATION, true);
+            line.refuse(1, &Arc::default(), now);
+            (line.is_foreign(), line.holder, line.reserved.is_some(), line.line.len())
+        };
+        assert_eq!(refused(None, false), (true, None, false, 1));
+        assert_eq!(refused(Some(1), false), (true, None, false, 1), "it had asked");
+        assert_eq!(refused(Some(2), false), (false, Some(2), false, 1));
+        assert_eq!(refused(None, true), (false, None, false, 1), "a checkpoint has it");
+        let mut line = asleep(&[], now);
+        line.refuse(1, &Arc::default(), now);
+        line.grant_in_vain(1);
+        assert_eq!(
+            (line.is_foreign(), line.holder, line.line.len()),
+            (false, Some(1), 1),
+            "it keeps its place"
+        );
+        reserve(&mut line, 2, now + RESERVATION, true);
+        line.drop_kept_for(1);
+        assert!(line.reserved.is_some());
+    }
+
+    #[test]
+    fn places_of_those_not_heard_of_for_long_are_given_up() {
+        let now = now();
+        let mut line = asleep(&[1, 2, 3], now);
+        for connection in [1, 2] {
+            line.set_asleep(connection, false);
+        }
+        let last_seen = line.line.iter().map(|place| place.seen).max().unwrap();
+        line.stand_in_line(2, &Arc::default(), last_seen + NANOSECOND);
+        let first = line.first_asleep(last_seen + PLACE_KEPT).map(|place| place.connection);
+        let left: Vec<usize> = line.line.iter().map(|place| place.connection).collect();
+        assert_eq!((first, left), (Some(3), vec![2, 3]));
+        line.set_abroad(3, 7);
+        let abroad: Vec<Option<usize>> = line.line.iter().map(|place| place.abroad).collect();
+        assert_eq!(abroad, [None, Some(7)]);
+    }
+}

@@ -89,14 +89,24 @@ impl ProcessLine {
         }
         for _ in 0..PLACES {
             let number = words.waiting.load(SeqCst).trailing_ones() as usize;
-            let place = words.places.get(number)?;
-            let bell = place.bell.load(SeqCst);
-            place.ticket.store(self.ticket.load(Relaxed), Relaxed);
-            if words.waiting.fetch_or(1 << number, SeqCst) & 1 << number == 0 {
-                return Some(Standing { words, number, bell });
+            if number >= PLACES {
+                return None;
+            }
+            let standing = self.stand_at(words, number);
+            if standing.is_some() {
+                return standing;
             }
         }
         None
+    }
+
+    /// The place of that number, below `PLACES`, where nobody was faster.
+    fn stand_at<'a>(&self, words: &'a Words, number: usize) -> Option<Standing<'a>> {
+        let place = &words.places[number];
+        let bell = place.bell.load(SeqCst);
+        place.ticket.store(self.ticket.load(Relaxed), Relaxed);
+        let taken = words.waiting.fetch_or(1 << number, SeqCst) & 1 << number;
+        (taken == 0).then(|| Standing { words, number, bell })
     }
 
     /// A connection of this process has the lock: who is first now came later.
@@ -291,6 +301,20 @@ mod tests {
         assert_eq!(rung_next(), Some(two.number), "the other one had its turn");
         drop(two);
         assert_eq!(rung_next(), Some(one.number));
+    }
+
+    #[test]
+    fn a_place_that_another_took_just_before_is_not_shared() {
+        let scratch = Scratch::new("race");
+        let line = scratch.line();
+        let words = line.words().unwrap();
+        for number in [0, 1, PLACES - 1] {
+            let standing = line.stand_at(words, number);
+            assert!(standing.is_some() && line.stand_at(words, number).is_none(), "place {number}");
+            drop(standing);
+            assert!(line.stand_at(words, number).is_some(), "place {number} is free again");
+        }
+        assert!(!line.is_awaited());
     }
 
     #[test]

@@ -80,6 +80,16 @@ mod tests {
             Some(5 << 20)
         );
         assert_eq!(next_size(0, LOG_BYTES_DEFAULT, LOG_BYTES_DEFAULT, None), None);
+        let left = |bytes| next_size(LOG_BYTES_DEFAULT - bytes, LOG_BYTES_DEFAULT, LOG_BYTES_DEFAULT, None);
+        assert_eq!((left(MARGIN_BYTES + 1), left(MARGIN_BYTES)), (None, Some(5 << 20)));
+    }
+
+    #[test]
+    fn a_log_grows_when_no_more_than_half_of_it_is_left() {
+        let used = |bytes| next_size(bytes, 256 << 10, LOG_BYTES_DEFAULT, None);
+        assert_eq!((used((128 << 10) - 1), used(128 << 10)), (None, Some(512 << 10)));
+        assert_eq!(used(LOG_BYTES_DEFAULT / 8 - 4), Some(LOG_BYTES_DEFAULT / 2));
+        assert_eq!(used(LOG_BYTES_DEFAULT / 8), Some(LOG_BYTES_DEFAULT), "from half of it on, all");
     }
 
     #[test]

@@ -375,9 +375,7 @@ impl LogSession {
                 return Ok(());
             }
             size = self.file_bytes().max(end);
-            let faster = began.elapsed() * 2 < PIECE_TIME_MAX;
-            piece_bytes = if faster { piece_bytes * 2 } else { piece_bytes / 2 };
-            piece_bytes = piece_bytes.clamp(PIECE_BYTES_MIN, PIECE_BYTES.1);
+            piece_bytes = next_piece(piece_bytes, began.elapsed());
             self.piece_bytes.store(piece_bytes, SeqCst);
         }
         Ok(())
@@ -388,6 +386,12 @@ impl LogSession {
         self.closed.store(true, SeqCst);
         drop(self.growing.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// How large the next piece should be, after one of `piece_bytes` that took so long.
+fn next_piece(piece_bytes: u64, took: Duration) -> u64 {
+    let next = if took * 2 < PIECE_TIME_MAX { piece_bytes * 2 } else { piece_bytes / 2 };
+    next.clamp(PIECE_BYTES_MIN, PIECE_BYTES.1)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::frame::Salts;
+use crate::options::FillChoice;
 use crate::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
@@ -117,4 +118,50 @@ fn once_there_is_room_the_log_grows_again() {
     assert_eq!(orders(&roomy, &session, 100)[0], 2);
     assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
     assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
+}
+
+#[test]
+fn pieces_double_where_the_place_takes_them_in_half_the_time_and_halve_elsewhere() {
+    let half = PIECE_TIME_MAX / 2;
+    let just_below = half.checked_sub(Duration::from_nanos(1)).unwrap();
+    assert_eq!(next_piece(512 << 10, just_below), 1 << 20);
+    assert_eq!(next_piece(512 << 10, half), 256 << 10);
+    assert_eq!(next_piece(PIECE_BYTES.1, Duration::ZERO), PIECE_BYTES.1);
+    assert_eq!(next_piece(PIECE_BYTES_MIN, PIECE_TIME_MAX), PIECE_BYTES_MIN);
+}
+
+#[test]
+fn the_first_space_is_little_where_zeroes_are_written_and_the_working_size_where_the_device_zeroes() {
+    let first = |fill: Fill| {
+        let disk = SimDisk::new();
+        let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
+        let options = Options { fill: FillChoice::Only(fill), ..Options::default() };
+        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
+        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
+        assert!(!session.is_reserved());
+        session.reserve_first(&*file);
+        assert!(session.is_reserved());
+        assert_eq!(file.size().unwrap(), session.file_bytes());
+        session.file_bytes()
+    };
+    let sizes = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(first);
+    assert_eq!(sizes, [FIRST_BYTES, FIRST_BYTES, LOG_BYTES_DEFAULT]);
+}
+
+#[test]
+fn the_logs_name_is_synced_once_or_as_often_as_asked() {
+    let (disk, session) = session_on(u64::MAX);
+    assert!(!session.is_name_settled());
+    let synced = [false, false, true].map(|again| session.sync_name(&disk, again).unwrap());
+    assert_eq!(synced, [true, false, true]);
+    assert_eq!(session.name(), Name::Synced);
+}
+
+#[test]
+fn a_log_that_was_cut_to_nothing_has_no_reserve() {
+    let (_, session) = session_on(u64::MAX);
+    session.begin_cycle(FIRST_BYTES);
+    assert!(session.is_reserved());
+    session.begin_cycle(0);
+    assert!(!session.is_reserved() && session.file_bytes() == 0);
 }

@@ -196,3 +196,16 @@ fn many_threads_share_few_flushes_and_none_is_forgotten() {
     assert!(!tickets.is_outstanding());
     assert!(flushed.load(SeqCst) <= 1600);
 }
+
+#[test]
+fn those_a_flush_let_go_and_those_who_came_meanwhile_are_awaited_by_the_next() {
+    let tickets = Tickets::default();
+    let last = (0..4).map(|_| tickets.issue(BYTES)).last().unwrap();
+    let led = tickets.wait(last, &bell(), || {
+        (0..2).for_each(|_| {
+            tickets.issue(BYTES);
+        });
+        Ok(())
+    });
+    assert_eq!((led, tickets.state().population), (Ok(Covered::Led(4)), 4 + 2));
+}

@@ -126,6 +126,7 @@ mod tests {
         let mut transaction = Transaction::default();
         assert!(!write(&mut transaction, 3, header(0, 4)));
         assert_eq!((transaction.state, transaction.commit_name()), (State::Writing, None));
+        assert!(!transaction.is_committed());
         assert!(write(&mut transaction, 4, header(9, 5)));
         let name = Prefix { salts: SALTS, frames: 5, checksum: Checksum(5, 0) };
         assert_eq!((transaction.is_committed(), transaction.commit_name()), (true, Some(name)));

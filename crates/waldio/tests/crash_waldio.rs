@@ -57,7 +57,7 @@ fn a_database_file_that_grows_in_chunks_is_as_safe() {
 /// in it would cut it to a prefix of what the database has, and recovery would copy that over newer pages.
 #[test]
 fn a_truncated_log_is_filled_only_once_the_truncation_is_durable() {
-    use Step::{Commit1, Commit3, Truncate};
+    use Step::{Commit3, Truncate};
     for synchronous in [Synchronous::Full, Synchronous::Normal] {
         let machine = Machine::new(Side::Flush);
         let steps = vec![Commit3, Commit3, Truncate, Commit3, Commit3];

@@ -33,6 +33,12 @@ impl WalIndex {
         (!region.is_null()).then(|| WalIndex { address: region.expose_provenance() })
     }
 
+    /// A region of a test's own.
+    #[cfg(test)]
+    pub fn of_words(words: &'static [std::sync::atomic::AtomicU32; 8192]) -> WalIndex {
+        WalIndex { address: words.as_ptr().expose_provenance() }
+    }
+
     fn read<T: Copy>(self, offset: usize) -> T {
         let field = ptr::with_exposed_provenance::<T>(self.address + offset);
         // SAFETY: mapped and large enough (`new`); aligned, as the region is page-aligned and offsets are multiples

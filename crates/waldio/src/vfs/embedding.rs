@@ -361,3 +361,32 @@ unsafe fn unlock_to_shared(main: *mut sqlite3_file) {
         unsafe { unlock(main, SQLITE_LOCK_SHARED) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_made_again_and_any_other_answer_counts() {
+        let mut answers = vec![Ok(3), Err(io::ErrorKind::Interrupted), Err(io::ErrorKind::Interrupted)];
+        assert_eq!(until_told(|| answers.pop().unwrap().map_err(io::Error::from)).unwrap(), 3);
+        let mut calls = 0;
+        let told = until_told(|| {
+            calls += 1;
+            Err::<(), _>(io::ErrorKind::PermissionDenied.into())
+        });
+        assert_eq!((told.unwrap_err().kind(), calls), (io::ErrorKind::PermissionDenied, 1));
+    }
+
+    #[test]
+    fn errors_are_told_apart_by_what_may_be_done_about_them() {
+        let kinds = [libc_error(28), libc_error(122), libc_error(13), libc_error(30), libc_error(5)];
+        assert_eq!(kinds.each_ref().map(is_full), [true, true, false, false, false]);
+        assert_eq!(kinds.each_ref().map(is_forbidden), [false, false, true, true, false]);
+    }
+
+    /// ENOSPC, EDQUOT, EACCES, EROFS, EIO.
+    fn libc_error(number: i32) -> io::Error {
+        io::Error::from_raw_os_error(number)
+    }
+}

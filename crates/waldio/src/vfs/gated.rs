@@ -159,3 +159,15 @@ unsafe fn lock(base: *mut sqlite3_file, (slot, count): (c_int, c_int), way: c_in
     // SAFETY: as above, with slots and flags as SQLite uses them.
     unsafe { call(base, slot, count, way | SQLITE_SHM_EXCLUSIVE) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_locks_are_counted_from_the_one_of_readers_without_a_log() {
+        // Slots of the wal-index: 0 to write, 1 for checkpoints, 2 for recovery, 3 to 7 to read.
+        assert_eq!([1, 4].map(read_lock), [(4, 1), (7, 1)]);
+        assert_eq!(READERS, (4, 4));
+    }
+}

@@ -438,4 +438,14 @@ mod tests {
         }
         assert_eq!(methods_like(None).iVersion, 1);
     }
+
+    #[test]
+    fn locks_of_the_wal_index_tell_what_sqlite_is_about() {
+        let calls = |slot| [call_of(slot, true), call_of(slot, false)];
+        assert_eq!(calls(WAL_WRITE_LOCK), [Call::Asks, Call::Unlocks]);
+        assert_eq!(calls(WAL_READ_LOCK_0 + 1), [Call::Begins, Call::Unlocks]);
+        for slot in [WAL_CKPT_LOCK, WAL_RECOVER_LOCK] {
+            assert_eq!(calls(slot), [Call::Other; 2]);
+        }
+    }
 }

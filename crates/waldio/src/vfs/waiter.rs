@@ -49,6 +49,21 @@ struct Mark {
     last: Last,
 }
 
+impl Last {
+    /// What it did last once SQLite made this call, of the marked connection or another; `None` where the mark goes.
+    fn then(self, is_marked: bool, call: Call) -> Option<Last> {
+        match (self, call) {
+            _ if !is_marked => None,
+            (last, Call::Unlocks) if last != Last::ReadAfterNap => Some(last),
+            (Last::Napped, Call::Begins) => Some(Last::Napped),
+            (Last::Napped, Call::Reads) | (Last::ReadAfterNap, Call::Begins | Call::Reads) => {
+                Some(Last::ReadAfterNap)
+            }
+            _ => None,
+        }
+    }
+}
+
 thread_local! {
     /// The marked connection's address, 0 for none: what every call looks at.
     static MARKED: Cell<usize> = const { Cell::new(0) };
@@ -93,16 +108,7 @@ pub(crate) fn heard_elsewhere() {
 fn judge(is_marked: bool, call: Call) {
     let Some(mark) = take() else { return };
     let Some(connection) = mark.connection.upgrade() else { return };
-    let last = match (mark.last, call) {
-        _ if !is_marked => None,
-        (last, Call::Unlocks) if last != Last::ReadAfterNap => Some(last),
-        (Last::Napped, Call::Begins) => Some(Last::Napped),
-        (Last::Napped, Call::Reads) | (Last::ReadAfterNap, Call::Begins | Call::Reads) => {
-            Some(Last::ReadAfterNap)
-        }
-        _ => None,
-    };
-    if let Some(last) = last {
+    if let Some(last) = mark.last.then(is_marked, call) {
         return put(&connection, last);
     }
     if mark.last != Last::Refused {
@@ -130,4 +136,27 @@ pub(crate) fn nap(nominal: Duration) -> bool {
     }
     put(&connection, Last::Napped);
     nap.comes_back
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_leads_from_a_nap_to_the_next_ask_keeps_the_mark() {
+        use Call::{Asks, Begins, Other, Reads, Unlocks};
+        use Last::{Napped, ReadAfterNap, Refused};
+        let then = |last: Last| [Unlocks, Begins, Reads, Asks, Other].map(|call| last.then(true, call));
+        assert_eq!(then(Refused), [Some(Refused), None, None, None, None]);
+        let read = Some(ReadAfterNap);
+        assert_eq!(then(Napped), [Some(Napped), Some(Napped), read, None, None]);
+        assert_eq!(then(ReadAfterNap), [None, read, read, None, None]);
+        for last in [Refused, Napped, ReadAfterNap] {
+            assert_eq!(
+                [Unlocks, Begins, Reads].map(|call| last.then(false, call)),
+                [None; 3],
+                "another's call"
+            );
+        }
+    }
 }

@@ -1,0 +1,400 @@
+//! Goal: what each call promises holds when it returns, whatever came before.
+//! Method: the calls that SQLite makes of one connection, on a simulated disk, with a wal-index that the test writes itself.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+
+use blockio::disk::{Disk, OpenOptions};
+use blockio::sim_disk::SimDisk;
+use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::sim_log::Op;
+use blockio::sim_states::Bounds;
+
+use super::*;
+use crate::frame::FrameHeader;
+use crate::options::Window;
+use crate::recovery::synthetic_log;
+use crate::super_journal::SuperJournals;
+use crate::window::Flusher;
+use crate::worker::Worker;
+
+const LOG: &str = "/app.db-wal";
+const FRAME_BYTES: usize = 24 + 4096;
+const SALTS: Salts = Salts([7; 8]);
+/// A read lock with a snapshot of the log.
+const READ_LOCK: i32 = WAL_READ_LOCK_0 + 1;
+/// The number of a connection that is only a name in the line.
+const OTHER: usize = usize::MAX;
+
+/// A database, one connection to it, and the wal-index that it has mapped.
+struct Bench {
+    disk: SimDisk,
+    connection: Connection,
+    region: &'static [AtomicU32; 8192],
+    /// What SQLite would write: each transaction is one frame.
+    log: Vec<u8>,
+}
+
+impl Bench {
+    fn new(options: Options) -> Bench {
+        let disk = SimDisk::new();
+        disk.open(Path::new("/app.db"), CREATE).unwrap();
+        let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
+        let database = Database::new(
+            ("/app.db".into(), None),
+            "sim".to_owned(),
+            Arc::new(disk.clone()),
+            helpers,
+            options,
+        );
+        let connection = Connection::new(Arc::new(database), options);
+        let region: &'static [AtomicU32; 8192] = Box::leak(Box::new([const { AtomicU32::new(0) }; 8192]));
+        connection.set_wal_index(Some(WalIndex::of_words(region)));
+        let transactions: [&[u32]; 6] = [&[1], &[2], &[3], &[4], &[5], &[6]];
+        Bench { disk, connection, region, log: synthetic_log(4096, SALTS, &transactions) }
+    }
+
+    /// With an open log, new and empty.
+    fn opened(options: Options) -> Bench {
+        let bench = Bench::new(options);
+        bench.connection.log_open(true, Layout::Stock, false).unwrap();
+        bench
+    }
+
+    /// The log up to frame `count`.
+    fn frames(&self, count: usize) -> &[u8] {
+        &self.log[..32 + count * FRAME_BYTES]
+    }
+
+    /// The wal-index tells of `count` frames, as if somebody had committed them.
+    fn publish(&self, count: usize) {
+        let last = 32 + (count - 1) * FRAME_BYTES;
+        let header = FrameHeader::parse(self.log[last..last + 24].try_into().unwrap());
+        let salts = [0, 4].map(|at| u32::from_ne_bytes(SALTS.0[at..at + 4].try_into().unwrap()));
+        let frames = u32::try_from(count).unwrap();
+        for copy in [0, 12] {
+            let page_bytes = u32::from_ne_bytes([0, 0, 0, 0x10]).to_le();
+            let fields = [
+                (3, page_bytes),
+                (4, frames),
+                (6, header.checksum.0),
+                (7, header.checksum.1),
+                (8, salts[0]),
+                (9, salts[1]),
+            ];
+            for (word, value) in fields {
+                self.region[copy + word].store(value, Relaxed);
+            }
+        }
+    }
+
+    fn take_write_lock(&self) -> Granted {
+        self.connection.exclusive_lock_granted(WAL_WRITE_LOCK)
+    }
+
+    /// Writes transaction `number`, from 1, as SQLite does: with the log's header in front of the first.
+    fn write(&self, number: usize) {
+        let connection = &self.connection;
+        if number == 1 {
+            connection.log_write(&self.log[..32], 0).unwrap();
+            connection.log_sync().unwrap();
+        }
+        let (start, end) = (self.frames(number - 1).len(), self.frames(number).len());
+        connection.log_write(&self.log[start..start + 24], start as u64).unwrap();
+        connection.log_write(&self.log[start + 24..end], start as u64 + 24).unwrap();
+    }
+
+    /// A whole transaction with a sync.
+    fn commit(&self, number: usize) {
+        self.take_write_lock();
+        self.write(number);
+        self.connection.log_sync().unwrap();
+        self.publish(number);
+        self.connection.before_unlock(WAL_WRITE_LOCK);
+        self.connection.commit_phase_two().unwrap();
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.connection.database.stats
+    }
+
+    fn flushes(&self) -> u64 {
+        self.stats().flushes.load(Relaxed)
+    }
+
+    fn fail_flushes(&self) {
+        let (counted, number) = (Counted::Flushes, self.disk.count(Counted::Flushes));
+        let fault = Fault { counted, number, kind: FaultKind::Io, kept: Kept::Nothing, lasting: true };
+        self.disk.set_fault(Some(fault));
+    }
+
+    /// Whether every state that a power cut can leave now has these frames.
+    fn survive(&self, count: usize) -> bool {
+        let mut replay = self.disk.replay();
+        for record in self.disk.records() {
+            replay.begin(&record);
+            replay.end(&record);
+        }
+        let states = replay.states(&Bounds::default());
+        states.iter().all(|(_, image)| {
+            let log = image.files.get(Path::new(LOG)).map(|content| content.bytes());
+            log.is_some_and(|log| log.starts_with(self.frames(count)))
+        })
+    }
+}
+
+const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
+
+fn window() -> Options {
+    let group = Some(Window { bytes: 1 << 20, time: Duration::from_secs(60) });
+    Options { group, ..Options::default() }
+}
+
+#[test]
+fn a_commit_is_on_the_medium_when_its_sync_returns() {
+    let bench = Bench::opened(Options::default());
+    bench.take_write_lock();
+    bench.connection.log_write(&bench.log[..32], 0).unwrap();
+    bench.connection.log_sync().unwrap();
+    assert_eq!(bench.flushes(), 0, "the header of a new log waits for its first commit");
+    for number in 1..=3 {
+        bench.commit(number);
+        assert!(bench.survive(number) && !bench.survive(number + 1), "commit {number}");
+        assert_eq!(bench.flushes(), number as u64);
+    }
+}
+
+#[test]
+fn a_header_is_durable_before_frames_where_the_log_is_not_new() {
+    let header_flushes = |published: bool, made_here: bool| {
+        let bench = Bench::new(Options::default());
+        if !made_here {
+            bench.disk.open(Path::new(LOG), CREATE).unwrap();
+        }
+        bench.connection.log_open(true, Layout::Stock, false).unwrap();
+        if published {
+            bench.publish(1);
+        }
+        bench.take_write_lock();
+        bench.connection.log_write(&bench.log[..32], 0).unwrap();
+        bench.connection.log_sync().unwrap();
+        bench.flushes()
+    };
+    assert_eq!(header_flushes(false, true), 0);
+    assert_eq!(header_flushes(true, true), 1, "others have committed to this log");
+    assert_eq!(header_flushes(false, false), 1, "another process made it");
+}
+
+#[test]
+fn frames_wait_for_the_sync_that_follows_and_where_none_follows_leave_with_the_commit_frame() {
+    let bench = Bench::opened(Options::default());
+    let connection = &bench.connection;
+    for number in 1..=3 {
+        bench.commit(number);
+    }
+    bench.take_write_lock();
+    bench.write(4);
+    assert!(connection.is_pending(), "its sync follows, as it did three times");
+    // `synchronous=NORMAL` from here on.
+    connection.shm_barrier();
+    assert!(!connection.is_pending());
+    bench.publish(4);
+    connection.before_unlock(WAL_WRITE_LOCK);
+    bench.take_write_lock();
+    bench.write(5);
+    assert!(!connection.is_pending(), "no sync followed the last one");
+    assert_eq!(bench.disk.image().files[Path::new(LOG)].bytes()[..bench.frames(5).len()], *bench.frames(5));
+    assert!(!bench.survive(5));
+}
+
+#[test]
+fn a_window_is_for_whoever_holds_the_write_lock() {
+    let bench = Bench::opened(window());
+    bench.commit(1);
+    let before = bench.flushes();
+    bench.commit(2);
+    assert_eq!((bench.stats().window_commits.load(Relaxed), bench.flushes()), (1, before));
+    assert!(!bench.survive(2));
+    bench.write(3);
+    bench.connection.log_sync().unwrap();
+    assert_eq!((bench.stats().window_commits.load(Relaxed), bench.flushes()), (1, before + 1));
+    assert!(bench.survive(3));
+}
+
+#[test]
+fn a_commit_that_others_wait_behind_is_durable_when_its_second_phase_ends() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    bench.commit(2);
+    bench.take_write_lock();
+    let queue = &bench.connection.database.queue;
+    assert_eq!(queue.ask(OTHER, &Arc::default(), now()), Turn::Wait);
+    let before = bench.flushes();
+    bench.write(3);
+    bench.connection.log_sync().unwrap();
+    assert_eq!((bench.stats().shared_commits.load(Relaxed), bench.flushes()), (1, before));
+    assert!(!bench.survive(3));
+    bench.publish(3);
+    bench.connection.before_unlock(WAL_WRITE_LOCK);
+    bench.connection.commit_phase_two().unwrap();
+    assert_eq!(bench.flushes(), before + 1);
+    assert!(bench.survive(3));
+}
+
+#[test]
+fn while_a_super_journal_exists_each_commit_flushes_for_itself() {
+    let bench = Bench::opened(window());
+    bench.commit(1);
+    bench.connection.database.super_journals.created(Path::new("/app.db-mj1"));
+    bench.commit(2);
+    assert_eq!(bench.stats().window_commits.load(Relaxed), 0);
+    assert!(bench.survive(2));
+}
+
+#[test]
+fn a_flush_that_fails_fails_the_commit_and_all_that_follow() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    assert_eq!(bench.connection.database.poisoned(), None);
+    bench.take_write_lock();
+    bench.write(2);
+    bench.fail_flushes();
+    assert!(matches!(bench.connection.log_sync(), Err(Failure::Sync(_))));
+    bench.disk.set_fault(None);
+    bench.connection.before_unlock(WAL_WRITE_LOCK);
+    let why = bench.connection.database.poisoned();
+    assert!(why.as_deref().is_some_and(|why| why.contains(LOG)), "{why:?}");
+    assert!(matches!(bench.connection.before_exclusive_lock(WAL_WRITE_LOCK), Err(Failure::Poisoned(_))));
+    assert!(bench.connection.log_write(&[0; 24], bench.frames(1).len() as u64).is_err());
+    assert!(bench.connection.database.check_poison().is_err());
+}
+
+#[test]
+fn whoever_writes_on_an_old_snapshot_gets_the_lock_in_vain() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    bench.connection.read_lock_granted(READ_LOCK).unwrap();
+    assert_eq!(bench.take_write_lock(), Granted::KeepToWrite);
+    bench.connection.before_unlock(WAL_WRITE_LOCK);
+    bench.connection.write_released();
+    bench.publish(2);
+    assert_eq!(bench.take_write_lock(), Granted::KeepInVain);
+    bench.connection.before_unlock(WAL_WRITE_LOCK);
+    bench.connection.write_released();
+    bench.connection.before_read_unlock();
+    bench.connection.read_lock_granted(READ_LOCK).unwrap();
+    assert_eq!(bench.take_write_lock(), Granted::KeepToWrite);
+}
+
+#[test]
+fn whoever_asks_while_another_writes_stands_in_line_and_naps_there() {
+    let bench = Bench::opened(Options::default());
+    let (connection, queue) = (&bench.connection, &bench.connection.database.queue);
+    bench.publish(1);
+    connection.read_lock_granted(READ_LOCK).unwrap();
+    assert_eq!(queue.ask(OTHER, &Arc::default(), now()), Turn::Try);
+    queue.granted(OTHER, now());
+    let millisecond = Duration::from_millis(1);
+    // A wait of before.
+    assert!(connection.busy_nap(millisecond).is_some() && connection.busy_nap(millisecond).is_none());
+    assert_eq!(connection.ask_to_write(), Turn::Wait);
+    assert!(connection.busy_nap(millisecond).is_some(), "the refusal begins a wait of its own");
+    bench.publish(2);
+    assert_eq!(
+        connection.ask_to_write(),
+        Turn::Try,
+        "SQLite gives the lock back at once: it is nobody's turn"
+    );
+}
+
+#[test]
+fn the_database_counts_as_synced_for_the_generation_in_which_it_was() {
+    let bench = Bench::opened(Options::default());
+    let (connection, database) = (&bench.connection, &bench.connection.database);
+    assert!(!connection.is_database_synced(None), "nothing is known of no generation");
+    *database.synced_since() = Some(SALTS);
+    assert!(
+        connection.is_database_synced(Some(SALTS)) && !connection.is_database_synced(Some(Salts([8; 8])))
+    );
+    database.gate.wrote_database(4096);
+    assert!(!connection.is_database_synced(Some(SALTS)), "pages were written since");
+}
+
+#[test]
+fn recovery_writes_the_frames_it_will_find_once_more_behind_a_sync_of_the_database() {
+    let recovered = |content: &[u8]| {
+        let bench = Bench::new(Options::default());
+        bench.disk.open(Path::new(LOG), CREATE).unwrap().write_at(content, 0).unwrap();
+        bench.disk.sync_dir_of(Path::new(LOG)).unwrap();
+        bench.connection.log_open(false, Layout::Stock, false).unwrap();
+        let (from, mut database_synced_at) = (bench.disk.record_count(), None);
+        let database_first = || {
+            database_synced_at = Some(bench.disk.record_count());
+            Ok(())
+        };
+        bench.connection.before_recovery(WAL_RECOVER_LOCK, 1, database_first).unwrap();
+        let writes = |op: &Op| matches!(op, Op::Write { .. });
+        let records = bench.disk.records();
+        let first = records[from..].iter().position(|record| writes(&record.op)).map(|at| at + from);
+        (first, database_synced_at, bench.flushes(), bench.survive(2))
+    };
+    let bench = Bench::new(Options::default());
+    let (first, database_synced_at, flushes, survive) = recovered(bench.frames(2));
+    assert!(first.is_some() && first >= database_synced_at && database_synced_at.is_some());
+    assert!(survive && flushes == 1);
+    let (first, database_synced_at, flushes, _) = recovered(&[0; 100]);
+    assert_eq!((first, database_synced_at, flushes), (None, None, 0), "nothing to recover");
+}
+
+#[test]
+fn only_pragmas_of_ours_are_answered() {
+    let bench = Bench::opened(Options::default());
+    let pragma = |name, value| bench.connection.pragma(name, value, || Ok(()));
+    assert_eq!(pragma("cache_size", None), None);
+    assert_eq!(pragma("WALDIO_STRICT", None), Some(Ok("0".to_owned())));
+    assert_eq!(pragma("waldio_durable_reads", Some("on")), Some(Ok("1".to_owned())));
+    assert!(bench.connection.reads_durably());
+    assert!(matches!(pragma("waldio_strict", Some("on")), Some(Err(_))), "the log is open");
+    assert!(matches!(pragma("waldio_nothing", None), Some(Err(_))));
+}
+
+#[test]
+fn waldio_flush_tells_what_there_was_to_do() {
+    let flushed = |bench: &Bench| bench.connection.pragma("waldio_flush", None, || Ok(()));
+    let bench = Bench::new(window());
+    assert_eq!(flushed(&bench), Some(Ok("no log".to_owned())));
+    bench.connection.log_open(true, Layout::Stock, false).unwrap();
+    bench.commit(1);
+    bench.commit(2);
+    assert!(!bench.survive(2));
+    assert_eq!(flushed(&bench), Some(Ok("durable".to_owned())));
+    assert!(bench.survive(2));
+    bench.commit(3);
+    bench.fail_flushes();
+    assert!(matches!(flushed(&bench), Some(Err(_))));
+}
+
+#[test]
+fn what_a_connection_asked_for_in_vain_is_told() {
+    let bench = Bench::opened(Options::default());
+    let database = Arc::clone(&bench.connection.database);
+    assert_eq!(database.not_had(), None);
+    let asked = Options { log_bytes: 1 << 20, ..Options::default() };
+    let second = Connection::new(Arc::clone(&database), asked);
+    second.log_open(true, Layout::Stock, false).unwrap();
+    assert!(database.not_had().is_some_and(|what| what.contains("waldio_log_bytes")));
+    assert_eq!(database.longest_private_path(), Path::new("/app.db-waldio-shm"));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_not_taken_for_none() {
+    let folder = std::env::temp_dir().join(format!("waldio-unopened-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("app.db-wal")).unwrap();
+    let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
+    let (path, disk) = (folder.join("app.db"), Arc::new(blockio::real_disk::RealDisk));
+    let database = Database::new((path, None), "unix".to_owned(), disk, helpers, Options::default());
+    let flushed = database.flush_now();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(flushed.is_err(), "a directory stands in its place");
+    assert!(!database.flush_now().unwrap(), "nothing does");
+}
