@@ -104,14 +104,19 @@ impl Bench {
         connection.log_write(&self.log[start + 24..end], start as u64 + 24).unwrap();
     }
 
-    /// A whole transaction with a sync.
-    fn commit(&self, number: usize) {
-        self.take_write_lock();
-        self.write(number);
+    /// Ends the transaction that was written, with a sync.
+    fn sync(&self, number: usize) {
         self.connection.log_sync().unwrap();
         self.publish(number);
         self.connection.before_unlock(WAL_WRITE_LOCK);
         self.connection.commit_phase_two().unwrap();
+    }
+
+    /// A whole transaction with a sync.
+    fn commit(&self, number: usize) {
+        self.take_write_lock();
+        self.write(number);
+        self.sync(number);
     }
 
     fn stats(&self) -> &Stats {
@@ -189,12 +194,18 @@ fn a_header_is_durable_before_frames_where_the_log_is_not_new() {
 fn frames_wait_for_the_sync_that_follows_and_where_none_follows_leave_with_the_commit_frame() {
     let bench = Bench::opened(Options::default());
     let connection = &bench.connection;
-    for number in 1..=3 {
-        bench.commit(number);
+    for number in 1..=4 {
+        bench.take_write_lock();
+        bench.write(number);
+        assert_eq!(
+            connection.is_pending(),
+            number > 1,
+            "that a sync follows the first one tells: commit {number}"
+        );
+        if number < 4 {
+            bench.sync(number);
+        }
     }
-    bench.take_write_lock();
-    bench.write(4);
-    assert!(connection.is_pending(), "its sync follows, as it did three times");
     // `synchronous=NORMAL` from here on.
     connection.shm_barrier();
     assert!(!connection.is_pending());
@@ -294,11 +305,13 @@ fn whoever_asks_while_another_writes_stands_in_line_and_naps_there() {
     connection.read_lock_granted(READ_LOCK).unwrap();
     assert_eq!(queue.ask(OTHER, &Arc::default(), now()), Turn::Try);
     queue.granted(OTHER, now());
-    let millisecond = Duration::from_millis(1);
-    // A wait of before.
-    assert!(connection.busy_nap(millisecond).is_some() && connection.busy_nap(millisecond).is_none());
+    let nap = |milliseconds| connection.busy_nap(Duration::from_millis(milliseconds)).is_some();
     assert_eq!(connection.ask_to_write(), Turn::Wait);
-    assert!(connection.busy_nap(millisecond).is_some(), "the refusal begins a wait of its own");
+    assert!(nap(1));
+    assert_eq!(connection.ask_to_write(), Turn::Wait);
+    assert!(nap(2), "the second nap follows a refusal of its own");
+    assert!(connection.write_refused() && nap(5), "whoever refused");
+    assert!(!nap(10), "no refusal came");
     bench.publish(2);
     assert_eq!(
         connection.ask_to_write(),
