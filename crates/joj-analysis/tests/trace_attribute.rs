@@ -7,6 +7,8 @@ use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKe
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, FileSystem, Header};
 use joj_analysis::trace::request::{Evidence, Request, Sync, Work};
+use joj_analysis::trace::summary::Summariser;
+use joj_analysis::trace::summary::counts::Volume;
 use joj_analysis::trace::texts::Texts;
 
 const DISK: DeviceNumber = DeviceNumber(7 << 20);
@@ -253,4 +255,65 @@ fn a_flush_is_for_whom_asked_before() {
     let sync = &seen.syncs[0];
     assert_eq!((sync.flushes, sync.flush_ns, sync.requests, sync.last_completed_ns), (2, 30, 3, 36));
     assert!(seen.requests.last().is_some_and(|last| last.runs.is_empty()), "a flush that nobody wanted");
+}
+
+/// A commit with a sync in which so many sectors are written, and so many handled in another way.
+fn commit_with(operation: Operation) -> Seen {
+    let lock = |time_ns, detail| Event {
+        file: file(DISK),
+        offset: 120,
+        bytes: 1,
+        detail,
+        ..write(EventKind::Lock, time_ns, 0, 0)
+    };
+    let other = |kind, time_ns| Event { operation, ..write(kind, time_ns, 800, 2048) };
+    attributed(&[
+        lock(1, 1),
+        Event { file: file(DISK), ..write(EventKind::SyncBegin, 2, 0, 0) },
+        write(EventKind::Queue, 3, 8, 8),
+        write(EventKind::Issue, 4, 8, 8),
+        write(EventKind::Complete, 5, 8, 8),
+        other(EventKind::Queue, 6),
+        other(EventKind::Issue, 7),
+        other(EventKind::Complete, 8),
+        Event { file: file(DISK), ..write(EventKind::SyncEnd, 9, 0, 0) },
+        lock(10, 2),
+    ])
+}
+
+#[test]
+fn what_is_discarded_or_zeroed_by_the_device_is_not_written() {
+    for operation in [Operation::Discard, Operation::WriteZeroes, Operation::Other, Operation::Read] {
+        let seen = commit_with(operation);
+        let (sync, work) = (&seen.syncs[0], &seen.works[0]);
+        let written = [sync.bytes, work.bytes].map(|bytes| bytes.iter().sum::<u64>());
+        assert_eq!((written, sync.writes, work.writes), ([4096; 2], 1, 1), "{operation:?}");
+        // A read is no request for a call that makes something durable.
+        let requests = if operation == Operation::Read { 1 } else { 2 };
+        assert_eq!(sync.requests, requests, "{operation:?}");
+    }
+}
+
+#[test]
+fn the_table_of_files_has_what_was_written_and_read_of_each() {
+    for operation in [Operation::Discard, Operation::WriteZeroes, Operation::Other, Operation::Read] {
+        let texts = Texts::default();
+        let head = header("ext4");
+        let mut summariser = Summariser::of(&head);
+        for request in &commit_with(operation).requests {
+            summariser.outcome(&Outcome::Request(request), &texts);
+        }
+        let summary = summariser.finish(&head, &texts);
+        let volumes = |written: &Volume, read: &Volume| [written.bytes, read.bytes];
+        let read = if operation == Operation::Read { 1 << 20 } else { 0 };
+        let of_files: Vec<_> = summary.files.iter().map(|one| volumes(&one.written, &one.read)).collect();
+        assert_eq!(of_files, [[4096, read]], "{operation:?}");
+        // As /sys/block/*/stat has it.
+        let zeroed = if operation == Operation::WriteZeroes { 1 << 20 } else { 0 };
+        assert_eq!(volumes(&summary.disks[0].written, &summary.disks[0].read), [4096 + zeroed, read]);
+        let freed = matches!(operation, Operation::Discard | Operation::WriteZeroes);
+        let discarded = if freed { 1 << 20 } else { 0 };
+        let counts = &summary.counts;
+        assert_eq!([counts.writes.bytes, counts.reads.bytes, counts.discards.bytes], [4096, read, discarded]);
+    }
 }

@@ -163,6 +163,25 @@ fn a_journal_of_data_holds_copies_of_files() {
     traced.nothing_is_missing("DELETE");
 }
 
+/// The volume frees a deleted journal's blocks by a discard, whose bytes nobody writes.
+#[test]
+fn discarded_blocks_are_not_written_whoever_captures() {
+    let volume = or_skip(Volume::create_with("ext4", &[], "noatime,discard"));
+    let Some(volume) = volume else { return };
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        for (mode, expected) in EXT4.into_iter().filter(|(mode, _)| ["DELETE", "TRUNCATE"].contains(mode)) {
+            let traced = Traced::inserts(&volume, backend, mode, &[]);
+            traced.has_answer(expected, 0, &format!("{backend} {mode}, discard"));
+            traced.nothing_is_missing(mode);
+            let discards = &traced.summary["counts"]["discards"]["requests"];
+            assert!(
+                discards.as_u64().is_some_and(|count| count > 0),
+                "{backend} {mode}: {discards} discards"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_journal_on_another_disk_is_captured_with_its_filesystem() {
     let Some(volume) = or_skip(Volume::with_journal_elsewhere()).filter(|_| has_backend("bpf")) else {

@@ -434,13 +434,15 @@ impl Attributor {
         let mut counted = None;
         for run in &request.runs {
             let Some(sync) = run.cause.and_then(|id| self.syncs.get_mut(id)) else { continue };
-            sync.bytes[usize::from(run.class.code())] += run.bytes;
+            let written = request.written_of(run);
+            sync.bytes[usize::from(run.class.code())] += written;
             if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
-                sync.control_bytes += run.bytes;
+                sync.control_bytes += written;
             }
             if counted != run.cause {
                 counted = run.cause;
                 sync.requests += 1;
+                sync.writes += u64::from(request.operation == Operation::Write);
                 sync.flushes += u64::from(is_flush);
                 sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
                 sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
@@ -453,8 +455,9 @@ impl Attributor {
         let mut counted = None;
         for run in &request.runs {
             let Some(work) = run.work.and_then(|id| self.works.get_mut(id)) else { continue };
-            work.bytes[usize::from(run.class.code())] += run.bytes;
-            work.journal_of_journal_bytes += if run.journal_of_journal { run.bytes } else { 0 };
+            let written = request.written_of(run);
+            work.bytes[usize::from(run.class.code())] += written;
+            work.journal_of_journal_bytes += if run.journal_of_journal { written } else { 0 };
             if counted != run.work {
                 counted = run.work;
                 work.flushes += u64::from(is_flush);

@@ -312,6 +312,7 @@ mod tests {
             control_bytes: 0,
             flush_ns: 0,
             requests: 0,
+            writes: 0,
             flushes: 0,
             last_completed_ns: 0,
             work: None,

@@ -110,6 +110,12 @@ impl Request {
         if self.runs.is_empty() { Class::Unattributed } else { most.copied().unwrap_or_default() }
     }
 
+    /// Bytes of one of its runs that it puts onto the medium: none of a read, and none of a discard or of zeroes that the device
+    /// makes, whose lengths are of what becomes free or zero.
+    pub fn written_of(&self, run: &Run) -> u64 {
+        if self.operation == Operation::Write { run.bytes } else { 0 }
+    }
+
     /// Nanoseconds from issue to completion.
     pub fn latency_ns(&self) -> Option<u64> {
         self.completed_ns.map(|completed_ns| completed_ns.saturating_sub(self.issued_ns))
@@ -147,8 +153,10 @@ pub struct Sync {
     pub control_bytes: u64,
     /// Nanoseconds that the device spent on flushes for it.
     pub flush_ns: u64,
-    /// Requests for it, and how many of them were flushes.
+    /// Requests for it: writes, flushes, and others such as discards.
     pub requests: u64,
+    /// Writes among them.
+    pub writes: u64,
     /// Flushes among them.
     pub flushes: u64,
     /// When the last request for it was complete.

@@ -36,6 +36,7 @@ impl Syncs {
             control_bytes: 0,
             flush_ns: 0,
             requests: 0,
+            writes: 0,
             flushes: 0,
             last_completed_ns: 0,
             work,

@@ -149,7 +149,7 @@ fn sync_head(sync: &Sync, texts: &Texts) -> String {
         path(texts.get(sync.name), 40),
         duration_of(sync.begun_ns, sync.ended_ns),
         volume(&sync.bytes),
-        counted(sync.requests.saturating_sub(sync.flushes), "write", "writes"),
+        counted(sync.writes, "write", "writes"),
         counted(sync.flushes, "flush", "flushes"),
     )
 }
@@ -185,7 +185,8 @@ fn way(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> &'static 
             _ => None,
         })
     };
-    let runs = || requests(steps).flat_map(|request| &request.runs);
+    let writes = || requests(steps).filter(|request| request.operation == Operation::Write);
+    let runs = || writes().flat_map(|request| &request.runs);
     let synced = steps
         .iter()
         .any(|step| matches!(step, Step::Sync(sync) if sync.file_type == FileType::RollbackJournal));

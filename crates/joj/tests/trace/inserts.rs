@@ -78,6 +78,33 @@ impl Traced {
             let writes = seen("/written/requests") + seen("/empty_flushes");
             assert_eq!(Some(writes), disk["counted_writes"].as_u64(), "{mode}: {disk}");
         }
+        self.tables_agree(mode);
+    }
+
+    /// What every table has in sum is what was written and read.
+    fn tables_agree(&self, mode: &str) {
+        let counts = &self.summary["counts"];
+        let bytes = |volume: &Value| volume["bytes"].as_u64().expect("bytes");
+        for (direction, all) in [("written", "writes"), ("read", "reads")] {
+            let all = bytes(&counts[all]);
+            for table in ["classes", "parts", "sizes"] {
+                let rows = counts[table].as_array().expect("a table");
+                let sum: u64 = rows.iter().map(|row| bytes(&row[direction])).sum();
+                assert_eq!(sum, all, "{mode}: {table}, {direction}");
+            }
+        }
+        let written = bytes(&counts["writes"]);
+        for (one, other) in [("sync_writes", "buffered_writes"), ("sequential_writes", "random_writes")] {
+            assert_eq!(bytes(&counts[one]) + bytes(&counts[other]), written, "{mode}: {one}");
+        }
+        let in_works = ["commits", "checkpoints"].map(|works| {
+            let classes = self.summary[works]["bytes"].as_object().expect("bytes by class");
+            classes.values().filter_map(Value::as_u64).sum::<u64>()
+        });
+        assert!(
+            in_works.iter().sum::<u64>() <= written,
+            "{mode}: {in_works:?} of {written} in SQLite's work"
+        );
     }
 }
 

@@ -43,7 +43,7 @@ pub struct FileVolume {
 pub struct DiskCheck {
     /// Kernel name.
     pub disk: String,
-    /// Writes seen, and bytes.
+    /// Writes seen, and bytes; zeroes that the device makes among them, as the kernel counts.
     pub written: Volume,
     /// Reads seen.
     pub read: Volume,
@@ -168,10 +168,15 @@ impl Summariser {
         self.counter.add(request);
         let disk = self.disks.entry(request.disk).or_default();
         match request.operation {
-            Operation::Write => disk.written.add(request.bytes),
+            // The kernel counts zeroes that the device makes among the writes.
+            Operation::Write | Operation::WriteZeroes => disk.written.add(request.bytes),
             Operation::Read => disk.read.add(request.bytes),
             Operation::Flush => disk.flushes += 1,
             _ => {}
+        }
+        let is_write = request.operation == Operation::Write;
+        if !is_write && request.operation != Operation::Read {
+            return;
         }
         for run in request.runs.iter().filter(|run| run.class == Class::Data) {
             let file = self.files.entry(run.name).or_insert_with(|| FileVolume {
@@ -180,7 +185,6 @@ impl Summariser {
                 ..FileVolume::default()
             });
             file.deleted |= run.deleted;
-            let is_write = request.operation == Operation::Write;
             if is_write { &mut file.written } else { &mut file.read }.add(run.bytes);
         }
     }
