@@ -32,7 +32,7 @@ pub enum Weight {
 }
 
 /// One quantity of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity {
     /// Its name, as files have it.
     pub name: &'static str,
@@ -40,10 +40,13 @@ pub struct Quantity {
     pub unit: &'static str,
     /// How its mean is formed: so that it is exact, not a mean of ratios.
     pub weight: Weight,
+    /// The most that it can be. What the kernel counts in whole timer ticks can seem to be more in a short interval, and less in
+    /// the next: means are of what was counted, single values are cut.
+    pub most: f64,
 }
 
 const fn of(name: &'static str, unit: &'static str, weight: Weight) -> Quantity {
-    Quantity { name, unit, weight }
+    Quantity { name, unit, weight, most: f64::INFINITY }
 }
 
 const fn rate(name: &'static str) -> Quantity {
@@ -79,7 +82,7 @@ const MEMORY: [Quantity; 5] = [
 ];
 
 const DISK: [Quantity; 17] = [
-    of("busy", "%", Weight::Time),
+    Quantity { most: 100.0, ..of("busy", "%", Weight::Time) },
     of("queue", "requests", Weight::Time),
     of("in_flight", "requests", Weight::Time),
     rate("reads"),
@@ -110,6 +113,13 @@ const NETWORK: [Quantity; 8] = [
 ];
 
 const INTERRUPT: [Quantity; 1] = [rate("interrupts")];
+
+impl Quantity {
+    /// A single value, cut at the most that it can be. What is unknown stays so.
+    pub fn cut(&self, value: f64) -> f64 {
+        if value > self.most { self.most } else { value }
+    }
+}
 
 impl Kind {
     /// Every kind, in the order of files and tables.

@@ -28,9 +28,11 @@ pub struct Sample {
 }
 
 impl Item {
-    /// The value of a quantity that its kind has; `None` where there is none now.
+    /// The value of a quantity that its kind has, cut at the most that it can be; `None` where there is none now.
     pub fn value(&self, quantity: &str) -> Option<f64> {
-        self.values.get(self.kind.index_of(quantity)).copied().filter(|value| !value.is_nan())
+        let index = self.kind.index_of(quantity);
+        let counted = self.values.get(index).copied().filter(|value| !value.is_nan())?;
+        Some(self.kind.quantities()[index].cut(counted))
     }
 
     /// True where anything was counted.

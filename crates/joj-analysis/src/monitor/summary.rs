@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::quantity::Quantity;
 use crate::statistics::percentile;
 
 /// What a quantity was like.
@@ -41,6 +42,14 @@ impl Summary {
             p99: percentile(&sorted, 99_000)?,
             max,
         })
+    }
+
+    /// None of it above the most that its quantity can be.
+    #[must_use]
+    pub fn cut(self, quantity: &Quantity) -> Summary {
+        let [mean, p50, p99, max] =
+            [self.mean, self.p50, self.p99, self.max].map(|value| quantity.cut(value));
+        Summary { mean, p50, p99, max, ..self }
     }
 }
 

@@ -93,8 +93,17 @@ impl Table {
         found
     }
 
-    /// A column of `thing`, as long as the table.
+    /// A column of `thing`, as long as the table, cut at the most that its quantity can be.
     pub fn column(&self, thing: &Thing, quantity: usize) -> Vec<f64> {
+        let most = thing.kind.quantities()[quantity].most;
+        // Not f64::min: that would make a number of what is unknown.
+        self.counted(thing, quantity)
+            .into_iter()
+            .map(|value| if value > most { most } else { value })
+            .collect()
+    }
+
+    fn counted(&self, thing: &Thing, quantity: usize) -> Vec<f64> {
         let mut column = thing.columns.get(quantity).cloned().unwrap_or_default();
         column.resize(self.len(), f64::NAN);
         column
@@ -112,7 +121,8 @@ impl Table {
             }
         };
         let is_long: Vec<bool> = self.spans_ns.iter().map(|span_ns| *span_ns >= whole_ns / 2).collect();
-        Summary::of(&self.column(thing, quantity), &weights, &is_long)
+        let summary = Summary::of(&self.counted(thing, quantity), &weights, &is_long)?;
+        Some(summary.cut(&thing.kind.quantities()[quantity]))
     }
 }
 
@@ -206,6 +216,18 @@ pub(crate) mod tests {
             push(&mut table, items);
         }
         assert_eq!(busy(&table, "a"), Some(vec![None, None, Some(0.0), Some(1.0)]));
+    }
+
+    #[test]
+    fn ticks_that_fall_into_the_next_interval_are_not_lost_to_the_mean() {
+        let mut table = Table::new(Vec::new());
+        for busy in [0.0, 200.0, 50.0, 30.0] {
+            push(&mut table, vec![disk("a", busy)]);
+        }
+        let things = table.things();
+        let summary = table.summary(things[0], 0, 1_000).unwrap();
+        assert_eq!((summary.mean, summary.max, summary.p99), (70.0, 100.0, 100.0));
+        assert_eq!(table.column(things[0], 0), [0.0, 100.0, 50.0, 30.0]);
     }
 
     #[test]
