@@ -12,7 +12,7 @@ use blockio::sim_states::Bounds;
 
 use super::*;
 use crate::frame::FrameHeader;
-use crate::options::Window;
+use crate::options::{PersistChoice, Window};
 use crate::recovery::synthetic_log;
 use crate::super_journal::SuperJournals;
 use crate::window::Flusher;
@@ -410,4 +410,21 @@ fn a_log_that_cannot_be_opened_is_not_taken_for_none() {
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(flushed.is_err(), "a directory stands in its place");
     assert!(!database.flush_now().unwrap(), "nothing does");
+}
+
+#[test]
+fn in_fua_mode_a_whole_commit_behind_a_known_prefix_is_one_direct_write() {
+    let bench = Bench::opened(Options { persist: PersistChoice::Fua, ..Options::default() });
+    let direct = || bench.stats().durable_writes.load(Relaxed);
+    bench.commit(1);
+    assert_eq!(direct(), 0, "never the log's header");
+    for number in 2..=4 {
+        bench.commit(number);
+        assert!(bench.survive(number));
+    }
+    assert_eq!((direct(), bench.flushes()), (3, 4));
+    let mut page = vec![0; 4096];
+    let end = bench.frames(4).len();
+    let read = bench.connection.log_read(&mut page, end as u64 - 4096, || Ok(()));
+    assert_eq!((read.unwrap(), &page[..]), (4096, &bench.log[end - 4096..end]));
 }

@@ -165,3 +165,33 @@ fn a_log_that_was_cut_to_nothing_has_no_reserve() {
     session.begin_cycle(0);
     assert!(!session.is_reserved() && session.file_bytes() == 0);
 }
+
+#[test]
+fn a_log_that_is_closed_does_not_grow() {
+    let (disk, session) = session_on(u64::MAX);
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let before = session.file_bytes();
+    assert!(session.wants_growth(before));
+    session.close();
+    session.grow(&disk, before);
+    assert_eq!(session.file_bytes(), before);
+}
+
+#[test]
+fn growth_is_made_as_was_asked_but_never_by_what_another_process_could_lose() {
+    let grown = |fill: Fill| {
+        let disk = SimDisk::new();
+        let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
+        let options = Options { fill: FillChoice::Only(fill), log_bytes: 64 << 10, ..Options::default() };
+        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
+        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
+        session.reserve_first(&*file);
+        let used_bytes = session.file_bytes();
+        assert!(session.wants_growth(used_bytes));
+        session.grow(&(Arc::new(disk) as Arc<dyn Disk>), used_bytes);
+        assert!(session.file_bytes() > used_bytes);
+        session.fill_used()
+    };
+    let used = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(grown);
+    assert_eq!(used, ["zeroes", "unwritten", "zeroes"]);
+}

@@ -46,3 +46,21 @@ impl SuperJournals {
         self.count.load(SeqCst) > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_there_from_its_creation_to_its_deletion() {
+        let (journals, one, two) = (SuperJournals::default(), Path::new("/a-mj1"), Path::new("/b-mj2"));
+        assert!(!journals.is_any_open());
+        journals.created(one);
+        journals.created(two);
+        journals.deleted(Path::new("/a.db-journal"));
+        journals.deleted(one);
+        assert!(journals.is_any_open());
+        journals.deleted(two);
+        assert!(!journals.is_any_open());
+    }
+}

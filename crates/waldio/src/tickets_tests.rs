@@ -209,3 +209,31 @@ fn those_a_flush_let_go_and_those_who_came_meanwhile_are_awaited_by_the_next() {
     });
     assert_eq!((led, tickets.state().population), (Ok(Covered::Led(4)), 4 + 2));
 }
+
+#[test]
+fn whoever_came_during_a_flush_is_woken_to_lead_the_next() {
+    let tickets = Tickets::default();
+    let one = tickets.issue(BYTES);
+    thread::scope(|scope| {
+        let mut next = None;
+        let led = tickets.wait(one, &bell(), || {
+            let two = tickets.issue(BYTES);
+            next = Some(scope.spawn({
+                let tickets = &tickets;
+                move || tickets.wait(two, &bell(), || Ok(()))
+            }));
+            while tickets.state().asleep.is_empty() {
+                thread::yield_now();
+            }
+            Ok(())
+        });
+        assert_eq!(led, Ok(Covered::Led(1)));
+        let forgotten = !tickets.state().asleep.is_empty();
+        if forgotten {
+            // Ends the test.
+            tickets.fail();
+        }
+        let next = next.unwrap().join().unwrap();
+        assert_eq!((forgotten, next), (false, Ok(Covered::Led(1))));
+    });
+}

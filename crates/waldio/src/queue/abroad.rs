@@ -112,6 +112,7 @@ mod tests {
                 return None;
             }
             queue.note_rings(Slept::Rung);
+            assert!(queue.rings_come());
             Some(queue)
         }
     }
@@ -176,5 +177,28 @@ mod tests {
         queue.refused(1, &Arc::default(), Instant::now());
         assert_eq!(queue.process_line().0, "none");
         assert!(queue.is_awaited(), "by this process itself");
+    }
+
+    #[test]
+    fn while_this_process_has_use_for_the_lock_another_is_rung_now_and_then() {
+        let scratch = Scratch::new("stays");
+        let (Some(holder), Some(waiter)) =
+            (scratch.line(0, &Arc::default()), scratch.line(1, &Arc::default()))
+        else {
+            return;
+        };
+        let abroad = waiter.abroad.as_ref().unwrap();
+        let stays_until_rung = |in_line: usize| {
+            let standing = abroad.stand().unwrap();
+            holder.waiting.store(in_line, SeqCst);
+            (0..100)
+                .take_while(|_| {
+                    holder.ring_abroad();
+                    !standing.is_rung()
+                })
+                .count()
+        };
+        let passes = usize::try_from(PASSES_MAX).unwrap();
+        assert_eq!([0, 1, 1, 0].map(stays_until_rung), [0, passes - 1, passes - 1, 0]);
     }
 }

@@ -385,6 +385,17 @@ mod tests {
         assert_eq!(kinds.each_ref().map(is_forbidden), [false, false, true, true, false]);
     }
 
+    #[test]
+    fn an_error_that_may_be_gone_with_the_next_statement_fails_this_one_alone() {
+        // EMFILE, ENOSPC, EIO; ELOOP, ENOTDIR.
+        let codes = [24, 28, 5, 40, 20].map(|number| match not_opened(&libc_error(number)) {
+            Refusal::Fails(code, _) => Some(code),
+            Refusal::NotOurs(_) | Refusal::Changed => None,
+        });
+        let expected = [Some(SQLITE_CANTOPEN), Some(SQLITE_CANTOPEN), Some(SQLITE_IOERR_READ), None, None];
+        assert_eq!(codes, expected);
+    }
+
     /// ENOSPC, EDQUOT, EACCES, EROFS, EIO.
     fn libc_error(number: i32) -> io::Error {
         io::Error::from_raw_os_error(number)
