@@ -24,7 +24,7 @@ use crate::bench::study;
 use crate::bench::study_plan::{StudyPlan, mode_keys};
 use crate::bench::table_two::known_layouts;
 use crate::bench::task::{Answer, Calibration, Task};
-use crate::cli::BenchOptions;
+use crate::cli::{BenchOptions, wrong_usage};
 use crate::machine::clock::{calendar_seconds, now_ns};
 use crate::machine::counters::Sources;
 use crate::machine::output_file::{self, check_writable, write};
@@ -57,7 +57,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
     if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
         let text =
             "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4`";
-        return Err(text.to_owned());
+        return Ok(wrong_usage(text));
     }
     for file in [&options.json, &options.html].into_iter().flatten() {
         check_writable(file)?;

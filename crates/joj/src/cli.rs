@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
@@ -251,6 +252,12 @@ fn parse_delay(text: &str) -> Result<u64, String> {
     time_ns
         .filter(|time_ns| (10_000..=1_000_000_000).contains(time_ns))
         .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
+}
+
+/// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.
+pub fn wrong_usage(what: &str) -> ExitCode {
+    eprintln!("error: {what}\n\nFor more information, try '--help'.");
+    ExitCode::from(2)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use joj_analysis::lab::result::{CellResult, LabResult, Outcome, RESULT_FORMAT, R
 
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
+use crate::cli::wrong_usage;
 use crate::lab::costs;
 use crate::lab::crew::{self, Crew};
 use crate::lab::host_share::HostShare;
@@ -45,7 +46,10 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
         }
         LabAction::Run(options) => measure(options),
         LabAction::Crash(options) => {
-            let cells = lab_crash_command::cells(&options.crash)?;
+            let cells = match lab_crash_command::cells(&options.crash) {
+                Ok(cells) => cells,
+                Err(what) => return Ok(wrong_usage(&what)),
+            };
             let qemu = qemu::version()?;
             let contents = contents(&options.machine, &cells)?;
             let packages = packages(&options.machine)?;

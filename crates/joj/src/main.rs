@@ -29,9 +29,19 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use machine::standard_output;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let result = standard_output::check_open().and_then(|()| run(command));
+    result.unwrap_or_else(|message| {
+        eprintln!("joj: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command) -> Result<ExitCode, String> {
+    match command {
         Command::Bench(options) => bench_command::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Trace(options) => trace_command::run(&options),
@@ -42,9 +52,5 @@ fn main() -> ExitCode {
         Command::LabGuest => lab::guest::agent::run(),
         Command::Device(options) => device_command::run(&options),
         Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
-    };
-    result.unwrap_or_else(|message| {
-        eprintln!("joj: {message}");
-        ExitCode::FAILURE
-    })
+    }
 }

@@ -8,6 +8,7 @@ use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::texts::Texts;
 use serde_json::Value;
 
+use crate::cli::wrong_usage;
 use crate::machine::{output_file, signal};
 use crate::show::{trace_page, trace_steps, trace_text};
 use crate::trace::analysis::{Findings, Wanted};
@@ -25,8 +26,9 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
         && options.pid.is_none()
         && options.for_ns.is_none()
     {
-        return Err("nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`"
-            .to_owned());
+        return Ok(wrong_usage(
+            "nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`",
+        ));
     }
     let files = options.json.iter().chain(&options.html).chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);

@@ -210,6 +210,10 @@ fn mistakes_are_explained() {
         (&["compare", newer, newer], 1, &["version 99", "newer joj"]),
         (&["compare", "/nonexistent.json", file], 1, &["/nonexistent.json", "joj bench --json"]),
         (&["frobnicate"], 2, &["frobnicate"]),
+        (&["bench", here, "--flush-delay", "2ms"], 2, &["--flush-delay", "--threads"]),
+        (&["bench", here, "--seconds", "2"], 2, &["--seconds", "--threads"]),
+        (&["trace"], 2, &["nothing to trace", "--pid"]),
+        (&["lab", "crash", "--sides", "delete"], 2, &["--sides", "waldio"]),
         (&["bench-worker"], 1, &["joj's own use"]),
     ];
     for (arguments, code, parts) in cases {
@@ -220,6 +224,21 @@ fn mistakes_are_explained() {
             assert!(message.contains(part), "{arguments:?} should say `{part}`: {message}");
         }
         assert!(!message.contains("panicked"), "{arguments:?}: {message}");
+    }
+    assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
+}
+
+#[test]
+fn a_result_that_nobody_could_read_is_not_begun() {
+    let place = directory("closed");
+    let joj = env!("CARGO_BIN_EXE_joj");
+    for arguments in ["compare a.json b.json", "bench --json -", "trace --json - -- true", "device list"] {
+        let mut shell = Command::new("sh");
+        let output =
+            shell.args(["-c", &format!("{joj} {arguments} >&-")]).current_dir(&place).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {message}");
+        assert!(message.contains("standard output is closed"), "{arguments}: {message}");
     }
     assert_eq!(entries(&place), Vec::<PathBuf>::new(), "files left behind");
 }

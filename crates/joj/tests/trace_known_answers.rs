@@ -203,6 +203,29 @@ fn a_command_that_is_not_there_ends_as_in_a_shell() {
     assert!(output.status.code() == Some(127) && said.contains("cannot run /no/such program"), "{said}");
 }
 
+#[test]
+fn a_capture_of_nothing_is_an_error() {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf")) else { return };
+    let files = ["nothing.json", "nothing.parquet", "nothing.csv"].map(|name| volume.beside(name));
+    let [json, save, runs] = files.each_ref().map(|file| file.display().to_string());
+    let options = ["--json", &json, "--save", &save, "--export", &format!("runs={runs}")];
+    let output = joj(&volume, &options, &[], &["true".to_owned()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("nothing was captured"), "{said}");
+    assert!(!files.iter().any(|file| file.exists()), "no result of nothing");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_not_traced() {
+    // Above the most that Linux gives out.
+    let joj = std::process::Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["trace", "--pid", "4194305", "--for", "1s"])
+        .output();
+    let output = joj.expect("joj");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("no process 4194305"), "{said}");
+}
+
 fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }

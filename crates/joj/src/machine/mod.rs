@@ -48,6 +48,7 @@ pub mod disks;
 pub mod memory;
 pub mod interrupts;
 pub mod output_file;
+pub mod standard_output;
 pub mod worker_process;
 pub mod proc_files;
 pub mod watched_command;

@@ -32,7 +32,7 @@ pub fn facts(summary: &Summary) -> Vec<String> {
         }
     }
     lines.push(format!(
-        "{}, {}, {}; {} of {} KiB written are placed",
+        "{}, {}, {}; {}",
         duration(summary.span_ns),
         counted(summary.events, "event", "events"),
         match summary.lost {
@@ -40,8 +40,11 @@ pub fn facts(summary: &Summary) -> Vec<String> {
             Some(lost) => format!("{} LOST", count(lost)),
             None => "how many were lost is not known".to_owned(),
         },
-        percent(summary.attributed_share),
-        kib_of(summary.counts.writes.bytes)
+        match summary.counts.writes.bytes {
+            0 => "nothing was written".to_owned(),
+            bytes =>
+                format!("{} of {} KiB written are placed", percent(summary.attributed_share), kib_of(bytes)),
+        }
     ));
     lines
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribute::{Attributor, Outcome};
-use joj_analysis::trace::event::Event;
+use joj_analysis::trace::event::{Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
 use joj_analysis::trace::points::{PointCollector, Points};
@@ -50,6 +50,7 @@ pub struct Analysis {
     writer: Option<TraceWriter>,
     problem: Option<String>,
     events: u64,
+    has_traffic: bool,
 }
 
 struct Looks {
@@ -99,12 +100,23 @@ impl Analysis {
             exports: Exports::create(wanted.exports, header)?,
         };
         let writer = wanted.save.map(|path| TraceWriter::create(path, header)).transpose()?;
-        Ok(Self { attributor: Attributor::new(header, types), looks, writer, problem: None, events: 0 })
+        Ok(Self {
+            attributor: Attributor::new(header, types),
+            looks,
+            writer,
+            problem: None,
+            events: 0,
+            has_traffic: false,
+        })
     }
 
     /// The next event.
     pub fn event(&mut self, event: &Event, texts: &Texts) {
         self.events += 1;
+        self.has_traffic |= matches!(
+            event.kind,
+            EventKind::Queue | EventKind::Issue | EventKind::SyncBegin | EventKind::DurableWrite
+        );
         if self.problem.is_none()
             && let Some(writer) = &mut self.writer
         {
@@ -119,6 +131,11 @@ impl Analysis {
     /// How many events there were.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// True once a request or a sync call was seen.
+    pub fn has_traffic(&self) -> bool {
+        self.has_traffic
     }
 
     /// True when a file could not be written: nothing of what follows would be kept.

@@ -64,6 +64,9 @@ impl From<StartError> for Failure {
 /// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
 pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure> {
     let words = command_words(options)?;
+    if let Some(pid) = options.pid.filter(|pid| !is_there(*pid)) {
+        return Err(format!("there is no process {pid}; `ps -e` lists those that run").into());
+    }
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
     let mut header = trace_header::header(devices, &words, Source::default())?;
@@ -87,10 +90,23 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     // From here on Ctrl-C means the analysis.
     signal::forget_stop();
     let texts = analyse(capture, &mut out)?;
+    if !out.analysis.has_traffic() {
+        let disks: Vec<&str> = header.disks.iter().map(|disk| disk.name.as_str()).collect();
+        return Err(format!(
+            "nothing was captured: no request went to {}, and nobody called for durability there; the files may be in \
+             memory, or on a disk that `--device` leaves out",
+            disks.join(", ")
+        )
+        .into());
+    }
     ending.events = out.analysis.events();
     header.ending = Some(ending);
     let findings = out.analysis.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
+}
+
+fn is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// What was only taken until now becomes events.
@@ -142,7 +158,7 @@ fn watch(
             lingers = true;
             end_ns = Some(shared_ns().saturating_add(LINGER_NS));
         }
-        if options.pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if options.pid.is_some_and(|pid| !is_there(pid)) {
             break;
         }
         if !is_spill_told && let Some(directory) = capture.spilled_to() {

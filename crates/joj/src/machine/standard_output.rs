@@ -1,0 +1,30 @@
+//! Whether standard output was open when the program began: before `main` Rust puts /dev/null in the place of a closed one, and what
+//! is printed there is gone without an error.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look() {
+    // SAFETY: F_GETFD takes any number, and changes nothing.
+    if unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0 {
+        CLOSED.store(true, Relaxed);
+    }
+}
+
+/// The C runtime calls what stands there before `main` (System V ABI, "Initialization and Termination Functions").
+#[used]
+// SAFETY: a function that takes nothing, returns nothing and needs nothing of Rust's runtime.
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+/// What a command prints can be read.
+/// # Errors
+/// Where standard output was closed from the beginning.
+pub fn check_open() -> Result<(), String> {
+    if CLOSED.load(Relaxed) {
+        return Err("standard output is closed, and the result could not be told; send it elsewhere, to a file or /dev/null"
+            .to_owned());
+    }
+    Ok(())
+}
