@@ -317,3 +317,30 @@ fn the_table_of_files_has_what_was_written_and_read_of_each() {
         assert_eq!([counts.writes.bytes, counts.reads.bytes, counts.discards.bytes], [4096, read, discarded]);
     }
 }
+
+#[test]
+fn what_ext4_writes_as_metadata_into_a_files_extent_is_the_files() {
+    let meta = |kind, time_ns| Event {
+        flags: RequestFlags::METADATA,
+        backing: Backing::Unseen,
+        file: FileKey::NONE,
+        ..write(kind, time_ns, 808, 8)
+    };
+    let extent = Event {
+        file: file(DISK),
+        sector: 800,
+        bytes: 8192,
+        offset: 4096,
+        ..write(EventKind::Extent, 1, 800, 16)
+    };
+    let handed = [meta(EventKind::Queue, 2), meta(EventKind::Issue, 3), meta(EventKind::Complete, 4)];
+    let placed = |filesystem: &str, events: &[Event]| {
+        let run = attributed_on(filesystem, events).requests[0].runs[0];
+        (run.class, run.file.inode, run.evidence, run.offset)
+    };
+    let named = [&[extent], &handed[..]].concat();
+    assert_eq!(placed("ext4", &named), (Class::Data, 12, Evidence::Extent, 8192));
+    assert_eq!(placed("ext4", &handed).0, Class::Metadata);
+    // XFS says so of its own buffers alone.
+    assert_eq!(placed("xfs", &named).0, Class::Metadata);
+}

@@ -17,7 +17,7 @@ use super::extents::{Extents, Owner};
 use super::file_type::{FileType, FileTypes};
 use super::files::{FileInfo, Files};
 use super::header::Header;
-use super::places::Places;
+use super::places::{Kind, Places};
 use super::queued::Queued;
 use super::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
 use super::syncs::{Syncs, works_for_others};
@@ -214,7 +214,9 @@ impl Attributor {
         let filesystem = self.places.filesystem(disk, sector);
         let region = self.places.region(disk, sector);
         let kind = self.places.kind(filesystem);
-        let seen = classify(&part_event, region, kind, &self.places);
+        // ext4's journal writes what it holds to its place as metadata, data of files among it.
+        let is_files = kind == Kind::Ext4 && owner.is_some_and(|owner| owner.tree.is_none());
+        let seen = if is_files { None } else { classify(&part_event, region, kind, &self.places) };
         let (class, part, evidence) = match (seen, owner) {
             (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),
             (Some((class, part)), _) => (class, part, Evidence::Seen),
