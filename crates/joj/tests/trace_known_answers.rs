@@ -173,6 +173,14 @@ fn discarded_blocks_are_not_written_whoever_captures() {
             let traced = Traced::inserts(&volume, backend, mode, &[]);
             traced.has_answer(expected, 0, &format!("{backend} {mode}, discard"));
             traced.nothing_is_missing(mode);
+            // What is in a block of the journal only eBPF sees.
+            let share = &traced.summary["persistence"]["control_share"];
+            assert_eq!(
+                share.as_f64().is_some_and(|share| share > 0.1),
+                backend == "bpf",
+                "{backend}: {share}"
+            );
+            assert_eq!(share.is_null(), backend == "tracefs", "{backend}: {share}");
             let discards = &traced.summary["counts"]["discards"]["requests"];
             assert!(
                 discards.as_u64().is_some_and(|count| count > 0),

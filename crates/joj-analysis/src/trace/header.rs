@@ -57,6 +57,13 @@ pub enum Source {
     Generated,
 }
 
+impl Source {
+    /// True where blocks of a journal are told apart by what is in them.
+    pub fn sees_contents(self) -> bool {
+        matches!(self, Self::Bpf | Self::Generated)
+    }
+}
+
 /// A disk or a partition of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Disk {

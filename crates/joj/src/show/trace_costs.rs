@@ -2,7 +2,7 @@
 
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::summary::Summary;
-use joj_analysis::trace::summary::durability::{RATIO_STEPS, Works};
+use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, Works};
 
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, duration, number};
@@ -67,7 +67,7 @@ pub fn persistence(summary: &Summary) -> Sheet {
             let share = paths.journal_ratio_cdf.get(quarter * RATIO_STEPS / 4).copied().unwrap_or(0.0);
             line(&format!("  paths with R at most {}", quarter as f64 / 4.0), percent(share));
         }
-        line("control blocks (descriptor, commit, revoke)", percent(paths.control_share));
+        line("control blocks (descriptor, commit, revoke)", control_share(paths));
         line("time in barriers (the device flushed)", percent(paths.flush_share));
     }
     let again = counts.logged_again;
@@ -82,6 +82,11 @@ pub fn persistence(summary: &Summary) -> Sheet {
         line("commits of filesystem journals", count(summary.journal_commits));
     }
     sheet
+}
+
+/// What the journal's control blocks are of all that was written for durability.
+pub fn control_share(paths: &Persistence) -> String {
+    paths.control_share.map_or_else(|| "not known without eBPF".to_owned(), percent)
 }
 
 const CALLS_NOTE: &str = "p50, p99: from begin to end of the call; last: from its begin to the end of its last \

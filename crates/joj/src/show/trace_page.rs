@@ -140,9 +140,9 @@ fn persistence(summary: &Summary, points: &Points, device: &str) -> String {
     }
     let caption = format!(
         "R of a sync call is the share of the filesystem's journal in what it wrote on {device}: 0 where only data went out, \
-         near 1 where almost only the journal did. Here {} of the bytes that such calls wrote were the journal's control \
-         blocks, and {} of their time the device flushed.",
-        percent(summary.persistence.control_share),
+         near 1 where almost only the journal did. Of the bytes that such calls wrote, the journal's control blocks are: {}. The device \
+         flushed in {} of their time.",
+        trace_costs::control_share(&summary.persistence),
         percent(summary.persistence.flush_share)
     );
     let sheet = trace_costs::persistence(summary);

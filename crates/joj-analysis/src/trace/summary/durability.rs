@@ -47,8 +47,9 @@ pub struct Persistence {
     pub journal_ratio_mean: f64,
     /// Share of paths with R at most 0, 0.05, .., 1.
     pub journal_ratio_cdf: Vec<f64>,
-    /// Control blocks (descriptor, commit, revoke) of all blocks written by the paths.
-    pub control_share: f64,
+    /// Control blocks (descriptor, commit, revoke) of all blocks written by the paths; `None` where the capture does not see what
+    /// is in a block, and so tells only the commit block from others.
+    pub control_share: Option<f64>,
     /// Share of the paths' time in which the device flushed for them.
     pub flush_share: f64,
 }
@@ -124,9 +125,15 @@ pub struct Durability {
     path_bytes: u64,
     flush_ns: u64,
     path_ns: u64,
+    sees_contents: bool,
 }
 
 impl Durability {
+    /// `sees_contents`: the capture looks into blocks of a journal.
+    pub fn new(sees_contents: bool) -> Self {
+        Self { sees_contents, ..Self::default() }
+    }
+
     /// A sync call returned.
     pub fn sync(&mut self, sync: &Sync, texts: &Texts) {
         let key = (texts.get(sync.call).to_owned(), sync.file_type);
@@ -197,7 +204,7 @@ impl Durability {
             paths: self.paths,
             journal_ratio_mean: if self.paths == 0 { 0.0 } else { self.ratio_sum / self.paths as f64 },
             journal_ratio_cdf: cdf.collect(),
-            control_share: share(self.control_bytes, self.path_bytes),
+            control_share: self.sees_contents.then(|| share(self.control_bytes, self.path_bytes)),
             flush_share: share(self.flush_ns, self.path_ns),
         };
         let call = |((call, file_type), group): ((String, FileType), CallGroup)| SyncCalls {

@@ -120,7 +120,12 @@ pub struct Summariser {
 impl Summariser {
     /// For the trace with this head: where it asks for one process, sync calls, commits and checkpoints are that one's alone.
     pub fn of(header: &Header) -> Self {
-        Self { process: header.process, processes: Processes::with(header.process), ..Self::default() }
+        Self {
+            process: header.process,
+            processes: Processes::with(header.process),
+            durability: Durability::new(header.source.sees_contents()),
+            ..Self::default()
+        }
     }
 
     /// An event went by.
