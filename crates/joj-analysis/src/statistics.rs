@@ -59,6 +59,13 @@ impl Estimate {
         (self.high - self.low) / 2.0 / self.median.abs()
     }
 
+    /// The same of values that are so many times as large.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Estimate {
+        let [median, low, high] = [self.median, self.low, self.high].map(|value| value * factor);
+        Estimate { median, low, high, ..*self }
+    }
+
     /// True where the two intervals have a value in common.
     pub fn overlaps(&self, other: &Estimate) -> bool {
         self.low <= other.high && other.low <= self.high

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use joj_analysis::compare::{Comparison, compare};
+use joj_analysis::compare::{Comparison, Verdict, compare};
 use joj_analysis::document::Document;
 
 use crate::cli::CompareOptions;
@@ -63,38 +63,48 @@ fn kinds(document: &Document) -> String {
 }
 
 fn pairs(comparison: &Comparison) -> String {
-    let mut lines = vec![["", "tx/s first", "second", "ratio", "p50 ratio", ""].map(str::to_owned).to_vec()];
+    let head = ["", "tx/s first", "second", "ratio", "of the limit", "p50 ratio", ""];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
     if let Some(ratio) = comparison.limit_ratio {
-        let cells = ["the disk's limit", "", "", &format!("{ratio:.2}"), "", ""];
+        let cells = ["the disk's limit", "", "", &format!("{ratio:.2}"), "1.00", "", ""];
         lines.push(cells.map(str::to_owned).to_vec());
     }
     for pair in &comparison.pairs {
         let medians = (pair.first.median, pair.second.median);
-        lines.push(line(pair.key.to_string(), medians, (pair.ratio, pair.latency_ratio), pair.overlap));
+        let ratios = (pair.ratio, pair.share_ratio, pair.latency_ratio);
+        lines.push(line(pair.key.to_string(), medians, ratios, pair.verdict));
     }
     if comparison.pairs.is_empty() {
         return String::new();
     }
     format!(
-        "\n{}\nRatio above 1: the second is faster. Where intervals overlap it may be chance.\n",
+        "\n{}\nRatio above 1: the second is faster. Of the limit: the same ratio of shares of what the disk can do. Where intervals \
+         overlap, or the row moved with the disk, it may be chance.\n",
         columns(&lines)
     )
 }
 
-/// The cells of one pair: medians, their ratio, the ratio of its latencies, and whether that says anything.
+/// The cells of one pair: medians, their ratio, that of their shares, the ratio of its latencies, and whether that says anything.
 fn line(
     key: String,
     (first, second): (f64, f64),
-    (ratio, latency_ratio): (f64, Option<f64>),
-    overlap: bool,
+    (ratio, share_ratio, latency_ratio): (f64, Option<f64>, Option<f64>),
+    verdict: Verdict,
 ) -> Vec<String> {
+    let two_digits = |ratio: f64| format!("{ratio:.2}");
     vec![
         key,
         number(first),
         number(second),
-        format!("{ratio:.2}"),
-        or_dash(latency_ratio, |ratio| format!("{ratio:.2}")),
-        if overlap { "intervals overlap" } else { "" }.to_owned(),
+        two_digits(ratio),
+        or_dash(share_ratio, two_digits),
+        or_dash(latency_ratio, two_digits),
+        match verdict {
+            Verdict::Differs => "",
+            Verdict::Overlap => "intervals overlap",
+            Verdict::DiskMoved => "moved with the disk",
+        }
+        .to_owned(),
     ]
 }
 
@@ -102,11 +112,15 @@ fn contended(comparison: &Comparison) -> String {
     if comparison.contended.is_empty() {
         return String::new();
     }
-    let mut lines =
-        vec![["", "commits/s first", "second", "ratio", "worst wait", ""].map(str::to_owned).to_vec()];
+    let mut lines = vec![
+        ["", "commits/s first", "second", "ratio", "of the limit", "worst wait", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for pair in &comparison.contended {
         let medians = (pair.first.median, pair.second.median);
-        lines.push(line(pair.key.to_string(), medians, (pair.ratio, pair.worst_wait_ratio), pair.overlap));
+        let ratios = (pair.ratio, pair.share_ratio, pair.worst_wait_ratio);
+        lines.push(line(pair.key.to_string(), medians, ratios, pair.verdict));
     }
     format!(
         "\n{}\nRatio above 1: the second commits faster. Worst wait below 1: the second's longest waits are shorter.\n",
