@@ -50,6 +50,65 @@ fn both_ways_of_capturing_say_the_same_of_each_block_and_tree_of_btrfs() {
     check_both("btrfs", written_parts_of_blocks);
 }
 
+#[test]
+fn both_ways_of_capturing_see_the_same_sync_calls() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let volume = volume_or_skip(kind).filter(|_| has_backend("bpf") && has_backend("tracefs"));
+        let Some(volume) = volume else { continue };
+        let [seen_by_bpf, seen_by_tracefs] =
+            ["bpf", "tracefs"].map(|backend| sync_calls(&volume, backend, &volume.inserts("DELETE", 40)).0);
+        // SQLite's own: the journal twice, the database, and the directory that the journal's name is in.
+        let calls: u64 = seen_by_bpf.iter().map(|(_, _, calls)| calls).sum();
+        assert!(
+            calls >= 41 * 4 && seen_by_bpf.iter().any(|(_, what, _)| what == "directory"),
+            "{seen_by_bpf:?}"
+        );
+        assert_eq!(seen_by_tracefs, seen_by_bpf, "{kind}");
+    }
+}
+
+/// Writes five times with O_DSYNC, through the page cache.
+const DURABLE_WRITES: &str = "
+import os, sys
+file = os.open(sys.argv[1] + '/durable', os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600)
+for _ in range(5):
+    os.write(file, b'x' * 4096)
+";
+
+#[test]
+fn durable_writes_are_calls_of_their_own_or_told_to_be_missing() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { continue };
+        let place = volume.path().display().to_string();
+        let command = ["/usr/bin/python3", "-c", DURABLE_WRITES, &place].map(str::to_owned);
+        let (calls, inferred) = sync_calls(&volume, "tracefs", &command);
+        let told = inferred.iter().any(|limit| limit.contains("O_DSYNC") && limit.contains(&place));
+        let expected = [("durable write".to_owned(), "other".to_owned(), 5)];
+        let expected = if kind == "ext4" { &expected[..] } else { &[] };
+        assert_eq!((&calls[..], told), (expected, kind != "ext4"), "{kind}: {inferred:?}");
+    }
+}
+
+/// Sync calls by call and type of file, and what the capture says that it infers or lacks.
+fn sync_calls(
+    volume: &Volume,
+    backend: &str,
+    command: &[String],
+) -> (Vec<(String, String, u64)>, Vec<String>) {
+    let json = volume.beside("calls.json");
+    let output = joj(volume, &["--backend", backend, "--json", &json.display().to_string()], &[], command);
+    assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+    let summary: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+    let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+    let calls = summary["sync_calls"].as_array().expect("calls").iter();
+    let mut calls: Vec<_> = calls
+        .map(|one| (text(&one["call"]), text(&one["file_type"]), one["calls"].as_u64().expect("a number")))
+        .collect();
+    calls.sort();
+    (calls, summary["header"]["inferred"].as_array().expect("limits").iter().map(text).collect())
+}
+
 /// What the journal's checkpoint writes in its place is the filesystem's metadata by its flags, whatever it is.
 #[test]
 fn both_ways_of_capturing_say_the_same_of_each_block_where_the_journal_has_the_data() {

@@ -56,6 +56,11 @@ impl Source {
         self.is_ext4() || self.mounted.mount.kind == "f2fs"
     }
 
+    /// Whose own records name the file of each sync call. /proc would be asked later, when the descriptor may be another file's.
+    fn tells_syncs(&self) -> bool {
+        self.is_ext4() || matches!(self.mounted.mount.kind.as_str(), "xfs" | "btrfs" | "f2fs")
+    }
+
     /// XFS's requests say themselves that they carry a directory (REQ_META); to F2FS a directory's blocks are data.
     fn places_directories(&self) -> bool {
         matches!(self.mounted.mount.kind.as_str(), "xfs" | "f2fs")
@@ -189,11 +194,15 @@ impl Files {
         self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains(&key)
     }
 
-    /// The file behind a thread's descriptor, and what is known of it.
+    /// The file behind a thread's descriptor, and what is known of it; none where that filesystem would have named it itself: then
+    /// the descriptor was another file's when the call was made.
     pub fn by_descriptor(&mut self, thread: u32, descriptor: u32) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
         let found = self.at(&path, thread);
         let Some((key, known)) = found else { return FileKey::NONE };
+        if self.source(key.device).is_some_and(Source::tells_syncs) {
+            return FileKey::NONE;
+        }
         let known = self.known.entry((key.device, key.inode)).or_insert(known);
         FileKey { generation: known.generation, ..key }
     }

@@ -58,6 +58,12 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
         let place = mount.mount_point.display();
         limits.push(format!("{place} is on a device-mapper device: requests below it have no file"));
     }
+    if matches!(mount.kind.as_str(), "xfs" | "btrfs") {
+        let (place, kind) = (mount.mount_point.display(), &mount.kind);
+        limits.push(format!(
+            "{place}: {kind} does not tell when writes with O_SYNC or O_DSYNC end; they are no calls here"
+        ));
+    }
     let (mut id, mut first_inode) = ([0; 16], 0);
     let addressing = match mount.kind.as_str() {
         "ext2" | "ext3" | "ext4" => {

@@ -5,8 +5,8 @@
 //! its events    SyncBegin(inode 12, at the time of the first)              SyncEnd(inode 12, 0)
 //! ```
 //!
-//! A sync of a filesystem without a call around it is one of its own: a write with O_SYNC, io_uring, or a kernel that
-//! does not show system calls.
+//! A sync of a filesystem without a call around it is one of its own, a durable write: a write with O_SYNC or O_DSYNC, io_uring, or a
+//! kernel that does not show system calls. Where the filesystem tells only its beginning (XFS, Btrfs) it is none.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,9 @@ use crate::trace::texts::Texts;
 
 use super::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
 use super::volume::Volume;
+
+/// What a filesystem's sync is called where no system call was seen around it.
+const DURABLE_WRITE: &str = "durable write";
 
 /// What comes out: events, of which generation, process and command are still to be filled in, and what helps with that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,10 +130,9 @@ impl Assembler {
             What::FileSyncEnd(result) | What::DirectWriteEnd(result) => {
                 self.end(event(EventKind::SyncEnd), false, result, around);
             }
-            What::FileSync { file, data_only, ends } => {
-                let name = if data_only { Call::Fdatasync } else { Call::Fsync }.text();
+            What::FileSync { file, ends } => {
                 let begin = Event { file: self.key(file), ..event(EventKind::SyncBegin) };
-                self.begin_alone(begin, name, ends, around);
+                self.begin_alone(begin, DURABLE_WRITE, ends, around);
             }
             What::DirectWrite { file, offset, bytes } => {
                 let begin = Event { file: self.key(file), offset, bytes, ..event(EventKind::DurableWrite) };
@@ -390,7 +392,7 @@ mod tests {
     const FSYNC: What = What::CallBegin { call: Call::Fsync, descriptor: Some(4), offset: 0 };
 
     fn sync_of(number: u64) -> What {
-        What::FileSync { file: inode(number), data_only: false, ends: true }
+        What::FileSync { file: inode(number), ends: true }
     }
 
     #[test]
@@ -407,10 +409,10 @@ mod tests {
     }
 
     #[test]
-    fn a_filesystem_that_syncs_without_a_call_is_a_sync_too() {
+    fn a_filesystem_that_syncs_without_a_call_is_a_durable_write() {
         let records = [sync_of(12), What::FileSyncEnd(0), What::FileSyncEnd(0), What::CallEnd(0)];
         assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (2, EventKind::SyncEnd, 12, 0)]);
-        let endless = What::FileSync { file: inode(12), data_only: false, ends: false };
+        let endless = What::FileSync { file: inode(12), ends: false };
         assert_eq!(events(&[endless]), [], "nobody would say when it ends");
     }
 

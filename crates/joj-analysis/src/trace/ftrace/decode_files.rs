@@ -44,9 +44,7 @@ const GONE: &str = "which inode numbers were given to other files";
 
 /// All of them.
 pub(super) const FILES: &[Known] = &[
-    file("ext4", &["ext4_sync_file_enter"], &["dev", "ino", "datasync"], SYNC, |values| {
-        file_sync(values, true)
-    }),
+    file("ext4", &["ext4_sync_file_enter"], &["dev", "ino"], SYNC, |values| file_sync(values, true)),
     file("ext4", &["ext4_sync_file_exit"], &["ret"], SYNC, |values| {
         Some(What::FileSyncEnd(values.signed(0)?))
     }),
@@ -61,6 +59,8 @@ pub(super) const FILES: &[Known] = &[
         Some(What::Ended(values.inode(0, 1)?))
     }),
     file("xfs", &["xfs_file_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
+    // Directories have an event of their own.
+    file("xfs", &["xfs_dir_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
     file("xfs", &["xfs_map_blocks_found"], XFS_MAP, PLACES, xfs_map),
     file("xfs", &["xfs_map_blocks_alloc"], XFS_MAP, PLACES, xfs_map),
     // What _alloc says of new space is from before it was chosen (Linux 6.18); these two say it when the file gets it.
@@ -71,12 +71,8 @@ pub(super) const FILES: &[Known] = &[
     file("xfs", &["xfs_itruncate_extents_start"], &["dev", "ino", "new_size"], CUT, |values| {
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
-    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino", "datasync"], SYNC, |values| {
-        Some(What::FileSync {
-            file: values.inode_by_id(0, 1)?,
-            data_only: values.number(2)? != 0,
-            ends: false,
-        })
+    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino"], SYNC, |values| {
+        Some(What::FileSync { file: values.inode_by_id(0, 1)?, ends: false })
     })),
     by_id(file(
         "btrfs",
@@ -142,8 +138,7 @@ const F2FS_PLACED: &str = "type < 2";
 const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
-    let data_only = values.number(2).unwrap_or(0) != 0;
-    Some(What::FileSync { file: values.inode(0, 1)?, data_only, ends })
+    Some(What::FileSync { file: values.inode(0, 1)?, ends })
 }
 
 fn created(values: &Values<'_>) -> Option<What> {

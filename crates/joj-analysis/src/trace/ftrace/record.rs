@@ -118,8 +118,6 @@ pub enum What {
     FileSync {
         /// The file.
         file: Inode,
-        /// As fdatasync.
-        data_only: bool,
         /// True where this filesystem also says when it is done.
         ends: bool,
     },
