@@ -58,6 +58,8 @@ pub struct Connection {
     durable_reads: AtomicBool,
     /// Where SQLite has its file, for who may use it there.
     main_file: AtomicUsize,
+    /// The base VFS opened the database for reading only.
+    reads_only: AtomicBool,
     /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
     copies_next: AtomicBool,
 }
@@ -114,6 +116,7 @@ impl Connection {
             durable_reads: AtomicBool::new(options.durable_reads),
             options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
+            reads_only: AtomicBool::new(false),
             copies_next: AtomicBool::new(false),
         }
     }
@@ -126,6 +129,16 @@ impl Connection {
     /// That address.
     pub fn main_file(&self) -> usize {
         self.main_file.load(Relaxed)
+    }
+
+    /// The base VFS opened the database for reading only.
+    pub fn note_reads_only(&self) {
+        self.reads_only.store(true, Relaxed);
+    }
+
+    /// True where it did.
+    pub fn reads_only(&self) -> bool {
+        self.reads_only.load(Relaxed)
     }
 
     /// Fails after a panic in an earlier call on this connection.

@@ -234,6 +234,8 @@ impl Database {
         if self.embedded.swap(false, Relaxed) {
             // What stays behind is empty, or counts for no other log.
             let _ = self.disk.remove(&self.private_path);
+            // Of a connection that could only read, or was refused: SQLite removes the one of its own layout alone.
+            let _ = self.disk.remove(&with_suffix(&self.path, "-shm"));
             // A power cut may keep the log and take its tails: the frames in front of the first that needs one would
             // stand for the whole log (found by `crash_embedded`).
             if tails::exist(&*self.disk, &self.log_path)

@@ -57,6 +57,11 @@ fn a_passing_lack_of_descriptors_passes() {
 }
 
 #[test]
+fn a_file_beside_the_log_that_can_only_be_read_is_not_used() {
+    holds("file_beside_the_log_not_opened");
+}
+
+#[test]
 fn a_refused_cachestat_hurts_nobody() {
     holds("refused_cachestat");
 }

@@ -381,6 +381,11 @@ fn killed_writers_lose_nothing() {
         Gone { name, acknowledged: acknowledged.unwrap_or(0) }
     };
     while Instant::now() < end {
+        // Two who come at once to a database without a log keep each other from beginning one in this layout.
+        let first = writers.is_empty().then(|| embedded(&path));
+        if let Some(first) = &first {
+            first.rows("SELECT count(*) FROM rows");
+        }
         while writers.len() < 3 {
             number += 1;
             let (side, synchronous) =
@@ -391,6 +396,7 @@ fn killed_writers_lose_nothing() {
             writers.push((name, Running::start(command.env("WALDIO_LAYOUT", "embedded"))));
         }
         std::thread::sleep(Duration::from_millis(100 + chance.below(400)));
+        drop(first);
         if chance.below(4) == 0 {
             gone.extend(writers.drain(..).map(kill));
             check(&path, &gone, seed, true);
@@ -430,6 +436,28 @@ fn a_log_that_is_to_persist_does_not_keep_sqlite_out_after_a_clean_close() {
         drop(db);
         assert!(scratch.join("a.db-wal").exists());
         assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "4");
+    });
+}
+
+/// A connection that may only read leaves SQLite's own wal-index, and so does one that was refused; SQLite removes it with its log.
+#[test]
+fn nothing_is_left_of_those_who_only_read_or_were_refused() {
+    in_own_process("nothing_is_left_of_those_who_only_read_or_were_refused", || {
+        let scratch = Scratch::new("embedded-left");
+        let path = scratch.join("a.db");
+        drop(begin(&path));
+        let reader = format!("file:{}?mode=ro&waldio_layout=embedded", path.display());
+        let reader = system().open_with(&reader, None).unwrap();
+        assert_eq!(reader.one("SELECT count(*) FROM t"), "3");
+        drop(reader);
+        let db = embedded(&path);
+        db.rows("INSERT INTO t VALUES(4)");
+        assert_eq!(db.one(LAYOUT), "embedded");
+        assert!(system().open_stock(&path).run("SELECT count(*) FROM t").1.is_some(), "refused");
+        drop(db);
+        let entries = std::fs::read_dir(scratch.path()).unwrap();
+        let left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.db"]);
     });
 }
 

@@ -104,9 +104,11 @@ impl Opener<'_> {
         let database = &self.connection.database;
         let shm = match layout {
             Layout::Stock => None,
-            Layout::Embedded => match PrivateShm::join(self.registered, database, self.readonly_shm) {
+            Layout::Embedded => match PrivateShm::join(self.registered, self.connection, self.readonly_shm) {
                 Ok(shm) => Some(shm),
                 Err(code) if begins && code != SQLITE_BUSY => {
+                    // It may have been made. Nobody else has the database.
+                    let _ = database.disk.remove(&database.private_path);
                     database.stay_stock(
                         "the file beside the database that the embedded layout needs cannot be made",
                     );
@@ -120,22 +122,25 @@ impl Opener<'_> {
         };
         // A log that went away meanwhile is made anew by whoever may choose its layout.
         let create = self.create && (begins || layout == Layout::Stock);
-        match until_told(|| self.connection.log_open(create, layout, begins)) {
-            Ok((file, session)) => Ok(Opened { file, session, shm }),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Refusal::Changed),
-            Err(error) if layout == Layout::Stock => Err(not_opened(&error)),
+        let refusal = match until_told(|| self.connection.log_open(create, layout, begins)) {
+            Ok((file, session)) => return Ok(Opened { file, session, shm }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Refusal::Changed,
+            Err(error) if layout == Layout::Stock => not_opened(&error),
             Err(error) if begins && is_full(&error) => {
                 // Nobody else has the database.
                 let _ = database.disk.remove(&database.private_path);
                 drop(shm);
                 database.stay_stock("the disk is full");
-                self.open_as(Layout::Stock, false)
+                return self.open_as(Layout::Stock, false);
             }
-            Err(error) if begins => Err(not_opened(&error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Refusal::Changed),
-            // The base VFS would read another layout than it has.
-            Err(error) => Err(fails(&error)),
+            Err(error) if !begins && error.kind() == io::ErrorKind::NotFound => Refusal::Changed,
+            // The base VFS would read another layout than it has, or may have got a moment ago.
+            Err(error) => fails(&error),
+        };
+        if let Some(shm) = shm {
+            shm.leave(database);
         }
+        Err(refusal)
     }
 
     /// Decides which layout the log gets. It is open nowhere in this connection.
@@ -262,7 +267,7 @@ fn fails(error: &io::Error) -> Refusal {
 /// A log that cannot be in our layout was not opened: an error that may be gone with the next statement fails this one, as it
 /// would without us; any other is the base VFS's to deal with.
 fn not_opened(error: &io::Error) -> Refusal {
-    const PASSING: [Errno; 12] = [
+    const PASSING: [Errno; 13] = [
         Errno::MFILE,
         Errno::NFILE,
         Errno::NOMEM,
@@ -273,6 +278,7 @@ fn not_opened(error: &io::Error) -> Refusal {
         Errno::NOSPC,
         Errno::DQUOT,
         Errno::STALE,
+        Errno::OVERFLOW,
         Errno::TIMEDOUT,
         Errno::INTR,
     ];

@@ -15,6 +15,7 @@ use std::time::Duration;
 use blockio::disk::{Disk, OpenOptions};
 
 use super::registered::Registered;
+use crate::connection::Connection;
 use crate::database::Database;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -57,11 +58,11 @@ impl PrivateShm {
     /// SQLite's code; nothing is open. `SQLITE_BUSY`: somebody is closing the log for good.
     pub(super) fn join(
         registered: &Registered,
-        database: &Database,
+        connection: &Connection,
         readonly: bool,
     ) -> Result<PrivateShm, c_int> {
         for _ in 0..JOINS.0 {
-            let mut shm = PrivateShm::open(registered, database, readonly)?;
+            let mut shm = PrivateShm::open(registered, connection, readonly)?;
             match shm.lock(SQLITE_LOCK_SHARED) {
                 SQLITE_OK if !shm.has_moved() => return Ok(shm),
                 // Its last user removed it between our opening and our lock: the name leads to another file now, or to none.
@@ -76,7 +77,8 @@ impl PrivateShm {
         Err(SQLITE_BUSY)
     }
 
-    fn open(registered: &Registered, database: &Database, readonly: bool) -> Result<PrivateShm, c_int> {
+    fn open(registered: &Registered, connection: &Connection, readonly: bool) -> Result<PrivateShm, c_int> {
+        let database = &connection.database;
         // A descriptor of ours on this file ends, when it is closed, every lock that this process has on it: it is there
         // only while the file is new, and while nobody else of this process opens it.
         static MAKING: Mutex<()> = Mutex::new(());
@@ -91,12 +93,21 @@ impl PrivateShm {
         let name: Box<[u8]> = [&NAME_FRONT[..], path, parameters, &[0; 8]].concat().into();
         let file = memory.as_mut_ptr().cast::<sqlite3_file>();
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
+        let mut got: c_int = 0;
         // SAFETY: `szOsFile` zeroed bytes, and a terminated name; both live until `drop`.
         let code = unsafe {
-            base.open(name[NAME_FRONT.len()..].as_ptr().cast::<c_char>(), file, flags, std::ptr::null_mut())
+            base.open(name[NAME_FRONT.len()..].as_ptr().cast::<c_char>(), file, flags, &raw mut got)
         };
         let shm = PrivateShm { memory, _name: name };
-        if code == SQLITE_OK { Ok(shm) } else { Err(code) }
+        match code {
+            // The unix VFS is content with a file that it can only read. Whoever may write the database must be able to become
+            // the last of us: else the close leaves the log as it is, and nobody without us can open the database.
+            SQLITE_OK if got & SQLITE_OPEN_READONLY != 0 && !readonly && !connection.reads_only() => {
+                Err(SQLITE_CANTOPEN)
+            }
+            SQLITE_OK => Ok(shm),
+            code => Err(code),
+        }
     }
 
     /// Takes a lock of SQLite's levels; SQLite's code.
@@ -124,6 +135,14 @@ impl PrivateShm {
             }
         }
         None
+    }
+
+    /// The log was not opened. Removes the file, where nobody else of us has it.
+    pub(super) fn leave(mut self, database: &Database) {
+        if self.become_last().is_some() {
+            // Whoever waits for its lock finds that it has gone.
+            let _ = database.disk.remove(&database.private_path);
+        }
     }
 
     /// This is one of several again.

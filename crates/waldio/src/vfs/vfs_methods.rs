@@ -150,8 +150,13 @@ unsafe fn open_main(
         }
     }
     let base_file = base_of(file);
+    let mut got = flags;
     // SAFETY: behind our handle there is room for the base VFS's file (`szOsFile`).
-    let code = unsafe { registered.base.open(name, base_file, flags, flags_out) };
+    let code = unsafe { registered.base.open(name, base_file, flags, &raw mut got) };
+    if !flags_out.is_null() {
+        // SAFETY: not null: SQLite's place for the flags.
+        unsafe { flags_out.write(got) };
+    }
     if code != SQLITE_OK {
         // SAFETY: `xOpen` set its methods, or left them null.
         if let Some(close) = unsafe { methods_of(base_file) }.and_then(|methods| methods.xClose) {
@@ -174,6 +179,9 @@ unsafe fn open_main(
     };
     let process = Process::current();
     let connection = Arc::new(Connection::new(process.database(opening), options));
+    if got & SQLITE_OPEN_READONLY != 0 {
+        connection.note_reads_only();
+    }
     process.add_connection(name.addr(), &connection);
     // SAFETY: room as above, and the base file is open.
     unsafe { main_methods::fill(file, connection, registered, name.addr()) };

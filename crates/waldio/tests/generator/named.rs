@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 26] = [
+pub const NAMED: [(&str, &str); 27] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -131,6 +131,24 @@ pub const NAMED: [(&str, &str); 26] = [
          A> INSERT INTO kept VALUES (3)
          A> COMMIT
          B> INSERT INTO kept VALUES (4)",
+    ),
+    (
+        "file_beside_the_log_not_opened",
+        "# What the embedded layout has beside the log cannot be opened once. The unix VFS then opens it for reading only.
+         page = 4096
+         reserved = 24
+         A = 1 waldio app.db waldio_layout=embedded
+         B = 2 waldio app.db waldio_layout=embedded
+         A> INSERT INTO kept VALUES (1)
+         B: open
+         2: fail openat-waldio EMFILE 1
+         B> SELECT count(*) FROM kept
+         2: fail openat-waldio EMFILE 0
+         B> INSERT INTO kept VALUES (2)
+         A: close
+         B: close
+         *: check
+         A> SELECT count(*) FROM kept",
     ),
     (
         "crashed_log_not_opened_1",

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 /// Calls that can be refused: name, number on x86_64, number on aarch64.
-pub const CALLS: [(&str, u32, u32); 11] = [
+pub const CALLS: [(&str, u32, u32); 12] = [
     ("pwrite64", 18, 68),
     ("flock", 73, 32),
     ("fsync", 74, 82),
@@ -20,6 +20,7 @@ pub const CALLS: [(&str, u32, u32); 11] = [
     ("openat", 257, 56),
     // Of a name that ends so.
     ("openat-wal", 257, 56),
+    ("openat-waldio", 257, 56),
     ("fallocate", 285, 47),
     ("renameat2", 316, 276),
     ("pwritev2", 328, 287),
@@ -119,7 +120,7 @@ fn serve(listener: c_int) {
             let older = name.starts_with("openat") && is_open(&notice);
             (older || u32::try_from(notice.call) == Ok(number(&CALLS[*index])))
                 && COUNTS[*index].load(SeqCst) > 0
-                && (!name.ends_with("-wal") || names_log(&notice))
+                && name.strip_prefix("openat").is_none_or(|end| is_named(&notice, end))
         };
         let fails = |index: &usize| {
             COUNTS[*index].fetch_update(SeqCst, SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
@@ -140,15 +141,15 @@ fn is_open(notice: &Notice) -> bool {
     cfg!(target_arch = "x86_64") && u32::try_from(notice.call) == Ok(OPEN)
 }
 
-/// Whether a call opens a log, by its name.
-fn names_log(notice: &Notice) -> bool {
+/// Whether a call opens a file whose name ends so.
+fn is_named(notice: &Notice, end: &str) -> bool {
     let mut text = [0; 512];
     let memory = File::open(format!("/proc/{}/mem", notice.process));
     let place = notice.rest[if is_open(notice) { 1 } else { 2 }];
     // Where the name is near the end of what is mapped, there is less of it.
     let read = memory.and_then(|memory| memory.read_at(&mut text, place)).unwrap_or(0);
     let name = text[..read].split(|byte| *byte == 0).next().unwrap_or_default();
-    name.ends_with(b"-wal")
+    name.ends_with(end.as_bytes())
 }
 
 /// The filter: hands `CALLS` over.

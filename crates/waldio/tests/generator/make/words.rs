@@ -144,7 +144,7 @@ impl Maker {
     /// What fails on stock's side as well.
     pub(super) fn hardship(&mut self, process: usize) {
         let count = self.pick(&["1", "1", "2", "3"]);
-        let words = match self.chance.below(10) {
+        let words = match self.chance.below(11) {
             0 => format!("fail openat EMFILE {count}"),
             1 => format!("fail openat-wal EMFILE {count}"),
             2 => format!("fail fdatasync EINTR {count}"),
@@ -154,6 +154,7 @@ impl Maker {
             6 => format!("fail ftruncate EIO {count}"),
             7 => format!("bytes {}", 30_000 + self.chance.below(60_000)),
             8 => "bytes all".to_owned(),
+            9 => format!("fail openat-waldio EMFILE {count}"),
             _ => format!("fail pwrite64 EIO {count}"),
         };
         self.order(Actor::Process(process), words);
