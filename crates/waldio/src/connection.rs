@@ -131,16 +131,6 @@ impl Connection {
         self.main_file.load(Relaxed)
     }
 
-    /// The base VFS opened the database for reading only.
-    pub fn note_reads_only(&self) {
-        self.reads_only.store(true, Relaxed);
-    }
-
-    /// True where it did.
-    pub fn reads_only(&self) -> bool {
-        self.reads_only.load(Relaxed)
-    }
-
     /// Fails after a panic in an earlier call on this connection.
     fn state(&self) -> Result<MutexGuard<'_, State>, Failure> {
         let broken = || Failure::Poisoned("an internal error in waldio; its message is on stderr".to_owned());

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use crate::ffi::signals;
+use crate::ffi::{memory, signals};
 
 const STACK_BYTES: usize = 256 << 10;
 
@@ -30,6 +30,10 @@ impl<T: Send + 'static> LazyThread<T> {
 
     /// Hands an order over; false where no thread can be had.
     pub fn send(&self, order: T) -> bool {
+        // A thread that finds no memory for what it needs to begin ends the process. Later there may be some.
+        if self.orders.get().is_none() && !memory::has_room() {
+            return false;
+        }
         let orders = self.orders.get_or_init(|| self.start());
         orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
     }

@@ -51,6 +51,11 @@ pub mod layout;
 pub mod frame;
 pub mod reserve;
 
+/// A program that links waldio chooses for itself.
+#[cfg(not(feature = "static-link"))]
+#[global_allocator]
+static MEMORY: ffi::memory::WithReserve = ffi::memory::WithReserve;
+
 pub use extension::{Registration, register, sqlite3_waldio_init, sqlite3_waldio_register_init};
 /// What the model looks into.
 #[cfg(feature = "model")]

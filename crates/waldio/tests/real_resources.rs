@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-use real::child::{Running, in_own_process, no_python, python};
+use real::child::{Running, again, in_own_process, must, no_python, python, role};
 use real::heap;
 use real::place::{Scratch, skipped};
-use real::sqlite::system;
+use real::sqlite::{ffi, system};
 use real::writers::open;
 
 /// Connections that write at once.
@@ -152,4 +152,56 @@ fn an_open_database_takes_less_than_8_mib_more_than_with_stock() {
         assert!(kib < stock + (8 << 10), "{side}: {kib} KiB, and stock {stock}");
     }
     eprintln!("peak KiB: stock {stock}, buffered {buffered}, direct {direct}");
+}
+
+const STARVED: &str = "a_process_without_memory_is_told_so_and_goes_on";
+
+/// Commits as long as there is memory, and when there is none; opens once more.
+fn starve(path: &str, options: &str, kib: usize) {
+    system().load(None).unwrap();
+    let name = format!("file:{path}?{options}");
+    let db = system().open_with(&name, None).unwrap();
+    db.rows(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a, b); INSERT INTO t VALUES(0, 0)",
+    );
+    println!("began");
+    heap::exhaust(kib);
+    let mut acknowledged = 0;
+    for number in 1..60 {
+        let sql = match number % 8 {
+            7 => "PRAGMA wal_checkpoint(TRUNCATE)",
+            4 => "INSERT INTO t VALUES(2, zeroblob(60000))",
+            _ => "INSERT INTO t VALUES(2, 1)",
+        };
+        let error = db.run(sql).1;
+        acknowledged += usize::from(error.is_none() && sql.starts_with("INSERT"));
+        let code = error.map_or(0, |error| error.primary());
+        assert!([0, ffi::SQLITE_NOMEM, ffi::SQLITE_IOERR].contains(&code), "{sql}: {code}");
+    }
+    // Whether it can be had is all the same.
+    drop(system().open_with(&name, None));
+    println!("acknowledged {acknowledged}");
+}
+
+/// SQLite answers `SQLITE_NOMEM`; what it acknowledged is there.
+#[test]
+fn a_process_without_memory_is_told_so_and_goes_on() {
+    if let Some(given) = role(STARVED) {
+        return starve(&given[0], &given[1], given[2].parse().unwrap());
+    }
+    // A log in the embedded layout stays where the close had no memory to copy it.
+    system().load(None).unwrap();
+    for options in ["waldio_layout=stock", "waldio_layout=embedded", "waldio_persist=fua"] {
+        for kib in [0, 4, 10, 24, 48, 100] {
+            let scratch = Scratch::new("starved");
+            let path = scratch.join("a.db");
+            let told = must(&mut again(STARVED, &[path.to_str().unwrap(), options, &kib.to_string()]));
+            let acknowledged = told.lines().find_map(|line| line.strip_prefix("acknowledged ")).unwrap();
+            let acknowledged: usize = acknowledged.parse().unwrap();
+            let db = system().open(&path);
+            assert_eq!(db.one("PRAGMA integrity_check"), "ok", "{options}, {kib} KiB");
+            let rows: usize = db.one("SELECT count(*) FROM t").parse().unwrap();
+            assert!(rows > acknowledged, "{options}, {kib} KiB: {rows} rows of {acknowledged} and one");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a connection asked for, and its pragmas: `waldio_*`, and `synchronous` on its way to SQLite.
+//! What a connection asked for and got, and its pragmas: `waldio_*`, and `synchronous` on its way to SQLite.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +21,16 @@ impl Connection {
     /// Whether its readers wait until what they see is durable.
     pub fn reads_durably(&self) -> bool {
         self.durable_reads.load(Relaxed)
+    }
+
+    /// The base VFS opened the database for reading only.
+    pub fn note_reads_only(&self) {
+        self.reads_only.store(true, Relaxed);
+    }
+
+    /// True where it did.
+    pub fn reads_only(&self) -> bool {
+        self.reads_only.load(Relaxed)
     }
 
     /// Everything in the log, whoever wrote it, is durable when this returns, and what it builds on; what there was to do.

@@ -1,6 +1,11 @@
 //! The border to C: SQLite's structures, our calls into it, its shared memory. Top to bottom.
 
 pub(crate) mod signals;
+#[cfg_attr(
+    feature = "static-link",
+    allow(dead_code, reason = "a program that links waldio has its own allocator")
+)]
+pub(crate) mod memory;
 pub(crate) mod sync_observer;
 pub(crate) mod leaked;
 pub(crate) mod fork_word;

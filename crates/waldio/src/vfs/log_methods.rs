@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::memory;
 use crate::ffi::sync_observer;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::session::LogSession;
@@ -153,6 +154,9 @@ unsafe extern "C" fn write(
     offset: i64,
 ) -> c_int {
     guard::code_or(SQLITE_IOERR_WRITE, || {
+        if memory::is_short() {
+            return SQLITE_IOERR_NOMEM;
+        }
         let (Ok(len_bytes), Ok(offset)) = (usize::try_from(len_bytes), u64::try_from(offset)) else {
             return SQLITE_IOERR_WRITE;
         };

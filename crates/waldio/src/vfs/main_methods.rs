@@ -20,6 +20,7 @@ use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::memory;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::process::Process;
@@ -249,6 +250,9 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         last_close::goes_on(file);
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
         waiter::heard(connection, call_of(slot, locks));
+        if locks && memory::is_short() {
+            return SQLITE_IOERR_NOMEM;
+        }
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             // SAFETY: as above.
             return unsafe { lock_shared(file, connection, (slot, count), flags) };

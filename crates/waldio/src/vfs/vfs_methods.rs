@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::memory;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::process::{Opening, Process};
 
@@ -90,6 +91,9 @@ unsafe extern "C" fn open(
 ) -> c_int {
     guard::code_or(SQLITE_CANTOPEN, || {
         waiter::heard_elsewhere();
+        if memory::is_short() {
+            return SQLITE_NOMEM;
+        }
         // SAFETY: SQLite passes the VFS that it got from us.
         let registered = unsafe { registered(vfs) };
         // SAFETY: SQLite passes memory of our `szOsFile`, which holds either structure.

@@ -1,6 +1,6 @@
 //! What the allocator of this process has given out: to Rust, to SQLite and to the library under test alike.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 /// `struct mallinfo2` (mallinfo(3)).
 #[repr(C)]
@@ -41,4 +41,34 @@ pub fn in_use_bytes() -> usize {
 pub fn trim() {
     // SAFETY: takes a number, changes nothing that anybody uses (malloc_trim(3)).
     unsafe { malloc_trim(0) };
+}
+
+/// From here on malloc has `kib` KiB for small requests, and no more comes.
+pub fn exhaust(kib: usize) {
+    #[repr(C)]
+    struct Limit {
+        now: u64,
+        most: u64,
+    }
+    unsafe extern "C" {
+        fn malloc(bytes: usize) -> *mut c_void;
+        fn free(memory: *mut c_void);
+        fn setrlimit(resource: c_int, limit: *const Limit) -> c_int;
+    }
+    const RLIMIT_AS: c_int = 9;
+    // SAFETY: takes a number.
+    let kept: Vec<*mut c_void> = (0..kib).map(|_| unsafe { malloc(1000) }).collect();
+    // SAFETY: a limit of the kernel's layout.
+    assert_eq!(unsafe { setrlimit(RLIMIT_AS, &Limit { now: 1, most: 1 }) }, 0);
+    let mut bytes = 1 << 20;
+    while bytes > 0 {
+        // SAFETY: as above; nobody uses it, or gives it back.
+        if unsafe { malloc(bytes) }.is_null() {
+            bytes /= 2;
+        }
+    }
+    for memory in kept {
+        // SAFETY: malloc's, given back once.
+        unsafe { free(memory) };
+    }
 }
