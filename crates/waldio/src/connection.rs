@@ -487,5 +487,8 @@ impl Connection {
 }
 
 #[cfg(test)]
+#[path = "connection_bench.rs"]
+mod bench;
+#[cfg(test)]
 #[path = "connection_tests.rs"]
 mod tests;

@@ -2,158 +2,17 @@
 //! Method: the calls that SQLite makes of one connection, on a simulated disk, with a wal-index that the test writes itself.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU32;
 
-use blockio::disk::{Disk, OpenOptions};
-use blockio::sim_disk::SimDisk;
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::disk::Disk;
 use blockio::sim_log::Op;
-use blockio::sim_states::Bounds;
 
 use super::*;
-use crate::frame::FrameHeader;
-use crate::options::{PersistChoice, Window};
-use crate::recovery::synthetic_log;
+use crate::options::PersistChoice;
 use crate::super_journal::SuperJournals;
 use crate::window::Flusher;
 use crate::worker::Worker;
 
-const LOG: &str = "/app.db-wal";
-const FRAME_BYTES: usize = 24 + 4096;
-const SALTS: Salts = Salts([7; 8]);
-/// A read lock with a snapshot of the log.
-const READ_LOCK: i32 = WAL_READ_LOCK_0 + 1;
-/// The number of a connection that is only a name in the line.
-const OTHER: usize = usize::MAX;
-
-/// A database, one connection to it, and the wal-index that it has mapped.
-struct Bench {
-    disk: SimDisk,
-    connection: Connection,
-    region: &'static [AtomicU32; 8192],
-    /// What SQLite would write: each transaction is one frame.
-    log: Vec<u8>,
-}
-
-impl Bench {
-    fn new(options: Options) -> Bench {
-        let disk = SimDisk::new();
-        disk.open(Path::new("/app.db"), CREATE).unwrap();
-        let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
-        let database = Database::new(
-            ("/app.db".into(), None),
-            "sim".to_owned(),
-            Arc::new(disk.clone()),
-            helpers,
-            options,
-        );
-        let connection = Connection::new(Arc::new(database), options);
-        let region: &'static [AtomicU32; 8192] = Box::leak(Box::new([const { AtomicU32::new(0) }; 8192]));
-        connection.set_wal_index(Some(WalIndex::of_words(region)));
-        let transactions: [&[u32]; 6] = [&[1], &[2], &[3], &[4], &[5], &[6]];
-        Bench { disk, connection, region, log: synthetic_log(4096, SALTS, &transactions) }
-    }
-
-    /// With an open log, new and empty.
-    fn opened(options: Options) -> Bench {
-        let bench = Bench::new(options);
-        bench.connection.log_open(true, Layout::Stock, false).unwrap();
-        bench
-    }
-
-    /// The log up to frame `count`.
-    fn frames(&self, count: usize) -> &[u8] {
-        &self.log[..32 + count * FRAME_BYTES]
-    }
-
-    /// The wal-index tells of `count` frames, as if somebody had committed them.
-    fn publish(&self, count: usize) {
-        let last = 32 + (count - 1) * FRAME_BYTES;
-        let header = FrameHeader::parse(self.log[last..last + 24].try_into().unwrap());
-        let salts = [0, 4].map(|at| u32::from_ne_bytes(SALTS.0[at..at + 4].try_into().unwrap()));
-        let frames = u32::try_from(count).unwrap();
-        for copy in [0, 12] {
-            let page_bytes = u32::from_ne_bytes([0, 0, 0, 0x10]).to_le();
-            let fields = [
-                (3, page_bytes),
-                (4, frames),
-                (6, header.checksum.0),
-                (7, header.checksum.1),
-                (8, salts[0]),
-                (9, salts[1]),
-            ];
-            for (word, value) in fields {
-                self.region[copy + word].store(value, Relaxed);
-            }
-        }
-    }
-
-    fn take_write_lock(&self) -> Granted {
-        self.connection.exclusive_lock_granted(WAL_WRITE_LOCK)
-    }
-
-    /// Writes transaction `number`, from 1, as SQLite does: with the log's header in front of the first.
-    fn write(&self, number: usize) {
-        let connection = &self.connection;
-        if number == 1 {
-            connection.log_write(&self.log[..32], 0).unwrap();
-            connection.log_sync().unwrap();
-        }
-        let (start, end) = (self.frames(number - 1).len(), self.frames(number).len());
-        connection.log_write(&self.log[start..start + 24], start as u64).unwrap();
-        connection.log_write(&self.log[start + 24..end], start as u64 + 24).unwrap();
-    }
-
-    /// Ends the transaction that was written, with a sync.
-    fn sync(&self, number: usize) {
-        self.connection.log_sync().unwrap();
-        self.publish(number);
-        self.connection.before_unlock(WAL_WRITE_LOCK);
-        self.connection.commit_phase_two().unwrap();
-    }
-
-    /// A whole transaction with a sync.
-    fn commit(&self, number: usize) {
-        self.take_write_lock();
-        self.write(number);
-        self.sync(number);
-    }
-
-    fn stats(&self) -> &Stats {
-        &self.connection.database.stats
-    }
-
-    fn flushes(&self) -> u64 {
-        self.stats().flushes.load(Relaxed)
-    }
-
-    fn fail_flushes(&self) {
-        let (counted, number) = (Counted::Flushes, self.disk.count(Counted::Flushes));
-        let fault = Fault { counted, number, kind: FaultKind::Io, kept: Kept::Nothing, lasting: true };
-        self.disk.set_fault(Some(fault));
-    }
-
-    /// Whether every state that a power cut can leave now has these frames.
-    fn survive(&self, count: usize) -> bool {
-        let mut replay = self.disk.replay();
-        for record in self.disk.records() {
-            replay.begin(&record);
-            replay.end(&record);
-        }
-        let states = replay.states(&Bounds::default());
-        states.iter().all(|(_, image)| {
-            let log = image.files.get(Path::new(LOG)).map(|content| content.bytes());
-            log.is_some_and(|log| log.starts_with(self.frames(count)))
-        })
-    }
-}
-
-const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
-
-fn window() -> Options {
-    let group = Some(Window { bytes: 1 << 20, time: Duration::from_secs(60) });
-    Options { group, ..Options::default() }
-}
+use super::bench::*;
 
 #[test]
 fn a_commit_is_on_the_medium_when_its_sync_returns() {
@@ -162,10 +21,11 @@ fn a_commit_is_on_the_medium_when_its_sync_returns() {
     bench.connection.log_write(&bench.log[..32], 0).unwrap();
     bench.connection.log_sync().unwrap();
     assert_eq!(bench.flushes(), 0, "the header of a new log waits for its first commit");
+    let session = bench.connection.database.session().unwrap();
     for number in 1..=3 {
         bench.commit(number);
         assert!(bench.survive(number) && !bench.survive(number + 1), "commit {number}");
-        assert_eq!(bench.flushes(), number as u64);
+        assert_eq!((bench.flushes(), session.is_reserved()), (number as u64, number > 1));
     }
 }
 
@@ -272,6 +132,9 @@ fn a_flush_that_fails_fails_the_commit_and_all_that_follow() {
     bench.fail_flushes();
     assert!(matches!(bench.connection.log_sync(), Err(Failure::Sync(_))));
     bench.disk.set_fault(None);
+    let frame = bench.frames(1).len();
+    let content = bench.disk.image().files[Path::new(LOG)].bytes();
+    assert_eq!(content[frame..frame + 24], [0; 24], "the commit that failed cannot come back");
     bench.connection.before_unlock(WAL_WRITE_LOCK);
     let why = bench.connection.database.poisoned();
     assert!(why.as_deref().is_some_and(|why| why.contains(LOG)), "{why:?}");
@@ -367,8 +230,10 @@ fn only_pragmas_of_ours_are_answered() {
     assert_eq!(pragma("WALDIO_STRICT", None), Some(Ok("0".to_owned())));
     assert_eq!(pragma("waldio_durable_reads", Some("on")), Some(Ok("1".to_owned())));
     assert!(bench.connection.reads_durably());
-    assert!(matches!(pragma("waldio_strict", Some("on")), Some(Err(_))), "the log is open");
-    assert!(matches!(pragma("waldio_nothing", None), Some(Err(_))));
+    let refused = [("waldio_strict", Some("on")), ("waldio_nothing", None)];
+    assert!(
+        refused.map(|(name, value)| pragma(name, value)).iter().all(|answer| matches!(answer, Some(Err(_))))
+    );
 }
 
 #[test]
@@ -427,4 +292,63 @@ fn in_fua_mode_a_whole_commit_behind_a_known_prefix_is_one_direct_write() {
     let end = bench.frames(4).len();
     let read = bench.connection.log_read(&mut page, end as u64 - 4096, || Ok(()));
     assert_eq!((read.unwrap(), &page[..]), (4096, &bench.log[end - 4096..end]));
+}
+
+fn durable_reads() -> Options {
+    Options { durable_reads: true, ..window() }
+}
+
+#[test]
+fn a_durable_reader_flushes_what_it_sees_with_its_first_page_or_never() {
+    let read = |options: Options, slot: i32| {
+        let bench = Bench::opened(window());
+        bench.commit(1);
+        bench.commit(2);
+        let (reader, before) = (bench.another(options), bench.flushes());
+        reader.read_lock_granted(slot).unwrap();
+        assert_eq!(bench.flushes(), before, "a lock alone shows nothing");
+        reader.before_page().unwrap();
+        let flushed = bench.flushes() - before;
+        reader.before_page().unwrap();
+        reader.before_read_unlock();
+        (flushed, bench.flushes() - before, bench.survive(2))
+    };
+    assert!(!Bench::new(window()).connection.reads_durably());
+    assert_eq!(read(window(), READ_LOCK), (0, 0, false));
+    assert_eq!(read(durable_reads(), READ_LOCK), (1, 1, true));
+    assert_eq!(read(durable_reads(), WAL_READ_LOCK_0), (0, 0, false), "a reader of the database alone");
+}
+
+#[test]
+fn a_durable_reader_finds_what_is_durable_already() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    bench.commit(2);
+    let (reader, before) = (bench.another(durable_reads()), bench.flushes());
+    reader.read_lock_granted(READ_LOCK).unwrap();
+    reader.before_page().unwrap();
+    assert_eq!(bench.flushes(), before);
+}
+
+#[test]
+fn the_gate_stays_open_for_a_log_of_which_nothing_was_copied() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    assert_eq!(bench.connection.close_gate(|_| true), Way::Beside);
+    assert!(!bench.connection.database.gate.is_closed() && !bench.connection.pass_gate());
+}
+
+#[test]
+fn what_is_told_of_a_connection_is_kept() {
+    let bench = Bench::new(Options::default());
+    let (connection, database) = (&bench.connection, &bench.connection.database);
+    connection.set_main_file(4096);
+    assert_eq!((connection.main_file(), connection.reads_only()), (4096, false));
+    connection.note_reads_only();
+    assert!(connection.reads_only());
+    assert_eq!((database.passed_through(), database.stays_stock()), (None, None));
+    database.pass_through("why");
+    database.stay_stock("because");
+    assert_eq!(database.passed_through().as_deref(), Some("why"));
+    assert_eq!(database.stays_stock().as_deref(), Some("because"));
 }

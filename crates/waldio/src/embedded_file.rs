@@ -454,4 +454,31 @@ mod tests {
         assert_eq!(proved(&[], Layout::Embedded, false), (wrong, Found::Nothing));
         assert_eq!(proved(&[], Layout::Embedded, true), (Ok(()), Found::Embedded));
     }
+
+    #[test]
+    fn a_log_is_cleared_by_its_header_alone_and_on_the_medium() {
+        let (disk, file, embedded) = files();
+        embedded.write_at(&log(), 0).unwrap();
+        let before = file.size().unwrap();
+        clear_at(&*disk, Path::new(LOG), false).unwrap();
+        let mut start = [1; 32];
+        file.read_at(&mut start, 0).unwrap();
+        assert_eq!((start, file.size().unwrap()), ([0; 32], before));
+        let mut replay = disk.replay();
+        for record in disk.records() {
+            replay.begin(&record);
+            replay.end(&record);
+        }
+        assert_eq!(replay.undecided_units(blockio::sim_states::Grain::Sector), 0);
+    }
+
+    #[test]
+    fn space_is_reserved_in_whole_blocks_and_told_in_sqlites_offsets() {
+        let (_, file, embedded) = files();
+        embedded.write_at(&log()[..32], 0).unwrap();
+        let end = embedded.extend(32 + 10 * FRAME as u64, Fill::Zeroes).unwrap();
+        assert_eq!((end, embedded.size().unwrap()), (32 + 10 * FRAME as u64, end));
+        assert_eq!(file.size().unwrap(), 11 * BLOCK_BYTES);
+        assert_eq!(embedded.describe(), file.describe());
+    }
 }

@@ -322,6 +322,18 @@ mod tests {
     }
 
     #[test]
+    fn the_database_is_flushed_first_where_much_of_it_waits_and_sqlite_flushes_at_all() {
+        let gate = Gate::default();
+        gate.wrote_database(UNSYNCED_BYTES_MAX + 1);
+        assert!(!gate.wants_sync(), "synchronous=OFF, as far as was seen");
+        gate.synced_log();
+        assert!(gate.wants_sync());
+        gate.synced_database(1);
+        assert!(!gate.wants_sync() && gate.unsynced_bytes() == UNSYNCED_BYTES_MAX);
+        assert_eq!((LEFT_BYTES_MAX, UNSYNCED_BYTES_MAX), (8 << 20, 4 << 20));
+    }
+
+    #[test]
     fn writers_that_are_faster_than_the_copy_wait_in_the_end() {
         let gate = Gate::default();
         let passes = (1..20).take_while(|pass| !gate.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));

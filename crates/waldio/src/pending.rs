@@ -177,6 +177,9 @@ mod tests {
         assert!(!pending.put(&[2; 10], 900));
         assert!(!pending.put(&vec![2; RUN_BYTES_MAX], 1100));
         assert_eq!(pending.bytes(), [1; 100]);
+        let mut far = Pending::default();
+        assert!(far.put(&[3; 4096], 1 << 30) && far.put(&vec![4; RUN_BYTES_MAX - 4096], (1 << 30) + 4096));
+        assert!(!far.put(&[5], (1 << 30) + RUN_BYTES_MAX as u64), "one byte more");
     }
 
     #[test]

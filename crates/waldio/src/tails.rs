@@ -95,3 +95,19 @@ pub fn remove(disk: &dyn Disk, log_path: &Path) {
     // What stays counts for no other log, whose salts are others.
     let _ = disk.remove(&path_of(log_path));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_its_name_from_the_log_and_goes_when_it_is_told() {
+        let (disk, log) = (blockio::sim_disk::SimDisk::new(), Path::new("/a.db-wal"));
+        assert!(!exist(&disk, log));
+        let options = OpenOptions { create: true, ..OpenOptions::EXISTING };
+        disk.open(Path::new("/a.db-wal-tails"), options).unwrap();
+        assert!(exist(&disk, log));
+        remove(&disk, log);
+        assert!(!exist(&disk, log));
+    }
+}
