@@ -157,6 +157,11 @@ impl Program {
     pub fn has(&self, order: &str) -> bool {
         self.acts.iter().any(|act| matches!(act, Act::Order(_, words) if words.starts_with(order)))
     }
+
+    /// Whether anybody says this to SQLite.
+    pub fn says(&self, begins: &str) -> bool {
+        self.acts.iter().any(|act| matches!(act, Act::Sql { sql, .. } if sql.starts_with(begins)))
+    }
 }
 
 fn role(value: &str) -> Option<Role> {

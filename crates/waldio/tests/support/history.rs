@@ -125,6 +125,13 @@ impl History {
         self.states.last().expect("never empty")
     }
 
+    /// Whether no row is older than in this state.
+    pub fn has_all_of(&self, number: u64, rows: &Rows) -> bool {
+        let state = usize::try_from(number).ok().and_then(|number| self.states.get(number));
+        state
+            .is_some_and(|state| state.iter().all(|(id, txn)| rows.get(id).is_some_and(|found| found >= txn)))
+    }
+
     /// Publishes a state in which transaction `txn` wrote `ids`.
     pub fn publish(&mut self, txn: i64, ids: &[i64]) {
         let mut rows = self.rows().clone();

@@ -233,6 +233,12 @@ impl Handle {
         self.file.write_at(data, offset).map_or_else(|error| write_code(&error), |()| ffi::SQLITE_OK)
     }
 
+    /// FCNTL_HAS_MOVED: the name leads to another file, or to none.
+    pub fn has_moved(&self) -> bool {
+        let named = self.host.disk.identity_of(&self.path).ok();
+        named.is_none() || named != self.file.identity().ok()
+    }
+
     /// xTruncate.
     pub fn truncate(&self, size_bytes: u64) -> c_int {
         let size_bytes = match self.chunk_bytes {

@@ -227,7 +227,7 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite3_file, op: c_int, argument
         // SAFETY: these controls take an int.
         ffi::SQLITE_FCNTL_LOCKSTATE => unsafe { put(place, handle.level) },
         // SAFETY: as above.
-        ffi::SQLITE_FCNTL_HAS_MOVED => unsafe { put(place, 0) },
+        ffi::SQLITE_FCNTL_HAS_MOVED => unsafe { put(place, c_int::from(handle.has_moved())) },
         ffi::SQLITE_FCNTL_PERSIST_WAL => {
             // SAFETY: as above.
             let wanted = unsafe { place.read() };
