@@ -287,3 +287,48 @@ impl Durability {
         self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockio::disk::{Disk, OpenOptions};
+    use blockio::sim_disk::SimDisk;
+    use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+    use blockio::sim_image::Image;
+    use blockio::sim_state::SimOptions;
+    use std::path::Path;
+
+    use super::*;
+
+    fn file(options: SimOptions) -> (SimDisk, Box<dyn DiskFile>) {
+        let disk = SimDisk::from_image(&Image::default(), options);
+        let create = OpenOptions { create: true, ..OpenOptions::EXISTING };
+        let file = disk.open(Path::new("/app.db-wal"), create).unwrap();
+        (disk, file)
+    }
+
+    fn durability() -> Durability {
+        Durability::new("/app.db-wal".into(), false, Arc::default(), Poison::default())
+    }
+
+    #[test]
+    fn a_direct_write_that_the_file_does_not_take_changes_nothing() {
+        let (_, file) = file(SimOptions { direct_align_bytes: 0, ..SimOptions::default() });
+        let durability = durability();
+        assert!(!durability.write_durable(&*file, &[1; 4096], 0).unwrap());
+        assert!(durability.check().is_ok() && file.size().unwrap() == 0);
+    }
+
+    #[test]
+    fn a_direct_write_on_a_full_disk_is_refused_and_one_that_fails_poisons() {
+        let blocks = blockio::aligned::AlignedBuffer::zeroed(4096);
+        for (kind, poisons) in [(FaultKind::Full, false), (FaultKind::Io, true)] {
+            let (disk, file) = file(SimOptions::default());
+            let durability = durability();
+            let fault =
+                Fault { counted: Counted::Changes, number: 1, kind, kept: Kept::Nothing, lasting: true };
+            disk.set_fault(Some(fault));
+            assert!(durability.write_durable(&*file, blocks.bytes(), 0).is_err());
+            assert_eq!(durability.check().is_err(), poisons, "{kind:?}");
+        }
+    }
+}
