@@ -490,5 +490,7 @@ impl Connection {
 #[path = "connection_bench.rs"]
 mod bench;
 #[cfg(test)]
+pub(crate) use bench::connection as tests_connection;
+#[cfg(test)]
 #[path = "connection_tests.rs"]
 mod tests;

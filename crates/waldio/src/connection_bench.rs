@@ -160,3 +160,8 @@ pub(super) fn window() -> Options {
     let group = Some(Window { bytes: 1 << 20, time: Duration::from_secs(60) });
     Options { group, ..Options::default() }
 }
+
+/// One whose log is not open.
+pub(crate) fn connection() -> Connection {
+    Bench::new(Options::default()).connection
+}

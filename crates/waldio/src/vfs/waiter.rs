@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::connection::Connection;
+use crate::primitives::{now, thread};
 use crate::process::Process;
 
 /// What SQLite does with a connection.
@@ -133,6 +134,9 @@ pub(crate) fn nap(nominal: Duration) -> bool {
     let Some(nap) = connection.busy_nap(nominal) else { return false };
     if nap.comes_back {
         connection.nap(&nap);
+    } else {
+        // The base VFS sleeps from now on; what the naps before were cut short by is slept here, or the timeout would be shorter.
+        thread::sleep(nap.from.saturating_duration_since(now()));
     }
     put(&connection, Last::Napped);
     nap.comes_back
@@ -158,5 +162,19 @@ mod tests {
                 "another's call"
             );
         }
+    }
+
+    #[test]
+    fn a_nap_that_the_base_vfs_sleeps_makes_up_for_those_that_were_cut_short() {
+        let connection = Arc::new(crate::connection::tests_connection());
+        let began = now();
+        for milliseconds in [1, 2, 5, 10] {
+            connection.patience().refused();
+            assert!(connection.patience().nap(began, Duration::from_millis(milliseconds)).is_some());
+        }
+        connection.patience().refused();
+        refused(&connection);
+        assert!(!nap(Duration::from_millis(15)), "the base VFS should sleep, for 15 ms");
+        assert!(began.elapsed() >= Duration::from_millis(18), "after {:?}", began.elapsed());
     }
 }
