@@ -7,6 +7,7 @@ use blockio::disk::Disk;
 use blockio::sim_log::Op;
 
 use super::*;
+use crate::gate::Outcome;
 use crate::options::PersistChoice;
 use crate::super_journal::SuperJournals;
 use crate::window::Flusher;
@@ -351,4 +352,25 @@ fn what_is_told_of_a_connection_is_kept() {
     database.stay_stock("because");
     assert_eq!(database.passed_through().as_deref(), Some("why"));
     assert_eq!(database.stays_stock().as_deref(), Some("because"));
+}
+
+#[test]
+fn who_wants_to_read_while_the_gate_is_closed_waits_and_looks_again() {
+    let bench = Bench::opened(Options::default());
+    let gate = &bench.connection.database.gate;
+    // A thread that comes too late finds it open.
+    let waited = (0..20).any(|_| {
+        assert!(gate.close(now(), |_| true));
+        std::thread::scope(|scope| {
+            let passing = scope.spawn(|| bench.connection.pass_gate());
+            std::thread::sleep(Duration::from_millis(5));
+            gate.open(now(), Outcome::Succeeded);
+            passing.join().unwrap()
+        })
+    });
+    assert!(waited);
+    assert!(gate.close(now(), |_| true));
+    bench.take_write_lock();
+    assert!(!bench.connection.pass_gate(), "a writer in the middle of its transaction goes on");
+    gate.open(now(), Outcome::Succeeded);
 }

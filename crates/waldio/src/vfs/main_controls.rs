@@ -112,13 +112,17 @@ unsafe fn asks(place: *const c_int) -> bool {
 /// Database files below so many chunks grow page by page, as ever.
 const CHUNKS_MIN: u64 = 4;
 
+fn is_large(size_bytes: u64, chunk_bytes: u64) -> bool {
+    size_bytes >= CHUNKS_MIN.saturating_mul(chunk_bytes)
+}
+
 /// Before a checkpoint: has the base VFS make a large database file longer by chunks (`SQLITE_FCNTL_CHUNK_SIZE`), where it takes that.
 fn grow_in_chunks(file: *mut sqlite3_file, chunk_bytes: u64) {
     let mut size_bytes = 0_i64;
     if chunk_bytes == 0 || forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) != SQLITE_OK {
         return;
     }
-    if u64::try_from(size_bytes).unwrap_or(0) < CHUNKS_MIN * chunk_bytes {
+    if !is_large(u64::try_from(size_bytes).unwrap_or(0), chunk_bytes) {
         return;
     }
     let mut chunk_bytes = c_int::try_from(chunk_bytes).unwrap_or(0);
@@ -182,4 +186,15 @@ unsafe fn prefix_name(registered: &Registered, code: c_int, place: *mut *mut c_c
     unsafe { registered.api.free((*place).cast()) };
     *place = name;
     SQLITE_OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_a_few_chunks_grows_page_by_page() {
+        let large = [0, (4 << 20) - 1, 4 << 20, u64::MAX].map(|size_bytes| is_large(size_bytes, 1 << 20));
+        assert_eq!(large, [false, false, true, true]);
+    }
 }
