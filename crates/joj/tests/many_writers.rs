@@ -133,7 +133,7 @@ fn mistakes_are_explained() {
         (&["--processes", "2", "--workloads", "insert"], 2, &["--workloads"]),
         (&["--threads", "2", "--seconds", "0"], 2, &["0.05"]),
         (&["--threads", "2", "--flush-delay", "2"], 2, &["2ms"]),
-        (&["--flush-delay", "2ms"], 1, &["--threads"]),
+        (&["--flush-delay", "2ms"], 2, &["--threads"]),
         (&["--threads", "2", "--sides", "delete"], 1, &["delete", "wal,waldio"]),
         (&["--threads", "2", "--sides", "wal", "--schemas", "mobibench"], 1, &["mobibench", "atc13"]),
     ];

@@ -55,14 +55,17 @@ fn both_ways_of_capturing_see_the_same_sync_calls() {
     for kind in ["ext4", "xfs", "btrfs"] {
         let volume = volume_or_skip(kind).filter(|_| has_backend("bpf") && has_backend("tracefs"));
         let Some(volume) = volume else { continue };
-        let [seen_by_bpf, seen_by_tracefs] =
-            ["bpf", "tracefs"].map(|backend| sync_calls(&volume, backend, &volume.inserts("DELETE", 40)).0);
+        // tracefs may hear of a name too late to know what its file is for.
+        let counted = |backend: &str| {
+            let calls = sync_calls(&volume, backend, &volume.inserts("DELETE", 40)).0;
+            let count = |is_one: &dyn Fn(&str) -> bool| {
+                calls.iter().filter(|(_, what, _)| is_one(what)).map(|(_, _, calls)| calls).sum::<u64>()
+            };
+            (count(&|what| what == "directory"), count(&|what| what != "directory"))
+        };
+        let [seen_by_bpf, seen_by_tracefs] = ["bpf", "tracefs"].map(counted);
         // SQLite's own: the journal twice, the database, and the directory that the journal's name is in.
-        let calls: u64 = seen_by_bpf.iter().map(|(_, _, calls)| calls).sum();
-        assert!(
-            calls >= 41 * 4 && seen_by_bpf.iter().any(|(_, what, _)| what == "directory"),
-            "{seen_by_bpf:?}"
-        );
+        assert!(seen_by_bpf.0 >= 41 && seen_by_bpf.1 >= 41 * 3, "{kind}: {seen_by_bpf:?}");
         assert_eq!(seen_by_tracefs, seen_by_bpf, "{kind}");
     }
 }

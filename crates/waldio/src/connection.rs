@@ -313,11 +313,11 @@ impl Connection {
             state.reads.asked_to_write();
             if self.queues() && state.is_stale() {
                 self.database.queue.granted_in_vain(self.id);
-                self.patience().refused();
+                self.patience().refused(true);
                 return Granted::KeepInVain;
             }
             state.contended = self.database.queue.granted(self.id, now());
-            self.patience().granted();
+            self.patience().granted(state.snapshot.is_some());
             return Granted::KeepToWrite;
         }
         // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
@@ -358,10 +358,9 @@ impl Connection {
     }
 
     fn refused(&self) {
-        self.patience().refused();
-        if let Ok(mut state) = self.state() {
-            state.reads.asked_to_write();
-        }
+        let Ok(mut state) = self.state() else { return };
+        self.patience().refused(state.snapshot.is_some());
+        state.reads.asked_to_write();
     }
 
     fn queues(&self) -> bool {

@@ -26,6 +26,8 @@ pub struct Patience {
     /// No refusal came since the last nap.
     napped: bool,
     comes_back: bool,
+    /// Who waits has a snapshot: it wants to write.
+    writes: bool,
 }
 
 /// A nap of the busy handler.
@@ -51,11 +53,20 @@ impl Nap {
 
 impl Patience {
     /// The lock was refused. A refusal that no nap precedes begins a new wait.
-    pub fn refused(&mut self) {
+    pub fn refused(&mut self, has_snapshot: bool) {
+        if self.only_looks(has_snapshot) {
+            return;
+        }
         if !self.napped {
             self.begin();
         }
-        self.napped = false;
+        (self.napped, self.writes) = (false, has_snapshot);
+    }
+
+    /// True where a writer that waits begins to read, finds the wal-index's header half written, and asks for the write lock only to
+    /// look at it once more (wal.c, `walIndexReadHdr`): its wait goes on.
+    fn only_looks(&self, has_snapshot: bool) -> bool {
+        self.naps > 0 && self.writes && !has_snapshot
     }
 
     fn begin(&mut self) {
@@ -87,8 +98,10 @@ impl Patience {
     }
 
     /// The lock was granted: the wait is over.
-    pub fn granted(&mut self) {
-        self.begin();
+    pub fn granted(&mut self, has_snapshot: bool) {
+        if !self.only_looks(has_snapshot) {
+            self.begin();
+        }
     }
 }
 
@@ -105,14 +118,14 @@ mod tests {
     #[test]
     fn naps_cut_short_do_not_shorten_the_wait() {
         let (mut patience, start) = (Patience::default(), Instant::now());
-        patience.refused();
+        patience.refused(true);
         assert_eq!(until(&mut patience, start, MS), Some(start + MS));
-        patience.refused();
+        patience.refused(true);
         // Woken at once and refused again: the second nap ends where two whole naps would.
         assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
-        patience.refused();
+        patience.refused(true);
         assert_eq!(until(&mut patience, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
-        patience.refused();
+        patience.refused(true);
         // Late, for want of a processor, or because somebody else sleeps here.
         assert_eq!(until(&mut patience, start + 20 * MS, 3 * MS), Some(start + 23 * MS));
     }
@@ -122,7 +135,7 @@ mod tests {
         let (mut patience, start) = (Patience::default(), Instant::now());
         // A timeout of 10 ms; each refusal comes at once.
         let naps = [1, 2, 5, 2].map(|milliseconds| {
-            patience.refused();
+            patience.refused(true);
             let nap = patience.nap(start, milliseconds * MS).expect("the handler's");
             (nap.from - start, nap.until - start, nap.is_last)
         });
@@ -133,15 +146,15 @@ mod tests {
     #[test]
     fn a_new_wait_starts_from_its_own_beginning() {
         let (mut patience, start) = (Patience::default(), Instant::now());
-        patience.refused();
+        patience.refused(true);
         patience.nap(start, MS);
-        patience.refused();
+        patience.refused(true);
         // The handler gave up: no nap follows. Later, another statement:
-        patience.refused();
+        patience.refused(true);
         let later = start + 100 * MS;
         assert_eq!(until(&mut patience, later, MS), Some(later + MS));
-        patience.granted();
-        patience.refused();
+        patience.granted(true);
+        patience.refused(true);
         let later = start + 200 * MS;
         assert_eq!(until(&mut patience, later, MS), Some(later + MS));
     }
@@ -150,7 +163,7 @@ mod tests {
     fn are_naps<const COUNT: usize>(sleeps_ms: [u32; COUNT]) -> [bool; COUNT] {
         let (mut patience, now) = (Patience::default(), Instant::now());
         sleeps_ms.map(|milliseconds| {
-            patience.refused();
+            patience.refused(true);
             patience.nap(now, milliseconds * MS).is_some()
         })
     }
@@ -162,7 +175,7 @@ mod tests {
         assert_eq!(are_naps([2, 1, 5]), [false, true, false], "the first is 1 ms, the third no second");
         assert_eq!(are_naps([1, 2, 3, 5]), [true, true, true, false], "nothing follows what was left");
         let mut patience = Patience::default();
-        patience.refused();
+        patience.refused(true);
         assert_eq!(patience.nap(Instant::now(), MS / 2), None, "the handler counts in milliseconds");
         assert!(patience.nap(Instant::now(), MS).is_some());
         assert_eq!(patience.nap(Instant::now(), MS), None, "two naps for one refusal");
@@ -173,13 +186,36 @@ mod tests {
         let (mut patience, now) = (Patience::default(), Instant::now());
         let mut comes_back = |came: Option<bool>| {
             came.into_iter().for_each(|came| patience.came_back(came));
-            patience.granted();
-            patience.refused();
+            patience.granted(true);
+            patience.refused(true);
             patience.nap(now, MS).is_some_and(|nap| nap.comes_back)
         };
         assert_eq!(
             [None, Some(true), None, Some(false), None].map(&mut comes_back),
             [false, true, true, false, false]
         );
+    }
+
+    #[test]
+    fn a_writer_that_looks_at_a_half_written_header_goes_on_waiting() {
+        for granted in [false, true] {
+            let (mut patience, start) = (Patience::default(), Instant::now());
+            patience.refused(true);
+            assert_eq!(until(&mut patience, start, MS), Some(start + MS));
+            // It begins to read.
+            if granted {
+                patience.granted(false)
+            } else {
+                patience.refused(false)
+            }
+            patience.refused(true);
+            assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
+        }
+        // A checkpoint waits without a snapshot.
+        let (mut patience, start) = (Patience::default(), Instant::now());
+        for milliseconds in [1, 2, 5] {
+            patience.refused(false);
+            assert!(patience.nap(start, milliseconds * MS).is_some());
+        }
     }
 }

@@ -86,7 +86,7 @@ pub fn persistence(summary: &Summary) -> Sheet {
 
 /// What the journal's control blocks are of all that was written for durability.
 pub fn control_share(paths: &Persistence) -> String {
-    paths.control_share.map_or_else(|| "not known without eBPF".to_owned(), percent)
+    paths.control_share.map_or_else(|| "not known".to_owned(), percent)
 }
 
 const CALLS_NOTE: &str = "p50, p99: from begin to end of the call; last: from its begin to the end of its last \

@@ -169,10 +169,10 @@ mod tests {
         let connection = Arc::new(crate::connection::tests_connection());
         let began = now();
         for milliseconds in [1, 2, 5, 10] {
-            connection.patience().refused();
+            connection.patience().refused(true);
             assert!(connection.patience().nap(began, Duration::from_millis(milliseconds)).is_some());
         }
-        connection.patience().refused();
+        connection.patience().refused(true);
         refused(&connection);
         assert!(!nap(Duration::from_millis(15)), "the base VFS should sleep, for 15 ms");
         assert!(began.elapsed() >= Duration::from_millis(18), "after {:?}", began.elapsed());
