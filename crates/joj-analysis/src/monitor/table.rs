@@ -95,12 +95,8 @@ impl Table {
 
     /// A column of `thing`, as long as the table, cut at the most that its quantity can be.
     pub fn column(&self, thing: &Thing, quantity: usize) -> Vec<f64> {
-        let most = thing.kind.quantities()[quantity].most;
-        // Not f64::min: that would make a number of what is unknown.
-        self.counted(thing, quantity)
-            .into_iter()
-            .map(|value| if value > most { most } else { value })
-            .collect()
+        let quantity_of = &thing.kind.quantities()[quantity];
+        self.counted(thing, quantity).into_iter().map(|value| quantity_of.cut(value)).collect()
     }
 
     fn counted(&self, thing: &Thing, quantity: usize) -> Vec<f64> {

@@ -8,7 +8,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
-use std::hint::spin_loop;
+use std::hint::{black_box, spin_loop};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -173,8 +173,9 @@ unsafe impl GlobalAlloc for WithReserve {
 /// True where malloc has room for what a thread needs to begin.
 pub(crate) fn has_room() -> bool {
     let Ok(layout) = Layout::from_size_align(ROOM_BYTES, 16) else { return false };
+    // Nobody uses it: without the box the compiler may leave both calls out, and take it for given.
     // SAFETY: not of size zero.
-    let memory = unsafe { System.alloc(layout) };
+    let memory = black_box(unsafe { System.alloc(layout) });
     if memory.is_null() {
         return false;
     }
