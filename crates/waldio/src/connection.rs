@@ -28,6 +28,7 @@ use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
 use crate::stats::Stats;
 
+mod copying;
 mod gating;
 mod reading;
 mod settings;
@@ -75,6 +76,8 @@ struct State {
     snapshot: Option<(Salts, u32)>,
     /// Others wanted the write lock when this connection got it, or had it a moment before.
     contended: bool,
+    /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
+    copy_synced: bool,
     reads: DurableReads,
 }
 
@@ -299,6 +302,7 @@ impl Connection {
     /// The base VFS granted an exclusive wal-index lock.
     pub fn exclusive_lock_granted(&self, slot: i32) -> Granted {
         let Ok(mut state) = self.state() else { return Granted::Keep };
+        state.copy_synced = false;
         let salts = state.wal_index.map(WalIndex::salts);
         if slot == WAL_CKPT_LOCK {
             state.guard.remember(salts);
@@ -395,33 +399,6 @@ impl Connection {
         if milliseconds != 0 {
             self.blocks_in_base.store(true, Relaxed);
         }
-    }
-
-    /// `SQLITE_FCNTL_CKPT_START`: frames are copied into the database next, once SQLite has synced the log. With
-    /// `synchronous=OFF` it does not: the first page finds out.
-    pub fn checkpoint_begins(&self) {
-        Stats::add(&self.database.stats.checkpoints, 1);
-        self.copies_next.store(true, Relaxed);
-    }
-
-    /// True for the first page of a checkpoint in front of which nobody synced the log.
-    pub fn takes_first_page(&self) -> bool {
-        self.copies_next.load(Relaxed) && self.copies_next.swap(false, Relaxed)
-    }
-
-    /// True where there is no log of ours, or all that is published is known to be on the medium.
-    pub fn is_log_durable(&self) -> bool {
-        let Ok(state) = self.state() else { return false };
-        state.log.as_ref().is_none_or(|log| log.is_all_durable(state.wal_index))
-    }
-
-    /// Frames are about to be copied into the database.
-    /// # Errors
-    /// They may not be on the medium; the log is poisoned.
-    pub fn before_checkpoint(&self) -> Result<(), Failure> {
-        let mut state = self.state()?;
-        let wal_index = state.wal_index;
-        state.log.as_mut().map_or(Ok(()), |log| log.before_checkpoint(wal_index))
     }
 
     /// The connection is about to close.

@@ -94,6 +94,19 @@ impl Bench {
         }
     }
 
+    /// The wal-index tells of a log without frames.
+    pub(super) fn published_none(&self) {
+        self.publish(1);
+        for copy in [0, 12] {
+            self.region[copy + 4].store(0, Relaxed);
+        }
+    }
+
+    /// A checkpoint has copied `count` frames.
+    pub(super) fn copied(&self, count: u32) {
+        self.region[24].store(count, Relaxed);
+    }
+
     pub(super) fn take_write_lock(&self) -> Granted {
         self.connection.exclusive_lock_granted(WAL_WRITE_LOCK)
     }

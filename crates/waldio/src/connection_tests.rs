@@ -7,6 +7,7 @@ use blockio::disk::Disk;
 use blockio::sim_log::Op;
 
 use super::*;
+use crate::ffi::codes::WAL_LOG_READ_LOCKS;
 use crate::gate::Outcome;
 use crate::options::PersistChoice;
 use crate::super_journal::SuperJournals;
@@ -144,6 +145,79 @@ fn a_flush_that_fails_fails_the_commit_and_all_that_follow() {
     assert!(bench.connection.database.check_poison().is_err());
 }
 
+/// A checkpoint of `count` frames, from its lock on, as SQLite makes it.
+fn checkpoint(bench: &Bench, count: u32, syncs: bool) {
+    let connection = &bench.connection;
+    connection.exclusive_lock_granted(WAL_CKPT_LOCK);
+    connection.exclusive_lock_granted(WAL_READ_LOCK_0);
+    connection.database.synced.wrote(4096);
+    if syncs {
+        let written = connection.database.synced.begin();
+        connection.database.synced.end(written);
+        connection.database_synced();
+    }
+    bench.copied(count);
+    connection.before_read_unlock_of_all(WAL_READ_LOCK_0, 1);
+    connection.before_unlock(WAL_CKPT_LOCK);
+}
+
+#[test]
+fn a_synced_checkpoint_is_known_by_the_state_that_it_copied() {
+    let bench = Bench::opened(Options::default());
+    let connection = &bench.connection;
+    bench.publish(2);
+    assert!(!connection.is_copy_synced(), "nobody synced anything here");
+    checkpoint(&bench, 2, true);
+    assert!(connection.is_copy_synced());
+    bench.publish(3);
+    assert!(!connection.is_copy_synced(), "frame 3 may be copied by others");
+    checkpoint(&bench, 2, true);
+    assert!(!connection.is_copy_synced(), "it left frame 3 behind");
+    checkpoint(&bench, 3, false);
+    assert!(!connection.is_copy_synced(), "synchronous=OFF");
+    let written = connection.database.synced.begin();
+    connection.database.synced.end(written);
+    connection.note_copy_synced();
+    assert!(connection.is_copy_synced(), "whoever begins the log anew synced it");
+}
+
+#[test]
+fn behind_the_locks_of_all_readers_an_empty_log_stands_on_a_synced_database() {
+    let bench = Bench::opened(Options::default());
+    let connection = &bench.connection;
+    let is_known = || connection.database.synced.is_synced_since(Some(SALTS));
+    bench.publish(1);
+    let (slot, count) = WAL_LOG_READ_LOCKS;
+    connection.before_read_unlock_of_all(slot, count);
+    assert!(!is_known(), "the log has frames");
+    bench.published_none();
+    connection.before_read_unlock_of_all(slot, 1);
+    assert!(!is_known(), "a recovery holds one at a time");
+    connection.before_read_unlock_of_all(slot, count);
+    assert!(is_known() && connection.is_copy_synced());
+    connection.database.synced.wrote(4096);
+    assert!(!is_known() && !connection.is_copy_synced(), "pages were written since");
+}
+
+#[test]
+fn without_locks_a_sync_by_sqlite_counts_until_the_next_lock() {
+    let bench = Bench::opened(Options::default());
+    let connection = &bench.connection;
+    bench.publish(1);
+    assert!(connection.writes_without_lock());
+    connection.database_synced();
+    assert!(connection.is_copy_synced());
+    connection.database.synced.wrote(4096);
+    assert!(!connection.is_copy_synced(), "pages were written since");
+    let written = connection.database.synced.begin();
+    connection.database.synced.end(written);
+    connection.read_lock_granted(READ_LOCK).unwrap();
+    assert!(!connection.is_copy_synced(), "others may have been there");
+    connection.database_synced();
+    bench.take_write_lock();
+    assert!(!connection.is_copy_synced() && !connection.writes_without_lock());
+}
+
 #[test]
 fn whoever_writes_on_an_old_snapshot_gets_the_lock_in_vain() {
     let bench = Bench::opened(Options::default());
@@ -182,19 +256,6 @@ fn whoever_asks_while_another_writes_stands_in_line_and_naps_there() {
         Turn::Try,
         "SQLite gives the lock back at once: it is nobody's turn"
     );
-}
-
-#[test]
-fn the_database_counts_as_synced_for_the_generation_in_which_it_was() {
-    let bench = Bench::opened(Options::default());
-    let (connection, database) = (&bench.connection, &bench.connection.database);
-    assert!(!connection.is_database_synced(None), "nothing is known of no generation");
-    *database.synced_since() = Some(SALTS);
-    assert!(
-        connection.is_database_synced(Some(SALTS)) && !connection.is_database_synced(Some(Salts([8; 8])))
-    );
-    database.gate.wrote_database(4096);
-    assert!(!connection.is_database_synced(Some(SALTS)), "pages were written since");
 }
 
 #[test]

@@ -12,7 +12,6 @@ use crate::durability::{self, Poison};
 use crate::embedded_file::{self, in_layout};
 use crate::failure::Failure;
 use crate::ffi::lock_probe::LockProbe;
-use crate::frame::Salts;
 use crate::gate::Gate;
 use crate::layout::Layout;
 use crate::old_spare;
@@ -21,6 +20,7 @@ use crate::queue::WriteQueue;
 use crate::session::LogSession;
 use crate::stats::Stats;
 use crate::super_journal::SuperJournals;
+use crate::synced_database::SyncedDatabase;
 use crate::tails;
 use crate::window::Flusher;
 use crate::worker::{Growth, Worker};
@@ -49,8 +49,8 @@ pub struct Database {
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
     kept_at_delete: AtomicBool,
-    /// The generation of the log since whose beginning the database file was synced (`durable_reads`).
-    synced_since: Mutex<Option<Salts>>,
+    /// How much of the database file is on the medium.
+    pub synced: SyncedDatabase,
     worker: Worker,
     flusher: Flusher,
     /// Those of this process.
@@ -106,7 +106,7 @@ impl Database {
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
             kept_at_delete: AtomicBool::new(false),
-            synced_since: Mutex::default(),
+            synced: SyncedDatabase::default(),
             gate: Gate::default(),
             queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
@@ -124,11 +124,6 @@ impl Database {
 
     fn open(&self) -> MutexGuard<'_, OpenLog> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The generation of the log since whose beginning this process synced the database file.
-    pub fn synced_since(&self) -> MutexGuard<'_, Option<Salts>> {
-        self.synced_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// On the wal-index that is in use: true when no other process holds the write lock; `None`: nobody knows.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::durable_reads::Version;
 use crate::planted::{self, Bug};
-use crate::primitives::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 
 /// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
@@ -76,9 +76,6 @@ pub struct Gate {
     closed: AtomicBool,
     state: Mutex<State>,
     opened: Condvar,
-    /// Bytes of the database that this process wrote since it flushed it. SQLite flushes only behind a checkpoint that nobody
-    /// added to, which here is one behind the closed gate.
-    unsynced_bytes: AtomicU64,
     /// Some connection has its commits or checkpoints flushed: not `synchronous=OFF`.
     syncs: AtomicBool,
 }
@@ -110,22 +107,6 @@ impl Gate {
         self.closed.load(SeqCst)
     }
 
-    /// Bytes of the database were written.
-    pub fn wrote_database(&self, bytes: u64) {
-        self.unsynced_bytes.fetch_add(bytes, Relaxed);
-    }
-
-    /// What was written before the flush that took the result of `unsynced_bytes` is on the medium.
-    pub fn synced_database(&self, bytes: u64) {
-        // Two at once may miscount: it is a hint.
-        self.unsynced_bytes.store(self.unsynced_bytes().saturating_sub(bytes), Relaxed);
-    }
-
-    /// Bytes of the database that nobody of this process has flushed.
-    pub fn unsynced_bytes(&self) -> u64 {
-        self.unsynced_bytes.load(Relaxed)
-    }
-
     /// SQLite has the log flushed.
     pub fn synced_log(&self) {
         if !self.syncs.load(Relaxed) {
@@ -133,9 +114,10 @@ impl Gate {
         }
     }
 
-    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the gate would.
-    pub fn wants_sync(&self) -> bool {
-        self.syncs.load(Relaxed) && self.unsynced_bytes() > UNSYNCED_BYTES_MAX
+    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the gate would. SQLite flushes
+    /// it only behind a checkpoint that nobody added to, which here is one behind the closed gate.
+    pub fn wants_sync(&self, unsynced_bytes: u64) -> bool {
+        self.syncs.load(Relaxed) && unsynced_bytes > UNSYNCED_BYTES_MAX
     }
 
     /// Whether a checkpoint that has so much to copy may close it; else it copies beside the writers.
@@ -324,12 +306,10 @@ mod tests {
     #[test]
     fn the_database_is_flushed_first_where_much_of_it_waits_and_sqlite_flushes_at_all() {
         let gate = Gate::default();
-        gate.wrote_database(UNSYNCED_BYTES_MAX + 1);
-        assert!(!gate.wants_sync(), "synchronous=OFF, as far as was seen");
+        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX + 1), "synchronous=OFF, as far as was seen");
         gate.synced_log();
-        assert!(gate.wants_sync());
-        gate.synced_database(1);
-        assert!(!gate.wants_sync() && gate.unsynced_bytes() == UNSYNCED_BYTES_MAX);
+        assert!(gate.wants_sync(UNSYNCED_BYTES_MAX + 1));
+        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX));
         assert_eq!((LEFT_BYTES_MAX, UNSYNCED_BYTES_MAX), (8 << 20, 4 << 20));
     }
 

@@ -25,6 +25,7 @@ mod line;
 mod gate;
 mod patience;
 mod super_journal;
+mod synced_database;
 mod session;
 mod transaction;
 mod choice;

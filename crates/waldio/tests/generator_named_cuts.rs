@@ -99,3 +99,18 @@ fn a_recovery_makes_no_log_durable_before_the_database() {
 fn a_new_log_is_not_durable_before_the_database() {
     holds("new_log_before_database");
 }
+
+#[test]
+fn a_log_begins_anew_behind_the_synced_database() {
+    holds("new_log_synced_by_a_checkpoint");
+}
+
+#[test]
+fn a_log_is_emptied_behind_the_synced_database() {
+    holds("emptied_log_before_database");
+}
+
+#[test]
+fn in_exclusive_mode_too_a_log_begins_anew_behind_the_synced_database() {
+    holds("new_log_in_exclusive_mode");
+}

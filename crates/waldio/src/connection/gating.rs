@@ -35,10 +35,11 @@ impl Connection {
             return Way::Beside;
         };
         let gate = &self.database.gate;
+        let unsynced_bytes = self.database.synced.unsynced_bytes();
         let (frames, copied) = wal_index.frames_and_copied();
         let left = frames - copied.min(frames);
         let end = wal_index.published_end().unwrap_or(0);
-        let left_bytes = end / u64::from(frames.max(1)) * u64::from(left) + gate.unsynced_bytes();
+        let left_bytes = end / u64::from(frames.max(1)) * u64::from(left) + unsynced_bytes;
         let log_bytes = session.options.log_bytes;
         // The bulk is copied beside the writers; a log that is short costs nothing. From half as much again on it need not
         // be the bulk: on a busy machine a checkpoint beside the writers may lose the race.
@@ -46,7 +47,7 @@ impl Connection {
         let extent = Extent { frames, copied, left_bytes };
         let due = copied > 0 && is_long && !state.holds_write;
         if !due || !gate.may_close_on(extent) {
-            return if due && gate.wants_sync() { Way::BesideOnceSynced } else { Way::Beside };
+            return if due && gate.wants_sync(unsynced_bytes) { Way::BesideOnceSynced } else { Way::Beside };
         }
         drop(state);
         let has_left = |stayer: Stayer| {

@@ -37,6 +37,7 @@ impl Connection {
         let wal_index = state.wal_index;
         let newest = wal_index.map(WalIndex::newest);
         state.snapshot = newest;
+        state.copy_synced = false;
         if !state.holds_write
             && let Some(log) = state.log.as_mut()
         {
@@ -64,14 +65,6 @@ impl Connection {
     /// The generation of the log: its salts in the wal-index, where there is one.
     pub fn generation(&self) -> Option<Salts> {
         Some(self.state().ok()?.wal_index?.salts())
-    }
-
-    /// True where this process synced the database since this generation of the log began, and wrote nothing to it since. A
-    /// checkpoint with `synchronous=OFF`, of any process, left its pages to the kernel: a flush of the log that was begun
-    /// anew behind it makes that, and not the database, durable.
-    pub fn is_database_synced(&self, generation: Option<Salts>) -> bool {
-        let unsynced = self.database.gate.unsynced_bytes() > 0;
-        generation.is_some() && !unsynced && *self.database.synced_since() == generation
     }
 
     /// A shared read lock is about to be given back.

@@ -57,3 +57,5 @@ pub const WAL_WRITE_LOCK: c_int = 0;
 pub const WAL_CKPT_LOCK: c_int = 1;
 pub const WAL_RECOVER_LOCK: c_int = 2;
 pub const WAL_READ_LOCK_0: c_int = 3;
+/// Read locks 1 to 4, those of readers that use the log, as (slot, count): who has them all begins the log anew.
+pub const WAL_LOG_READ_LOCKS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);

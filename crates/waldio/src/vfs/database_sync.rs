@@ -29,11 +29,12 @@ pub(super) unsafe fn sync(database: *mut sqlite3_file, connection: &Connection) 
     let Some(call) = (unsafe { methods_of(database) }).and_then(|methods| methods.xSync) else {
         return SQLITE_OK;
     };
-    let bytes = connection.database.gate.unsynced_bytes();
+    let synced = &connection.database.synced;
+    let written = synced.begin();
     // SAFETY: as above.
     let code = unsafe { call(database, SQLITE_SYNC_NORMAL) };
     if code == SQLITE_OK {
-        connection.database.gate.synced_database(bytes);
+        synced.end(written);
     }
     code
 }
@@ -43,13 +44,14 @@ pub(super) unsafe fn sync(database: *mut sqlite3_file, connection: &Connection) 
 /// # Safety
 /// As `sync`.
 unsafe fn sync_for(database: *mut sqlite3_file, connection: &Connection, generation: Option<Salts>) -> c_int {
-    if connection.is_database_synced(generation) {
+    let synced = &connection.database.synced;
+    if synced.is_synced_since(generation) {
         return SQLITE_OK;
     }
     // SAFETY: the caller's promise.
     let code = unsafe { sync(database, connection) };
     if code == SQLITE_OK {
-        *connection.database.synced_since() = generation;
+        *synced.since() = generation;
     }
     code
 }
@@ -94,6 +96,34 @@ pub(super) unsafe fn before_flush(
 ) -> Result<(), Failure> {
     // SAFETY: the caller's promise.
     result_of(unsafe { sync_for(database, connection, connection.generation()) })
+}
+
+/// The log is about to be begun anew or emptied, so what it was copied to must be on the medium. Behind a checkpoint of this process
+/// SQLite has seen to that, but with `synchronous=OFF`.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn before_new_log(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    if connection.is_copy_synced() {
+        return SQLITE_OK;
+    }
+    // SAFETY: the caller's promise.
+    let code = unsafe { sync(database, connection) };
+    if code == SQLITE_OK {
+        connection.note_copy_synced();
+    }
+    code
+}
+
+/// The same for a write to the log's header, or a truncation, by a connection that takes no locks.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn before_new_log_without_lock(
+    database: *mut sqlite3_file,
+    connection: &Connection,
+) -> c_int {
+    let has_log = connection.writes_without_lock() && connection.log_size().is_ok_and(|bytes| bytes > 0);
+    // SAFETY: the caller's promise.
+    if has_log { unsafe { before_new_log(database, connection) } } else { SQLITE_OK }
 }
 
 /// SQLite is about to recover a log that has frames, and they are made durable: the database first.

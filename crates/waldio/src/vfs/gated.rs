@@ -14,8 +14,6 @@ use crate::gate::Outcome;
 
 /// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
 const TRY_EVERY: Duration = Duration::from_micros(20);
-/// Read locks 1 to 4, in one call: those of readers that use the log.
-const READERS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
 
 /// Read lock `number`, 1 to 4.
 fn read_lock(number: usize) -> (c_int, c_int) {
@@ -105,7 +103,7 @@ pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated
         if gated.get() == Gated::WithWriteLock { connection.database.gate.waits().1 } else { Duration::ZERO };
     let all_copied = connection.is_all_copied();
     // SAFETY: the caller's promise, here and below.
-    let outcome = if all_copied && unsafe { are_out(base, READERS, reader_wait) } {
+    let outcome = if all_copied && unsafe { are_out(base, WAL_LOG_READ_LOCKS, reader_wait) } {
         Outcome::Succeeded
     } else {
         // SAFETY: as above.
@@ -168,6 +166,6 @@ mod tests {
     fn read_locks_are_counted_from_the_one_of_readers_without_a_log() {
         // Slots of the wal-index: 0 to write, 1 for checkpoints, 2 for recovery, 3 to 7 to read.
         assert_eq!([1, 4].map(read_lock), [(4, 1), (7, 1)]);
-        assert_eq!(READERS, (4, 4));
+        assert_eq!(WAL_LOG_READ_LOCKS, (4, 4));
     }
 }

@@ -164,8 +164,23 @@ unsafe extern "C" fn write(
         let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len_bytes) };
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        if offset == 0
+            && let Err(code) = before_new_log(connection)
+        {
+            return code;
+        }
         answer(connection.log_write(data, offset), SQLITE_IOERR_WRITE)
     })
+}
+
+/// The log is about to be begun anew or emptied. A connection with locks took those for it, and the database was synced then.
+fn before_new_log(connection: &Connection) -> Result<(), c_int> {
+    let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+    // SAFETY: SQLite opens a log behind its database, and closes it in front of it.
+    match unsafe { database_sync::before_new_log_without_lock(main_handle::base_of(main), connection) } {
+        SQLITE_OK => Ok(()),
+        code => Err(code),
+    }
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
@@ -173,6 +188,11 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int
         let Ok(size_bytes) = u64::try_from(size_bytes) else { return SQLITE_IOERR_TRUNCATE };
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        if size_bytes == 0
+            && let Err(code) = before_new_log(connection)
+        {
+            return code;
+        }
         answer(connection.log_truncate(size_bytes), SQLITE_IOERR_TRUNCATE)
     })
 }

@@ -149,8 +149,9 @@ unsafe extern "C" fn write(
         {
             return code;
         }
-        connection.database.gate.wrote_database(u64::try_from(len_bytes).unwrap_or(0));
-        forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE)
+        let code = forward!(file, xWrite(data, len_bytes, offset), SQLITE_IOERR_WRITE);
+        connection.database.synced.wrote(u64::try_from(len_bytes).unwrap_or(0));
+        code
     })
 }
 
@@ -163,11 +164,12 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     heard(file, Call::Other);
     guard::code_or(SQLITE_IOERR_FSYNC, || {
         // SAFETY: SQLite calls methods of open files only.
-        let gate = &unsafe { connection(file) }.database.gate;
-        let bytes = gate.unsynced_bytes();
+        let connection = unsafe { connection(file) };
+        let written = connection.database.synced.begin();
         let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
         if code == SQLITE_OK {
-            gate.synced_database(bytes);
+            connection.database.synced.end(written);
+            connection.database_synced();
         }
         code
     })
@@ -268,6 +270,9 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
             unsafe { gated::end(shm_of(file), connection, gated) };
         }
         connection.before_unlock(slot);
+        if slot >= WAL_READ_LOCK_0 {
+            connection.before_read_unlock_of_all(slot, count);
+        }
         let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
         if slot == WAL_WRITE_LOCK {
             connection.write_released();
@@ -347,6 +352,14 @@ unsafe fn lock_exclusively(
             connection.write_released();
         }
         return code_of(&failure, SQLITE_IOERR_FSYNC);
+    }
+    if (slot, count) == WAL_LOG_READ_LOCKS {
+        // Before the lock, which keeps readers out: who asks for it has the write lock, and nothing is copied meanwhile.
+        // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
+        match unsafe { database_sync::before_new_log(base_of(file), connection) } {
+            SQLITE_OK => {}
+            code => return code,
+        }
     }
     let code = forward!(shm_of(file) => xShmLock(slot, count, LOCK), SQLITE_IOERR);
     if code != SQLITE_OK {

@@ -130,7 +130,7 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 16] = [
+pub const NAMED: [(&str, &str); 19] = [
     (
         // Nothing else makes the name of a log durable that was made without a sync.
         "flush_of_a_new_log",
@@ -317,6 +317,52 @@ pub const NAMED: [(&str, &str); 16] = [
          A: put 2
          B: checkpoint PASSIVE
          B: put 1",
+    ),
+    (
+        // The same, where SQLite's own sync of the log comes first: that of a checkpoint.
+        "new_log_synced_by_a_checkpoint",
+        "page = 1024
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         A: sync NORMAL
+         A: put 3
+         B: flush
+         A: sync OFF
+         A: checkpoint PASSIVE
+         A: put 2
+         A: close
+         A: checkpoint FULL",
+    ),
+    (
+        // The same with a log that is emptied.
+        "emptied_log_before_database",
+        "page = 1024
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         A: sync NORMAL
+         A: put 3
+         B: flush
+         A: sync OFF
+         A: checkpoint TRUNCATE
+         A: put 2
+         A: close
+         A: checkpoint FULL",
+    ),
+    (
+        // The same without locks of the wal-index.
+        "new_log_in_exclusive_mode",
+        "page = 1024
+         A = 1 waldio app.db
+         A: sync NORMAL
+         A: put 3
+         A: flush
+         A: sync OFF
+         A: lock EXCLUSIVE
+         A: put 1
+         A: checkpoint PASSIVE
+         A: put 2
+         A: sync FULL
+         A: checkpoint FULL",
     ),
     (
         "stock_beside",
