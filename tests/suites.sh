@@ -92,7 +92,9 @@ cargo build --release -p waldio
 # Bugs are planted behind a feature that users do not have. `static-link` is apart: a library built with it leaves
 # SQLite's names undefined, which a shell that loads it does not provide.
 features=(--features waldio/planted-bugs)
-cargo test --no-run --workspace "${features[@]}" --quiet
+profile=()
+[[ $level != soak ]] || profile=(--profile soak)
+cargo test --no-run --workspace "${profile[@]}" "${features[@]}" --quiet
 
 case $level in
 smoke)
@@ -128,7 +130,7 @@ soak)
     export CRASH_GROUP_LENGTH=${CRASH_GROUP_LENGTH:-4}
     export TEST_SECONDS_MAX=${TEST_SECONDS_MAX:-36000}
     export MODEL_SCHEDULES=${MODEL_SCHEDULES:-30000} MODEL_PREEMPTIONS=${MODEL_PREEMPTIONS:-6}
-    suite rust tests/cargo_tests.sh --workspace --release "${features[@]}"
+    suite rust tests/cargo_tests.sh --workspace "${profile[@]}" "${features[@]}"
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite asan tests/sanitizers.sh address
     suite tsan tests/sanitizers.sh thread
