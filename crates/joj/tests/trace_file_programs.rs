@@ -1,4 +1,4 @@
-//! Goal: each written byte of a file belongs to that file, whatever a program does with files. eBPF alone: tracefs hears of names late.
+//! Goal: each written byte of a file belongs to that file, whatever a program does with files, with either backend.
 //! Method: seeded programs create, rename, remove, cut and punch files. They write through the page cache, past it, with O_DSYNC and
 //! through memory. A sync follows each write, so that the program knows what goes to the disk: its own account is the truth.
 
@@ -161,13 +161,22 @@ fn programs() -> u64 {
     std::env::var("JOJ_FILE_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(PROGRAMS)
 }
 
-#[test]
-fn ebpf_knows_whose_each_byte_is() {
+fn knows_whose_each_byte_is(backend: &str) {
     for kind in ["ext4", "xfs", "btrfs"] {
-        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { continue };
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { continue };
         for seed in 0..programs() {
-            let (truth, told, nameless) = run(&volume, "bpf", seed, ACTS);
-            assert_eq!((told, nameless), (truth, 0), "{kind}, seed {seed}");
+            let (truth, told, nameless) = run(&volume, backend, seed, ACTS);
+            assert_eq!((told, nameless), (truth, 0), "{backend}, {kind}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn ebpf_knows_whose_each_byte_is() {
+    knows_whose_each_byte_is("bpf");
+}
+
+#[test]
+fn tracefs_knows_whose_each_byte_is() {
+    knows_whose_each_byte_is("tracefs");
 }

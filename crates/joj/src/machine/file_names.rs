@@ -58,6 +58,11 @@ impl FileNames {
         (names, limits)
     }
 
+    /// True for a filesystem that is watched.
+    pub fn sees(&self, device: DeviceNumber) -> bool {
+        self.watched.iter().any(|watched| watched.mount.device == device)
+    }
+
     /// What changed since the last call, in order for each filesystem. True if the kernel threw some away.
     pub fn changes(&mut self) -> (Vec<Seen>, bool) {
         let (mut seen, mut lost) = (Vec::new(), false);

@@ -16,8 +16,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_DFID_NAME_TARGET
-const INIT: u32 = 1 | 2 | 0x1e00;
+/// FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID | FAN_REPORT_DFID_NAME_TARGET
+const INIT: u32 = 1 | 2 | 0x100 | 0x1e00;
 /// FAN_MARK_ADD | FAN_MARK_FILESYSTEM
 const MARK: u32 = 1 | 0x100;
 const CREATE: u64 = 0x100;
@@ -47,6 +47,8 @@ pub struct Change {
     pub created: bool,
     /// A name was removed, perhaps the one just added.
     pub deleted: bool,
+    /// The thread that did it; 0 where it is of a namespace that we do not see.
+    pub thread: u32,
     /// The directory of the name.
     pub parent: Handle,
     /// The name there.
@@ -139,6 +141,7 @@ fn change(message: &[u8]) -> Option<Change> {
         directory: mask & DIRECTORY != 0,
         created: mask & CREATE != 0,
         deleted: mask & DELETE != 0,
+        thread: u32::try_from(number(message, 20, 4)?).ok()?,
         parent,
         name,
     })
@@ -186,7 +189,8 @@ mod tests {
         let mut bytes = u32::try_from(HEAD_BYTES + body.len()).unwrap().to_ne_bytes().to_vec();
         bytes.extend([3, 0, 24, 0]);
         bytes.extend((CREATE | DELETE).to_ne_bytes());
-        bytes.extend([0xff; 8]);
+        bytes.extend([0xff; 4]);
+        bytes.extend(4711_u32.to_ne_bytes());
         bytes.extend(body);
         bytes
     }
@@ -198,7 +202,7 @@ mod tests {
         assert_eq!(changes.len(), 2);
         let change = &changes[0];
         assert_eq!((change.inode, change.generation, change.name.as_str()), (12, 99, "a.db"));
-        assert!(change.created && change.deleted && !change.directory);
+        assert!(change.created && change.deleted && !change.directory && change.thread == 4711);
         assert_eq!(change.parent, (1, [2_u32, 0].iter().flat_map(|word| word.to_ne_bytes()).collect()));
     }
 

@@ -24,6 +24,7 @@ mod bpf_settings;
 #[cfg(feature = "bpf")]
 mod bpf_calls;
 pub mod tracefs_capture;
+mod tracefs_changes;
 #[cfg(test)]
 mod test_volume;
 pub mod capture_selection;

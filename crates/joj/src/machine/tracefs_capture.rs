@@ -6,7 +6,7 @@
 //!
 //! A page is read while later records are still being written: what is younger than [`SETTLE_NS`] waits for the next poll.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,9 +22,11 @@ use joj_analysis::trace::texts::{Text, Texts};
 use super::capture_selection::Selection;
 use super::clock;
 use super::device_base;
+use super::file_names::Seen;
 use super::give_way::GiveWay;
 use super::mounts;
 use super::tracefs_buffer::{self, Buffers};
+use super::tracefs_changes::Changes;
 use super::tracefs_events;
 use super::tracefs_files::Files;
 use super::tracefs_instance::Instance;
@@ -36,6 +38,9 @@ const SETTLE_NS: u64 = 20_000_000;
 /// Beginnings of sync calls are handed on when their file is known, which is later by this at most.
 const BEGIN_NS: u64 = 5_000_000;
 
+/// So long a creation waits for its name. Files without one (O_TMPFILE) wait in vain.
+const CREATION_NS: u64 = 1_000_000_000;
+
 const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
     some have no name";
 
@@ -46,8 +51,10 @@ pub struct TracefsCapture {
     decoder: Decoder,
     assembler: Assembler,
     waiting: Vec<Record>,
-    /// What the watch of names saw since the last poll.
-    changes: Vec<Event>,
+    /// What is left of the record before them, and its time.
+    held: (u64, VecDeque<Step>),
+    /// What the watch of names saw, and no record told yet.
+    changes: Changes,
     /// Those that records bear: programs and kernel threads take turns.
     commands: BTreeMap<Command, Text>,
     threads: Threads,
@@ -80,7 +87,7 @@ impl TracefsCapture {
         let kinds = kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
         let mut enabled = tracefs_events::enable(&instance, &devices, &kinds)?;
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
-        let (files, unseen) = Files::new(mounts, &volumes);
+        let (files, unseen) = Files::new(mounts, &volumes, &enabled.events);
         enabled.limits.extend(unseen);
         let started_ns = clock::shared_ns();
         instance.set("tracing_on", "1")?;
@@ -89,7 +96,8 @@ impl TracefsCapture {
             decoder: enabled.decoder,
             assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
             waiting: Vec::new(),
-            changes: Vec::new(),
+            held: (0, VecDeque::new()),
+            changes: Changes::default(),
             commands: BTreeMap::new(),
             threads: Threads::default(),
             files,
@@ -129,7 +137,7 @@ impl TracefsCapture {
         self.buffers.wait(timeout);
         let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
         self.read()?;
-        self.look(until_ns, texts);
+        self.look();
         self.hand_on(until_ns, texts, sink);
         Ok(())
     }
@@ -141,7 +149,7 @@ impl TracefsCapture {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.read()?;
-        self.look(clock::shared_ns(), texts);
+        self.look();
         self.hand_on(u64::MAX, texts, sink);
         self.manners = None;
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
@@ -205,12 +213,12 @@ impl TracefsCapture {
         Ok(())
     }
 
-    /// Takes what the watch of names saw. It has no times: what came since the last poll gets the end of that time.
-    fn look(&mut self, time_ns: u64, texts: &mut Texts) {
-        let (changes, lost) = self.files.look();
-        for (event, name) in changes {
-            let name = texts.keep(&name);
-            self.changes.push(Event { time_ns, name, ..event });
+    /// Takes what the watch of names saw.
+    fn look(&mut self) {
+        let mut lost = false;
+        let (seen_ns, seen) = self.files.look(&mut lost);
+        for seen in seen {
+            self.changes.push(seen_ns, seen);
         }
         if lost && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
             self.limits.push(NAMES_LOST.to_owned());
@@ -223,16 +231,18 @@ impl TracefsCapture {
         self.waiting.sort_by_key(|record| record.time_ns);
         let count = self.waiting.partition_point(|record| record.time_ns <= until_ns);
         let mut waiting = std::mem::take(&mut self.waiting);
-        let mut steps = Vec::new();
-        let mut reread = false;
-        for record in waiting[..count].iter().map(Some).chain([None]) {
+        let (mut time_ns, mut steps) = std::mem::take(&mut self.held);
+        let (mut taken, mut reread) = (0, false);
+        let is_held = loop {
+            if !self.take_steps(time_ns, &mut steps, until_ns, texts) {
+                break true;
+            }
+            let Some(record) = waiting[..count].get(taken) else { break false };
+            (taken, time_ns) = (taken + 1, record.time_ns);
             let Self { assembler, files, .. } = self;
             let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
-            let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push(step) };
-            match record {
-                Some(record) => assembler.take(record, &mut around),
-                None => assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around),
-            }
+            let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
+            assembler.take(record, &mut around);
             // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
             if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
                 self.assembler.forget_unplaced();
@@ -242,23 +252,55 @@ impl TracefsCapture {
                 let mut around = Surroundings {
                     texts,
                     ask: &mut |_, _| FileKey::NONE,
-                    sink: &mut |step| steps.push(step),
+                    sink: &mut |step| steps.push_back(step),
                 };
-                if let Some(record) = record {
-                    self.assembler.take(record, &mut around);
-                }
+                self.assembler.take(record, &mut around);
             }
-            for step in steps.drain(..) {
-                self.step(step, texts);
-            }
-        }
-        waiting.drain(..count);
+        };
+        let until_ns = if is_held { time_ns.saturating_sub(1) } else { until_ns };
+        self.held = (time_ns, steps);
+        waiting.drain(..taken);
         self.waiting = waiting;
-        // Behind the events that come before them, so that these need no sorting.
-        for event in self.changes.drain(..) {
-            self.sorter.push(event, &mut |_| {});
+        self.settle(until_ns, texts);
+        for (time_ns, seen) in self.changes.overdue(until_ns.saturating_sub(SETTLE_NS)) {
+            self.change(time_ns, seen, texts);
         }
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
+    }
+
+    /// Tells the beginnings whose file no record named.
+    fn settle(&mut self, until_ns: u64, texts: &mut Texts) {
+        let mut told = Vec::new();
+        let Self { assembler, files, .. } = self;
+        let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+        let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
+        assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
+        for step in told {
+            self.step(until_ns, step, texts);
+        }
+    }
+
+    /// Takes the steps of a record of this time. False where the rest must wait: a file was created, and the watch has not said yet
+    /// which, as the call that creates it goes on. Without that its name, and that of the next one with its number, would be lost.
+    fn take_steps(
+        &mut self,
+        time_ns: u64,
+        steps: &mut VecDeque<Step>,
+        until_ns: u64,
+        texts: &mut Texts,
+    ) -> bool {
+        let is_patient = until_ns < u64::MAX && until_ns < time_ns.saturating_add(CREATION_NS);
+        while let Some(step) = steps.pop_front() {
+            if let Step::Created { file, .. } = &step
+                && is_patient
+                && self.files.awaits_creation(*file, time_ns)
+            {
+                steps.push_front(step);
+                return false;
+            }
+            self.step(time_ns, step, texts);
+        }
+        true
     }
 
     /// A command as text.
@@ -266,10 +308,15 @@ impl TracefsCapture {
         *self.commands.entry(*command).or_insert_with(|| tracefs_threads::keep(command, texts))
     }
 
-    fn step(&mut self, step: Step, texts: &mut Texts) {
+    fn step(&mut self, time_ns: u64, step: Step, texts: &mut Texts) {
         match step {
-            Step::Created { file, directory } => self.files.created(file, directory),
+            Step::Created { file, directory } => self.files.created(file, directory, time_ns),
             Step::Ended(file) => self.files.ended(file),
+            Step::NamesChanged { thread, removed } => {
+                if let Some(seen) = self.changes.of_call(thread, removed) {
+                    self.change(time_ns, seen, texts);
+                }
+            }
             Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
             Step::Renamed { thread, command } => self.threads.renamed(thread, &command, texts),
             Step::Event(mut event, command) => {
@@ -283,6 +330,14 @@ impl TracefsCapture {
                     self.sorter.push(event, &mut |_| {});
                 }
             }
+        }
+    }
+
+    /// A file has another name, or a name less, from this time on.
+    fn change(&mut self, time_ns: u64, seen: Seen, texts: &mut Texts) {
+        if let Some((event, name)) = self.files.changed(seen) {
+            let name = texts.keep(&name);
+            self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
         }
     }
 

@@ -5,7 +5,6 @@
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +13,13 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::clock;
 use super::extents::extents_of_open;
 use super::file_handle;
 use super::file_names::{FileNames, Seen};
+use super::file_watch::Change;
 use super::mounts::Mount;
+use super::tracefs_changes::Creations;
 use super::tracefs_volumes::{self, Mounted};
 
 /// What is known of a file.
@@ -35,18 +37,27 @@ pub struct Known {
     pub placed: bool,
 }
 
+/// The events without which nobody tells that a number was given to a new file, by the beginning of a filesystem's name.
+const CREATIONS: [(&str, &[&str]); 3] = [
+    ("ext", &["events/ext4/ext4_allocate_inode"]),
+    ("xfs", &["events/xfs/xfs_create", "events/xfs/xfs_iget_miss"]),
+    ("btrfs", &["events/btrfs/btrfs_inode_new"]),
+];
+
 /// A filesystem whose files can be asked for.
 #[derive(Debug)]
 struct Source {
     mounted: Mounted,
     /// Its mount point, open: handles are relative to it.
     directory: Option<File>,
+    /// Records tell when a number is given to a new file.
+    tells_creations: bool,
     /// The mount point's inode number; 0 on Btrfs, where each subvolume has one of that number.
     top: u64,
 }
 
 impl Source {
-    /// ext2 and ext3 are mounted by the same driver. It tells creations; and not where it writes what it wrote before.
+    /// ext2 and ext3 are mounted by the same driver. It does not tell where it writes what it wrote before.
     fn is_ext4(&self) -> bool {
         self.mounted.mount.kind.starts_with("ext")
     }
@@ -74,8 +85,8 @@ pub struct Files {
     mounts: Vec<Mount>,
     known: FxHashMap<(DeviceNumber, u64), Known>,
     watch: FileNames,
-    /// Files that the watch saw and whose creation no record told yet: in order, as their number may be used again.
-    creations: FxHashMap<(DeviceNumber, u64), VecDeque<Known>>,
+    /// Files that the watch saw and whose creation no record told yet.
+    creations: Creations<Known>,
     /// Made since the start, and not yet asked for.
     young: FxHashSet<(DeviceNumber, u64)>,
     /// Generations of files that are gone.
@@ -83,61 +94,88 @@ pub struct Files {
 }
 
 impl Files {
-    /// Knows the files of these volumes. The second: what is missed, a sentence each.
-    pub fn new(mounts: Vec<Mount>, volumes: &[Mounted]) -> (Self, Vec<String>) {
+    /// Knows the files of these volumes, of which these events tell. The second: what is missed, a sentence each.
+    pub fn new(mounts: Vec<Mount>, volumes: &[Mounted], events: &[String]) -> (Self, Vec<String>) {
         let sources = volumes.iter().map(|mounted| {
             let directory = File::open(&mounted.mount.mount_point).ok();
             let unique = directory.as_ref().filter(|_| mounted.mount.kind != "btrfs");
             let top = unique.and_then(|directory| Some(directory.metadata().ok()?.ino()));
-            Source { mounted: mounted.clone(), directory, top: top.unwrap_or(0) }
+            let tells = |event: &&str| events.iter().any(|path| path == event);
+            let creation = CREATIONS.iter().find(|(kind, _)| mounted.mount.kind.starts_with(kind));
+            let tells_creations = creation.is_some_and(|(_, events)| events.iter().all(tells));
+            Source { mounted: mounted.clone(), directory, tells_creations, top: top.unwrap_or(0) }
         });
         let (watch, limits) = FileNames::watch(volumes);
         (Self { sources: sources.collect(), mounts, watch, ..Self::default() }, limits)
     }
 
-    /// Takes what the watch saw: renamings, and removals that no record tells, are handed back with the name. True if the kernel
+    /// Takes what the watch saw. Renamings and removals are handed back: their times are yet to be found. True if the kernel
     /// threw some away. To be called when the records up to now were read and not yet used: a record of a creation is there
     /// before the watch sees it, and waits longer.
-    pub fn look(&mut self) -> (Vec<(Event, String)>, bool) {
-        let (seen, lost) = self.watch.changes();
-        (seen.into_iter().filter_map(|seen| self.changed(seen)).collect(), lost)
+    pub fn look(&mut self, lost: &mut bool) -> (u64, Vec<Seen>) {
+        let (seen, some_lost) = self.watch.changes();
+        let now_ns = clock::shared_ns();
+        *lost |= some_lost;
+        let mut later = Vec::new();
+        for seen in seen {
+            if seen.change.created {
+                self.saw_creation(now_ns, &seen);
+            }
+            if seen.change.deleted || !seen.change.created {
+                later.push(Seen { change: Change { created: false, ..seen.change }, ..seen });
+            }
+        }
+        (now_ns, later)
     }
 
-    fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
+    fn saw_creation(&mut self, now_ns: u64, seen: &Seen) {
+        let Seen { device, change, path } = seen;
+        let key = (*device, change.inode);
+        let known = Known {
+            generation: change.generation,
+            name: Some(path.clone()),
+            directory: change.directory,
+            told: false,
+            placed: true,
+        };
+        if self.source(*device).is_some_and(|source| source.tells_creations) {
+            self.creations.push(key, now_ns, known);
+        } else {
+            self.known.insert(key, known);
+        }
+    }
+
+    /// A file has another name, or a name less: the event for it, where no record tells, and the name.
+    pub fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
         let Seen { device, change, path } = seen;
         let key = (device, change.inode);
         let file = FileKey { device, inode: change.inode, generation: change.generation };
         let source = self.source(device);
-        let tells_creations = source.is_some_and(Source::is_ext4);
         let tells_removals = source.is_some_and(Source::tells_removals);
         let known = Known {
             generation: change.generation,
             name: Some(path.clone()),
             directory: change.directory,
             told: false,
-            placed: change.created,
+            placed: false,
         };
         // A name more, or another, for a file that we have.
-        let waiting = self
-            .creations
-            .get_mut(&key)
-            .and_then(|queue| queue.iter_mut().find(|waiting| waiting.generation == change.generation));
+        let waiting = self.creations.of(key).find(|waiting| waiting.generation == change.generation);
         let had =
             waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == change.generation));
         match had {
             Some(had) if !change.deleted => had.name = Some(path.clone()),
             Some(_) => {}
-            None if tells_creations && change.created => {
-                self.creations.entry(key).or_default().push_back(known)
-            }
+            // Its number may be another's by now.
+            None if change.deleted => {}
             None => {
                 self.known.insert(key, known);
             }
         }
-        let kind = match (change.created, change.deleted) {
-            (false, false) => EventKind::Named,
-            (_, true) if !tells_removals => EventKind::Unlinked,
-            _ => return None,
+        let kind = match change.deleted {
+            false => EventKind::Named,
+            true if !tells_removals => EventKind::Unlinked,
+            true => return None,
         };
         Some((Event { kind, file, ..Event::default() }, path))
     }
@@ -147,6 +185,10 @@ impl Files {
         let key = (file.device, file.inode);
         if !self.known.contains_key(&key) {
             let found = self.by_number(file).or_else(|| self.by_process(file, process));
+            // Who has the number now got it later than this event.
+            let mut is_later =
+                |found: &Known| self.creations.of(key).any(|new| new.generation == found.generation);
+            let found = found.filter(|found| !is_later(found));
             let found = self.distinct(key, found);
             let placed = found.placed || self.young.remove(&key);
             self.known.insert(key, Known { placed, ..found });
@@ -160,18 +202,24 @@ impl Files {
         !self.source(device).is_some_and(Source::places_directories)
     }
 
-    /// The number was given to a new file.
-    pub fn created(&mut self, file: FileKey, directory: bool) {
+    /// True where the watch will say which file the number was given to at this time, and has not yet.
+    pub fn awaits_creation(&mut self, file: FileKey, time_ns: u64) -> bool {
+        let is_told = self.source(file.device).is_some_and(|source| source.tells_creations);
+        if !is_told || !self.watch.sees(file.device) {
+            return false;
+        }
+        !self.creations.has((file.device, file.inode), time_ns)
+    }
+
+    /// The number was given to a new file at this time.
+    pub fn created(&mut self, file: FileKey, directory: bool, time_ns: u64) {
         let key = (file.device, file.inode);
         // Whoever had the number is gone.
         self.ended(file);
-        let seen = self.creations.get_mut(&key).and_then(VecDeque::pop_front);
-        if self.creations.get(&key).is_some_and(VecDeque::is_empty) {
-            self.creations.remove(&key);
-        }
+        let seen = self.creations.take(key, time_ns);
         match seen {
             Some(seen) => {
-                self.known.insert(key, Known { directory, ..seen });
+                self.known.insert(key, Known { directory: directory || seen.directory, ..seen });
             }
             // Who has it now is asked when it is used.
             None => {
@@ -411,7 +459,7 @@ mod tests {
         assert!(!files.is_gone(file));
         files.ended(file);
         assert!(files.is_gone(file));
-        files.created(file, false);
+        files.created(file, false, 0);
         assert!(!files.is_gone(file), "another has it");
         files.identify(file, 0);
         files.ended(file);

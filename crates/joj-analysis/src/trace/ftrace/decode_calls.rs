@@ -24,6 +24,20 @@ const fn call(
     Known { system: "syscalls", names, fields, device_field: "", filter: "", without, read }
 }
 
+/// Names are heard of from elsewhere, without times.
+const fn name_call(names: &'static [&'static str], read: fn(&Values<'_>) -> Option<What>) -> Known {
+    let without = "when files got and lost their names";
+    Known { system: "syscalls", names, fields: &["ret"], device_field: "", filter: "ret == 0", without, read }
+}
+
+fn renamed(values: &Values<'_>) -> Option<What> {
+    (values.signed(0)? == 0).then_some(What::NamesChanged { removed: false })
+}
+
+fn removed(values: &Values<'_>) -> Option<What> {
+    (values.signed(0)? == 0).then_some(What::NamesChanged { removed: true })
+}
+
 const fn call_end(names: &'static [&'static str]) -> Known {
     call(names, &["ret"], |values| Some(What::CallEnd(values.signed(0)?)))
 }
@@ -50,6 +64,12 @@ pub(super) const CALLS: &[Known] = &[
     call_end(&["sys_exit_msync"]),
     call_end(&["sys_exit_sync"]),
     call_end(&["sys_exit_pwritev2"]),
+    name_call(&["sys_exit_rename"], renamed),
+    name_call(&["sys_exit_renameat"], renamed),
+    name_call(&["sys_exit_renameat2"], renamed),
+    name_call(&["sys_exit_unlink"], removed),
+    name_call(&["sys_exit_unlinkat"], removed),
+    name_call(&["sys_exit_rmdir"], removed),
     Known {
         system: "filelock",
         names: &["posix_lock_inode"],

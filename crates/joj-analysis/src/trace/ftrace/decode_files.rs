@@ -58,6 +58,9 @@ pub(super) const FILES: &[Known] = &[
     file("ext4", &["ext4_free_inode"], &["dev", "ino"], GONE, |values| {
         Some(What::Ended(values.inode(0, 1)?))
     }),
+    file("xfs", &["xfs_create"], &["dev"], GONE, |_| Some(What::CreateBegin)),
+    file("xfs", &["xfs_iget_miss"], &["dev", "ino"], GONE, fetched),
+    file("xfs", &["xfs_iget_recycle", "xfs_iget_reclaim"], &["dev", "ino"], GONE, fetched),
     file("xfs", &["xfs_file_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
     // Directories have an event of their own.
     file("xfs", &["xfs_dir_fsync"], &["dev", "ino"], SYNC, |values| file_sync(values, false)),
@@ -71,6 +74,9 @@ pub(super) const FILES: &[Known] = &[
     file("xfs", &["xfs_itruncate_extents_start"], &["dev", "ino", "new_size"], CUT, |values| {
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
+    by_id(file("btrfs", &["btrfs_inode_new"], &["fsid", "ino"], GONE, |values| {
+        Some(What::Created { file: values.inode_by_id(0, 1)?, directory: false })
+    })),
     by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino"], SYNC, |values| {
         Some(What::FileSync { file: values.inode_by_id(0, 1)?, ends: false })
     })),
@@ -139,6 +145,10 @@ const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
     Some(What::FileSync { file: values.inode(0, 1)?, ends })
+}
+
+fn fetched(values: &Values<'_>) -> Option<What> {
+    Some(What::Fetched(values.inode(0, 1)?))
 }
 
 fn created(values: &Values<'_>) -> Option<What> {

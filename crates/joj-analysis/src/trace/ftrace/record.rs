@@ -167,6 +167,15 @@ pub enum What {
     },
     /// A file has a name less.
     Unlinked(Inode),
+    /// A thread changed names of files: a call of its own succeeded.
+    NamesChanged {
+        /// True where a name was removed, false where a file got another one.
+        removed: bool,
+    },
+    /// A thread begins to create a file (XFS): the next inode that it brings into memory is the new one.
+    CreateBegin,
+    /// An inode was brought into memory.
+    Fetched(Inode),
     /// An inode's number was given to a new file.
     Created {
         /// The file.

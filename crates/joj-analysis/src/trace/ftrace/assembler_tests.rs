@@ -1,0 +1,145 @@
+//! Goal: records of each kind become the steps that they stand for.
+//! Method: made-up records of one small filesystem.
+
+use super::*;
+use crate::trace::event::DeviceNumber;
+use crate::trace::ftrace::volume::{Addressing, Base};
+
+const DEVICE: DeviceNumber = DeviceNumber(7);
+
+fn assembler() -> Assembler {
+    let base = Base { disk: DeviceNumber(9), start_sector: 100 };
+    let addressing = Addressing::Blocks { base, block_bytes: 4096 };
+    Assembler::new(vec![Volume { device: DEVICE, id: [0; 16], first_inode: 11, addressing }])
+}
+
+fn inode(number: u64) -> Inode {
+    Inode { holder: Holder::Device(DEVICE), number }
+}
+
+fn key(inode: u64) -> FileKey {
+    FileKey { device: DEVICE, inode, generation: 0 }
+}
+
+/// (time, kind, inode, detail) of what comes out of records of thread 1, one nanosecond apart.
+fn events(records: &[What]) -> Vec<(u64, EventKind, u64, i64)> {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    let mut ask = |_, descriptor| key(u64::from(descriptor) + 1000);
+    let mut sink = |step| {
+        if let Step::Event(event, _) = step {
+            found.push((event.time_ns, event.kind, event.file.inode, event.detail));
+        }
+    };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut ask, sink: &mut sink };
+    for (time_ns, what) in (1..).zip(records) {
+        assembler.take(&Record { time_ns, thread: 1, what: *what }, &mut around);
+    }
+    assembler.settle(u64::MAX, &mut around);
+    found
+}
+
+const FSYNC: What = What::CallBegin { call: Call::Fsync, descriptor: Some(4), offset: 0 };
+
+fn sync_of(number: u64) -> What {
+    What::FileSync { file: inode(number), ends: true }
+}
+
+#[test]
+fn a_call_begins_when_it_was_made_and_has_the_file_that_its_filesystem_tells() {
+    let records = [FSYNC, sync_of(12), What::FileSyncEnd(0), What::CallEnd(-5)];
+    assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (4, EventKind::SyncEnd, 12, -5)]);
+}
+
+#[test]
+fn without_a_telling_filesystem_the_descriptor_is_asked_for() {
+    let expected = [(1, EventKind::SyncBegin, 1004, 0), (2, EventKind::SyncEnd, 1004, 0)];
+    assert_eq!(events(&[FSYNC, What::CallEnd(0)]), expected);
+    assert_eq!(events(&[FSYNC]), expected[..1], "a call that never returned");
+}
+
+#[test]
+fn a_filesystem_that_syncs_without_a_call_is_a_durable_write() {
+    let records = [sync_of(12), What::FileSyncEnd(0), What::FileSyncEnd(0), What::CallEnd(0)];
+    assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (2, EventKind::SyncEnd, 12, 0)]);
+    let endless = What::FileSync { file: inode(12), ends: false };
+    assert_eq!(events(&[endless]), [], "nobody would say when it ends");
+}
+
+#[test]
+fn mappings_become_sectors_but_for_the_filesystems_own_files() {
+    let mapped = |number| What::Mapped { file: inode(number), in_bytes: false, first: 2, start: 5, count: 3 };
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    let mut around = Surroundings {
+        texts: &mut texts,
+        ask: &mut |_, _| FileKey::NONE,
+        sink: &mut |step| found.push(step),
+    };
+    for number in [8, 12] {
+        assembler.take(&Record { time_ns: 1, thread: 1, what: mapped(number) }, &mut around);
+    }
+    let extent = Event {
+        time_ns: 1,
+        kind: EventKind::Extent,
+        thread: 1,
+        file: key(12),
+        offset: 8192,
+        device: DeviceNumber(9),
+        sector: 140,
+        bytes: 12288,
+        ..Event::default()
+    };
+    assert_eq!(found, [Step::Event(extent, None)]);
+}
+
+#[test]
+fn a_new_block_of_a_tree_is_told_with_its_tree_and_room_for_data_is_not() {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    let mut sink = |step| {
+        if let Step::Event(event, _) = step {
+            found.push((event.kind, event.sector, event.bytes, event.content, event.detail));
+        }
+    };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut sink };
+    let room = |start| What::RoomFound { holder: Holder::Device(DEVICE), start, bytes: 16384 };
+    let records = [(1, What::RoomWanted(Some(-6))), (2, What::RoomWanted(None)), (1, room(5)), (2, room(9))];
+    for (thread, what) in records {
+        assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
+    }
+    assert_eq!(found, [(EventKind::Extent, 140, 16384, Content::BtrfsTree, -6)]);
+}
+
+#[test]
+fn a_file_cut_to_nothing_holds_no_blocks() {
+    let cut = |blocks| What::Truncated { file: inode(12), length: Length::Blocks(blocks) };
+    let expected = [
+        (1, EventKind::Truncated, 12, 0),
+        (2, EventKind::Truncated, 12, 0),
+        (2, EventKind::Freed, 12, 0),
+        (3, EventKind::Freed, 12, 0),
+    ];
+    assert_eq!(events(&[cut(2), cut(0), What::Ended(inode(12))]), expected);
+}
+
+#[test]
+fn the_inode_that_a_creating_thread_brings_into_memory_is_the_new_file() {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    let mut around = Surroundings {
+        texts: &mut texts,
+        ask: &mut |_, _| FileKey::NONE,
+        sink: &mut |step| found.push(step),
+    };
+    let fetched = |number| What::Fetched(inode(number));
+    let records = [
+        (1, fetched(11)),
+        (1, What::CreateBegin),
+        (2, fetched(12)),
+        (1, fetched(13)),
+        (1, fetched(14)),
+        (2, What::NamesChanged { removed: true }),
+    ];
+    for (thread, what) in records {
+        assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
+    }
+    let created = Step::Created { file: key(13), directory: false };
+    assert_eq!(found, [created, Step::NamesChanged { thread: 2, removed: true }]);
+}
