@@ -79,6 +79,13 @@ def rename(file):
     file[1] = name
     buffered(file)
 
+def link(file):
+    # With two names either would do: it is written to with one.
+    name = new_name()
+    os.link(path(file[1]), path(name))
+    os.unlink(path(name))
+    buffered(file)
+
 def cut(file):
     file[2] = chance.randint(0, file[2])
     os.ftruncate(file[0], file[2] * PAGE)
@@ -102,7 +109,7 @@ for _ in range(acts):
         create()
         continue
     file = chance.choice(files)
-    act = chance.choice([buffered, buffered, direct, durable, mapped, rename, cut, punch, remove, remove])
+    act = chance.choice([buffered, buffered, direct, durable, mapped, rename, link, cut, punch, remove, remove])
     if act is mapped and file[2] == 0:
         act = buffered
     act(file)

@@ -31,6 +31,8 @@ pub struct Known {
     pub name: Option<String>,
     /// Directories have extents too, which hold metadata.
     pub directory: bool,
+    /// The watch saw it being created.
+    pub created: bool,
     /// True once its name was handed on.
     pub told: bool,
     /// True once somebody asked where it lies, or saw it from its first block on.
@@ -135,9 +137,16 @@ impl Files {
             generation: change.generation,
             name: Some(path.clone()),
             directory: change.directory,
+            created: true,
             told: false,
             placed: true,
         };
+        // A file that we have got a link: another name, and no number.
+        let has_another = |had: &Known| had.created && had.generation == change.generation;
+        if self.creations.of(key).any(|had| has_another(had)) || self.known.get(&key).is_some_and(has_another)
+        {
+            return;
+        }
         if self.source(*device).is_some_and(|source| source.tells_creations) {
             self.creations.push(key, now_ns, known);
         } else {
@@ -156,6 +165,7 @@ impl Files {
             generation: change.generation,
             name: Some(path.clone()),
             directory: change.directory,
+            created: false,
             told: false,
             placed: false,
         };
