@@ -168,16 +168,28 @@ mod tests {
     #[test]
     fn system_calls_of_the_bundled_sqlite_are_refused_once_they_shall_be() {
         let api = Api::bundled();
+        let mut descriptor = -1;
         api.refuse_ioctls();
         // SAFETY: as in `replace_system_call`.
         let vfs = unsafe { (api.vfs_find)(ptr::null()) };
         // SAFETY: as there; the bundled SQLite's VFS has version 3.
         let get = unsafe { (*vfs).xGetSystemCall }.unwrap();
         // SAFETY: the VFS is SQLite's, the name ends with a zero.
-        let found = |name: &CStr| unsafe { get(vfs, name.as_ptr()) }.unwrap() as usize;
-        assert_eq!(found(c"ioctl"), refuse_ioctl as *const () as usize);
+        let found = |name: &CStr| unsafe { get(vfs, name.as_ptr()) }.unwrap();
+        // Not by its address: a function may have one in each codegen unit.
+        // SAFETY: the function that was put there, or SQLite's own of that type.
+        let ioctl: unsafe extern "C" fn(c_int, c_ulong) -> c_int =
+            unsafe { std::mem::transmute(found(c"ioctl")) };
+        // SAFETY: it looks at nothing.
+        assert_eq!(unsafe { ioctl(0, 0) }, -1);
+        let before = found(c"openDirectory") as usize;
         assert!(api.refuse_directories());
-        assert_eq!(found(c"openDirectory"), refuse_directory as *const () as usize);
+        assert_ne!(found(c"openDirectory") as usize, before);
+        // SAFETY: as above.
+        let open: unsafe extern "C" fn(*const c_char, *mut c_int) -> c_int =
+            unsafe { std::mem::transmute(found(c"openDirectory")) };
+        // SAFETY: it looks at nothing.
+        assert_eq!(unsafe { open(c"/".as_ptr(), &raw mut descriptor) }, ffi::SQLITE_CANTOPEN);
         assert!(!api.replace_system_call(c"no such call", refuse_directory as *const ()));
         // SAFETY: it looks at nothing.
         assert_eq!(unsafe { refuse_ioctl(0, 0) }, -1);
