@@ -15,8 +15,8 @@ use crate::durable_reads::DurableReads;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::wal_index::WalIndex;
-use crate::frame::Salts;
-use crate::layout::Layout;
+use crate::frame::{FRAME_HEADER_BYTES, Salts};
+use crate::layout::{Layout, frame_at};
 use crate::line::Seat;
 use crate::log_file::{LogFile, Share};
 use crate::options::Options;
@@ -203,6 +203,19 @@ impl Connection {
             }
             log.read(into, offset, wal_index)
         })
+    }
+
+    /// True where a read of `len_bytes` at `offset` is one of a page, and its frame has no header.
+    pub fn is_reserved_page(&self, len_bytes: usize, offset: u64) -> bool {
+        let mut header = [0; 24];
+        let Some(start) = offset.checked_sub(FRAME_HEADER_BYTES) else { return false };
+        let read = self.with_log(|log, wal_index| {
+            let page_bytes = wal_index.and_then(WalIndex::page_bytes);
+            let is_page = page_bytes.is_some_and(|bytes| bytes as usize == len_bytes);
+            let is_there = page_bytes.is_some_and(|bytes| frame_at(start, bytes).is_some());
+            if is_page && is_there { log.read(&mut header, start, wal_index) } else { Ok(0) }
+        });
+        read.is_ok_and(|read| read == header.len()) && header == [0; 24]
     }
 
     /// `xWrite` of the log.

@@ -200,6 +200,23 @@ fn behind_the_locks_of_all_readers_an_empty_log_stands_on_a_synced_database() {
 }
 
 #[test]
+fn only_a_frame_without_a_header_is_a_reserved_page() {
+    let bench = Bench::opened(Options::default());
+    bench.commit(1);
+    bench.connection.database.session().unwrap();
+    let is_reserved = |len: usize, offset: usize| bench.connection.is_reserved_page(len, offset as u64);
+    let (first, second) = (32 + 24, 32 + FRAME_BYTES + 24);
+    assert!(!is_reserved(4096, first), "it has a header");
+    assert!(!is_reserved(4096, second), "there the file ends");
+    let zeros = vec![0; FRAME_BYTES];
+    let file = bench.disk.open(Path::new(LOG), CREATE).unwrap();
+    file.write_at(&zeros, 32 + FRAME_BYTES as u64).unwrap();
+    assert!(is_reserved(4096, second));
+    assert!(!is_reserved(24, second) && !is_reserved(4096, second + 1), "no page, and no page's place");
+    assert!(!is_reserved(4096, 0));
+}
+
+#[test]
 fn without_locks_a_sync_by_sqlite_counts_until_the_next_lock() {
     let bench = Bench::opened(Options::default());
     let connection = &bench.connection;

@@ -103,6 +103,50 @@ fn a_restored_database_is_not_overridden() {
     }
 }
 
+/// Two connections of one process, whose log somebody removes: the one that opens it again finds an empty file, and a wal-index that
+/// tells of frames.
+#[test]
+fn a_log_that_was_removed_gives_no_pages_of_zeros() {
+    let scratch = Scratch::new("removed");
+    let (ours, stock) = (scratch.join("ours.db"), scratch.join("stock.db"));
+    let answers = |path: &Path, waldio: bool| {
+        let open = || if waldio { open(path) } else { system().open_stock(path) };
+        let mut answers = Vec::new();
+        let mut run = |connection: &Connection, sql: &str| {
+            let (rows, error) = connection.run(sql);
+            answers.push((rows, error.map(|error| error.code)));
+        };
+        let first = open();
+        run(
+            &first,
+            "PRAGMA journal_mode = WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b); INSERT INTO t VALUES(1, 1)",
+        );
+        run(&first, "PRAGMA wal_checkpoint");
+        let second = open();
+        run(&second, "SELECT count(*) FROM t");
+        fs::remove_file(beside(path, "-wal")).unwrap();
+        run(&second, "PRAGMA wal_checkpoint");
+        run(&second, "INSERT INTO t(b) VALUES(5)");
+        drop(second);
+        run(&first, "PRAGMA wal_checkpoint");
+        let second = open();
+        run(&second, "INSERT INTO t(b) VALUES(11)");
+        run(&first, "INSERT INTO t(b) VALUES(12)");
+        run(&second, "SELECT sum(b) FROM t");
+        run(&second, "INSERT INTO t(b) VALUES(14)");
+        drop((first, second));
+        let whole = system().open_stock(path);
+        run(&whole, "PRAGMA integrity_check; SELECT sum(b) FROM t");
+        answers
+    };
+    let (on_stock, with_waldio) = (answers(&stock, false), answers(&ours, true));
+    assert_eq!(with_waldio, on_stock);
+    assert!(
+        on_stock.iter().any(|(_, error)| error.is_some()),
+        "somebody met the end of the new log: {on_stock:?}"
+    );
+}
+
 #[test]
 fn a_spare_that_an_older_version_left_is_removed_and_not_used() {
     let scratch = Scratch::new("old-spare");

@@ -137,7 +137,9 @@ unsafe extern "C" fn read(
             handle.connection.log_read(into, offset, database_first)
         };
         match read {
-            Ok(read) if read == into.len() => SQLITE_OK,
+            Ok(read) if read == into.len() && !is_never_written(&handle.connection, into, offset) => {
+                SQLITE_OK
+            }
             Ok(read) => {
                 into[read..].fill(0);
                 SQLITE_IOERR_SHORT_READ
@@ -145,6 +147,13 @@ unsafe extern "C" fn read(
             Err(failure) => code_of(&failure, SQLITE_IOERR_READ),
         }
     })
+}
+
+/// True where SQLite reads a frame's page from room that was only reserved: both it and the frame's header are zeros. The wal-index then
+/// tells of another file's frames (`app.db-wal` was removed under a connection), and stock finds the end of the file there. A page of
+/// zeros is not to be copied into the database.
+fn is_never_written(connection: &Connection, page: &[u8], offset: u64) -> bool {
+    page.iter().all(|byte| *byte == 0) && offset > 0 && connection.is_reserved_page(page.len(), offset)
 }
 
 unsafe extern "C" fn write(
