@@ -130,6 +130,9 @@ impl LogFile {
         (page_bytes, wal_index): (Option<u32>, Option<WalIndex>),
     ) -> Result<(), Failure> {
         self.session.durability.check()?;
+        if offset == LOG_HEADER_BYTES {
+            self.header_first(wal_index)?;
+        }
         self.note(data, offset, page_bytes);
         Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
         if !self.pending.put(data, offset) {
@@ -151,6 +154,18 @@ impl LogFile {
         let write_through = self.transaction.is_committed() && !self.sync_follows;
         let leaves = write_through || self.session.options.strict && page_ends;
         if leaves { self.write_out() } else { Ok(()) }
+    }
+
+    /// The first frame of a log that was begun anew is about to be written. Where SQLite did not sync the header, with
+    /// `synchronous=OFF`, that is done here: else the medium may get new frames under the old header. The old frames in front of
+    /// them would be recovered, an old state over the database that was copied from all of them.
+    fn header_first(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let is_unsynced = !self.pending.is_empty() && self.pending.start() == 0;
+        if !is_unsynced || self.transaction.header_waits || self.may_header_wait(wal_index) {
+            return Ok(());
+        }
+        self.session.begin_cycle(self.file.size()?);
+        self.make_durable(wal_index)
     }
 
     /// Learns what a write is from its size and place: a log header, a frame header, or (part of) a page.

@@ -130,7 +130,7 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 19] = [
+pub const NAMED: [(&str, &str); 20] = [
     (
         // Nothing else makes the name of a log durable that was made without a sync.
         "flush_of_a_new_log",
@@ -347,6 +347,25 @@ pub const NAMED: [(&str, &str); 19] = [
          A: put 2
          A: close
          A: checkpoint FULL",
+    ),
+    (
+        // Frames of a new log under the old header: the log ends where the first of them stands, at an old state.
+        "new_frames_under_the_old_header",
+        "page = 1024
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         A: sync NORMAL
+         A: put 8
+         A: put 8
+         A: put 8
+         A: flush
+         A: sync OFF
+         A: checkpoint PASSIVE
+         B: sync OFF
+         B: put 3
+         B: put 3
+         B: put 3
+         B: flush",
     ),
     (
         // The same without locks of the wal-index.

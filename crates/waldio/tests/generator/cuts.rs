@@ -129,6 +129,11 @@ impl Lab {
         found.map(|failure| failure.to_string())
     }
 
+    /// What waldio breaks, whatever stock does.
+    pub fn strict_finding(&self, program: &Program, stats: &mut Stats) -> Option<String> {
+        self.explore(program, false, false, stats)
+    }
+
     /// What waldio breaks of what stock SQLite holds.
     pub fn finding(&self, program: &Program, stats: &mut Stats) -> Option<String> {
         let found = self.explore(program, false, false, stats)?;
