@@ -164,7 +164,12 @@ impl LogFile {
         if !is_unsynced || self.transaction.header_waits || self.may_header_wait(wal_index) {
             return Ok(());
         }
-        self.session.begin_cycle(self.file.size()?);
+        // A log that was cut to nothing has no old frames.
+        let file_bytes = self.file.size()?;
+        if file_bytes == 0 {
+            return Ok(());
+        }
+        self.session.begin_cycle(file_bytes);
         self.make_durable(wal_index)
     }
 
