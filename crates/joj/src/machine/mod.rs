@@ -24,7 +24,6 @@ mod bpf_settings;
 #[cfg(feature = "bpf")]
 mod bpf_calls;
 pub mod tracefs_capture;
-mod tracefs_changes;
 #[cfg(test)]
 mod test_volume;
 pub mod capture_selection;
@@ -32,6 +31,7 @@ pub mod spool;
 pub mod unnamed_file;
 mod event_bytes;
 mod tracefs_files;
+mod tracefs_changes;
 mod file_names;
 mod tracefs_threads;
 mod tracefs_volumes;
