@@ -1,6 +1,7 @@
-//! When files got and lost their names, and which file was created under a number. The watch of names knows which file and which name, and the thread that did it, but no time; a
-//! record of the thread's call has the time, and neither file nor name. One of each belongs together, in the order in which
-//! the thread made its calls.
+//! When files got and lost their names, and which file was created under a number.
+//!
+//! The watch of names knows the file, the name and the thread, but no time. A record of the thread's call has the time, and neither
+//! file nor name. One of each belongs together, in the order in which the thread made its calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -86,7 +87,11 @@ impl<T> Creations<T> {
     /// The file that was created at this time.
     pub fn take(&mut self, key: (DeviceNumber, u64), time_ns: u64) -> Option<T> {
         self.has(key, time_ns).then_some(())?;
-        let (_, file) = self.seen.get_mut(&key)?.pop_front()?;
+        let seen = self.seen.get_mut(&key)?;
+        let (_, file) = seen.pop_front()?;
+        if seen.is_empty() {
+            self.seen.remove(&key);
+        }
         Some(file)
     }
 }
@@ -143,5 +148,6 @@ mod tests {
         creations.push(key, 40, "d");
         assert_eq!(creations.take(key, 30), Some("d"), "the first was seen before this one was created");
         assert_eq!(creations.take(other, 9), Some("c"));
+        assert!(creations.seen.is_empty(), "a capture may last for days");
     }
 }

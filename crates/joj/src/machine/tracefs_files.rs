@@ -39,6 +39,20 @@ pub struct Known {
     pub placed: bool,
 }
 
+impl Known {
+    /// As the watch saw it, with this name.
+    fn seen(change: &Change, path: &str) -> Self {
+        Self {
+            generation: change.generation,
+            name: Some(path.to_owned()),
+            directory: change.directory,
+            created: change.created,
+            told: false,
+            placed: change.created,
+        }
+    }
+}
+
 /// The events without which nobody tells that a number was given to a new file, by the beginning of a filesystem's name.
 const CREATIONS: [(&str, &[&str]); 3] = [
     ("ext", &["events/ext4/ext4_allocate_inode"]),
@@ -133,14 +147,7 @@ impl Files {
     fn saw_creation(&mut self, now_ns: u64, seen: &Seen) {
         let Seen { device, change, path } = seen;
         let key = (*device, change.inode);
-        let known = Known {
-            generation: change.generation,
-            name: Some(path.clone()),
-            directory: change.directory,
-            created: true,
-            told: false,
-            placed: true,
-        };
+        let known = Known::seen(change, path);
         // A file that we have got a link: another name, and no number.
         let has_another = |had: &Known| had.created && had.generation == change.generation;
         if self.creations.of(key).any(|had| has_another(had)) || self.known.get(&key).is_some_and(has_another)
@@ -161,25 +168,16 @@ impl Files {
         let file = FileKey { device, inode: change.inode, generation: change.generation };
         let source = self.source(device);
         let tells_removals = source.is_some_and(Source::tells_removals);
-        let known = Known {
-            generation: change.generation,
-            name: Some(path.clone()),
-            directory: change.directory,
-            created: false,
-            told: false,
-            placed: false,
-        };
         // A name more, or another, for a file that we have.
         let waiting = self.creations.of(key).find(|waiting| waiting.generation == change.generation);
         let had =
             waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == change.generation));
         match had {
-            Some(had) if !change.deleted => had.name = Some(path.clone()),
-            Some(_) => {}
-            // Its number may be another's by now.
-            None if change.deleted => {}
+            // Where the file is not known its number may be another's by now.
+            _ if change.deleted => {}
+            Some(had) => had.name = Some(path.clone()),
             None => {
-                self.known.insert(key, known);
+                self.known.insert(key, Known::seen(&change, &path));
             }
         }
         let kind = match change.deleted {

@@ -153,7 +153,7 @@ unsafe extern "C" fn read(
 /// tells of another file's frames (`app.db-wal` was removed under a connection), and stock finds the end of the file there. A page of
 /// zeros is not to be copied into the database.
 fn is_never_written(connection: &Connection, page: &[u8], offset: u64) -> bool {
-    page.iter().all(|byte| *byte == 0) && offset > 0 && connection.is_reserved_page(page.len(), offset)
+    page.iter().all(|byte| *byte == 0) && connection.is_reserved_page(page.len(), offset)
 }
 
 unsafe extern "C" fn write(
