@@ -11,7 +11,6 @@ use real::child::{Running, again, in_own_process, role};
 use real::place::Scratch;
 use real::sqlite::{Connection, system};
 
-const LAYOUT: &str = "SELECT value FROM waldio_status WHERE name='layout'";
 const TO_EMBEDDED: &str = "SELECT waldio_convert('main', 'embedded')";
 
 /// A database of SQLite's own, in WAL mode, with a hundred rows in indexed tables.
@@ -44,10 +43,10 @@ fn a_database_converts_and_comes_back() {
         let said = db.one(TO_EMBEDDED);
         assert!(said.starts_with("embedded: from the next opening"), "{said}");
         whole(&db);
-        assert_eq!(db.one(LAYOUT), "stock", "other connections could not know");
+        assert_eq!(db.status("layout"), "stock", "other connections could not know");
         db.rows("PRAGMA journal_mode=DELETE; PRAGMA journal_mode=WAL");
         whole(&db);
-        assert_eq!(db.one(LAYOUT), "embedded");
+        assert_eq!(db.status("layout"), "embedded");
         db.rows("INSERT INTO t VALUES(101, ''); DELETE FROM t WHERE a=101");
         assert!(db.one("SELECT waldio_convert('main', 'stock')").starts_with("stock"));
         drop(db);
@@ -57,12 +56,12 @@ fn a_database_converts_and_comes_back() {
         assert_eq!(std::fs::read(&path).unwrap()[20], 24);
         let db = system().open(&path);
         whole(&db);
-        assert_eq!(db.one(LAYOUT), "stock", "who asks for nothing has SQLite's own");
+        assert_eq!(db.status("layout"), "stock", "who asks for nothing has SQLite's own");
         drop(db);
         let db =
             system().open_with(&format!("file:{}?waldio_layout=embedded", path.display()), None).unwrap();
         whole(&db);
-        assert_eq!(db.one(LAYOUT), "embedded");
+        assert_eq!(db.status("layout"), "embedded");
     });
 }
 

@@ -31,8 +31,6 @@ const TRIES: [&str; 7] = [
     "CREATE TABLE u(a)",
 ];
 
-const LAYOUT: &str = "SELECT value FROM waldio_status WHERE name='layout'";
-
 fn embedded(path: &Path) -> Connection {
     system().open_with(&format!("file:{}?waldio_layout=embedded", path.display()), None).unwrap()
 }
@@ -42,8 +40,8 @@ fn begin(path: &Path) -> Connection {
     system().load(None).unwrap();
     let db = embedded(path);
     db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a); INSERT INTO t VALUES(1),(2),(3)");
-    assert_eq!(db.one(LAYOUT), "embedded");
-    assert_eq!(db.one("SELECT value FROM waldio_status WHERE name='log_commits'"), "2");
+    assert_eq!(db.status("layout"), "embedded");
+    assert_eq!(db.status("log_commits"), "2");
     db
 }
 
@@ -135,7 +133,10 @@ fn a_killed_process_leaves_a_log_that_only_we_open_and_all_of_it_is_there() {
     system().load(None).unwrap();
     let db = system().open(&path);
     assert_eq!(db.one("SELECT count(*) FROM t"), "3");
-    assert_eq!((db.one(LAYOUT), db.one("PRAGMA integrity_check")), ("embedded".to_owned(), "ok".to_owned()));
+    assert_eq!(
+        (db.status("layout"), db.one("PRAGMA integrity_check")),
+        ("embedded".to_owned(), "ok".to_owned())
+    );
 }
 
 #[test]
@@ -148,8 +149,8 @@ fn beside_a_connection_without_us_the_log_stays_sqlites_own() {
         assert_eq!(stock.one("SELECT count(*) FROM t"), "3");
         let db = embedded(&path);
         db.rows("INSERT INTO t VALUES(4)");
-        assert_eq!(db.one(LAYOUT), "stock");
-        let why = db.one("SELECT source FROM waldio_status WHERE name='layout'");
+        assert_eq!(db.status("layout"), "stock");
+        let why = db.status_row("layout")[1].clone();
         assert!(why.contains("another connection"), "{why}");
         stock.rows("INSERT INTO t VALUES(5)");
         assert_eq!(
@@ -158,7 +159,7 @@ fn beside_a_connection_without_us_the_log_stays_sqlites_own() {
         );
         drop((stock, db));
         let db = embedded(&path);
-        assert_eq!((db.one("SELECT count(*) FROM t"), db.one(LAYOUT)), ("5".into(), "embedded".into()));
+        assert_eq!((db.one("SELECT count(*) FROM t"), db.status("layout")), ("5".into(), "embedded".into()));
     });
 }
 
@@ -172,8 +173,8 @@ fn databases_that_cannot_have_it_say_why() {
             system().open_stock(&path).rows(first);
             let db = embedded(&path);
             db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES(1)");
-            assert_eq!(db.one(LAYOUT), "stock");
-            db.one("SELECT source FROM waldio_status WHERE name='layout'")
+            assert_eq!(db.status("layout"), "stock");
+            db.status_row("layout")[1].clone()
         };
         let reserved = why("reserved.db", "PRAGMA user_version=1");
         assert!(reserved.contains("0 reserved bytes"), "{reserved}");
@@ -191,7 +192,7 @@ fn exclusive_locking_mode_has_it_too() {
         drop(begin(&path));
         let db = embedded(&path);
         db.rows("PRAGMA locking_mode=EXCLUSIVE; INSERT INTO t VALUES(4)");
-        assert_eq!((db.one(LAYOUT), db.one("SELECT count(*) FROM t")), ("embedded".into(), "4".into()));
+        assert_eq!((db.status("layout"), db.one("SELECT count(*) FROM t")), ("embedded".into(), "4".into()));
         let other = embedded(&path);
         assert!(other.run("SELECT count(*) FROM t").1.is_some(), "it has the database alone");
         drop((other, db));
@@ -316,7 +317,7 @@ fn journal_modes_change_and_come_back() {
             db.rows(&format!("INSERT INTO t VALUES({round})"));
             assert_eq!(db.one("PRAGMA journal_mode=WAL"), "wal");
             assert_eq!(
-                (db.one("SELECT count(*) FROM t"), db.one(LAYOUT)),
+                (db.one("SELECT count(*) FROM t"), db.status("layout")),
                 (round.to_string(), "embedded".into())
             );
         }
@@ -332,7 +333,7 @@ fn reserved_bytes_that_are_used_are_not_lost() {
         system().load(None).unwrap();
         let db = embedded(Path::new(&arguments[0]));
         db.rows("INSERT INTO t VALUES(4); INSERT INTO t VALUES(5)");
-        println!("\nready {}", db.one(LAYOUT));
+        println!("\nready {}", db.status("layout"));
         return std::thread::sleep(Duration::from_secs(60));
     }
     let scratch = Scratch::new("embedded-used");
@@ -406,7 +407,7 @@ fn killed_writers_lose_nothing() {
         }
     }
     let db = embedded(&path);
-    let layout = (db.one("SELECT count(*) > 0 FROM rows"), db.one(LAYOUT));
+    let layout = (db.one("SELECT count(*) > 0 FROM rows"), db.status("layout"));
     drop(db);
     gone.extend(writers.drain(..).map(kill));
     check(&path, &gone, seed, true);
@@ -452,7 +453,7 @@ fn nothing_is_left_of_those_who_only_read_or_were_refused() {
         drop(reader);
         let db = embedded(&path);
         db.rows("INSERT INTO t VALUES(4)");
-        assert_eq!(db.one(LAYOUT), "embedded");
+        assert_eq!(db.status("layout"), "embedded");
         assert!(system().open_stock(&path).run("SELECT count(*) FROM t").1.is_some(), "refused");
         drop(db);
         let entries = std::fs::read_dir(scratch.path()).unwrap();
