@@ -23,6 +23,10 @@ struct said {
 };
 MAP(MAP_LRU_HASH, struct file_key, struct said, 32768) names_said SECTION(".maps");
 
+/* S_IFMT and S_IFDIR of sys/stat.h. */
+#define FILE_TYPE 0170000
+#define FILE_IS_DIRECTORY 0040000
+
 #define NAME_BYTES 256
 #define PATH_NAMES 16
 #define PATH_BYTES 1024
@@ -78,14 +82,14 @@ static long on_name(u32 index, struct climb *climb) {
   return 0;
 }
 
-INLINE void send_path(struct path_room *room, const struct file_key *key, u64 dentry, u8 kind) {
+INLINE void send_path(struct path_room *room, const struct file_key *key, u64 dentry, u8 kind, u8 marks) {
   struct record *record = &room->record;
   struct climb climb = {room, dentry, 0, 0, false};
   __builtin_memset(record, 0, sizeof(*record));
   stamp(record, kind);
   set_file(record, key);
   loop(PATH_NAMES, on_name, &climb, 0);
-  record->names = climb.whole ? climb.names : climb.names | PATH_CUT;
+  record->names = climb.names | marks | (climb.whole ? 0 : PATH_CUT);
   u32 bytes = climb.at;
   record->text_bytes = bytes;
   if (bytes > PATH_BYTES + NAME_BYTES) return;
@@ -110,8 +114,9 @@ APART int say_name(u64 inode_address, u64 dentry_address) {
   struct path_room *room = map_lookup(&path_rooms, &first);
   // An interrupt may meet a program at work on this processor: the name is then said with the file's next event.
   if (!room || __sync_lock_test_and_set(&room->in_use, 1)) return 0;
-  if (renamed) send_path(room, &key, dentry_address, NAMED);
-  if (deleted) send_path(room, &key, dentry_address, UNLINKED);
+  u8 marks = (READ(inode, i_mode) & FILE_TYPE) == FILE_IS_DIRECTORY ? PATH_OF_DIRECTORY : 0;
+  if (renamed) send_path(room, &key, dentry_address, NAMED, marks);
+  if (deleted) send_path(room, &key, dentry_address, UNLINKED, marks);
   room->in_use = 0;
   map_update(&names_said, &key, &news, 0);
   return 0;

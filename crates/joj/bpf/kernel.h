@@ -23,6 +23,7 @@ struct address_space {
 } RELOCATED;
 
 struct inode {
+  u16 i_mode;
   struct super_block *i_sb;
   unsigned long i_ino;
   unsigned int i_nlink;

@@ -55,13 +55,14 @@ struct record {
   u8 backing;
   u8 content;
   u8 call;
-  /* How many names of a path follow, the file's own first; with PATH_CUT set, the path goes on. */
+  /* How many names of a path follow, the file's own first; with PATH_CUT set, the path goes on, with PATH_OF_DIRECTORY it is one's. */
   u8 names;
   char command[16];
   u32 text_bytes;
 };
 _Static_assert(sizeof(struct record) == 96, "bpf_record.rs reads 96 bytes");
 #define PATH_CUT 128
+#define PATH_OF_DIRECTORY 64
 
 struct {
   int (*type)[MAP_RING_BUFFER];

@@ -198,7 +198,7 @@ fn discarded_blocks_are_not_written_whoever_captures() {
 
 #[test]
 fn a_journal_on_another_disk_is_captured_with_its_filesystem() {
-    let Some(volume) = or_skip(Volume::with_journal_elsewhere()).filter(|_| has_backend("bpf")) else {
+    let Some(volume) = or_skip(Volume::with_journal_elsewhere("ext4")).filter(|_| has_backend("bpf")) else {
         return;
     };
     check_variant(&volume, &EXT4_JOURNAL_ELSEWHERE, &["descriptor", "commit", "log of inode table"]);

@@ -11,6 +11,8 @@ use super::bpf_calls;
 const RECORD_BYTES: usize = 96;
 /// Set in the number of names: the path goes on above the last of them.
 const PATH_CUT: u8 = 128;
+/// Set there for a directory, whose path ends with a slash.
+const PATH_OF_DIRECTORY: u8 = 64;
 
 /// The event that a record holds; `None` where the bytes are no record, which would be a fault of ours.
 pub fn event(bytes: &[u8], texts: &mut Texts) -> Option<Event> {
@@ -68,15 +70,19 @@ fn until_zero(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
 fn path(bytes: &[u8], length: u32, names: u8, texts: &mut Texts) -> Text {
     let text = &bytes[..bytes.len().min(length as usize)];
     let parts: Vec<_> = text.split_inclusive(|byte| *byte == 0).map(until_zero).collect();
-    if names & PATH_CUT != 0 {
-        return texts.keep(parts.first().map_or("", |name| name));
-    }
     let mut path = String::new();
-    for part in parts.iter().rev() {
-        path.push('/');
-        path.push_str(part);
+    if names & PATH_CUT != 0 {
+        path.push_str(parts.first().map_or("", |name| name));
+    } else {
+        for part in parts.iter().rev() {
+            path.push('/');
+            path.push_str(part);
+        }
     }
-    texts.keep(if path.is_empty() { "/" } else { &path })
+    if names & PATH_OF_DIRECTORY != 0 || path.is_empty() {
+        path.push('/');
+    }
+    texts.keep(&path)
 }
 
 /// The errno, negative, of the block layer's status (`blk_errors` in the kernel's block/blk-core.c); EIO for one we do not know.
@@ -125,6 +131,9 @@ mod tests {
         bytes[75] |= PATH_CUT;
         let event = super::event(&bytes, &mut texts).expect("a record");
         assert_eq!(texts.get(event.name), "app.db");
+        bytes[75] = 2 | PATH_OF_DIRECTORY;
+        let event = super::event(&bytes, &mut texts).expect("a record");
+        assert_eq!(texts.get(event.name), "/data/app.db/");
         let root = super::event(&record(EventKind::Named), &mut texts).expect("a record");
         assert_eq!(texts.get(root.name), "/");
     }

@@ -27,7 +27,7 @@ use super::tracefs_volumes::{self, Mounted};
 pub struct Known {
     /// `i_generation`, or a number that tells it from others that had its inode number.
     pub generation: u32,
-    /// Its last name, from the filesystem's root.
+    /// Its last name, from the filesystem's root; a directory's ends with a slash.
     pub name: Option<String>,
     /// Directories have extents too, which hold metadata.
     pub directory: bool,
@@ -44,13 +44,21 @@ impl Known {
     fn seen(change: &Change, path: &str) -> Self {
         Self {
             generation: change.generation,
-            name: Some(path.to_owned()),
+            name: Some(named(path.to_owned(), change.directory)),
             directory: change.directory,
             created: change.created,
             told: false,
             placed: change.created,
         }
     }
+}
+
+/// A name as it is handed on.
+fn named(mut path: String, is_directory: bool) -> String {
+    if is_directory && !path.ends_with('/') {
+        path.push('/');
+    }
+    path
 }
 
 /// The events without which nobody tells that a number was given to a new file, by the beginning of a filesystem's name.
@@ -164,6 +172,7 @@ impl Files {
     /// A file has another name, or a name less: the event for it, where no record tells, and the name.
     pub fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
         let Seen { device, change, path } = seen;
+        let path = named(path, change.directory);
         let key = (device, change.inode);
         let file = FileKey { device, inode: change.inode, generation: change.generation };
         let source = self.source(device);
@@ -359,7 +368,9 @@ impl Files {
         let path = path.filter(|path| file.inode == *top || !nameless(path));
         Some(Known {
             generation: file_handle::generation(&opened).unwrap_or(0),
-            name: path.and_then(|path| mount.inside(&without_deleted(path, &facts))),
+            name: path
+                .and_then(|path| mount.inside(&without_deleted(path, &facts)))
+                .map(|path| named(path, facts.is_dir())),
             directory: facts.is_dir(),
             ..Known::default()
         })
@@ -393,6 +404,7 @@ impl Files {
         let target = without_deleted(target, &facts);
         let inside = self.mounts.iter().filter(|mount| mount.device == device);
         let name = inside.filter_map(|mount| mount.inside(&target)).min_by_key(String::len);
+        let name = name.map(|path| named(path, facts.is_dir()));
         let ordinary = facts.is_file() || facts.is_dir();
         let opened = ordinary.then(|| File::open(path).ok()).flatten();
         let generation = opened.as_ref().and_then(file_handle::generation).unwrap_or(0);

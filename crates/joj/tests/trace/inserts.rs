@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::volume::{Volume, joj};
 
-/// A trace of twelve INSERTs.
+/// A trace of commits.
 pub struct Traced {
     /// What `--json` says of all.
     pub summary: Value,
@@ -20,11 +20,22 @@ pub struct Traced {
 impl Traced {
     /// Traces twelve INSERTs into a new database.
     pub fn inserts(volume: &Volume, backend: &str, mode: &str, environment: &[(&str, PathBuf)]) -> Self {
+        Self::command(volume, backend, mode, environment, &volume.inserts(mode, 12))
+    }
+
+    /// Traces a command that commits.
+    pub fn command(
+        volume: &Volume,
+        backend: &str,
+        name: &str,
+        environment: &[(&str, PathBuf)],
+        command: &[String],
+    ) -> Self {
         let (json, runs) = (volume.beside("summary.json"), volume.beside("runs.csv"));
         let (json_text, runs_option) = (json.display().to_string(), format!("runs={}", runs.display()));
         let options = ["--backend", backend, "--steps=100", "--json", &json_text, "--export", &runs_option];
-        let output = joj(volume, &options, environment, &volume.inserts(mode, 12));
-        assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = joj(volume, &options, environment, command);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let text = std::fs::read(&json).expect("a summary");
         let summary: Value = serde_json::from_slice(&text).expect("JSON");
         let transactions = summary["transactions"].as_array().expect("transactions").clone();

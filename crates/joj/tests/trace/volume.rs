@@ -40,14 +40,18 @@ impl Volume {
         Ok(volume)
     }
 
-    /// An ext4 whose journal is on another disk.
-    pub fn with_journal_elsewhere() -> Result<Self, String> {
-        let mut volume = Self::empty("ext4")?;
+    /// The same for an ext4 or XFS whose journal is on another disk.
+    pub fn with_journal_elsewhere(kind: &str) -> Result<Self, String> {
+        let mut volume = Self::empty(kind)?;
         let image = volume.sparse("journal", 64 << 20)?;
         let disk = run(Command::new("losetup").args(["--find", "--show"]).arg(&image))?.trim().to_owned();
         volume.journal = Some(disk.clone());
-        run(Command::new("mke2fs").args(["-Fq", "-O", "journal_dev", "-b", "4096", &disk]))?;
-        volume.mount("ext4", &["-J", &format!("device={disk}")], "noatime")?;
+        if kind == "xfs" {
+            volume.mount(kind, &["-l", &format!("logdev={disk}")], &format!("noatime,logdev={disk}"))?;
+        } else {
+            run(Command::new("mke2fs").args(["-Fq", "-O", "journal_dev", "-b", "4096", &disk]))?;
+            volume.mount(kind, &["-J", &format!("device={disk}")], "noatime")?;
+        }
         Ok(volume)
     }
 
@@ -103,8 +107,17 @@ impl Volume {
 
     /// The library to preload so that each fdatasync becomes an fsync.
     pub fn fsync_only(&self) -> PathBuf {
-        let (source, library) = (self.beside("fsync.c"), self.beside("fsync.so"));
-        std::fs::write(&source, FSYNC_ONLY).expect("a source");
+        self.library("fsync", FSYNC_ONLY)
+    }
+
+    /// The library to preload that keeps an account of a program's writes and syncs.
+    pub fn accountant(&self) -> PathBuf {
+        self.library("calls", include_str!("calls.c"))
+    }
+
+    fn library(&self, name: &str, text: &str) -> PathBuf {
+        let (source, library) = (self.beside(&format!("{name}.c")), self.beside(&format!("{name}.so")));
+        std::fs::write(&source, text).expect("a source");
         run(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source)).expect("cc");
         library
     }

@@ -1,0 +1,147 @@
+//! Goal: what joj says of SQLite's commits is what SQLite did and what the disk counted, on every filesystem, with every
+//! journal mode, either backend, and the mount options that change what is written.
+//! Method: one program commits in all journal modes, one database each. A preloaded library keeps an account of its writes and
+//! syncs: how often each file was synced, and how many pages each sync had to write. That is the truth, beside the disks' counters.
+
+mod trace;
+
+use std::collections::BTreeMap;
+
+use trace::inserts::Traced;
+use trace::volume::{Volume, has_backend, or_skip};
+
+const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
+
+/// (directory, journal modes ..): nine transactions that write in each, and one that finds nothing to write.
+const PROGRAM: &str = r#"
+import os, sqlite3, sys
+for mode in sys.argv[2:]:
+    connection = sqlite3.connect(sys.argv[1] + '/' + mode + '.db', isolation_level=None)
+    connection.execute('PRAGMA journal_mode=' + mode)
+    connection.execute('PRAGMA synchronous=FULL')
+    connection.execute('CREATE TABLE t(a INTEGER PRIMARY KEY, b)')
+    for row in range(6):
+        connection.execute('INSERT INTO t(b) VALUES(?)', ('x' * 3000,))
+    for row in range(3):
+        connection.execute('UPDATE t SET b = ? WHERE a = ?', ('y' * 3000, row))
+os._exit(0)
+"#;
+
+/// Of each file, by name.
+#[derive(Debug, Default, PartialEq)]
+struct Account {
+    /// Calls, by call and type of file.
+    syncs: BTreeMap<(String, String), u64>,
+    /// Bytes that they had to write, by file. The wal-index is never synced.
+    bytes: BTreeMap<String, u64>,
+}
+
+/// The account that the library kept of the files in a directory.
+fn kept(directory: &str, account: &str) -> Account {
+    let mut truth = Account::default();
+    for line in account.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [call, name, pages] = fields[..] else { panic!("{line}") };
+        let file_type = match name {
+            "." => "directory",
+            _ if name.ends_with("-journal") => "rollback-journal",
+            _ if name.ends_with("-wal") => "write-ahead-log",
+            _ => "sqlite-database",
+        };
+        *truth.syncs.entry((call.to_owned(), file_type.to_owned())).or_default() += 1;
+        let bytes = pages.parse::<u64>().expect("a number") * 4096;
+        if bytes > 0 {
+            *truth.bytes.entry(format!("{directory}/{name}")).or_default() += bytes;
+        }
+    }
+    truth
+}
+
+/// What joj says of the same.
+fn told(traced: &Traced) -> Account {
+    let mut told = Account::default();
+    for calls in traced.summary["sync_calls"].as_array().expect("sync calls") {
+        let text = |name: &str| calls[name].as_str().expect("a text").to_owned();
+        told.syncs.insert((text("call"), text("file_type")), calls["calls"].as_u64().expect("a number"));
+    }
+    for file in traced.summary["files"].as_array().expect("files") {
+        let (path, bytes) = (file["path"].as_str().expect("a path"), &file["written"]["bytes"]);
+        if bytes != 0 && !path.ends_with("-shm") {
+            let name = path.trim_start_matches('/').to_owned();
+            *told.bytes.entry(name).or_default() += bytes.as_u64().expect("a number");
+        }
+    }
+    told
+}
+
+/// How many commits each database had.
+fn commits(traced: &Traced) -> BTreeMap<String, usize> {
+    let mut commits = BTreeMap::new();
+    for commit in &traced.commits {
+        let file = commit["file"].as_str().expect("a path").trim_start_matches('/');
+        *commits.entry(file.trim_end_matches("-shm").to_owned()).or_default() += 1;
+    }
+    commits
+}
+
+/// `has_data_in_place`: each page that a sync writes goes once to a block of its file, as it is.
+fn check(volume: Result<Volume, String>, name: &str, has_data_in_place: bool) {
+    let Some(volume) = or_skip(volume) else { return };
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let which = format!("{name}, {backend}");
+        let (account, script) = (volume.beside("account"), volume.beside("commits.py"));
+        let _ = std::fs::remove_file(&account);
+        std::fs::write(&script, PROGRAM).expect("a script");
+        let place = volume.path().join(backend);
+        std::fs::create_dir(&place).expect("a directory");
+        let environment = [("LD_PRELOAD", volume.accountant()), ("JOJ_ACCOUNT", account.clone())];
+        let program = ["/usr/bin/python3".into(), script, place].map(|path| path.display().to_string());
+        let command: Vec<String> = program.into_iter().chain(MODES.map(str::to_owned)).collect();
+        let traced = Traced::command(&volume, backend, &which, &environment, &command);
+        traced.nothing_is_missing(&which);
+        let of_mode = |mode: &str| (format!("{backend}/{mode}.db"), if mode == "wal" { 10 } else { 9 });
+        // What turns the log on is a commit, too.
+        assert_eq!(commits(&traced), MODES.map(of_mode).into(), "{which}");
+        let mut truth = kept(backend, &std::fs::read_to_string(&account).expect("an account"));
+        let mut told = told(&traced);
+        if !has_data_in_place {
+            [&mut truth, &mut told].into_iter().for_each(|account| account.bytes.clear());
+        }
+        assert_eq!(told, truth, "{which}");
+    }
+}
+
+#[test]
+fn ext4_and_its_mount_options() {
+    for (name, make, mount, has_data_in_place) in [
+        ("ext4", [].as_slice(), "noatime", true),
+        ("ext4, discard", &[], "noatime,discard", true),
+        ("ext4, data=writeback", &[], "noatime,data=writeback", true),
+        ("ext4, data=journal", &[], "noatime,data=journal", false),
+        ("ext4, fast commits", &["-O", "fast_commit"], "noatime", true),
+    ] {
+        check(Volume::create_with("ext4", make, mount), name, has_data_in_place);
+    }
+    check(Volume::with_journal_elsewhere("ext4"), "ext4, journal elsewhere", true);
+}
+
+#[test]
+fn xfs_and_its_mount_options() {
+    for (name, mount) in [("XFS", "noatime"), ("XFS, discard", "noatime,discard")] {
+        check(Volume::create_with("xfs", &[], mount), name, true);
+    }
+    check(Volume::with_journal_elsewhere("xfs"), "XFS, log elsewhere", true);
+}
+
+#[test]
+fn btrfs_and_its_mount_options() {
+    for (name, mount, has_data_in_place) in [
+        ("Btrfs, small files in its trees", "noatime", false),
+        ("Btrfs", "noatime,max_inline=0", true),
+        ("Btrfs, discard=sync", "noatime,max_inline=0,discard=sync", true),
+        ("Btrfs, nodatacow", "noatime,max_inline=0,nodatacow", true),
+        ("Btrfs, compress-force", "noatime,compress-force=zstd", false),
+    ] {
+        check(Volume::create_with("btrfs", &[], mount), name, has_data_in_place);
+    }
+}
