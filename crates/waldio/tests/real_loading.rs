@@ -14,7 +14,7 @@ use std::time::Duration;
 use real::child::{in_own_process, no_python, output_within, python};
 use real::place::{Scratch, skipped};
 use real::seldom::restart;
-use real::sqlite::{Connection, Library, SqlError, bundled, error_log, system};
+use real::sqlite::{Connection, Library, SqlError, bundled, error_log, extension_path, system};
 use real::sqlite_shim::{self, Event};
 
 const WAL: &str = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)";
@@ -68,6 +68,27 @@ fn after_a_restart_of_sqlite_loading_again_makes_it_the_default_again() {
             drop(by_name);
             library.load(None).unwrap();
             assert_eq!(library.vfs_name(None).as_deref(), Some("waldio"));
+        }
+    });
+}
+
+/// Drivers and pools load it by SQL on every connection, which then has what it brings already, and a statement runs.
+#[test]
+fn every_connection_of_a_process_may_load_it_by_sql() {
+    in_own_process("every_connection_of_a_process_may_load_it_by_sql", || {
+        let (library, scratch) = (system(), Scratch::new("by-sql"));
+        let sql = format!("SELECT load_extension('{}')", extension_path().display());
+        for number in 0..3 {
+            let connection = library.open(&scratch.join(&format!("{number}.db")));
+            // Allows SQL to do so, too.
+            connection.load_extension(&extension_path(), None).unwrap();
+            for _ in 0..2 {
+                connection.rows(&sql);
+            }
+            assert_eq!(
+                connection.one("SELECT count(*) > 0 FROM pragma_function_list WHERE name = 'waldio_convert'"),
+                "1"
+            );
         }
     });
 }

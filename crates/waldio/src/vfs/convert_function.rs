@@ -33,7 +33,12 @@ pub(crate) unsafe fn add(db: *mut sqlite3, registered: &'static Registered) -> c
         |place: &&OnceLock<&'static Registered>| std::ptr::eq(*place.get_or_init(|| registered), registered);
     let Some(index) = LIBRARIES.iter().position(|place| is_ours(&place)) else { return SQLITE_OK };
     // SAFETY: the caller's promise, and a function that stays.
-    unsafe { registered.api.create_function(db, c"waldio_convert", 2, FUNCTIONS[index]) }
+    match unsafe { registered.api.create_function(db, c"waldio_convert", 2, FUNCTIONS[index]) } {
+        // A statement runs, `SELECT load_extension(..)` perhaps, and the connection has the function: it got it when it was
+        // opened. Only then SQLite says so (main.c, `sqlite3CreateFunc`).
+        SQLITE_BUSY => SQLITE_OK,
+        code => code,
+    }
 }
 
 unsafe extern "C" fn convert<const LIBRARY: usize>(
