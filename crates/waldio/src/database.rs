@@ -16,6 +16,7 @@ use crate::gate::Gate;
 use crate::layout::Layout;
 use crate::old_spare;
 use crate::options::Options;
+use crate::origin::Origin;
 use crate::queue::WriteQueue;
 use crate::session::LogSession;
 use crate::stats::Stats;
@@ -49,6 +50,8 @@ pub struct Database {
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
     kept_at_delete: AtomicBool,
+    /// Who opened it.
+    pub origin: Origin,
     /// How much of the database file is on the medium.
     pub synced: SyncedDatabase,
     worker: Worker,
@@ -106,6 +109,7 @@ impl Database {
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
             kept_at_delete: AtomicBool::new(false),
+            origin: Origin::default(),
             synced: SyncedDatabase::default(),
             gate: Gate::default(),
             queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
@@ -214,7 +218,8 @@ impl Database {
         if session.handles.fetch_sub(1, SeqCst) > 1 {
             return;
         }
-        if session.durability.tickets.is_outstanding() {
+        // A child of fork owes nobody what its parent put off.
+        if !self.origin.is_parent() && session.durability.tickets.is_outstanding() {
             let _ = session.durability.flush_unlocked(file, false);
         }
         session.close();
@@ -378,9 +383,9 @@ impl Database {
         })
     }
 
-    /// Has what is outstanding in the log flushed after `time`; false where nobody can.
+    /// Has what is outstanding in the log flushed after `time`; false where nobody can, as in a child of fork.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
-        self.flusher.flush_within(session, file, time)
+        !self.origin.is_parent() && self.flusher.flush_within(session, file, time)
     }
 
     /// Has space reserved ahead, in the background.

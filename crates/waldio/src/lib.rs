@@ -38,6 +38,7 @@ mod pending;
 mod stats;
 mod failure;
 mod primitives;
+mod origin;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod embedded_file;

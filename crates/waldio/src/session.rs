@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
@@ -16,6 +16,7 @@ use crate::durability::{Durability, Poison};
 use crate::embedded_file::in_layout;
 use crate::layout::Layout;
 use crate::options::Options;
+use crate::origin::Origin;
 use crate::planted::{self, Bug};
 use crate::reserve::{self, FIRST_BYTES};
 use crate::stats::Stats;
@@ -65,6 +66,8 @@ pub struct LogSession {
     /// How far the frames reached when the file system last refused, or had no room to spare; 0: it had.
     refused_at: AtomicU64,
     growing: Mutex<()>,
+    /// Who made it: a child of fork waits for none of its parent's threads.
+    origin: Origin,
     /// How much this place takes in about `PIECE_TIME_MAX`, as far as it was tried.
     piece_bytes: AtomicU64,
     closed: AtomicBool,
@@ -118,6 +121,7 @@ impl LogSession {
             grow_wanted: AtomicBool::new(false),
             refused_at: AtomicU64::new(0),
             growing: Mutex::default(),
+            origin: Origin::default(),
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             closed: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
@@ -308,7 +312,7 @@ impl LogSession {
 
     /// Reserves space ahead of `used_bytes`, off the commit path.
     pub fn grow(&self, disk: &Arc<dyn Disk>, used_bytes: u64) {
-        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let growing = self.stop_growing();
         // The order may come after the close, when the log may be gone or another's, or after the file was cut.
         if !self.closed.load(SeqCst)
             && self.grow_wanted.load(SeqCst)
@@ -327,7 +331,7 @@ impl LogSession {
     /// Those of `cut`; the size is as before.
     pub fn truncate(&self, size_bytes: u64, cut: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.cutting.store(true, SeqCst);
-        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let growing = self.stop_growing();
         self.cutting.store(false, SeqCst);
         cut()?;
         self.note_truncated(size_bytes);
@@ -384,7 +388,13 @@ impl LogSession {
     /// Ends the session: waits until nobody grows the log, and nobody will.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
-        drop(self.growing.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.stop_growing());
+    }
+
+    /// Nobody else grows the log as long as this is kept. A parent's thread, which may have been at it, is none of a child's.
+    fn stop_growing(&self) -> Option<MutexGuard<'_, ()>> {
+        let growing = || self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.origin.is_parent()).then(growing)
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::oldest_commit::OldestCommit;
+use crate::origin::Origin;
 use crate::planted::{self, Bug};
 use crate::primitives::{AtomicU64, Bell, Condvar, Mutex, MutexGuard, now, thread};
 
@@ -57,6 +58,7 @@ pub struct Tickets {
     /// Copies of the state's, for a look without the lock.
     issued: AtomicU64,
     durable: AtomicU64,
+    origin: Origin,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +160,10 @@ impl Tickets {
         bell: &Arc<Bell>,
         flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
+        // Whoever leads may be a thread that a child of fork has not.
+        if self.origin.is_parent() {
+            return flush().map(|()| Covered::Led(1));
+        }
         loop {
             let mut state = self.state();
             if state.durable >= ticket || planted::is(Bug::AckBeforePrefix) && state.flushing {

@@ -276,3 +276,58 @@ fn a_child_sleeps_whatever_its_parents_threads_hold() {
         });
     });
 }
+
+/// A pool closes in each worker what it inherited, or a garbage collector does. The log grows beside the parent's first commits.
+#[test]
+fn a_child_closes_what_its_parent_had_open() {
+    in_own_process("a_child_closes_what_its_parent_had_open", || {
+        let scratch = Scratch::new("fork-close");
+        system().load(None).unwrap();
+        for round in 0..20 {
+            let path = scratch.join(&format!("{round}.db"));
+            let name = format!("file:{}?waldio_fill=zeroes&waldio_log_bytes=67108864", path.display());
+            let mut db = system().open_with(&name, None).ok();
+            let first = ["PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a)"];
+            for sql in first.into_iter().chain(["INSERT INTO t VALUES (0)"; 4]) {
+                db.iter().for_each(|db| drop(db.rows(sql)));
+            }
+            let closed = forked(|| {
+                drop(db.take());
+                0
+            });
+            assert_eq!(closed.finish(), 0);
+            db.iter().for_each(|db| drop(db.rows("INSERT INTO t VALUES (1)")));
+            assert_eq!(db.map(|db| db.one("SELECT count(*) FROM t")), Some("5".to_owned()));
+        }
+    });
+}
+
+/// A daemon opens its database, forks, and goes on in the child. At the fork a thread of the parent's flushes, more often than not.
+#[test]
+fn a_child_commits_through_what_its_parent_had_open() {
+    in_own_process("a_child_commits_through_what_its_parent_had_open", || {
+        const ROWS: u32 = 20;
+        let scratch = Scratch::new("fork-daemon");
+        system().load(None).unwrap();
+        for round in 0..20 {
+            let path = scratch.join(&format!("{round}.db"));
+            let name = format!("file:{}?waldio_group=1MiB,1ms", path.display());
+            let open = || system().open_with(&name, None).unwrap();
+            let (mut db, other) = (Some(open()), open());
+            let begin = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a, b, c)";
+            db.iter().for_each(|db| drop(db.rows(begin)));
+            for db in [&other, db.as_ref().unwrap()].repeat(3) {
+                db.rows("INSERT INTO t VALUES (0, 0, 'x')");
+            }
+            thread::sleep(Duration::from_millis(1));
+            let daemon = forked(|| {
+                let db = db.take().unwrap();
+                (0..ROWS).for_each(|row| drop(db.rows(&format!("INSERT INTO t VALUES (1, {row}, 'x')"))));
+                assert_eq!(db.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0][0], "0");
+                0
+            });
+            assert_eq!(daemon.finish(), 0);
+            assert_eq!(system().open(&path).one("SELECT count(*) FROM t"), (6 + ROWS).to_string());
+        }
+    });
+}
