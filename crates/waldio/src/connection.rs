@@ -281,6 +281,17 @@ impl Connection {
         }
     }
 
+    /// The wal-index is about to be unmapped. `is_alone` tells whether nobody else has the database open.
+    pub fn unmaps(&self, is_alone: impl FnOnce() -> bool) {
+        if self.database.check_poison().is_err()
+            && is_alone()
+            && let Ok(state) = self.state()
+            && let Some(log) = &state.log
+        {
+            log.take_back_failed(state.wal_index);
+        }
+    }
+
     /// An exclusive wal-index lock is wanted. On a poisoned log neither a writer nor a checkpoint may begin.
     /// # Errors
     /// `Poisoned`.

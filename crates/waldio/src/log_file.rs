@@ -28,8 +28,8 @@ use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::sync_observer;
 use crate::ffi::wal_index::WalIndex;
-use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Salts};
-use crate::layout::{FrameIndex, frame_at, frame_offset};
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefix, Salts};
+use crate::layout::frame_at;
 use crate::options::Window;
 use crate::pending::{Pending, RUN_BYTES_MAX};
 use crate::planted::{self, Bug};
@@ -41,6 +41,7 @@ use crate::tickets::Ticket;
 use crate::transaction::{State, Transaction};
 
 mod sharing;
+mod taking_back;
 
 /// Whether a commit may leave its flush for later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +72,8 @@ pub struct LogFile {
     sync_follows: bool,
     /// The next sync makes the log's name durable even if it is: strict mode does as stock, once in each connection.
     name_due: bool,
-    /// This connection's commit is published and waits for a shared flush.
-    ticket: Option<Ticket>,
+    /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
+    ticket: Option<(Ticket, Option<Prefix>)>,
     bell: Arc<Bell>,
 }
 
@@ -214,22 +215,6 @@ impl LogFile {
             self.transaction.end();
         }
         result
-    }
-
-    /// A commit that failed must not come back. Its frames may be in the file, and a poisoned log is neither written to nor
-    /// deleted at the close: whoever opens it next would recover them. Without its header the commit frame is none. Where
-    /// this fails as well, or the power is cut, it is unknown whether the transaction happened, as with SQLite alone. A frame
-    /// that is published stays: others may have built on it.
-    fn take_back_commit(&self, wal_index: Option<WalIndex>) {
-        let Some(name) = self.transaction.commit_name() else { return };
-        let is_published = wal_index.is_some_and(|wal_index| {
-            let (salts, frames) = wal_index.newest();
-            salts == name.salts && frames >= name.frames
-        });
-        if let (false, Some(page_bytes)) = (is_published, self.page_bytes) {
-            let offset = frame_offset(FrameIndex(u64::from(name.frames) - 1), page_bytes);
-            let _ = self.file.write_at(&[0; 24], offset);
-        }
     }
 
     fn sync_transaction(

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::frame::{FrameHeader, LOG_HEADER_BYTES, LogHeader, Salts};
+use crate::frame::{FrameHeader, LOG_HEADER_BYTES, LogHeader, Prefix, Salts};
 use crate::layout::{FrameIndex, frame_bytes, frame_offset};
 
 /// What one pass over a log found.
@@ -28,7 +28,17 @@ pub struct LogSummary {
 /// Reads a log through `read_at` (buffer, offset → bytes read; fewer only at the end).
 /// # Errors
 /// Those of `read_at`.
-pub fn scan(mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> io::Result<LogSummary> {
+pub fn scan(read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> io::Result<LogSummary> {
+    scan_commits(read_at, |_| {})
+}
+
+/// The same; `commit` is told the name that the log has with each commit.
+/// # Errors
+/// Those of `read_at`.
+pub fn scan_commits(
+    mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+    mut commit: impl FnMut(Prefix),
+) -> io::Result<LogSummary> {
     let mut header = [0; 32];
     if read_at(&mut header, 0)? < header.len() {
         return Ok(LogSummary::default());
@@ -57,6 +67,8 @@ pub fn scan(mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> io:
             summary.commits += 1;
             summary.frames_committed = summary.frames_valid;
             summary.database_pages = parsed.commit_pages;
+            let frames = u32::try_from(summary.frames_valid).map_err(io::Error::other)?;
+            commit(Prefix { salts: header.salts, frames, checksum });
         }
     }
 }

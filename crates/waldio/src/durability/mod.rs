@@ -52,6 +52,8 @@ pub struct Durability {
     /// The longest prefix that is known to be on the medium.
     pub known: KnownPrefix,
     recent: Mutex<RecentFrames>,
+    /// Commits that were published before their flush failed.
+    failed: Mutex<Vec<Prefix>>,
     /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
     uncertain: AtomicBool,
     /// A sync failed where nobody had a lock of SQLite's.
@@ -71,6 +73,7 @@ impl Durability {
             tickets: Tickets::default(),
             known: KnownPrefix::default(),
             recent: Mutex::default(),
+            failed: Mutex::default(),
             uncertain: AtomicBool::new(false),
             rewrite_owed: AtomicBool::new(false),
             generation: Mutex::default(),
@@ -168,6 +171,16 @@ impl Durability {
             self.tickets.covered(covers);
         }
         Ok(())
+    }
+
+    /// COMMIT told this one's writer that it failed.
+    pub fn note_failed(&self, commit: Prefix) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+    }
+
+    /// True for a commit that was noted.
+    pub fn has_failed(&self, commit: Prefix) -> bool {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
     }
 
     fn fail_unlocked(&self, what: &str, error: io::Error) -> Failure {

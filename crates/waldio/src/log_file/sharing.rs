@@ -20,8 +20,8 @@ impl LogFile {
     /// is over.
     pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
-        let generation = self.transaction.commit_name().map(|name| name.salts);
-        self.session.durability.note_generation(generation);
+        let name = self.transaction.commit_name();
+        self.session.durability.note_generation(name.map(|name| name.salts));
         let tickets = &self.session.durability.tickets;
         let ticket = tickets.issue(self.transaction.bytes);
         let stats = &self.database.stats;
@@ -35,7 +35,7 @@ impl LogFile {
             Stats::add(&stats.window_commits, 1);
         } else {
             Stats::add(&stats.shared_commits, 1);
-            self.ticket = Some(ticket);
+            self.ticket = Some((ticket, name));
         }
         self.end_transaction();
         Ok(())
@@ -45,7 +45,7 @@ impl LogFile {
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let Some(ticket) = self.ticket.take() else { return Ok(()) };
+        let Some((ticket, name)) = self.ticket.take() else { return Ok(()) };
         let durability = &self.session.durability;
         let flush = || {
             durability.sync(&*self.file, wal_index).map_err(|_| {
@@ -64,6 +64,7 @@ impl LogFile {
                 Ok(())
             }
             Err(Failed) => {
+                name.into_iter().for_each(|name| durability.note_failed(name));
                 durability.check()?;
                 Err(Failure::Poisoned("a shared flush failed".to_owned()))
             }
@@ -87,7 +88,7 @@ impl LogFile {
             // What fails here is no failure of a flush that others wait for.
             return self.session.durability.flush(&*self.file, wal_index);
         }
-        self.ticket = Some(self.session.durability.tickets.join());
+        self.ticket = Some((self.session.durability.tickets.join(), None));
         self.await_flush(wal_index)?;
         // Others may have made the log without a sync.
         if self.session.is_name_settled() { Ok(()) } else { self.sync_name() }

@@ -425,10 +425,19 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     forward!(shm_of(file) => xShmBarrier(), ());
 }
 
+/// The lock that the base VFS has on the database.
+fn lock_level(file: *mut sqlite3_file) -> Option<c_int> {
+    let mut level: c_int = 0;
+    let place = (&raw mut level).cast();
+    let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
+    (code == SQLITE_OK).then_some(level)
+}
+
 unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        connection.unmaps(|| lock_level(file) == Some(SQLITE_LOCK_EXCLUSIVE));
         connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })

@@ -41,6 +41,8 @@ pub const ERRORS: [(&str, i32); 8] = [
 
 /// How many of each still fail, and with what.
 static COUNTS: [AtomicI64; CALLS.len()] = [const { AtomicI64::new(0) }; CALLS.len()];
+/// How many of each go on before.
+static AFTER: [AtomicI64; CALLS.len()] = [const { AtomicI64::new(0) }; CALLS.len()];
 static CODES: [AtomicI32; CALLS.len()] = [const { AtomicI32::new(0) }; CALLS.len()];
 
 #[repr(C)]
@@ -96,10 +98,16 @@ fn number(call: &(&str, u32, u32)) -> u32 {
 
 /// The next `count` calls of this name fail; 0 ends it.
 pub fn refuse(call: &str, error: &str, count: i64) {
+    refuse_after(call, error, 0, count);
+}
+
+/// The same, once `after` of them went on.
+pub fn refuse_after(call: &str, error: &str, after: i64, count: i64) {
     install();
     let index = CALLS.iter().position(|(name, ..)| *name == call).expect("the name of a call");
     let (_, code) = ERRORS.iter().find(|(name, _)| *name == error).expect("the name of an error");
     CODES[index].store(*code, SeqCst);
+    AFTER[index].store(after, SeqCst);
     COUNTS[index].store(count, SeqCst);
 }
 
@@ -123,7 +131,9 @@ fn serve(listener: c_int) {
                 && name.strip_prefix("openat").is_none_or(|end| is_named(&notice, end))
         };
         let fails = |index: &usize| {
-            COUNTS[*index].fetch_update(SeqCst, SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
+            let goes_on = |left: i64| (left > 0).then(|| left - 1);
+            AFTER[*index].fetch_update(SeqCst, SeqCst, goes_on).is_err()
+                && COUNTS[*index].fetch_update(SeqCst, SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
         };
         let mut answer = match (0..CALLS.len()).filter(is_it).find(fails) {
             Some(index) => Answer { id: notice.id, value: 0, error: -CODES[index].load(SeqCst), flags: 0 },

@@ -193,6 +193,7 @@ impl Actor {
                 let error = error.clone();
                 ledger.failed.push(Failed { txn, ids, after, error });
             }
+            (Err(_), Some(number)) => ledger.history.fail(number),
             _ => {}
         }
         if let Some(frame_at) = frame_at {

@@ -222,6 +222,13 @@ impl<'machine> Performer<'machine> {
             Some(index) => {
                 let failed = ledger.failed.remove(index);
                 ledger.history.publish(failed.txn, &failed.ids);
+                let number = ledger.history.newest();
+                ledger.history.fail(number);
+                let at = self.actor.disk().record_count();
+                ledger.published.push(at);
+            }
+            // The last close takes back what failed.
+            None if ledger.last_closes.last() > ledger.published.last() && ledger.history.take_back(rows) => {
                 let at = self.actor.disk().record_count();
                 ledger.published.push(at);
             }

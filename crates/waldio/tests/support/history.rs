@@ -3,7 +3,7 @@
 //! One table, one row per page. Each transaction has a number; it writes it into the rows that it changes, with a
 //! payload that depends on row and number, so any mixture of two states is neither of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -101,6 +101,8 @@ pub struct Failed {
 #[derive(Debug, Clone)]
 pub struct History {
     states: Vec<Rows>,
+    /// States of transactions that are there although their COMMIT returned an error.
+    failed: BTreeSet<u64>,
 }
 
 impl Default for History {
@@ -112,7 +114,7 @@ impl Default for History {
 impl History {
     /// The history that begins with the base image.
     pub fn new() -> History {
-        History { states: vec![(1..=BASE_ROWS).map(|id| (id, 0)).collect()] }
+        History { states: vec![(1..=BASE_ROWS).map(|id| (id, 0)).collect()], failed: BTreeSet::new() }
     }
 
     /// The number of the newest state.
@@ -136,7 +138,23 @@ impl History {
     pub fn publish(&mut self, txn: i64, ids: &[i64]) {
         let mut rows = self.rows().clone();
         rows.extend(ids.iter().map(|id| (*id, txn)));
-        self.states.push(rows);
+        self.publish_rows(rows);
+    }
+
+    /// COMMIT of the transaction that made this state returned an error. It may be taken back.
+    pub fn fail(&mut self, number: u64) {
+        self.failed.insert(number);
+    }
+
+    /// Publishes these rows, where they are what is left when transactions whose COMMIT returned an error are taken back.
+    pub fn take_back(&mut self, rows: &Rows) -> bool {
+        let left = self.find(rows);
+        let is_sound =
+            left.is_some_and(|left| (left + 1..=self.newest()).all(|number| self.failed.contains(&number)));
+        if is_sound {
+            self.publish_rows(rows.clone());
+        }
+        is_sound
     }
 
     /// Publishes these rows.
@@ -144,9 +162,9 @@ impl History {
         self.states.push(rows);
     }
 
-    /// The number of the state that has these rows.
+    /// The number of the newest state that has these rows.
     pub fn find(&self, rows: &Rows) -> Option<u64> {
-        self.states.iter().position(|state| state == rows).map(|index| index as u64)
+        self.states.iter().rposition(|state| state == rows).map(|index| index as u64)
     }
 
     /// The number of the state that has these rows once transaction `failed`, whose COMMIT returned an error when
@@ -168,6 +186,6 @@ impl History {
     /// The history that ends with state `number`.
     pub fn until(&self, number: u64) -> History {
         let keep = usize::try_from(number).expect("few states") + 1;
-        History { states: self.states[..keep].to_vec() }
+        History { states: self.states[..keep].to_vec(), failed: self.failed.clone() }
     }
 }

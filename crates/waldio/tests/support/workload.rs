@@ -204,7 +204,7 @@ pub fn record_from(
     for step in &workload.steps {
         machine.disk.mark(&format!("{step:?}"));
         outcomes.push(run.step(*step));
-        run.look();
+        run.look(*step);
     }
     machine.disk.mark("close");
     run.second = None;
@@ -284,8 +284,8 @@ impl Run<'_> {
     }
 
     /// After a fault, finds out whether a transaction whose COMMIT failed is there all the same: then it is part of
-    /// history, though nobody was promised it.
-    fn look(&mut self) {
+    /// history, though nobody was promised it. The close takes it back.
+    fn look(&mut self, step: Step) {
         let Some(connection) = self.first.as_ref().filter(|_| self.faulty) else { return };
         // Reading may fail as well.
         let Ok(rows) = read_rows(connection, self.workload.page_bytes) else { return };
@@ -299,7 +299,9 @@ impl Run<'_> {
             Some(index) => {
                 let failed = self.failed.remove(index);
                 self.history.publish(failed.txn, &failed.ids);
+                self.history.fail(self.history.newest());
             }
+            None if matches!(step, Step::Reopen | Step::Rejoin) && self.history.take_back(&rows) => {}
             None => self.wrong.push(format!("{rows:?} instead of {:?}", self.history.rows())),
         }
     }
