@@ -18,8 +18,8 @@ Examples:
   joj trace --read old.blkparse.txt                       traces of blktrace, blkparse and ftrace
   zcat old.blkparse.gz | joj trace --read -
 
-Capturing needs root (for eBPF without it: CAP_BPF, CAP_PERFMON and CAP_SYSLOG, and CAP_SYS_ADMIN for what filesystems say of
-themselves; without eBPF: tracefs). Reading a saved trace needs nothing. Every request of the chosen disks is seen, and every call and lock for
+Capturing needs root, or for eBPF CAP_BPF, CAP_PERFMON, CAP_SYSLOG, CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH. Without the last
+three joj says what it could not see. Reading a saved trace needs nothing. Every request of the chosen disks is seen, and every call and lock for
 files on them, whoever makes it; with --pid calls and locks of that process alone.
 A commit is what SQLite does between taking its write lock and giving it back; without such locks (exclusive locking mode) there
 are requests and sync calls, and no commits. Bytes that nothing places are shown as unattributed, with their share.

@@ -7,8 +7,13 @@ mod trace;
 
 use std::collections::BTreeMap;
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
 use trace::inserts::Traced;
-use trace::volume::{Volume, has_backend, or_skip};
+use trace::volume::{Volume, has_backend, or_skip, volume_or_skip};
 
 const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 
@@ -143,5 +148,100 @@ fn btrfs_and_its_mount_options() {
         ("Btrfs, compress-force", "noatime,compress-force=zstd", false),
     ] {
         check(Volume::create_with("btrfs", &[], mount), name, has_data_in_place);
+    }
+}
+
+/// Runs joj as nobody with these capabilities, of which it has no other: `cap_bpf,cap_perfmon`.
+fn joj_as_nobody(capabilities: &str, arguments: &[String]) -> Output {
+    let granted: String = capabilities
+        .split(',')
+        .filter_map(|one| one.strip_prefix("cap_"))
+        .map(|one| format!(",+{one}"))
+        .collect();
+    let sets = ["inh-caps", "ambient-caps", "bounding-set"].map(|set| format!("--{set}=-all{granted}"));
+    let mut joj = Command::new("setpriv");
+    joj.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(sets);
+    joj.arg(env!("CARGO_BIN_EXE_joj")).args(arguments).output().expect("setpriv")
+}
+
+/// What a capture placed, and what it said that it could not see.
+fn placed(json: &Path) -> [Value; 4] {
+    let summary: Value = serde_json::from_slice(&std::fs::read(json).expect("a summary")).expect("JSON");
+    let written = |table: &Value| -> Value {
+        let rows = table.as_array().expect("a table").iter();
+        rows.map(|row| serde_json::json!([row["label"], row["path"], row["written"]["bytes"]])).collect()
+    };
+    let counts = &summary["counts"];
+    [
+        written(&counts["parts"]),
+        written(&summary["files"]),
+        counts["written_by_evidence"].clone(),
+        summary["header"]["inferred"].clone(),
+    ]
+}
+
+#[test]
+fn with_the_capabilities_that_joj_asks_for_nobody_captures_as_root_does() {
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        return println!("skipped: there is no setpriv");
+    }
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { return };
+        let everybody =
+            |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("its mode");
+        [volume.path(), volume.beside("")].iter().for_each(|path| everybody(path));
+        let arguments = |name: &str| {
+            let (json, mounted) =
+                (volume.beside(name).display().to_string(), volume.path().display().to_string());
+            let file = format!("{mounted}/{name}.db");
+            let write = format!(
+                "dd if=/dev/zero of={file} bs=16k count=2 oflag=direct conv=fsync && rm {file} && sync -f {mounted}"
+            );
+            let words = [
+                "trace",
+                "--backend",
+                "bpf",
+                "--device",
+                &mounted,
+                "--json",
+                &json,
+                "--",
+                "/bin/sh",
+                "-c",
+                &write,
+            ];
+            words.map(str::to_owned)
+        };
+        let refused = joj_as_nobody("", &arguments("x"));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success(), "{said}");
+        let capabilities =
+            said.split("setcap ").nth(1).and_then(|rest| rest.split("+ep").next()).expect("a hint");
+        let placed = [("root", None), ("nobody", Some(capabilities))].map(|(name, capabilities)| {
+            rustix::fs::sync();
+            // The same name, or directories differ.
+            let arguments = arguments("x");
+            let output = match capabilities {
+                Some(capabilities) => joj_as_nobody(capabilities, &arguments),
+                None => Command::new(env!("CARGO_BIN_EXE_joj")).args(&arguments).output().expect("joj"),
+            };
+            assert!(output.status.success(), "{kind}, {name}: {}", String::from_utf8_lossy(&output.stderr));
+            let placed = placed(&volume.beside("x"));
+            std::fs::remove_file(volume.beside("x")).expect("a summary");
+            placed
+        });
+        let [root, nobody] = &placed;
+        assert_eq!(
+            (&nobody[1], &nobody[3]),
+            (&root[1], &root[3]),
+            "{kind}: files, and what could not be seen"
+        );
+        // What else a sync of the filesystem writes is not always the same; that it is placed is.
+        assert!(nobody[2][2] == 0 && nobody[1].to_string().contains("/x.db"), "{kind}: {nobody:?}");
+        let journal = |placed: &[Value; 4]| -> Vec<String> {
+            let labels = placed[0].as_array().expect("parts").iter().map(|row| row[0].to_string());
+            labels.filter(|label| label.starts_with("\"journal")).collect()
+        };
+        assert_eq!(journal(nobody), journal(root), "{kind}: parts of its log");
     }
 }

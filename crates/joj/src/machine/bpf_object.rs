@@ -193,7 +193,7 @@ fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
     }
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
         return format!(
-            "cannot {what}: run joj as root, or grant it cap_bpf, cap_perfmon and cap_syslog (`sudo setcap cap_bpf,cap_perfmon,cap_syslog+ep JOJ`)"
+            "cannot {what}: run joj as root, or grant it what it needs (`sudo setcap {CAPABILITIES}+ep JOJ`)"
         );
     }
     let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,6 +202,10 @@ fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
     let last = lines[lines.len().saturating_sub(12)..].join("\n  ");
     format!("cannot {what}: {error}\n  {last}")
 }
+
+/// What a capture as root's needs: for the programs, for addresses in /proc/kallsyms, for what filesystems say of themselves, and to
+/// read their layouts from the disks.
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_syslog,cap_sys_admin,cap_dac_read_search";
 
 /// True with CAP_SYS_ADMIN (21), or CAP_PERFMON (38) and CAP_BPF (39).
 fn may_load() -> bool {

@@ -43,7 +43,7 @@ impl Settings {
         // The block layer itself has the second of them: every kernel does.
         let note = (addresses[1] == 0).then_some(
             "/proc/kallsyms shows no addresses, so direct I/O has no file, and journal blocks and XFS's buffers no content: \
-             run `sysctl kernel.kptr_restrict=1` and trace again",
+             run joj as root or grant it cap_syslog, and `sysctl kernel.kptr_restrict=1` where that is 2",
         );
         Self { bytes, note }
     }
