@@ -13,7 +13,7 @@ use joj_analysis::study::StudyPart;
 use joj_analysis::warnings::warnings;
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::builds::Builds;
+use crate::bench::builds::{self, Builds};
 use crate::bench::contended_plan::Contention;
 use crate::bench::contention::ContendedSession;
 use crate::bench::forecast::{LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough, study_expected_s};
@@ -59,6 +59,9 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
             "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4`";
         return Ok(wrong_usage(text));
     }
+    if let Err(text) = check(options, &selection) {
+        return Ok(wrong_usage(&text));
+    }
     for file in [&options.json, &options.html].into_iter().flatten() {
         check_writable(file)?;
     }
@@ -70,6 +73,20 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
             Ok(ExitCode::from(signal::STOPPED_EXIT_CODE))
         }
         Err(Stop::Full(message) | Stop::Failed(message)) => Err(message),
+    }
+}
+
+/// Says what no machine could measure, before anything begins.
+fn check(options: &BenchOptions, selection: &Selection) -> Result<(), String> {
+    builds::check_names(options)?;
+    if options.is_contended() {
+        contention(options).check()
+    } else if !options.is_study() && selection.groups(&["any".to_owned()]).is_empty() {
+        let text = "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh \
+                    one; leave one option out";
+        Err(text.to_owned())
+    } else {
+        Ok(())
     }
 }
 
@@ -91,9 +108,6 @@ struct Start<'a> {
 fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, Stop> {
     let began_ns = now_ns();
     let contention = contention(options);
-    if options.is_contended() {
-        contention.check().map_err(Stop::Failed)?;
-    }
     let environment_of_workers = options
         .waldio_option
         .iter()
@@ -120,11 +134,6 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
 
 fn one_writer(start: Start<'_>, asker: Asker<'_>, selection: &Selection) -> Result<Document, Stop> {
     let groups = selection.groups(&start.build_names());
-    if groups.is_empty() {
-        let text = "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh \
-                    one; leave one option out";
-        return Err(Stop::Failed(text.to_owned()));
-    }
     let (transactions, runs) = counts(start.options);
     let calibration = start.announce(&asker)?;
     let expected = expected_s(selection, &groups, (transactions, runs), calibration);

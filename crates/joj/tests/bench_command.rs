@@ -191,7 +191,7 @@ fn mistakes_are_explained() {
         (&["bench", here, "--runs", "0"], 2, &["--runs"]),
         (&["bench", here, "--transactions", "many"], 2, &["many"]),
         (&["bench", here, "--waldio-option", "persist"], 2, &["NAME=VALUE"]),
-        (&["bench", here, "--builds", "mine"], 1, &["mine", "--sqlite"]),
+        (&["bench", here, "--builds", "mine"], 2, &["mine", "--sqlite"]),
         (
             &["bench", here, "--sides", "wal", "--sqlite", "/nonexistent.so"],
             1,
@@ -202,7 +202,7 @@ fn mistakes_are_explained() {
         (&["bench", here, "--waldio", "libc.so.6"], 1, &["waldio"]),
         (
             &["bench", here, "--sides", "wal", "--workloads", "open", "--log", "steady"],
-            1,
+            2,
             &["no row to measure"],
         ),
         (&["bench", here, "--sides", "wal", "--json", "/nonexistent/x.json"], 1, &["/nonexistent/x.json"]),

@@ -134,8 +134,8 @@ fn mistakes_are_explained() {
         (&["--threads", "2", "--seconds", "0"], 2, &["0.05"]),
         (&["--threads", "2", "--flush-delay", "2"], 2, &["2ms"]),
         (&["--flush-delay", "2ms"], 2, &["--threads"]),
-        (&["--threads", "2", "--sides", "delete"], 1, &["delete", "wal,waldio"]),
-        (&["--threads", "2", "--sides", "wal", "--schemas", "mobibench"], 1, &["mobibench", "atc13"]),
+        (&["--threads", "2", "--sides", "delete"], 2, &["delete", "wal,waldio"]),
+        (&["--threads", "2", "--sides", "wal", "--schemas", "mobibench"], 2, &["mobibench", "atc13"]),
     ];
     for (arguments, code, parts) in cases {
         let output = joj(&place, arguments).output().unwrap();

@@ -38,11 +38,6 @@ impl Builds {
         let mut builds = Builds::default();
         let wants =
             |name: &str| options.builds.is_empty() || options.builds.iter().any(|wanted| wanted == name);
-        if let Some(unknown) = options.builds.iter().find(|name| !is_known(name, &options.sqlite)) {
-            let text =
-                format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`");
-            return Err(Stop::Failed(text));
-        }
         // Many writers and the study take minutes a build: one will do where none is named, and which call it makes
         // matters less.
         let one_will_do = options.is_contended() || options.is_study();
@@ -107,8 +102,18 @@ impl Builds {
     }
 }
 
-fn is_known(name: &str, files: &[String]) -> bool {
-    matches!(name, "bundled" | "system") || files.iter().any(|file| file == name)
+/// Says which build is named that there is not.
+/// # Errors
+/// The text names it, and what to choose.
+pub fn check_names(options: &BenchOptions) -> Result<(), String> {
+    let is_known =
+        |name: &str| matches!(name, "bundled" | "system") || options.sqlite.iter().any(|file| file == name);
+    match options.builds.iter().find(|name| !is_known(name)) {
+        Some(unknown) => {
+            Err(format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteBuild, Stop> {
