@@ -172,6 +172,7 @@ impl Connection {
         let log = self.state().ok().and_then(|mut state| state.log.take());
         if let Some(log) = log {
             self.database.close_log(log.session(), log.file());
+            log.has_left();
         }
     }
 
@@ -281,14 +282,17 @@ impl Connection {
         }
     }
 
-    /// The wal-index is about to be unmapped. `is_alone` tells whether nobody else has the database open.
-    pub fn unmaps(&self, is_alone: impl FnOnce() -> bool) {
-        if self.database.check_poison().is_err()
-            && is_alone()
-            && let Ok(state) = self.state()
-            && let Some(log) = &state.log
+    /// The wal-index is about to be unmapped. `is_alone` tells whether nobody else has the database open, and waits for that
+    /// where it is told to.
+    pub fn unmaps(&self, is_alone: impl FnOnce(bool) -> bool) {
+        if self.database.check_poison().is_ok() {
+            return;
+        }
+        if let Ok(mut state) = self.state()
+            && let State { log: Some(log), wal_index, .. } = &mut *state
+            && is_alone(log.leaves())
         {
-            log.take_back_failed(state.wal_index);
+            log.take_back_failed(*wal_index);
         }
     }
 

@@ -75,6 +75,7 @@ pub struct LogFile {
     /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
     ticket: Option<(Ticket, Option<Prefix>)>,
     bell: Arc<Bell>,
+    leaves: bool,
 }
 
 impl LogFile {
@@ -93,6 +94,7 @@ impl LogFile {
             sync_follows: false,
             ticket: None,
             bell: Arc::default(),
+            leaves: false,
         }
     }
 

@@ -7,6 +7,9 @@
 
 mod real;
 
+use std::sync::Barrier;
+use std::thread;
+
 use real::child::in_own_process;
 use real::place::{Scratch, skipped};
 use real::refusal::{is_possible, refuse, refuse_after};
@@ -84,6 +87,52 @@ fn a_commit_that_failed_is_none_once_the_database_is_closed() {
                     failed += u32::from(!succeeded);
                 }
             }
+        }
+        assert!(failed > 100, "{failed} commits failed");
+    });
+}
+
+/// Connections that close at the same time keep one another from the exclusive lock.
+#[test]
+fn commits_that_failed_together_are_none_when_all_have_closed_at_once() {
+    in_own_process("commits_that_failed_together_are_none_when_all_have_closed_at_once", || {
+        if !is_possible() {
+            return skipped("system calls are refused on x86_64 and aarch64 alone");
+        }
+        const WRITERS: usize = 4;
+        system().load(None).unwrap();
+        let (mut failed, together) = (0, Barrier::new(WRITERS));
+        // The filter is this thread's, and of those that it starts later.
+        refuse("fdatasync", "EIO", 0);
+        for _ in 0..100 {
+            let scratch = Scratch::new("failed-together");
+            let path = scratch.join("a.db");
+            let open = || system().open_with(&format!("file:{}", path.display()), None).unwrap();
+            open().rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
+            let succeeded: Vec<bool> = thread::scope(|scope| {
+                let write = |writer: usize| {
+                    let db = open();
+                    db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
+                    if together.wait().is_leader() {
+                        refuse("fdatasync", "EIO", 1);
+                    }
+                    together.wait();
+                    let error = db.run(&format!("INSERT INTO t VALUES({writer})")).1;
+                    together.wait();
+                    drop(db);
+                    error.is_none()
+                };
+                let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+                writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+            });
+            refuse("fdatasync", "EIO", 0);
+            let stock = system().open_stock(&path);
+            for (writer, succeeded) in succeeded.iter().enumerate() {
+                let count = stock.one(&format!("SELECT count(*) FROM t WHERE a = {writer}"));
+                assert_eq!(count, u8::from(*succeeded).to_string(), "{writer} of {succeeded:?}");
+                failed += u32::from(!succeeded);
+            }
+            assert_eq!(stock.one("SELECT count(*) FROM t WHERE a = 'before'"), WRITERS.to_string());
         }
         assert!(failed > 100, "{failed} commits failed");
     });

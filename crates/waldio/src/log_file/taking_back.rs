@@ -5,6 +5,8 @@
 //! as anybody has the database open, and goes with the last close. Where the power is cut before, or all attempts to take it back
 //! fail, it is unknown whether it happened, as with SQLite alone.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use super::LogFile;
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::Prefix;
@@ -21,6 +23,22 @@ impl LogFile {
         });
         if let (false, Some(page_bytes)) = (is_published, self.page_bytes) {
             self.clear_header(name, page_bytes);
+        }
+    }
+
+    /// The log is poisoned, and its connection is about to close. True where all others of this process are, too: connections that
+    /// close at the same time keep one another from the exclusive lock, and the last one waits for it.
+    pub fn leaves(&mut self) -> bool {
+        if !std::mem::replace(&mut self.leaves, true) {
+            self.session.leaving.fetch_add(1, SeqCst);
+        }
+        self.session.leaving.load(SeqCst) >= self.session.handles.load(SeqCst)
+    }
+
+    /// It has closed.
+    pub fn has_left(&self) {
+        if self.leaves {
+            self.session.leaving.fetch_sub(1, SeqCst);
         }
     }
 
