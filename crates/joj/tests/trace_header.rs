@@ -20,8 +20,9 @@ struct Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // Fails where nothing is mounted, which is as good.
-        let _ = Command::new("umount").arg(self.point()).output();
+        // Fails where nothing is mounted, which is as good. A program that another thread is just starting has our open files until
+        // it runs: the kernel unmounts then.
+        let _ = Command::new("umount").arg("--lazy").arg(self.point()).output();
         for (device, _) in &self.loops {
             let _ = Command::new("partx").args(["-d", device]).output();
             let _ = Command::new("losetup").args(["-d", device]).output();
