@@ -282,9 +282,9 @@ impl Connection {
         }
     }
 
-    /// The wal-index is about to be unmapped. `is_alone` tells whether nobody else has the database open, and waits for that
-    /// where it is told to.
-    pub fn unmaps(&self, is_alone: impl FnOnce(bool) -> bool) {
+    /// SQLite is about to unmap the wal-index, and closes the log then. On a poisoned one: `is_alone` finds out whether nobody else
+    /// has the database open. It is given whether it should wait for that.
+    pub fn before_unmap(&self, is_alone: impl FnOnce(bool) -> bool) {
         if self.database.check_poison().is_ok() {
             return;
         }

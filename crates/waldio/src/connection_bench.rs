@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU32;
 use blockio::disk::{Disk, OpenOptions};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::sim_image::Image;
 use blockio::sim_states::Bounds;
 
 use super::*;
@@ -152,15 +153,19 @@ impl Bench {
         self.disk.set_fault(Some(fault));
     }
 
-    /// Whether every state that a power cut can leave now has these frames.
-    pub(super) fn survive(&self, count: usize) -> bool {
+    /// Every state that a power cut can leave now.
+    pub(super) fn states(&self) -> Vec<Image> {
         let mut replay = self.disk.replay();
         for record in self.disk.records() {
             replay.begin(&record);
             replay.end(&record);
         }
-        let states = replay.states(&Bounds::default());
-        states.iter().all(|(_, image)| {
+        replay.states(&Bounds::default()).into_iter().map(|(_, image)| image).collect()
+    }
+
+    /// Whether every state that a power cut can leave now has these frames.
+    pub(super) fn survive(&self, count: usize) -> bool {
+        self.states().iter().all(|image| {
             let log = image.files.get(Path::new(LOG)).map(|content| content.bytes());
             log.is_some_and(|log| log.starts_with(self.frames(count)))
         })

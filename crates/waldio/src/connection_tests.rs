@@ -10,11 +10,15 @@ use super::*;
 use crate::ffi::codes::WAL_LOG_READ_LOCKS;
 use crate::gate::Outcome;
 use crate::options::PersistChoice;
+use crate::origin::Origin;
 use crate::super_journal::SuperJournals;
 use crate::window::Flusher;
 use crate::worker::Worker;
 
 use super::bench::*;
+
+#[path = "connection_failed_tests.rs"]
+mod failed;
 
 #[test]
 fn a_commit_is_on_the_medium_when_its_sync_returns() {
@@ -143,6 +147,15 @@ fn a_flush_that_fails_fails_the_commit_and_all_that_follow() {
     assert!(matches!(bench.connection.before_exclusive_lock(WAL_WRITE_LOCK), Err(Failure::Poisoned(_))));
     assert!(bench.connection.log_write(&[0; 24], bench.frames(1).len() as u64).is_err());
     assert!(bench.connection.database.check_poison().is_err());
+}
+
+#[test]
+fn a_child_of_fork_stands_in_no_line_of_its_parents() {
+    let mut bench = Bench::new(Options::default());
+    assert_eq!(bench.connection.database.queue.ask(OTHER, &Arc::default(), now()), Turn::Try);
+    assert_eq!(bench.connection.ask_to_write(), Turn::Wait);
+    Arc::get_mut(&mut bench.connection.database).unwrap().origin = Origin::elsewhere();
+    assert_eq!(bench.connection.ask_to_write(), Turn::Try);
 }
 
 /// A checkpoint of `count` frames, from its lock on, as SQLite makes it.

@@ -218,8 +218,7 @@ impl Database {
         if session.handles.fetch_sub(1, SeqCst) > 1 {
             return;
         }
-        // A child of fork owes nobody what its parent put off.
-        if !self.origin.is_parent() && session.durability.tickets.is_outstanding() {
+        if session.durability.tickets.is_outstanding() {
             let _ = session.durability.flush_unlocked(file, false);
         }
         session.close();

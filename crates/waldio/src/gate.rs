@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::durable_reads::Version;
+use crate::origin::Origin;
 use crate::planted::{self, Bug};
 use crate::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 
@@ -78,6 +79,7 @@ pub struct Gate {
     opened: Condvar,
     /// Some connection has its commits or checkpoints flushed: not `synchronous=OFF`.
     syncs: AtomicBool,
+    origin: Origin,
 }
 
 #[derive(Debug, Default)]
@@ -102,9 +104,9 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True while it is closed, without the lock.
+    /// True while it is closed, without the lock. In a child of fork it is open: whoever closed it is a thread of the parent's.
     pub fn is_closed(&self) -> bool {
-        self.closed.load(SeqCst)
+        self.closed.load(SeqCst) && !self.origin.is_parent()
     }
 
     /// SQLite has the log flushed.
@@ -343,5 +345,13 @@ mod tests {
         assert!(gate.close(began, stays));
         assert!(!gate.pass(), "sent back to ask again");
         assert!(began.elapsed() >= CLOSED_MAX && gate.is_closed());
+    }
+
+    #[test]
+    fn a_child_of_fork_waits_at_no_gate_of_its_parents() {
+        let (mut gate, began) = (Gate::default(), Instant::now());
+        assert!(gate.close(began, stays));
+        gate.origin = Origin::elsewhere();
+        assert!(!gate.is_closed() && !gate.pass() && began.elapsed() < CLOSED_MAX);
     }
 }

@@ -75,6 +75,7 @@ pub struct LogFile {
     /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
     ticket: Option<(Ticket, Option<Prefix>)>,
     bell: Arc<Bell>,
+    /// It counts among `LogSession::leaving`.
     leaves: bool,
 }
 

@@ -27,6 +27,12 @@ impl Default for Origin {
 }
 
 impl Origin {
+    /// Of another process, which had a child: this one.
+    #[cfg(test)]
+    pub fn elsewhere() -> Origin {
+        Origin(0)
+    }
+
     /// True in a child of the process where this was made.
     pub fn is_parent(self) -> bool {
         HERE.get().load(SeqCst) != self.0

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use real::child::in_own_process;
 use real::fork::{children_begin_with_pid_1, forked, sleeper};
 use real::place::{Scratch, needs_root, skipped};
+use real::refusal::{is_possible, refuse};
 use real::sqlite::{ffi, system};
 use real::sqlite_shim::{self, Event};
 use real::writers::{all_there, number, open, prepare, write};
@@ -329,5 +330,33 @@ fn a_child_commits_through_what_its_parent_had_open() {
             assert_eq!(daemon.finish(), 0);
             assert_eq!(system().open(&path).one("SELECT count(*) FROM t"), (6 + ROWS).to_string());
         }
+    });
+}
+
+/// The window's thread is the parent's: a child's COMMIT makes its own flush, and fails where that does.
+#[test]
+fn a_child_leaves_no_commit_to_its_parents_window() {
+    in_own_process("a_child_leaves_no_commit_to_its_parents_window", || {
+        if !is_possible() {
+            return skipped("system calls are refused on x86_64 and aarch64 alone");
+        }
+        let scratch = Scratch::new("fork-window");
+        system().load(None).unwrap();
+        let name = format!("file:{}?waldio_group=1MiB,60000ms", scratch.join("app.db").display());
+        let open = || system().open_with(&name, None).unwrap();
+        let (mut db, other) = (Some(open()), open());
+        let begin = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a)";
+        db.iter().for_each(|db| drop(db.rows(begin)));
+        other.rows("PRAGMA synchronous=FULL");
+        for db in db.iter().chain([&other]).cycle().take(6) {
+            db.rows("INSERT INTO t VALUES (0)");
+        }
+        // A commit of the parent's waits: its flush is ordered.
+        assert!(number(&other, "window_commits") > 0);
+        refuse("fdatasync", "EIO", i64::MAX);
+        let child = forked(|| u8::from(db.take().unwrap().run("INSERT INTO t VALUES (2)").1.is_some()));
+        let failed = child.finish();
+        refuse("fdatasync", "EIO", 0);
+        assert_eq!(failed, 1, "a COMMIT that was not flushed says OK");
     });
 }

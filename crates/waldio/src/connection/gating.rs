@@ -114,7 +114,6 @@ impl Connection {
         let closed = self.database.gate.is_closed();
         let holds_write =
             self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtGate);
-        // In a child of fork nobody opens it again.
-        closed && !holds_write && !self.database.origin.is_parent() && self.database.gate.pass()
+        closed && !holds_write && self.database.gate.pass()
     }
 }

@@ -20,6 +20,7 @@ pub const SQLITE_IOERR_TRUNCATE: c_int = SQLITE_IOERR | 6 << 8;
 pub const SQLITE_IOERR_FSTAT: c_int = SQLITE_IOERR | 7 << 8;
 pub const SQLITE_IOERR_NOMEM: c_int = SQLITE_IOERR | 12 << 8;
 
+pub const SQLITE_LOCK_NONE: c_int = 0;
 pub const SQLITE_LOCK_SHARED: c_int = 1;
 pub const SQLITE_LOCK_RESERVED: c_int = 2;
 pub const SQLITE_LOCK_EXCLUSIVE: c_int = 4;

@@ -11,6 +11,8 @@
 //! keeps SQLite out until the database is on the medium; when it is gone nobody of us touches the log again. 3. whoever of us comes
 //! meanwhile waits for `app.db-waldio`, and then looks at the log's header anew.
 //!
+//! In any layout, the last close also takes back commits that failed (`log_file/taking_back`): `is_alone` tells it when it may.
+//!
 //! Source: pager.c (`sqlite3PagerClose`), wal.c (`sqlite3WalClose`).
 
 use std::ffi::c_int;
@@ -22,9 +24,11 @@ use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 
-/// How often the database's lock is asked for where another of us was just closing, and the pause.
+/// How often the database's lock is asked for again where another of us was just closing, and the pause.
 const TRIES: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
+/// The same after a COMMIT that failed: it is worth a wait that nobody sees it again.
+const TRIES_TO_TAKE_BACK: u32 = 100;
 
 /// `SQLITE_FCNTL_HAS_MOVED` was answered.
 pub(super) fn asked(file: *mut sqlite3_file) {
@@ -74,14 +78,7 @@ pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
         closing.set(Closing::NotLast);
         return Some(SQLITE_BUSY);
     };
-    let mut code = forward!(file, xLock(level), SQLITE_IOERR);
-    for _ in 0..if others_close { TRIES } else { 0 } {
-        if code != SQLITE_BUSY {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-        code = forward!(file, xLock(level), SQLITE_IOERR);
-    }
+    let code = lock_exclusive(file, if others_close { TRIES } else { 0 });
     // SAFETY: as above.
     let database = &unsafe { connection(file) }.database;
     if code == SQLITE_BUSY && !database.is_private_index_mapped_elsewhere() {
@@ -92,6 +89,34 @@ pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
         private.stay();
     }
     Some(code)
+}
+
+/// Asks for the exclusive lock on the database, and so often again while others have it.
+fn lock_exclusive(file: *mut sqlite3_file, again: u32) -> c_int {
+    let ask = || forward!(file, xLock(SQLITE_LOCK_EXCLUSIVE), SQLITE_IOERR);
+    let mut code = ask();
+    for _ in 0..again {
+        if code != SQLITE_BUSY {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        code = ask();
+    }
+    code
+}
+
+/// Whether nobody else has the database open, in any layout: SQLite has its exclusive lock, or gets it now where `waits` says that
+/// it is worth a wait. SQLite unmaps the wal-index: nothing but the close follows, which gives the lock back.
+pub(super) fn is_alone(file: *mut sqlite3_file, waits: bool) -> bool {
+    let mut level: c_int = 0;
+    let place = (&raw mut level).cast();
+    let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
+    match level {
+        _ if code != SQLITE_OK => false,
+        SQLITE_LOCK_EXCLUSIVE => true,
+        SQLITE_LOCK_NONE => false,
+        _ => waits && lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK,
+    }
 }
 
 /// `SQLITE_FCNTL_PERSIST_WAL`, asked for: never in this layout, or a closed database would refuse SQLite. A close asks when all

@@ -425,33 +425,11 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     forward!(shm_of(file) => xShmBarrier(), ());
 }
 
-/// How often the exclusive lock is asked for by the last of those who close at the same time, and the pause.
-const ALONE_TRIES: u32 = 100;
-const ALONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
-
-/// Whether SQLite has the exclusive lock for its last close, or gets it now where it is worth a wait: nothing but the close
-/// follows, which gives it back.
-fn is_alone(file: *mut sqlite3_file, is_last: bool) -> bool {
-    let mut level: c_int = 0;
-    let place = (&raw mut level).cast();
-    let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
-    if code != SQLITE_OK || level == SQLITE_LOCK_EXCLUSIVE || level == 0 {
-        return code == SQLITE_OK && level == SQLITE_LOCK_EXCLUSIVE;
-    }
-    (0..if is_last { ALONE_TRIES } else { 0 }).any(|_| {
-        let code = forward!(file, xLock(SQLITE_LOCK_EXCLUSIVE), SQLITE_IOERR);
-        if code == SQLITE_BUSY {
-            std::thread::sleep(ALONE_PAUSE);
-        }
-        code == SQLITE_OK
-    })
-}
-
 unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int {
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        connection.unmaps(|is_last| is_alone(file, is_last));
+        connection.before_unmap(|is_last| last_close::is_alone(file, is_last));
         connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })

@@ -16,8 +16,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::connection::Connection;
+use crate::origin::Origin;
 use crate::primitives::{now, thread};
-use crate::process::Process;
 
 /// What SQLite does with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum Last {
 struct Mark {
     connection: Weak<Connection>,
     /// A child of fork has none of its parent's waits.
-    process: &'static Process,
+    origin: Origin,
     last: Last,
 }
 
@@ -74,11 +74,11 @@ thread_local! {
 /// Takes the mark away. A thread that is ending has no such memory any more, and no busy handler either.
 fn take() -> Option<Mark> {
     let _ = MARKED.try_with(|marked| marked.set(0));
-    MARK.try_with(RefCell::take).ok().flatten().filter(|mark| std::ptr::eq(mark.process, Process::current()))
+    MARK.try_with(RefCell::take).ok().flatten().filter(|mark| !mark.origin.is_parent())
 }
 
 fn put(connection: &Arc<Connection>, last: Last) {
-    let mark = Mark { connection: Arc::downgrade(connection), process: Process::current(), last };
+    let mark = Mark { connection: Arc::downgrade(connection), origin: Origin::default(), last };
     let placed = MARK.try_with(|place| *place.borrow_mut() = Some(mark)).is_ok();
     let _ = MARKED.try_with(|marked| marked.set(if placed { Arc::as_ptr(connection).addr() } else { 0 }));
 }
