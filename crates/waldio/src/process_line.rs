@@ -5,8 +5,9 @@
 //! itself. So whatever the page holds, after a kill -9, from an old file or by malice, costs time and nothing else. A
 //! place whose process died is freed by the first who rings there: nobody is woken, and the next in line is rung for.
 //!
-//! The page is opened when another process has the lock for the first time. Whoever never met another process rings
-//! for nobody, and is waited for as before: by looking again and again.
+//! The page is opened when another process has the lock for the first time, or has the page already. The second matters to a
+//! process that always finds the lock free, because those who wait for it are slower: it looks now and then. Whoever has no page
+//! rings for nobody, and is waited for by looking again and again.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ mod file;
 /// Memory that survives no reboot, and costs no write to any disk.
 const FOLDER: &str = "/dev/shm";
 
+/// At every so many grants a process without a page looks whether others have one: two stat(2).
+const LOOK_EVERY: u32 = 64;
+
 /// See the file's head.
 #[derive(Debug)]
 pub struct ProcessLine {
@@ -36,6 +40,8 @@ pub struct ProcessLine {
     ticket: AtomicU32,
     /// The last wait ended by a ring.
     rings_come: AtomicBool,
+    /// How often this process got the lock.
+    grants: AtomicU32,
     stats: Arc<Stats>,
 }
 
@@ -52,6 +58,7 @@ impl ProcessLine {
             file: OnceLock::new(),
             ticket: AtomicU32::new(0),
             rings_come: AtomicBool::new(false),
+            grants: AtomicU32::new(0),
             stats,
         }
     }
@@ -112,6 +119,10 @@ impl ProcessLine {
     /// A connection of this process has the lock: who is first now came later.
     pub fn settle(&self) {
         self.ticket.store(0, Relaxed);
+        let looks = || self.grants.fetch_add(1, Relaxed).is_multiple_of(LOOK_EVERY);
+        if self.file.get().is_none() && looks() && PageFile::is_there(&self.folder, &self.database) {
+            self.open();
+        }
     }
 
     /// How the last wait ended.
@@ -301,6 +312,17 @@ mod tests {
         assert_eq!(rung_next(), Some(two.number), "the other one had its turn");
         drop(two);
         assert_eq!(rung_next(), Some(one.number));
+    }
+
+    #[test]
+    fn who_always_finds_the_lock_free_finds_the_page_of_those_who_wait() {
+        let scratch = Scratch::new("free");
+        let line = ProcessLine::inside(&scratch.0, &scratch.0.join("app.db"), Arc::default());
+        (0..2 * LOOK_EVERY).for_each(|_| line.settle());
+        assert_eq!(line.describe().0, "not open", "nobody else has one");
+        let _waiter = scratch.line();
+        (0..LOOK_EVERY).for_each(|_| line.settle());
+        assert_eq!(line.describe().0, "open");
     }
 
     #[test]

@@ -133,8 +133,8 @@ fn killed_processes_make_nobody_wait_for_long() {
     check(&database, &gone, seed, false);
     waits.sort();
     let long = waits.iter().filter(|wait| **wait > WAIT_MAX).count();
-    // The disk may be busy, too: of a hundred waits some are as long as its stalls, of a second and more.
-    assert!(long <= waits.len() / 10, "{long} of {} waits were long (seed {seed}): {waits:?}", waits.len());
+    // The disk may be busy, too.
+    assert!(long <= waits.len() / 50, "{long} of {} waits were long (seed {seed}): {waits:?}", waits.len());
     eprintln!("{} killed, longest wait {:?}, seed {seed}", waits.len(), waits.last().unwrap());
     if line != "open" {
         real::place::skipped(&format!("no line across processes here: {line}"));

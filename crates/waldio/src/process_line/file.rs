@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, Gid, Mode, OFlags, Uid, fchmod, fchown, flock};
 use rustix::io::Errno;
 
 use crate::ffi::shared_page::{PAGE_BYTES, SharedPage, fresh};
+use crate::origin::Origin;
 
 /// A name that others remove and make at the same time is followed so often.
 const TRIES: usize = 3;
@@ -32,14 +33,19 @@ pub(super) struct PageFile {
     pub(super) path: PathBuf,
     file: File,
     /// Who opened it: a child of fork has the same open file, and is not to remove it.
-    process: u32,
+    origin: Origin,
 }
 
 impl PageFile {
+    /// True where somebody has made the page of `database` in `folder`.
+    pub(super) fn is_there(folder: &Path, database: &Path) -> bool {
+        fs::metadata(database).is_ok_and(|named| path_of(folder, &named).exists())
+    }
+
     /// Opens or makes the page of `database` in `folder`.
     pub(super) fn open(folder: &Path, database: &Path) -> Result<PageFile, Refused> {
         let named = fs::metadata(database).map_err(|error| for_good(database, &error.to_string()))?;
-        let path = folder.join(format!("waldio-line-{:x}-{}", named.dev(), named.ino()));
+        let path = path_of(folder, &named);
         for _ in 0..TRIES {
             let file = match open_or_create(&path) {
                 Ok(file) => file,
@@ -84,17 +90,21 @@ impl PageFile {
         if !page.words().are_ours() {
             return Err(foreign());
         }
-        Ok(Some(PageFile { page, path: path.to_owned(), file, process: std::process::id() }))
+        Ok(Some(PageFile { page, path: path.to_owned(), file, origin: Origin::default() }))
     }
 }
 
 impl Drop for PageFile {
     fn drop(&mut self) {
         let alone = || flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if self.process == std::process::id() && alone() && is_at(&self.file, &self.path) {
+        if !self.origin.is_parent() && alone() && is_at(&self.file, &self.path) {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+fn path_of(folder: &Path, database: &Metadata) -> PathBuf {
+    folder.join(format!("waldio-line-{:x}-{}", database.dev(), database.ino()))
 }
 
 fn for_good(path: &Path, why: &str) -> Refused {
@@ -205,7 +215,7 @@ mod tests {
     fn a_forked_child_leaves_its_parents_alone() {
         let scratch = Scratch::new("forked");
         let mut opened = scratch.open().unwrap();
-        opened.process += 1;
+        opened.origin = Origin::elsewhere();
         drop(opened);
         assert!(scratch.page.exists());
     }
