@@ -197,7 +197,7 @@ fn with_the_capabilities_that_joj_asks_for_nobody_captures_as_root_does() {
         return println!("skipped: there is no setpriv");
     }
     for kind in ["ext4", "xfs", "btrfs"] {
-        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { return };
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { continue };
         let everybody =
             |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("its mode");
         [volume.path(), volume.beside("")].iter().for_each(|path| everybody(path));
