@@ -17,13 +17,13 @@ use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WR
 use crate::ffi::wal_index::WalIndex;
 use crate::frame::{FRAME_HEADER_BYTES, Salts};
 use crate::layout::{Layout, frame_at};
-use crate::line::Seat;
+use crate::line::{Seat, Turn};
 use crate::log_file::{LogFile, Share};
 use crate::options::Options;
 use crate::patience::{Nap, Patience};
 use crate::planted::{self, Bug};
 use crate::primitives::{now, thread};
-use crate::queue::Turn;
+use crate::queue::WriteQueue;
 use crate::reset_guard::ResetGuard;
 use crate::session::LogSession;
 use crate::stats::Stats;
@@ -97,8 +97,7 @@ pub enum Granted {
     TakeBack,
     /// SQLite may have it: the write lock.
     KeepToWrite,
-    /// SQLite may have it, and will give it back at once (`SQLITE_BUSY_SNAPSHOT`): somebody committed after its
-    /// snapshot. If its transaction only begins, the busy handler naps next.
+    /// SQLite gives it back at once (`SQLITE_BUSY_SNAPSHOT`); if its transaction only begins, the busy handler naps next.
     KeepInVain,
 }
 
@@ -368,12 +367,13 @@ impl Connection {
 
     /// The write lock is wanted: whether to ask the base VFS for it.
     pub fn ask_to_write(&self) -> Turn {
-        // SQLite gives the lock back at once and says so (`SQLITE_BUSY_SNAPSHOT`): it is nobody's turn.
-        if !self.queues() || self.state().is_ok_and(|state| state.is_stale()) {
+        if !self.queues() {
             return Turn::Try;
         }
-        let turn = self.database.queue.ask(self.id, &self.seat, now());
-        if turn == Turn::Wait {
+        let in_vain = self.state().is_ok_and(|state| state.is_stale());
+        let ask = if in_vain { WriteQueue::ask_in_vain } else { WriteQueue::ask };
+        let turn = ask(&self.database.queue, self.id, &self.seat, now());
+        if turn != Turn::Try {
             self.refused();
         }
         turn

@@ -22,6 +22,17 @@ const CONTENDED: Duration = Duration::from_millis(5);
 /// A reservation is passed at most so often while its thread wakes up.
 pub const PASSES_MAX: u32 = 8;
 
+/// What `xShmLock` of the write lock should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Ask the base VFS for the lock.
+    Try,
+    /// Answer BUSY: another connection has the lock, or has it next.
+    Wait,
+    /// Answer BUSY_SNAPSHOT: the lock is on its way to another connection, and SQLite would give it back at once.
+    Stale,
+}
+
 /// One connection's place to be woken at.
 #[derive(Debug, Default)]
 pub struct Seat {
@@ -116,6 +127,18 @@ impl Line {
             Some(reserved) => !reserved.awake && is_few,
             None => may_pass,
         }
+    }
+
+    /// A connection asks for the lock whose snapshot is old: SQLite would give it back at once. Where another connection of this process
+    /// has it, or it is kept for one, that one is not disturbed.
+    pub fn ask_in_vain(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+        let is_held = self.holder.is_some_and(|holder| holder != connection);
+        let is_kept = self.reserved.is_some_and(|kept| kept.connection != connection && now < kept.until);
+        if !is_held && !is_kept {
+            return Turn::Try;
+        }
+        self.stand_in_line(connection, seat, now);
+        if is_held { Turn::Wait } else { Turn::Stale }
     }
 
     /// True while the lock is kept for anybody.
@@ -427,6 +450,25 @@ mod tests {
         reserve(&mut line, 2, now + RESERVATION, true);
         line.drop_kept_for(1);
         assert!(line.reserved.is_some());
+    }
+
+    #[test]
+    fn whoever_asks_in_vain_disturbs_nobody() {
+        let now = now();
+        let until = now + RESERVATION;
+        let asked = |holder: Option<usize>, kept: Option<usize>, at: Instant| {
+            let mut line = Line { holder, ..Line::default() };
+            if let Some(connection) = kept {
+                reserve(&mut line, connection, until, false);
+            }
+            let turn = line.ask_in_vain(1, &Arc::default(), at);
+            (turn, line.line.len(), line.holder == holder, line.is_kept(now) == kept.is_some())
+        };
+        assert_eq!(asked(None, None, now), (Turn::Try, 0, true, true));
+        assert_eq!(asked(Some(1), Some(1), now), (Turn::Try, 0, true, true), "it has it, or has it next");
+        assert_eq!(asked(Some(2), Some(3), now), (Turn::Wait, 1, true, true));
+        assert_eq!(asked(None, Some(2), now), (Turn::Stale, 1, true, true));
+        assert_eq!(asked(None, Some(2), until), (Turn::Try, 0, true, true), "what was kept has lapsed");
     }
 
     #[test]

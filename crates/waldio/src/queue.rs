@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat};
+use crate::line::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat, Turn};
 use crate::patience::Nap;
 use crate::planted::{self, Bug};
 use crate::primitives::{self, Mutex, MutexGuard};
@@ -28,15 +28,6 @@ use crate::stats::Stats;
 use abroad::Slept;
 
 mod abroad;
-
-/// What `xShmLock` of the write lock should do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Ask the base VFS for the lock.
-    Try,
-    /// Answer BUSY.
-    Wait,
-}
 
 /// See the file's head.
 #[derive(Debug)]
@@ -86,6 +77,11 @@ impl WriteQueue {
             state.stand_in_line(connection, seat, now);
             Turn::Wait
         })
+    }
+
+    /// A connection wants the write lock whose snapshot is old.
+    pub fn ask_in_vain(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+        self.change(|state| state.ask_in_vain(connection, seat, now))
     }
 
     /// The base VFS refused the lock.

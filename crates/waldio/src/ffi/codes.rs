@@ -6,6 +6,7 @@ use std::ffi::c_int;
 pub const SQLITE_OK: c_int = 0;
 pub const SQLITE_ERROR: c_int = 1;
 pub const SQLITE_BUSY: c_int = 5;
+pub const SQLITE_BUSY_SNAPSHOT: c_int = SQLITE_BUSY | 2 << 8;
 pub const SQLITE_NOMEM: c_int = 7;
 pub const SQLITE_IOERR: c_int = 10;
 pub const SQLITE_NOTFOUND: c_int = 12;

@@ -88,8 +88,8 @@ mod tests {
 
     use super::*;
     use crate::line::Seat;
+    use crate::line::Turn;
     use crate::patience::Nap;
-    use crate::queue::Turn;
 
     /// A database, which goes when the test ends.
     struct Scratch(PathBuf);

@@ -23,8 +23,8 @@ use crate::ffi::guard;
 use crate::ffi::memory;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
+use crate::line::Turn;
 use crate::process::Process;
-use crate::queue::Turn;
 
 /// A table for each set of methods that a base file may have, by version: 1, 2 and 3. SQLite asks the version before it
 /// calls, and whether there is an `xShmMap` before it offers WAL: `unix-none` has version 3 and none.
@@ -326,6 +326,15 @@ unsafe fn lock_shared(
     refused
 }
 
+/// What SQLite is told that asks for the write lock; `SQLITE_OK`: the base VFS's answer.
+fn refusal_of(turn: Turn) -> c_int {
+    match turn {
+        Turn::Try => SQLITE_OK,
+        Turn::Wait => SQLITE_BUSY,
+        Turn::Stale => SQLITE_BUSY_SNAPSHOT,
+    }
+}
+
 /// # Safety
 /// `file` is open, and `connection` its connection.
 unsafe fn lock_exclusively(
@@ -343,9 +352,10 @@ unsafe fn lock_exclusively(
     if writes && gated::pass_write_lock(unsafe { gated_of(file) }) {
         return SQLITE_OK;
     }
-    if writes && connection.ask_to_write() == Turn::Wait {
+    let refusal = if writes { refusal_of(connection.ask_to_write()) } else { SQLITE_OK };
+    if refusal != SQLITE_OK {
         note_refusal();
-        return SQLITE_BUSY;
+        return refusal;
     }
     if let Err(failure) = connection.before_exclusive_lock(slot) {
         if writes {
