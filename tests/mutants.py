@@ -27,11 +27,10 @@ def tests_of(names):
 
 # What writes, flushes, locks and checkpoints, below crates/.
 FILES = """
-waldio/src: connection connection/* database durability/* durable_reads embedded embedded_file frame gate layout line log_file
- log_file/* oldest_commit overdue_flush patience pending process_line process_line/* queue queue/* recovery reserve reset_guard
- rewrite session super_journal tails tickets transaction window
-waldio/src/vfs: database_sync embedding gated last_close log_methods main_controls main_methods waiter
-waldio/src/ffi: fork_word lock_probe shared_page wal_index
+waldio/src: connection/* connection/handle/* connection/log_file/* database/* checkpoint/* write_lock/* write_lock/*/* durability/*
+ durability/flush/* log/*
+waldio/src/sqlite/vfs: database_sync embedding gated last_close log_methods main_file/* waiter
+waldio/src/ffi: kernel/fork_word kernel/lock_probe kernel/shared_page wal_index
 blockio/src: aligned descriptors page_cache real_disk real_file sync_turn
 """
 # Bugs that are planted on purpose, text for people, and what unit tests are made of.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 use blockio::sim_disk::SimDisk;
 use libfuzzer_sys::fuzz_target;
-use waldio::embedded_file::in_layout;
-use waldio::frame::{LOG_HEADER_BYTES, Salts};
-use waldio::layout::Layout;
-use waldio::recovery::{scan, scan_bytes, synthetic_log};
+use waldio::log::embedded_file::in_layout;
+use waldio::log::frame::{LOG_HEADER_BYTES, Salts};
+use waldio::log::layout::Layout;
+use waldio::log::recovery::{scan, scan_bytes, synthetic_log};
 
 const FRAME: usize = 24 + 4096;
 

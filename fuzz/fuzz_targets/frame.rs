@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use waldio::frame::{FrameHeader, LogHeader};
+use waldio::log::frame::{FrameHeader, LogHeader};
 
 fuzz_target!(|bytes: ([u8; 32], [u8; 24])| {
     let (log, frame) = &bytes;

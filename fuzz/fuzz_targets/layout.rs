@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use waldio::layout::{BLOCK_BYTES, FrameIndex, block_ceil, block_floor, frame_at, frame_bytes, frame_offset};
-use waldio::reserve::next_size;
+use waldio::log::layout::{BLOCK_BYTES, FrameIndex, block_ceil, block_floor, frame_at, frame_bytes, frame_offset};
+use waldio::log::reserve::next_size;
 
 fuzz_target!(|input: (u64, u8, u64, u64, u64)| {
     let (number, page_power, used_bytes, file_bytes, limit_bytes) = input;

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use waldio::frame::Salts;
-use waldio::layout::{FrameIndex, frame_offset};
-use waldio::recovery::{scan_bytes, synthetic_log};
+use waldio::log::frame::Salts;
+use waldio::log::layout::{FrameIndex, frame_offset};
+use waldio::log::recovery::{scan_bytes, synthetic_log};
 
 const PAGE_BYTES: u32 = 512;
 

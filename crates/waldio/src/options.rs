@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use blockio::disk::Fill;
 
-use crate::layout::Layout;
-use crate::reserve::LOG_BYTES_DEFAULT;
+use crate::log::layout::Layout;
+use crate::log::reserve::LOG_BYTES_DEFAULT;
 
 /// How blocks ahead of the frames are made ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use support::group_plan::scene;
 use support::machine::{Machine, Side};
 use support::plan::effort;
 use support::workload::base_image;
-use waldio::planted::{self, Bug};
+use waldio::testing::planted::{self, Bug};
 
 static ONE_BUG: Mutex<()> = Mutex::new(());
 

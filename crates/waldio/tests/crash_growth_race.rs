@@ -102,8 +102,8 @@ fn growth_leaves_frames_of_other_processes_alone() {
 #[test]
 fn planted_bug_is_caught_fill_overwrites() {
     let _alone = lock(&ONE_BUG);
-    waldio::planted::set(Some(waldio::planted::Bug::FillOverwrites));
+    waldio::testing::planted::set(Some(waldio::testing::planted::Bug::FillOverwrites));
     let caught = rows_after_race();
-    waldio::planted::set(None);
+    waldio::testing::planted::set(None);
     println!("{}", caught.expect_err("the planted bug is caught"));
 }

@@ -11,7 +11,7 @@ use support::explore::Explorer;
 use support::machine::{Machine, Side};
 use support::plan::effort;
 use support::workload::{Step, Synchronous, Workload, base_image, record};
-use waldio::planted::{self, Bug};
+use waldio::testing::planted::{self, Bug};
 
 static ONE_BUG: Mutex<()> = Mutex::new(());
 

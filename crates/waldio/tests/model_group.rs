@@ -1,5 +1,5 @@
 //! Goal: the tickets, the line and the gate keep their promises however the threads' steps are interleaved.
-//! Method: `waldio`'s own code on a model checker's threads, locks and time (`waldio::model`); each program below is
+//! Method: `waldio`'s own code on a model checker's threads, locks and time (`waldio::testing::model`); each program below is
 //! run under thousands of schedules, judged after each step that a user could see. Each promise is then broken by a
 //! planted bug, which the same program must find.
 //! Needs `--features model,planted-bugs`. `MODEL_SCHEDULES` and `MODEL_PREEMPTIONS` widen the search (`model/explore.rs`).

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use real::place::Scratch;
 use real::sqlite::{Connection, system};
 use real::sqlite_shim::{self, Event};
-use waldio::recovery;
+use waldio::log::recovery;
 
 /// Transactions that a reader of the file finds in the log.
 fn commits_in_file(database: &Path) -> u64 {

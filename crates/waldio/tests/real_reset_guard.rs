@@ -135,7 +135,7 @@ fn stock_corrupts_its_database() {
 fn the_guard_keeps_the_database_whole() {
     let Some(stage) = stage() else { return };
     #[cfg(feature = "planted-bugs")]
-    waldio::planted::set(None);
+    waldio::testing::planted::set(None);
     let scratch = Scratch::new("reset-guard");
     let outcome = race(&stage, "race-waldio", &scratch.join("app.db"));
     assert!(outcome.raced, "the race was not run: SQLite never called xUnfetch");
@@ -151,10 +151,10 @@ fn the_guard_keeps_the_database_whole() {
 #[test]
 fn without_the_guard_waldio_corrupts_it_too() {
     let Some(stage) = stage() else { return };
-    waldio::planted::set(Some(waldio::planted::Bug::ResetGuardOff));
+    waldio::testing::planted::set(Some(waldio::testing::planted::Bug::ResetGuardOff));
     let scratch = Scratch::new("reset-planted");
     let outcome = race(&stage, "race-waldio", &scratch.join("app.db"));
-    waldio::planted::set(None);
+    waldio::testing::planted::set(None);
     assert!(outcome.raced, "the race was not run: SQLite never called xUnfetch");
     assert!(is_corrupt(&outcome), "the guard is not what keeps it whole");
     assert_eq!(outcome.resets_caught, "0");

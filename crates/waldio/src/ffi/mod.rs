@@ -1,18 +1,14 @@
 //! The border to C: SQLite's structures, our calls into it, its shared memory. Top to bottom.
 
-pub(crate) mod signals;
 #[cfg_attr(
     feature = "static-link",
     allow(dead_code, reason = "a program that links waldio has its own allocator")
 )]
 pub(crate) mod memory;
+pub mod kernel;
 pub(crate) mod sync_observer;
-pub(crate) mod leaked;
-pub(crate) mod fork_word;
 pub(crate) mod guard;
 pub mod wal_index;
-pub mod lock_probe;
-pub(crate) mod shared_page;
 pub(crate) mod base_vfs;
 #[cfg(feature = "static-link")]
 pub(crate) mod static_table;

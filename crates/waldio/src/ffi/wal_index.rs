@@ -12,8 +12,8 @@
 use std::ptr;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-use crate::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts};
-use crate::layout::frame_bytes;
+use crate::log::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts};
+use crate::log::layout::frame_bytes;
 
 /// The header's second copy stands behind the first.
 const COPY_BYTES: usize = 48;

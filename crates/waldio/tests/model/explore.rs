@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, Runner};
-use waldio::model;
-use waldio::planted::{self, Bug};
+use waldio::testing::model;
+use waldio::testing::planted::{self, Bug};
 
 /// How time passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use blockio::sim_disk::SimDisk;
 use waldio::ffi::codes::WAL_WRITE_LOCK;
-use waldio::frame::Salts;
-use waldio::model::{now, thread};
+use waldio::log::frame::Salts;
 use waldio::options::Options;
-use waldio::planted::Bug;
+use waldio::testing::model::{now, thread};
+use waldio::testing::planted::Bug;
 use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Nap, Outcome, Stayer, Turn, Worker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};

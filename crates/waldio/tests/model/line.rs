@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use waldio::model::{self, now, thread};
-use waldio::planted::Bug;
+use waldio::testing::model::{self, now, thread};
+use waldio::testing::planted::Bug;
 use waldio::{LOOK_AGAIN, Nap, PASSES_MAX, RESERVATION, Seat, Turn, WriteQueue};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use waldio::model::{self, thread};
-use waldio::planted::Bug;
+use waldio::testing::model::{self, thread};
+use waldio::testing::planted::Bug;
 use waldio::{Bell, Covered, Failed, Ticket, Tickets};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};

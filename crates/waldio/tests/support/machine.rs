@@ -8,7 +8,7 @@ use blockio::disk::{Disk, Fill};
 use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 
-use waldio::layout::Layout;
+use waldio::log::layout::Layout;
 use waldio::options::{FillChoice, Options, PersistChoice, Window};
 
 use super::hooked_disk::{Call, HookedDisk};

@@ -144,7 +144,7 @@ pub fn base_image(machine: &Machine, page_bytes: u32) -> Image {
     machine.boot(&Image::default());
     let connection = machine.open().expect("an empty disk");
     if machine.side.is_embedded() {
-        connection.reserve_bytes(waldio::embedded::RESERVED_BYTES);
+        connection.reserve_bytes(waldio::log::embedded::RESERVED_BYTES);
     }
     connection.exec(&create_sql(page_bytes)).expect("an empty disk");
     connection.close();
@@ -423,7 +423,7 @@ impl Run<'_> {
         self.second = None;
         let own = self.machine.open()?;
         own.exec("SELECT count(*) FROM sqlite_master")?;
-        own.reserve_bytes(waldio::embedded::RESERVED_BYTES);
+        own.reserve_bytes(waldio::log::embedded::RESERVED_BYTES);
         own.exec("VACUUM")
     }
 

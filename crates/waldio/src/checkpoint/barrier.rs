@@ -1,0 +1,357 @@
+//! Keeps the log from growing without end: for the length of one short checkpoint nobody begins anything.
+//!
+//! SQLite starts the log anew when a checkpoint has copied all of it and no reader uses it. Where commits share
+//! flushes there is always one that waits with a read lock, and a writer that adds frames while the checkpoint copies
+//! (F3): the log grows for ever, and each commit tries a checkpoint in vain. So when a checkpoint has copied most of
+//! a log of working size, the next one holds the write lock, and new read locks wait until it has copied the rest:
+//! some tens of frames and one flush of the database. Then readers need no log, and the next writer starts it anew.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+use crate::durability::durable_reads::Version;
+use crate::testing::planted::{self, Bug};
+use crate::threads::origin::Origin;
+use crate::threads::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
+
+/// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
+pub const CLOSED_MAX: Duration = Duration::from_millis(100);
+/// How long whoever closed it waits for the write lock, at least.
+const WRITER_WAIT_MIN: Duration = Duration::from_millis(10);
+/// How long for the readers, the first time, the second, and from the third on. On a busy machine a short reader may
+/// have lost its processor for some ticks of the scheduler. One that stayed so often is a long one: waiting is of no use.
+const READER_WAITS: [Duration; 3] =
+    [Duration::from_millis(2), Duration::from_millis(8), Duration::from_millis(32)];
+/// After a failure the gate stays open for this long, or until the reader that stayed has left; where the same reader
+/// stays again four times as long, up to the second figure. Writers add some 100 KB to the log in a millisecond, so the
+/// first three tries must fit in less than the log's working size.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
+
+/// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
+const PAUSE_FACTOR: u32 = 4;
+
+/// So much may be left to copy and to flush when the gate closes: nobody writes meanwhile.
+const LEFT_BYTES_MAX: u64 = 8 << 20;
+/// A checkpoint beside the writers flushes the database first where more than this waits for it.
+const UNSYNCED_BYTES_MAX: u64 = LEFT_BYTES_MAX / 2;
+/// After so many passes beside the writers, each of which copied all that there was and found no less afterwards, writers
+/// are faster than the copy: they wait for all of it, or the log grows without end.
+const FUTILE_PASSES_MAX: u32 = 4;
+
+/// How much of the log a checkpoint has to copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Frames that the log has.
+    pub frames: u32,
+    /// Those of them that are in the database already.
+    pub copied: u32,
+    /// Bytes of the rest, and of the database that nobody has flushed.
+    pub left_bytes: u64,
+}
+
+/// A reader in the way of a checkpoint: the number of its read lock, and its snapshot. A read lock that was given to
+/// another snapshot was free in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stayer {
+    /// 1 to 4.
+    pub number: usize,
+    /// What that read lock stands for.
+    pub snapshot: Version,
+}
+
+/// How it went behind the closed gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is copied, and everybody was out.
+    Succeeded,
+    /// Somebody else kept the write lock, or the checkpoint ended early.
+    InVain,
+    /// This reader did not leave.
+    Stayed(Stayer),
+}
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub struct Gate {
+    closed: AtomicBool,
+    state: Mutex<State>,
+    opened: Condvar,
+    /// Some connection has its commits or checkpoints flushed: not `synchronous=OFF`.
+    syncs: AtomicBool,
+    origin: Origin,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed_at: Option<Instant>,
+    retry_at: Option<Instant>,
+    /// Not even for a reader that has left.
+    not_before: Option<Instant>,
+    back_off: Duration,
+    /// How often a reader stayed since the last success.
+    failures: usize,
+    /// The last of them, and how often that one did.
+    stayer: Option<Stayer>,
+    stays: usize,
+    /// What was too much to copy behind it, and how often the next checkpoint left as much.
+    beside: Option<Extent>,
+    futile_passes: u32,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True while it is closed, without the lock. In a child of fork it is open: whoever closed it is a thread of the parent's.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(SeqCst) && !self.origin.is_parent()
+    }
+
+    /// SQLite has the log flushed.
+    pub fn synced_log(&self) {
+        if !self.syncs.load(Relaxed) {
+            self.syncs.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the gate would. SQLite flushes
+    /// it only behind a checkpoint that nobody added to, which here is one behind the closed gate.
+    pub fn wants_sync(&self, unsynced_bytes: u64) -> bool {
+        self.syncs.load(Relaxed) && unsynced_bytes > UNSYNCED_BYTES_MAX
+    }
+
+    /// Whether a checkpoint that has so much to copy may close it; else it copies beside the writers.
+    pub fn may_close_on(&self, extent: Extent) -> bool {
+        let mut state = self.state();
+        if extent.left_bytes <= LEFT_BYTES_MAX {
+            (state.beside, state.futile_passes) = (None, 0);
+            return true;
+        }
+        match state.beside {
+            // A reader is in the way: that is no race.
+            Some(last) if extent.copied < last.frames => {}
+            Some(last) if extent.left_bytes > last.left_bytes / 4 * 3 => state.futile_passes += 1,
+            _ => state.futile_passes = 0,
+        }
+        state.beside = Some(extent);
+        state.futile_passes >= FUTILE_PASSES_MAX
+    }
+
+    /// Closes it; false where it is closed already, or failed a moment ago. `has_left` tells of the reader in whose way
+    /// that was.
+    pub fn close(&self, now: Instant, has_left: impl FnOnce(Stayer) -> bool) -> bool {
+        let mut state = self.state();
+        if state.closed_at.is_some() || state.not_before.is_some_and(|not_before| now < not_before) {
+            return false;
+        }
+        if state.retry_at.is_some_and(|retry_at| now < retry_at) {
+            if !state.stayer.is_some_and(has_left) {
+                return false;
+            }
+            (state.stayer, state.stays) = (None, 0);
+        }
+        state.closed_at = Some(now);
+        self.closed.store(true, SeqCst);
+        true
+    }
+
+    /// How long whoever closed it waits for the write lock, and then for the readers.
+    pub fn waits(&self) -> (Duration, Duration) {
+        let state = self.state();
+        let known = state.stays >= READER_WAITS.len();
+        let readers = READER_WAITS[if known { 0 } else { state.failures.min(READER_WAITS.len() - 1) }];
+        (readers.max(WRITER_WAIT_MIN), readers)
+    }
+
+    /// Opens it, and returns for how long it was closed.
+    pub fn open(&self, now: Instant, outcome: Outcome) -> Duration {
+        let mut state = self.state();
+        let closed_for = state.closed_at.take().map_or(Duration::ZERO, |closed_at| now - closed_at);
+        state.not_before = Some(now + closed_for * PAUSE_FACTOR);
+        match outcome {
+            Outcome::Succeeded => *state = State::default(),
+            Outcome::InVain => state.retry_at = Some(now + BACK_OFF.0),
+            Outcome::Stayed(stayer) => {
+                let again = state.stayer == Some(stayer);
+                state.failures += 1;
+                state.stays = if again { state.stays + 1 } else { 1 };
+                state.back_off = if again { (state.back_off * 4).min(BACK_OFF.1) } else { BACK_OFF.0 };
+                state.stayer = Some(stayer);
+                state.retry_at = Some(now + state.back_off);
+            }
+        }
+        self.closed.store(false, SeqCst);
+        if !planted::is(Bug::LostWakeUp) {
+            self.opened.notify_all();
+        }
+        closed_for
+    }
+
+    /// Waits until it is open; true if it was closed. False, too, where it stays closed for too long: whoever asks
+    /// again then would wait again.
+    pub fn pass(&self) -> bool {
+        if !self.is_closed() {
+            return false;
+        }
+        let lasts =
+            if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { CLOSED_MAX };
+        let until = primitives::now() + lasts;
+        let mut state = self.state();
+        while state.closed_at.is_some() {
+            let left = until.saturating_duration_since(primitives::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.opened.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAYER: Stayer = Stayer { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
+
+    fn stays(_: Stayer) -> bool {
+        false
+    }
+
+    #[test]
+    fn after_a_failure_it_stays_open_for_longer_each_time() {
+        let (gate, now, failure) = (Gate::default(), Instant::now(), Outcome::Stayed(STAYER));
+        assert!(gate.close(now, stays) && gate.is_closed());
+        assert!(!gate.close(now, stays), "closed once only");
+        let opened = now + Duration::from_micros(10);
+        assert_eq!(gate.open(opened, failure), opened - now);
+        assert!(!gate.close(opened + BACK_OFF.0 / 2, stays));
+        assert!(gate.close(opened + BACK_OFF.0, stays));
+        gate.open(opened + BACK_OFF.0, failure);
+        assert!(!gate.close(opened + 4 * BACK_OFF.0, stays), "four times as long the second time");
+        assert!(gate.close(opened + 5 * BACK_OFF.0, stays));
+        gate.open(opened + 5 * BACK_OFF.0, Outcome::Succeeded);
+        assert!(gate.close(opened + 5 * BACK_OFF.0, stays), "a success forgets the failures");
+    }
+
+    #[test]
+    fn whoever_stayed_is_not_waited_for_once_it_has_left() {
+        let (gate, now) = (Gate::default(), Instant::now());
+        for _ in 0..5 {
+            assert!(gate.close(now, |stayer| stayer == STAYER));
+            gate.open(now, Outcome::Stayed(STAYER));
+            assert_eq!(gate.state().back_off, BACK_OFF.0, "another reader, which got the same read lock");
+        }
+        // A write lock that was not to be had tells of no reader.
+        assert!(gate.close(now + BACK_OFF.0, stays));
+        gate.open(now, Outcome::InVain);
+        assert!(gate.close(now + BACK_OFF.0, stays));
+    }
+
+    #[test]
+    fn a_gate_that_was_closed_in_vain_stays_open_for_longer_whoever_has_left() {
+        let (gate, now) = (Gate::default(), Instant::now());
+        for outcome in [Outcome::Stayed(STAYER), Outcome::InVain] {
+            let (closed, closed_for) = (now + BACK_OFF.1, Duration::from_millis(32));
+            assert!(gate.close(closed, |_| true));
+            let opened = closed + closed_for;
+            gate.open(opened, outcome);
+            assert!(
+                !gate.close(opened + closed_for * (PAUSE_FACTOR - 1), |_| true),
+                "writers get most of the time"
+            );
+            assert!(gate.close(opened + closed_for * PAUSE_FACTOR, |_| true));
+            gate.open(opened + closed_for * PAUSE_FACTOR, Outcome::Succeeded);
+        }
+    }
+
+    #[test]
+    fn a_reader_that_stayed_is_given_more_time_until_it_is_known_for_a_long_one() {
+        let (gate, mut now) = (Gate::default(), Instant::now());
+        let mut stay = |stayer| {
+            assert!(gate.close(now, stays));
+            let (writer, reader) = gate.waits();
+            assert!(writer >= WRITER_WAIT_MIN && writer >= reader);
+            gate.open(now, Outcome::Stayed(stayer));
+            now += BACK_OFF.1;
+            reader
+        };
+        let [first, second, third] = READER_WAITS;
+        assert_eq!([(); 5].map(|()| stay(STAYER)), [first, second, third, first, first]);
+        // Others that come and go are given time: the machine is busy.
+        let others = [1, 3, 4].map(|number| stay(Stayer { number, ..STAYER }));
+        assert_eq!(others, [first, third, third]);
+        assert!(gate.close(now, stays));
+        gate.open(now, Outcome::Succeeded);
+        assert_eq!(gate.waits().1, first);
+    }
+
+    fn extent(frames: u32, copied: u32) -> Extent {
+        Extent { frames, copied, left_bytes: u64::from(frames - copied) * 4120 }
+    }
+
+    #[test]
+    fn a_long_log_is_copied_beside_the_writers_until_little_is_left() {
+        let gate = Gate::default();
+        let closes = |frames, copied| gate.may_close_on(extent(frames, copied));
+        assert!(closes(1500, 100), "a log of working size");
+        assert!(!closes(48_000, 40));
+        // A reader left it to the next checkpoint, again and again.
+        assert!((0..20).all(|more| !closes(48_000 + more, 40 + more)));
+        // One pass beside the writers, which went on.
+        assert!(!closes(53_000, 48_019));
+        assert!(closes(53_500, 53_000));
+    }
+
+    #[test]
+    fn the_database_is_flushed_first_where_much_of_it_waits_and_sqlite_flushes_at_all() {
+        let gate = Gate::default();
+        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX + 1), "synchronous=OFF, as far as was seen");
+        gate.synced_log();
+        assert!(gate.wants_sync(UNSYNCED_BYTES_MAX + 1));
+        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX));
+        assert_eq!((LEFT_BYTES_MAX, UNSYNCED_BYTES_MAX), (8 << 20, 4 << 20));
+    }
+
+    #[test]
+    fn writers_that_are_faster_than_the_copy_wait_in_the_end() {
+        let gate = Gate::default();
+        let passes = (1..20).take_while(|pass| !gate.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));
+        assert_eq!(passes.count(), 4);
+        gate.close(Instant::now(), stays);
+        gate.open(Instant::now(), Outcome::Succeeded);
+        assert!(!gate.may_close_on(extent(6000, 3000)), "it begins anew");
+    }
+
+    #[test]
+    fn who_passes_waits_until_it_opens() {
+        let gate = Gate::default();
+        assert!(!gate.pass());
+        assert!(gate.close(Instant::now(), stays));
+        std::thread::scope(|scope| {
+            let passing = scope.spawn(|| gate.pass());
+            gate.open(Instant::now(), Outcome::Succeeded);
+            // It may have come before or after the opening: it returns in both cases.
+            let _ = passing.join().unwrap();
+        });
+        assert!(!gate.is_closed());
+    }
+
+    #[test]
+    fn who_waited_for_long_enough_goes_on() {
+        let (gate, began) = (Gate::default(), Instant::now());
+        assert!(gate.close(began, stays));
+        assert!(!gate.pass(), "sent back to ask again");
+        assert!(began.elapsed() >= CLOSED_MAX && gate.is_closed());
+    }
+
+    #[test]
+    fn a_child_of_fork_waits_at_no_gate_of_its_parents() {
+        let (mut gate, began) = (Gate::default(), Instant::now());
+        assert!(gate.close(began, stays));
+        gate.origin = Origin::elsewhere();
+        assert!(!gate.is_closed() && !gate.pass() && began.elapsed() < CLOSED_MAX);
+    }
+}

@@ -1,0 +1,60 @@
+//! Who reserves space: one thread for the whole process.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Weak};
+
+use blockio::disk::Disk;
+
+use crate::durability::log_session::LogSession;
+use crate::threads::lazy_thread::LazyThread;
+
+/// One order to reserve space.
+#[derive(Debug)]
+pub struct Growth {
+    /// The log, if it is still open by then.
+    pub session: Weak<LogSession>,
+    /// Where it is.
+    pub disk: Arc<dyn Disk>,
+    /// How far its frames reach.
+    pub used_bytes: u64,
+}
+
+impl Growth {
+    fn run(self) {
+        if let Some(session) = self.session.upgrade() {
+            session.grow(&self.disk, self.used_bytes);
+        }
+    }
+}
+
+/// Who carries orders out.
+#[derive(Debug, Clone)]
+pub enum Worker {
+    /// The caller, at once: for tests that must be repeatable.
+    Inline,
+    /// This thread.
+    Thread(LazyThread<Growth>),
+}
+
+impl Worker {
+    /// A worker whose thread does not run yet.
+    pub fn thread() -> Worker {
+        Worker::Thread(LazyThread::new("waldio-grow", serve))
+    }
+
+    /// Has an order carried out. Where no thread can be had the log simply does not grow ahead.
+    pub fn grow(&self, growth: Growth) {
+        match self {
+            Worker::Inline => growth.run(),
+            Worker::Thread(thread) => {
+                thread.send(growth);
+            }
+        }
+    }
+}
+
+fn serve(orders: Receiver<Growth>) {
+    for growth in orders {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| growth.run()));
+    }
+}

@@ -1,0 +1,500 @@
+//! One connection's database file, its log and what lies between them: locks of the wal-index and file controls.
+//!
+//! SQLite uses a connection from one thread at a time; the mutex costs some ten nanoseconds and turns a panic that
+//! happened inside into I/O errors instead of half-changed state.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use blockio::disk::DiskFile;
+
+use crate::checkpoint::reset_guard::ResetGuard;
+use crate::connection::log_file::{LogFile, Share};
+use crate::database::Database;
+use crate::durability::durable_reads::DurableReads;
+use crate::durability::log_session::LogSession;
+use crate::failure::Failure;
+use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
+use crate::ffi::wal_index::WalIndex;
+use crate::log::frame::{FRAME_HEADER_BYTES, Salts};
+use crate::log::layout::{Layout, frame_at};
+use crate::options::Options;
+use crate::stats::Stats;
+use crate::testing::planted::{self, Bug};
+use crate::threads::primitives::{now, thread};
+use crate::write_lock::busy_timeout::{Nap, Patience};
+use crate::write_lock::lock_queue::WriteQueue;
+use crate::write_lock::queue_state::{Seat, Turn};
+
+mod copying;
+mod gating;
+mod reading;
+mod settings;
+
+pub use gating::Way;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Connection {
+    /// The database it is connected to.
+    pub database: Arc<Database>,
+    state: Mutex<State>,
+    /// Bytes of the log wait. Written under the mutex by the thread that uses the connection, and read by
+    /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
+    pending: AtomicBool,
+    /// Its number in this process.
+    id: usize,
+    seat: Arc<Seat>,
+    patience: Mutex<Patience>,
+    /// The snapshot under way may not be durable: as `pending`, for a look without the mutex.
+    owes: AtomicBool,
+    /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
+    blocks_in_base: AtomicBool,
+    /// What this connection asked for: another one's options neither weaken nor strengthen what its commits promise.
+    options: Mutex<Options>,
+    /// Copies of two of them, for a look without the mutex.
+    group_commit: AtomicBool,
+    durable_reads: AtomicBool,
+    /// Where SQLite has its file, for who may use it there.
+    main_file: AtomicUsize,
+    /// The base VFS opened the database for reading only.
+    reads_only: AtomicBool,
+    /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
+    copies_next: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wal_index: Option<WalIndex>,
+    guard: ResetGuard,
+    log: Option<LogFile>,
+    publish_failed: bool,
+    holds_write: bool,
+    /// The newest commit when SQLite took its snapshot.
+    snapshot: Option<(Salts, u32)>,
+    /// Others wanted the write lock when this connection got it, or had it a moment before.
+    contended: bool,
+    /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
+    copy_synced: bool,
+    reads: DurableReads,
+}
+
+impl State {
+    /// True where somebody committed after the snapshot was taken.
+    fn is_stale(&self) -> bool {
+        self.snapshot.is_some() && self.snapshot != self.wal_index.map(WalIndex::newest)
+    }
+}
+
+/// What became of an exclusive wal-index lock that the base VFS granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// SQLite may have it.
+    Keep,
+    /// Give it back and answer BUSY: the log was reset under a checkpoint.
+    TakeBack,
+    /// SQLite may have it: the write lock.
+    KeepToWrite,
+    /// SQLite gives it back at once (`SQLITE_BUSY_SNAPSHOT`); if its transaction only begins, the busy handler naps next.
+    KeepInVain,
+}
+
+impl Connection {
+    /// A connection whose log is not open yet.
+    pub fn new(database: Arc<Database>, options: Options) -> Connection {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        Connection {
+            database,
+            state: Mutex::default(),
+            pending: AtomicBool::new(false),
+            id: NEXT.fetch_add(1, Relaxed),
+            seat: Arc::default(),
+            patience: Mutex::default(),
+            owes: AtomicBool::new(false),
+            blocks_in_base: AtomicBool::new(false),
+            group_commit: AtomicBool::new(options.group_commit),
+            durable_reads: AtomicBool::new(options.durable_reads),
+            options: Mutex::new(options),
+            main_file: AtomicUsize::new(0),
+            reads_only: AtomicBool::new(false),
+            copies_next: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes the address of SQLite's file structure for this connection.
+    pub fn set_main_file(&self, address: usize) {
+        self.main_file.store(address, Relaxed);
+    }
+
+    /// That address.
+    pub fn main_file(&self) -> usize {
+        self.main_file.load(Relaxed)
+    }
+
+    /// Fails after a panic in an earlier call on this connection.
+    fn state(&self) -> Result<MutexGuard<'_, State>, Failure> {
+        let broken = || Failure::Poisoned("an internal error in waldio; its message is on stderr".to_owned());
+        self.state.lock().map_err(|_| broken())
+    }
+
+    /// Opens the log and returns its file and session; see `Database::open_log_as`.
+    /// # Errors
+    /// Nothing is open. `InvalidData`: the log has another layout.
+    pub fn log_open(
+        &self,
+        create: bool,
+        layout: Layout,
+        begins: bool,
+    ) -> io::Result<(Arc<dyn DiskFile>, Arc<LogSession>)> {
+        let mut state = self.state().map_err(|failure| io::Error::other(failure.to_string()))?;
+        if state.log.is_some() {
+            return Err(io::Error::other("this connection has a log open already"));
+        }
+        let (session, file) = self.database.open_log_as(create, layout, begins)?;
+        if let Some(what) = self.options().not_had(&session.options) {
+            self.database.note_not_had(what);
+        }
+        let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
+        state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
+        Ok((file, session))
+    }
+
+    /// True where bytes of the log wait, in memory or for a sync.
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Relaxed)
+    }
+
+    /// Closes the log.
+    pub fn log_close(&self) {
+        let log = self.state().ok().and_then(|mut state| state.log.take());
+        if let Some(log) = log {
+            self.database.close_log(log.session(), log.file());
+            log.has_left();
+        }
+    }
+
+    fn with_log<T>(
+        &self,
+        act: impl FnOnce(&mut LogFile, Option<WalIndex>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut state = self.state()?;
+        let wal_index = state.wal_index;
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        let result = act(log, wal_index);
+        self.note_pending(log);
+        result
+    }
+
+    /// `xRead` of the log. `database_first` syncs the database, where the log is recovered next.
+    /// # Errors
+    /// As `LogFile::read`.
+    pub fn log_read(
+        &self,
+        into: &mut [u8],
+        offset: u64,
+        database_first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<usize, Failure> {
+        self.with_log(|log, wal_index| {
+            // Without a wal-index (exclusive locking mode) recovery shows only by its reading the header.
+            if offset == 0 && wal_index.is_none() {
+                log.make_certain(database_first);
+            }
+            log.read(into, offset, wal_index)
+        })
+    }
+
+    /// True where a read of `len_bytes` at `offset` is one of a page, and its frame has no header.
+    pub fn is_reserved_page(&self, len_bytes: usize, offset: u64) -> bool {
+        let mut header = [0; 24];
+        let Some(start) = offset.checked_sub(FRAME_HEADER_BYTES) else { return false };
+        let read = self.with_log(|log, wal_index| {
+            let page_bytes = wal_index.and_then(WalIndex::page_bytes);
+            let is_page = page_bytes.is_some_and(|bytes| bytes as usize == len_bytes);
+            let is_there = page_bytes.is_some_and(|bytes| frame_at(start, bytes).is_some());
+            if is_page && is_there { log.read(&mut header, start, wal_index) } else { Ok(0) }
+        });
+        read.is_ok_and(|read| read == header.len()) && header == [0; 24]
+    }
+
+    /// `xWrite` of the log.
+    /// # Errors
+    /// As `LogFile::write`.
+    pub fn log_write(&self, data: &[u8], offset: u64) -> Result<(), Failure> {
+        self.with_log(|log, wal_index| {
+            log.write(data, offset, (wal_index.and_then(WalIndex::page_bytes), wal_index))
+        })
+    }
+
+    /// Notes whether bytes wait, after each call that may change it.
+    fn note_pending(&self, log: &LogFile) {
+        self.pending.store(log.is_pending(), Relaxed);
+    }
+
+    /// `xSync` of the log.
+    /// # Errors
+    /// As `LogFile::sync`.
+    pub fn log_sync(&self) -> Result<(), Failure> {
+        let mut state = self.state()?;
+        let checkpointing = state.guard.is_checkpointing();
+        let holds_contended = state.holds_write && self.shares_commits();
+        let contended = state.contended || self.database.queue.is_awaited();
+        let (wal_index, holds_write) = (state.wal_index, state.holds_write);
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        let alone = self.database.super_journals.is_any_open();
+        let share = match self.options().group {
+            _ if alone => Share::No,
+            Some(window) if holds_write => Share::Window(window),
+            _ if holds_contended && (contended || log.is_flush_awaited()) => Share::Wait,
+            _ => Share::No,
+        };
+        let result = log.sync(checkpointing, share, wal_index);
+        if matches!(result, Err(Failure::Sync(_))) {
+            log.write_again(wal_index.and_then(WalIndex::published_end));
+        }
+        self.note_pending(log);
+        if result.is_ok() {
+            self.copies_next.store(false, Relaxed);
+        }
+        result
+    }
+
+    /// `xTruncate` of the log.
+    /// # Errors
+    /// As `LogFile::truncate`.
+    pub fn log_truncate(&self, size_bytes: u64) -> Result<(), Failure> {
+        self.with_log(|log, _| log.truncate(size_bytes))
+    }
+
+    /// `xFileSize` of the log.
+    /// # Errors
+    /// As `LogFile::size`.
+    pub fn log_size(&self) -> Result<u64, Failure> {
+        self.with_log(|log, _| log.size())
+    }
+
+    /// Region 0 of the wal-index was mapped, or is about to be unmapped (`None`).
+    pub fn set_wal_index(&self, wal_index: Option<WalIndex>) {
+        if let Ok(mut state) = self.state() {
+            state.wal_index = wal_index;
+        }
+    }
+
+    /// SQLite is about to unmap the wal-index, and closes the log then. On a poisoned one: `is_alone` finds out whether nobody else
+    /// has the database open. It is given whether it should wait for that.
+    pub fn before_unmap(&self, is_alone: impl FnOnce(bool) -> bool) {
+        if self.database.check_poison().is_ok() {
+            return;
+        }
+        if let Ok(mut state) = self.state()
+            && let State { log: Some(log), wal_index, .. } = &mut *state
+            && is_alone(log.leaves())
+        {
+            log.take_back_failed(*wal_index);
+        }
+    }
+
+    /// An exclusive wal-index lock is wanted. On a poisoned log neither a writer nor a checkpoint may begin.
+    /// # Errors
+    /// `Poisoned`.
+    pub fn before_exclusive_lock(&self, slot: i32) -> Result<(), Failure> {
+        if slot != WAL_WRITE_LOCK && slot != WAL_CKPT_LOCK {
+            return Ok(());
+        }
+        match &self.state()?.log {
+            Some(log) => log.session().durability.check(),
+            None => self.database.check_poison(),
+        }
+    }
+
+    /// The base VFS granted an exclusive lock on `count` slots from `slot`: where the recovery lock is among them,
+    /// SQLite recovers the log next, and what it finds must be certain before anything is built on it.
+    /// # Errors
+    /// Only after a panic in an earlier call.
+    pub fn before_recovery(
+        &self,
+        slot: i32,
+        count: i32,
+        database_first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if (slot..slot + count).contains(&WAL_RECOVER_LOCK)
+            && let Some(log) = self.state()?.log.as_mut()
+        {
+            log.make_certain(database_first);
+        }
+        Ok(())
+    }
+
+    /// The base VFS granted an exclusive wal-index lock.
+    pub fn exclusive_lock_granted(&self, slot: i32) -> Granted {
+        let Ok(mut state) = self.state() else { return Granted::Keep };
+        state.copy_synced = false;
+        let salts = state.wal_index.map(WalIndex::salts);
+        if slot == WAL_CKPT_LOCK {
+            state.guard.remember(salts);
+        }
+        if slot == WAL_WRITE_LOCK {
+            state.holds_write = true;
+            if let Some(log) = state.log.as_mut() {
+                // What an earlier transaction left waits for nobody.
+                log.end_write();
+                self.note_pending(log);
+            }
+            state.reads.asked_to_write();
+            if self.queues() && state.is_stale() {
+                self.database.queue.granted_in_vain(self.id);
+                self.patience().refused(true);
+                return Granted::KeepInVain;
+            }
+            state.contended = self.database.queue.granted(self.id, now());
+            self.patience().granted(state.snapshot.is_some());
+            return Granted::KeepToWrite;
+        }
+        // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
+        let unguarded = state.holds_write || planted::is(Bug::ResetGuardOff);
+        if slot == WAL_READ_LOCK_0 && !unguarded && !state.guard.allows(salts) {
+            Stats::add(&self.database.stats.resets_caught, 1);
+            return Granted::TakeBack;
+        }
+        Granted::Keep
+    }
+
+    /// How its busy handler waits.
+    pub fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The write lock is wanted: whether to ask the base VFS for it.
+    pub fn ask_to_write(&self) -> Turn {
+        if !self.queues() {
+            return Turn::Try;
+        }
+        let in_vain = self.state().is_ok_and(|state| state.is_stale());
+        let ask = if in_vain { WriteQueue::ask_in_vain } else { WriteQueue::ask };
+        let turn = ask(&self.database.queue, self.id, &self.seat, now());
+        if turn != Turn::Try {
+            self.refused();
+        }
+        turn
+    }
+
+    /// The base VFS refused the write lock. True where the connection stands in line now.
+    pub fn write_refused(&self) -> bool {
+        let queues = self.queues();
+        if queues {
+            self.database.queue.refused(self.id, &self.seat, now());
+            self.refused();
+        }
+        queues
+    }
+
+    fn refused(&self) {
+        let Ok(mut state) = self.state() else { return };
+        self.patience().refused(state.snapshot.is_some());
+        state.reads.asked_to_write();
+    }
+
+    fn queues(&self) -> bool {
+        self.shares_commits() && !self.blocks_in_base.load(Relaxed)
+    }
+
+    /// The write lock was given back to the base VFS.
+    pub fn write_released(&self) {
+        self.database.queue.released(self.id);
+    }
+
+    /// A connection that was just refused the write lock sleeps for `nominal`: its busy handler's nap, if it is that.
+    pub fn busy_nap(&self, nominal: Duration) -> Option<Nap> {
+        self.patience().nap(now(), nominal)
+    }
+
+    /// The busy handler naps in line: until the connection may write, or until the nap is over.
+    pub fn nap(&self, nap: &Nap) {
+        if nap.is_last {
+            thread::sleep(nap.until.saturating_duration_since(now()));
+        } else {
+            let is_free = || self.database.is_write_lock_free();
+            self.database.queue.sleep(self.id, &self.seat, nap, is_free);
+        }
+        if let Ok(mut state) = self.state() {
+            state.reads.napped();
+        }
+    }
+
+    /// `SQLITE_FCNTL_LOCK_TIMEOUT`: SQLite waits inside the base VFS, where our line would only stand in the way.
+    pub fn set_lock_timeout(&self, milliseconds: i32) {
+        if milliseconds != 0 {
+            self.blocks_in_base.store(true, Relaxed);
+        }
+    }
+
+    /// The connection is about to close.
+    pub fn leave(&self) {
+        self.database.queue.forget(self.id);
+    }
+
+    /// A wal-index lock is about to be given back.
+    pub fn before_unlock(&self, slot: i32) {
+        let Ok(mut state) = self.state() else { return };
+        if slot == WAL_CKPT_LOCK {
+            state.guard.forget();
+        }
+        if slot == WAL_WRITE_LOCK {
+            state.holds_write = false;
+            if state.guard.is_checkpointing() {
+                // A checkpoint that found the wal-index broken recovered it under this lock: the header that it
+                // works from is the one of now.
+                let salts = state.wal_index.map(WalIndex::salts);
+                state.guard.remember(salts);
+            }
+            state.note_published();
+            if let Some(log) = state.log.as_mut() {
+                log.end_write();
+                self.note_pending(log);
+            }
+        }
+    }
+
+    /// `xShmBarrier`: frames may be published next.
+    pub fn shm_barrier(&self) {
+        if !self.pending.load(Relaxed) {
+            return;
+        }
+        let Ok(mut state) = self.state() else { return };
+        let State { log, publish_failed, wal_index, .. } = &mut *state;
+        if let Some(log) = log.as_mut() {
+            // The barrier returns nothing; COMMIT will, in its second phase.
+            *publish_failed |= log.before_publish(*wal_index).is_err();
+            self.note_pending(log);
+        }
+    }
+
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`: its result becomes COMMIT's. In exclusive locking mode, where no lock is
+    /// given back, nothing else tells that the transaction is over.
+    /// # Errors
+    /// Frames were published that could not be written.
+    pub fn commit_phase_two(&self) -> Result<(), Failure> {
+        let mut state = self.state()?;
+        let wal_index = state.wal_index;
+        if let Some(log) = state.log.as_mut() {
+            log.before_publish(wal_index)?;
+            log.end_commit();
+            self.note_pending(log);
+            log.await_flush(wal_index)?;
+        }
+        if std::mem::take(&mut state.publish_failed) {
+            return Err(Failure::Poisoned("frames were published that could not be written".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "handle/tests/bench.rs"]
+mod bench;
+#[cfg(test)]
+pub(crate) use bench::connection as tests_connection;
+#[cfg(test)]
+#[path = "handle/tests/mod.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! The read side of a connection: its snapshot, and what that owes under `waldio_durable_reads` (`durable_reads`).
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use super::{Connection, State};
+use crate::durability::durable_reads::Version;
+use crate::failure::Failure;
+use crate::ffi::codes::WAL_READ_LOCK_0;
+use crate::ffi::wal_index::WalIndex;
+use crate::log::frame::Salts;
+use crate::testing::planted::{self, Bug};
+
+impl State {
+    fn is_known_durable(&self, version: Version) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
+    }
+
+    /// The write lock is about to be given back: what SQLite's page cache holds is of the newest state, which is known to be
+    /// on the medium where it was synced before it was published.
+    pub(super) fn note_published(&mut self) {
+        let (Some(wal_index), Some(log)) = (self.wal_index, self.log.as_ref()) else { return };
+        self.reads.published(wal_index.newest());
+        if let Some(published) = wal_index.published() {
+            log.session().durability.is_known(published);
+        }
+    }
+}
+
+impl Connection {
+    /// A shared read lock was granted: SQLite has a snapshot, of the database alone where `slot` is the lock that
+    /// readers without a log have.
+    /// # Errors
+    /// With `waldio_durable_reads`: the snapshot may not be on the medium; the log is poisoned. SQLite has the lock.
+    pub fn read_lock_granted(&self, slot: i32) -> Result<(), Failure> {
+        let Ok(mut state) = self.state() else { return Ok(()) };
+        let wal_index = state.wal_index;
+        let newest = wal_index.map(WalIndex::newest);
+        state.snapshot = newest;
+        state.copy_synced = false;
+        if !state.holds_write
+            && let Some(log) = state.log.as_mut()
+        {
+            // A transaction begins. The last one may have ended in exclusive mode, where a rollback is no call.
+            log.end_write();
+            self.note_pending(log);
+        }
+        // The lock keeps the log from a reset.
+        if slot > WAL_READ_LOCK_0
+            && let Some(log) = state.log.as_mut()
+            && log.session().durability.take_owed_rewrite()
+        {
+            log.write_again(wal_index.and_then(WalIndex::published_end));
+        }
+        let (true, Some(newest)) = (self.reads_durably(), newest) else { return Ok(()) };
+        let from_cache = state.reads.may_answer_from_cache(newest);
+        let durable = slot == WAL_READ_LOCK_0
+            || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
+            || state.is_known_durable(newest);
+        state.reads.begin(newest, durable);
+        self.owes.store(state.reads.is_owing(), Relaxed);
+        if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
+    }
+
+    /// The generation of the log: its salts in the wal-index, where there is one.
+    pub fn generation(&self) -> Option<Salts> {
+        Some(self.state().ok()?.wal_index?.salts())
+    }
+
+    /// A shared read lock is about to be given back.
+    pub fn before_read_unlock(&self) {
+        let Ok(mut state) = self.state() else { return };
+        state.snapshot = None;
+        // Where nothing is owed no page asked, so what its first page was excused from must not go to the next one.
+        if self.owes.swap(false, Relaxed)
+            && let Some(version) = state.reads.end()
+            && !state.is_known_durable(version)
+        {
+            // A failure poisons, and the next statement says so.
+            let _ = self.make_durable(&mut state);
+        }
+    }
+
+    /// A page is about to be read: with `waldio_durable_reads` the snapshot is durable when this returns.
+    /// # Errors
+    /// It may not be on the medium; the log is poisoned.
+    pub fn before_page(&self) -> Result<(), Failure> {
+        if !self.owes.load(Relaxed) {
+            return Ok(());
+        }
+        let mut state = self.state()?;
+        let holds_write = state.holds_write;
+        let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
+        if state.is_known_durable(version) {
+            state.reads.settled();
+            self.owes.store(false, Relaxed);
+            return Ok(());
+        }
+        self.make_durable(&mut state)
+    }
+
+    /// Makes all that is published durable; the caller has a read lock that keeps the log from a reset.
+    fn make_durable(&self, state: &mut State) -> Result<(), Failure> {
+        if planted::is(Bug::ReadsDoNotWait) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let wal_index = state.wal_index;
+        let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
+        log.flush_all(wal_index)?;
+        self.database.stats.read_waits.record(began.elapsed());
+        state.reads.settled();
+        self.owes.store(false, Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Goal: a commit that failed after it was published goes with the last close, and no other does.
+//! Method: as the tests beside it; the log in every state that a power cut can leave afterwards.
+
+use std::collections::BTreeSet;
+
+use blockio::disk::OpenOptions;
+
+use super::*;
+
+/// Two commits, and a third that is published and whose shared flush fails.
+fn failed_when_published() -> Bench {
+    let bench = Bench::opened(Options::default());
+    (1..=2).for_each(|number| bench.commit(number));
+    bench.take_write_lock();
+    bench.connection.database.queue.ask(OTHER, &Arc::default(), now());
+    bench.write(3);
+    bench.connection.log_sync().unwrap();
+    bench.publish(3);
+    bench.connection.before_unlock(WAL_WRITE_LOCK);
+    bench.fail_flushes();
+    assert!(bench.connection.commit_phase_two().is_err());
+    bench.disk.set_fault(None);
+    bench
+}
+
+/// Which of the first frames have a header, in every state that a power cut can leave now.
+fn headers(bench: &Bench, count: usize) -> BTreeSet<Vec<bool>> {
+    let has_header = |log: &[u8], frame: usize| {
+        let at = bench.frames(frame).len();
+        log.get(at..at + 24).is_some_and(|header| header != [0; 24])
+    };
+    let of = |log: &[u8]| (0..count).map(|frame| has_header(log, frame)).collect();
+    bench.states().iter().map(|image| of(&image.files[Path::new(LOG)].bytes())).collect()
+}
+
+#[test]
+fn the_last_close_takes_back_what_failed_and_that_is_durable() {
+    let bench = failed_when_published();
+    bench.connection.before_unmap(|_| false);
+    assert!(headers(&bench, 3).contains(&vec![true; 3]), "others have the database open");
+    bench.connection.before_unmap(|waits| waits);
+    assert_eq!(headers(&bench, 3), BTreeSet::from([vec![true, true, false]]));
+}
+
+#[test]
+fn nothing_is_taken_back_that_others_built_on() {
+    let bench = failed_when_published();
+    let log = bench.disk.open(Path::new(LOG), OpenOptions::EXISTING).unwrap();
+    let [third, fourth] = [3, 4].map(|count| bench.frames(count).len());
+    log.write_at(&bench.log[third..fourth], third as u64).unwrap();
+    bench.publish(4);
+    bench.connection.before_unmap(|_| true);
+    assert!(headers(&bench, 4).contains(&vec![true; 4]), "another process's commit stands behind it");
+}
+
+#[test]
+fn nothing_is_taken_back_from_a_log_that_the_wal_index_does_not_name() {
+    let bench = failed_when_published();
+    // SQLite begins the log anew: the new generation has no frame yet, and the file has the old one.
+    bench.published_none();
+    for copy in [0, 12] {
+        bench.region[copy + 8].fetch_add(1, Relaxed);
+    }
+    bench.connection.before_unmap(|_| true);
+    assert!(headers(&bench, 3).contains(&vec![true; 3]));
+}

@@ -1,0 +1,96 @@
+//! The part of an open log that shares flushes with others: commits that leave theirs for later, readers that wait.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{LogFile, Share};
+use crate::durability::group_commit::{Covered, Failed};
+use crate::failure::Failure;
+use crate::ffi::wal_index::WalIndex;
+use crate::options::Window;
+use crate::stats::Stats;
+use crate::testing::planted::{self, Bug};
+
+impl LogFile {
+    /// True while a commit of this process waits for a shared flush.
+    pub fn is_flush_awaited(&self) -> bool {
+        self.session.durability.tickets.is_outstanding()
+    }
+
+    /// Puts a commit's frames into the file and leaves the flush to `await_flush`, or to whoever flushes when the window
+    /// is over.
+    pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
+        self.write_out()?;
+        let name = self.transaction.commit_name();
+        self.session.durability.note_generation(name.map(|name| name.salts));
+        let tickets = &self.session.durability.tickets;
+        let ticket = tickets.issue(self.transaction.bytes);
+        let stats = &self.database.stats;
+        let may_leave = |window: Window| {
+            tickets.outstanding_bytes() < window.bytes
+                && self.database.flush_within(&self.session, &self.file, window.time)
+        };
+        if let Share::Window(window) = share
+            && (may_leave(window) || planted::is(Bug::WindowUnbounded))
+        {
+            Stats::add(&stats.window_commits, 1);
+        } else {
+            Stats::add(&stats.shared_commits, 1);
+            self.ticket = Some((ticket, name));
+        }
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// Returns when the commit that `sync` let share is durable; at once where there is none.
+    /// # Errors
+    /// It is published and may not be on the medium; the log is poisoned.
+    pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let Some((ticket, name)) = self.ticket.take() else { return Ok(()) };
+        let durability = &self.session.durability;
+        let flush = || {
+            durability.sync(&*self.file, wal_index).map_err(|_| {
+                // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
+                self.write_again(wal_index.and_then(WalIndex::published_end));
+                Failed
+            })
+        };
+        match durability.tickets.wait(ticket, &self.bell, flush) {
+            Ok(covered) => {
+                if let Covered::Led(group) = covered {
+                    let stats = &self.database.stats;
+                    Stats::add(&stats.shared_flushes, 1);
+                    stats.largest_group.fetch_max(group, Relaxed);
+                }
+                Ok(())
+            }
+            Err(Failed) => {
+                name.into_iter().for_each(|name| durability.note_failed(name));
+                durability.check()?;
+                Err(Failure::Poisoned("a shared flush failed".to_owned()))
+            }
+        }
+    }
+
+    /// The same without a lock: `PRAGMA waldio_flush`.
+    /// # Errors
+    /// The log is poisoned, or its recovered frames are not certain to be on the medium.
+    pub fn flush_now(&mut self) -> Result<(), Failure> {
+        self.database.flush_session(&self.session, &*self.file)?;
+        self.sync_name()
+    }
+
+    /// Makes all that is in the file durable, together with whoever waits for that. The caller has a lock that keeps
+    /// the log from a reset.
+    /// # Errors
+    /// As `await_flush`.
+    pub fn flush_all(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        if self.session.durability.is_uncertain() {
+            // What fails here is no failure of a flush that others wait for.
+            return self.session.durability.flush(&*self.file, wal_index);
+        }
+        self.ticket = Some((self.session.durability.tickets.join(), None));
+        self.await_flush(wal_index)?;
+        // Others may have made the log without a sync.
+        if self.session.is_name_settled() { Ok(()) } else { self.sync_name() }
+    }
+}

@@ -1,0 +1,401 @@
+//! One database in this process: what its connections share beyond any one opening of the log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use blockio::disk::{Disk, DiskFile, FileId, OpenOptions};
+
+use crate::checkpoint::barrier::Gate;
+use crate::checkpoint::worker::{Growth, Worker};
+use crate::database::old_spare;
+use crate::database::super_journal::SuperJournals;
+use crate::database::synced_database::SyncedDatabase;
+use crate::durability::delayed_flush::Flusher;
+use crate::durability::flush::{self, Poison};
+use crate::durability::log_session::LogSession;
+use crate::failure::Failure;
+use crate::ffi::kernel::lock_probe::LockProbe;
+use crate::log::embedded_file::{self, in_layout};
+use crate::log::layout::Layout;
+use crate::log::reserved_bytes;
+use crate::options::Options;
+use crate::stats::Stats;
+use crate::threads::origin::Origin;
+use crate::write_lock::lock_queue::WriteQueue;
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Database {
+    /// The database file, as SQLite names it.
+    pub path: PathBuf,
+    /// Which file that was when it was opened; `None` where nobody could tell.
+    pub file_id: Option<FileId>,
+    /// Its log.
+    pub log_path: PathBuf,
+    /// A file of ours whose wal-index the `embedded` layout has: SQLite without us must not find one.
+    pub private_path: PathBuf,
+    /// Name of the VFS that everything else goes to.
+    pub base_name: String,
+    /// Where the log is.
+    pub disk: Arc<dyn Disk>,
+    /// What happened so far.
+    pub stats: Arc<Stats>,
+    /// Who may write next.
+    pub queue: WriteQueue,
+    /// Closed for short checkpoints.
+    pub gate: Gate,
+    /// The log was last opened in the `embedded` layout.
+    embedded: AtomicBool,
+    kept_at_delete: AtomicBool,
+    /// Who opened it.
+    pub origin: Origin,
+    /// How much of the database file is on the medium.
+    pub synced: SyncedDatabase,
+    worker: Worker,
+    flusher: Flusher,
+    /// Those of this process.
+    pub super_journals: Arc<SuperJournals>,
+    /// Tells whether another process has the database open.
+    pub open_probe: LockProbe,
+    /// Tell whether another process writes: on the wal-index's file, SQLite's and ours.
+    write_probe: LockProbe,
+    private_write_probe: LockProbe,
+    open: Mutex<OpenLog>,
+}
+
+#[derive(Debug)]
+struct OpenLog {
+    options: Options,
+    session: Option<Arc<LogSession>>,
+    /// Which file the log was when it was last opened, and why it is out of use, if it is.
+    log: Option<FileId>,
+    poison: Poison,
+    /// What a connection asked for and did not get, because the log was open already.
+    not_had: Option<String>,
+    /// Why this database's log goes through the base VFS, if it does.
+    passed_through: Option<String>,
+    /// Why it has SQLite's own layout, if another was asked for.
+    stays_stock: Option<String>,
+}
+
+impl Database {
+    /// A database whose log is not open yet.
+    pub fn new(
+        (path, file_id): (PathBuf, Option<FileId>),
+        base_name: String,
+        disk: Arc<dyn Disk>,
+        (worker, flusher, super_journals): (Worker, Flusher, Arc<SuperJournals>),
+        options: Options,
+    ) -> Database {
+        let open = OpenLog {
+            options,
+            session: None,
+            log: None,
+            poison: Poison::default(),
+            not_had: None,
+            passed_through: None,
+            stays_stock: None,
+        };
+        let stats = Arc::<Stats>::default();
+        // POSIX locks are what "unix" uses; other variants lock in other ways.
+        let locked = |path: PathBuf| LockProbe::new((base_name == "unix").then_some(path));
+        Database {
+            open_probe: locked(path.clone()),
+            write_probe: locked(with_suffix(&path, "-shm")),
+            private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
+            private_path: with_suffix(&path, "-waldio"),
+            embedded: AtomicBool::new(false),
+            kept_at_delete: AtomicBool::new(false),
+            origin: Origin::default(),
+            synced: SyncedDatabase::default(),
+            gate: Gate::default(),
+            queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
+            log_path: with_suffix(&path, "-wal"),
+            path,
+            file_id,
+            base_name,
+            disk,
+            stats,
+            worker,
+            flusher,
+            super_journals,
+            open: Mutex::new(open),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenLog> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On the wal-index that is in use: true when no other process holds the write lock; `None`: nobody knows.
+    pub fn is_write_lock_free(&self) -> Option<bool> {
+        let probe = if self.embedded.load(Relaxed) { &self.private_write_probe } else { &self.write_probe };
+        probe.is_write_lock_free()
+    }
+
+    /// Opens the log for one connection: what it shares with the others that have the same file open, and a file of its own.
+    /// Where it `begins` the `embedded` layout the caller keeps everybody else out of the database.
+    /// # Errors
+    /// Nothing is open. `InvalidData`: the log has another layout.
+    pub fn open_log_as(
+        &self,
+        create: bool,
+        layout: Layout,
+        begins: bool,
+    ) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+        let mut open = self.open();
+        let (file, created) = self.open_file(create)?;
+        embedded_file::prove(&*file, layout, begins)?;
+        let file_id = file.identity()?;
+        if open.log != Some(file_id) {
+            // Another log under the same name: what was known of the old one holds for those who still have it open.
+            (open.log, open.session, open.poison) = (Some(file_id), None, Poison::default());
+        }
+        if open.session.as_ref().is_some_and(|session| session.layout != layout) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "others have another layout"));
+        }
+        let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
+        let session = match &open.session {
+            Some(session) => Arc::clone(session),
+            None => {
+                old_spare::remove(&*self.disk, &self.log_path);
+                let size = file.size()?;
+                let shared = (Arc::clone(&self.stats), Arc::clone(&open.poison));
+                let facts = file.facts();
+                let session = LogSession::new(
+                    (self.log_path.clone(), file_id, layout),
+                    open.options,
+                    facts,
+                    (size, created),
+                    shared,
+                );
+                if size > 0 {
+                    session.assume_filled();
+                }
+                Arc::new(session)
+            }
+        };
+        self.embedded.store(session.layout == Layout::Embedded, Relaxed);
+        open.session = Some(Arc::clone(&session));
+        session.handles.fetch_add(1, SeqCst);
+        open.passed_through = None;
+        Ok((session, file))
+    }
+
+    /// As `open_log_as`, of a log that is there or SQLite's.
+    #[cfg(test)]
+    pub fn open_log(&self, create: bool, layout: Layout) -> io::Result<(Arc<LogSession>, Arc<dyn DiskFile>)> {
+        self.open_log_as(create, layout, false)
+    }
+
+    /// The log, and whether it was created.
+    fn open_file(&self, create: bool) -> io::Result<(Box<dyn DiskFile>, bool)> {
+        let existing = OpenOptions::EXISTING;
+        match self.disk.open(&self.log_path, existing) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {}
+            other => return Ok((other?, false)),
+        }
+        let (mode, owner) = self.disk.mode_and_owner(&self.path)?;
+        // Not another process's that was faster: what stands in that one is not known.
+        let created = OpenOptions { create: true, exclusive: true, mode, owner: Some(owner), ..existing };
+        match self.disk.open(&self.log_path, created) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok((self.disk.open(&self.log_path, existing)?, false))
+            }
+            other => Ok((other?, true)),
+        }
+    }
+
+    /// One connection closed its log.
+    ///
+    /// SQLite leaves a log that another process has open as it is. What the window of `waldio_group` left outstanding there
+    /// is flushed now: nobody of this process would do so later. A failure poisons; nobody is there to be told.
+    pub fn close_log(&self, session: &Arc<LogSession>, file: &dyn DiskFile) {
+        let mut open = self.open();
+        if session.handles.fetch_sub(1, SeqCst) > 1 {
+            return;
+        }
+        if session.durability.tickets.is_outstanding() {
+            let _ = session.durability.flush_unlocked(file, false);
+        }
+        session.close();
+        if open.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+            open.session = None;
+        }
+    }
+
+    /// The log is about to go: so does what the `embedded` layout has beside it. Nobody else has the database open.
+    pub fn remove_private_files(&self) {
+        old_spare::remove(&*self.disk, &self.log_path);
+        if self.embedded.swap(false, Relaxed) {
+            // What stays behind is empty, or counts for no other log.
+            let _ = self.disk.remove(&self.private_path);
+            // Of a connection that could only read, or was refused: SQLite removes the one of its own layout alone.
+            let _ = self.disk.remove(&with_suffix(&self.path, "-shm"));
+            // A power cut may keep the log and take its tails: the frames in front of the first that needs one would
+            // stand for the whole log (found by `crash_embedded`).
+            if reserved_bytes::exist(&*self.disk, &self.log_path)
+                && embedded_file::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()
+            {
+                reserved_bytes::remove(&*self.disk, &self.log_path);
+            }
+        }
+    }
+
+    /// The log is closed for good and not to be deleted: others have it open. Holds for the next `xDelete`.
+    pub fn keep_at_delete(&self) {
+        self.kept_at_delete.store(true, Relaxed);
+    }
+
+    /// Whether the log that is to be deleted now stays.
+    pub fn take_kept_at_delete(&self) -> bool {
+        self.kept_at_delete.swap(false, Relaxed)
+    }
+
+    /// Makes the log, whose header is `header` and whose frames are all in the database and on the medium, an empty one of
+    /// SQLite's, in its place. Nobody else of us has it open.
+    /// # Errors
+    /// It keeps SQLite out as before, or does so after a power cut.
+    pub fn empty_in_place(&self, header: &[u8; 32]) -> io::Result<()> {
+        embedded_file::empty_in_place(&*self.disk, &self.log_path, header, self.options().no_sync)?;
+        self.embedded.store(false, Relaxed);
+        // Whoever of us waits for its lock finds that it has gone, and looks at the log anew.
+        let _ = self.disk.remove(&self.private_path);
+        Ok(())
+    }
+
+    /// True where another process has the wal-index of the `embedded` layout mapped.
+    pub fn is_private_index_mapped_elsewhere(&self) -> bool {
+        self.private_write_probe.is_mapped_elsewhere()
+    }
+
+    /// The file beside the database with the longest name.
+    pub fn longest_private_path(&self) -> PathBuf {
+        with_suffix(&self.private_path, "-shm")
+    }
+
+    /// The log gets SQLite's own layout, and why where another was asked for.
+    pub fn stay_stock(&self, why: &str) {
+        self.open().stays_stock = Some(why.to_owned());
+    }
+
+    /// Why the log has SQLite's own layout though another was asked for.
+    pub fn stays_stock(&self) -> Option<String> {
+        self.open().stays_stock.clone()
+    }
+
+    /// The log goes through the base VFS, and why.
+    pub fn pass_through(&self, why: &str) {
+        self.open().passed_through = Some(why.to_owned());
+    }
+
+    /// Why the log goes through the base VFS, if it does.
+    pub fn passed_through(&self) -> Option<String> {
+        self.open().passed_through.clone()
+    }
+
+    /// The session under way, if any.
+    pub fn session(&self) -> Option<Arc<LogSession>> {
+        self.open().session.clone()
+    }
+
+    /// The options that the next opening of the log will have.
+    pub fn options(&self) -> Options {
+        self.open().options
+    }
+
+    /// Changes an option before the log is opened.
+    /// # Errors
+    /// A sentence; nothing is changed.
+    pub fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+        let mut open = self.open();
+        if open.session.is_some() {
+            return Err(format!(
+                "{name} cannot change while the log is open: set it before the first statement that touches the \
+                 database, in the URI (file:app.db?{name}=...) or in the environment ({})",
+                name.to_uppercase()
+            ));
+        }
+        open.options.set(name, value)
+    }
+
+    /// The layout that the next opening of the log asks for.
+    pub fn set_layout(&self, layout: Layout) {
+        self.open().options.layout = layout;
+    }
+
+    /// Notes what a connection asked for that the log, which is open already, does not have.
+    pub fn note_not_had(&self, what: String) {
+        self.open().not_had = Some(what);
+    }
+
+    /// What a connection asked for and did not get.
+    pub fn not_had(&self) -> Option<String> {
+        self.open().not_had.clone()
+    }
+
+    /// Fails once the log is poisoned.
+    /// # Errors
+    /// `Poisoned`, with the reason.
+    pub fn check_poison(&self) -> Result<(), Failure> {
+        flush::check(&self.open().poison)
+    }
+
+    /// What poisoned the log, if anything did.
+    pub fn poisoned(&self) -> Option<String> {
+        self.open().poison.get().cloned()
+    }
+
+    /// Makes everything in the log durable for a connection that has not opened it; false where there is no log. The database
+    /// is synced.
+    /// # Errors
+    /// The log cannot be opened for writing, or a sync failed, which poisons it.
+    pub fn flush_now(&self) -> Result<bool, Failure> {
+        self.check_poison()?;
+        let file = match self.disk.open(&self.log_path, OpenOptions::EXISTING) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        let file_id = file.identity()?;
+        match self.session().filter(|session| session.file_id == file_id) {
+            Some(session) => self.flush_session(&session, &*file)?,
+            None if self.options().no_sync => {}
+            None => file.sync_data()?,
+        }
+        if !self.options().no_sync {
+            self.disk.sync_dir_of(&self.log_path)?;
+        }
+        Ok(true)
+    }
+
+    /// Makes everything in the log durable, without any lock of SQLite's. The database is synced.
+    /// # Errors
+    /// The log is poisoned, or its recovered frames are not certain to be on the medium.
+    pub fn flush_session(&self, session: &Arc<LogSession>, file: &dyn DiskFile) -> Result<(), Failure> {
+        session.durability.check()?;
+        session.durability.flush_unlocked(file, true).map_err(|_| {
+            let unknown = || Failure::Poisoned("recovered frames are not certain to be durable".to_owned());
+            session.durability.check().err().unwrap_or_else(unknown)
+        })
+    }
+
+    /// Has what is outstanding in the log flushed after `time`; false where nobody can, as in a child of fork.
+    pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
+        !self.origin.is_parent() && self.flusher.flush_within(session, file, time)
+    }
+
+    /// Has space reserved ahead, in the background.
+    pub fn grow_soon(&self, session: &Arc<LogSession>, used_bytes: u64) {
+        let growth = Growth { session: Arc::downgrade(session), disk: Arc::clone(&self.disk), used_bytes };
+        self.worker.grow(growth);
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

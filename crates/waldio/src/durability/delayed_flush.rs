@@ -1,0 +1,103 @@
+//! The window of `waldio_group`: commits that do not wait for their flush, and who flushes for them.
+//!
+//! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its ticket. Whoever would make more
+//! than the window's bytes outstanding waits for a flush of all of them; else a thread flushes when the window's time is
+//! over: one for each database, because a slow device must not make another one wait. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
+//!
+//! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
+//! at the first whose checksum is wrong.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use blockio::disk::DiskFile;
+
+use crate::durability::log_session::LogSession;
+use crate::stats::Stats;
+use crate::threads::lazy_thread::LazyThread;
+
+/// One order to flush.
+#[derive(Debug)]
+pub struct Order {
+    /// The log, if it is still open by then.
+    session: Weak<LogSession>,
+    /// The file of whoever committed: kept open until then.
+    file: Arc<dyn DiskFile>,
+    /// When.
+    due: Instant,
+    /// How long a commit may wait.
+    time: Duration,
+}
+
+/// Who flushes when the time is over.
+#[derive(Debug, Clone)]
+pub enum Flusher {
+    /// Nobody: for tests that must be repeatable.
+    Never,
+    /// This thread.
+    Thread(LazyThread<Order>),
+}
+
+impl Flusher {
+    /// A flusher whose thread does not run yet.
+    pub fn thread() -> Flusher {
+        Flusher::Thread(LazyThread::new("waldio-flush", serve))
+    }
+
+    /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
+    pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
+        let Flusher::Thread(thread) = self else { return true };
+        if session.flush_ordered.swap(true, SeqCst) {
+            return true;
+        }
+        let due = Instant::now() + time;
+        let order = Order { session: Arc::downgrade(session), file: Arc::clone(file), due, time };
+        let ordered = thread.send(order);
+        if !ordered {
+            session.flush_ordered.store(false, SeqCst);
+        }
+        ordered
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
+fn serve(orders: Receiver<Order>) {
+    let mut waiting: Vec<Order> = Vec::new();
+    loop {
+        let next = match waiting.iter().map(|order| order.due).min() {
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(order) => waiting.push(order),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        let due: Vec<Order> = waiting.extract_if(.., |order| order.due <= now).collect();
+        for order in due {
+            let run = || order.session.upgrade()?.flush_ordered(&*order.file, order.time);
+            let later = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            waiting.extend(later.ok().flatten().map(|due| Order { due, ..order }));
+        }
+    }
+}
+
+impl LogSession {
+    /// The window's time is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
+    /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
+    pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
+        let due = self.durability.tickets.oldest_since().map(|since| since + time);
+        if let Some(due) = due.filter(|due| *due > Instant::now()) {
+            return Some(due);
+        }
+        // First: a commit that comes from here on orders the next flush.
+        self.flush_ordered.store(false, SeqCst);
+        if self.durability.tickets.is_outstanding() && self.durability.flush_unlocked(file, false).is_ok() {
+            Stats::add(&self.stats.window_flushes, 1);
+        }
+        None
+    }
+}

@@ -1,0 +1,347 @@
+//! What of a log is on the medium: the one place that flushes it, counts that, and takes it out of use after a failure.
+//!
+//! ```text
+//! commit, checkpoint, group, delayed flush, growth -> flush -> fdatasync | direct durable write
+//!                                                       ok  -> known prefix, tickets
+//!                                                       failed -> poison: no commit and no checkpoint from here on
+//! ```
+//!
+//! Poison is for a log whose medium nobody knows any more: a sync that failed, a direct write that failed, published frames
+//! that could not be written. A write that failed before its frames were published is SQLite's to report; it rolls back.
+
+pub mod known_prefix;
+pub mod recent_frames;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use blockio::disk::DiskFile;
+
+use crate::durability::group_commit::{Failed, Tickets};
+use crate::failure::Failure;
+use crate::ffi::wal_index::WalIndex;
+use crate::log::frame::{LOG_SALTS_AT, Prefix, Salts};
+use crate::log::rewrite;
+use crate::stats::Stats;
+use known_prefix::KnownPrefix;
+use recent_frames::RecentFrames;
+
+/// Why a log is out of use, once it is: shared with whoever must ask before there is a log.
+pub type Poison = Arc<OnceLock<String>>;
+
+/// Fails once the log is poisoned.
+/// # Errors
+/// `Poisoned`, with the reason.
+pub fn check(poison: &Poison) -> Result<(), Failure> {
+    poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Durability {
+    log_path: PathBuf,
+    /// Tests only: no flush at all.
+    no_sync: bool,
+    stats: Arc<Stats>,
+    poison: Poison,
+    /// Commits that wait for a shared flush.
+    pub tickets: Tickets,
+    /// The longest prefix that is known to be on the medium.
+    pub known: KnownPrefix,
+    recent: Mutex<RecentFrames>,
+    /// Commits that were published before their flush failed.
+    failed: Mutex<Vec<Prefix>>,
+    /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
+    uncertain: AtomicBool,
+    /// A sync failed where nobody had a lock of SQLite's.
+    rewrite_owed: AtomicBool,
+    /// The generation of the log that flushes without any lock of SQLite's are for: that of this process's newest commit.
+    generation: Mutex<Option<Salts>>,
+}
+
+impl Durability {
+    /// Nothing is known of the log.
+    pub fn new(log_path: PathBuf, no_sync: bool, stats: Arc<Stats>, poison: Poison) -> Durability {
+        Durability {
+            log_path,
+            no_sync,
+            stats,
+            poison,
+            tickets: Tickets::default(),
+            known: KnownPrefix::default(),
+            recent: Mutex::default(),
+            failed: Mutex::default(),
+            uncertain: AtomicBool::new(false),
+            rewrite_owed: AtomicBool::new(false),
+            generation: Mutex::default(),
+        }
+    }
+
+    /// Bytes of the newest frames. A panic while they were held leaves a name that matches nothing half done: they are
+    /// cleared.
+    pub fn recent(&self) -> MutexGuard<'_, RecentFrames> {
+        self.recent.lock().unwrap_or_else(|poisoned| {
+            let mut recent = poisoned.into_inner();
+            recent.clear();
+            recent
+        })
+    }
+
+    /// As `check`.
+    /// # Errors
+    /// As `check`.
+    pub fn check(&self) -> Result<(), Failure> {
+        check(&self.poison)
+    }
+
+    /// Takes the log out of use until the last connection of this process closed and the log was recovered: after
+    /// a failed sync the kernel may have dropped the data and call the next sync a success.
+    pub fn poison(&self, what: &str, error: io::Error) -> Failure {
+        let text = format!("{what} of {} failed: {error}", self.log_path.display());
+        self.stats.error(&text);
+        let _ = self.poison.set(text);
+        self.tickets.fail();
+        Failure::Sync(error)
+    }
+
+    /// Everything in the file is on the medium when this returns, and whoever waits for that is told. The caller has a lock
+    /// of SQLite's that keeps the log from a reset, or is alone.
+    /// # Errors
+    /// `sync` failed, and the log is poisoned; or recovered frames could not be made certain, and nothing was done.
+    pub fn flush(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let covers = self.tickets.is_outstanding().then(|| self.tickets.issued());
+        self.sync(file, wal_index)?;
+        if let Some(covers) = covers {
+            self.tickets.covered(covers);
+        }
+        Ok(())
+    }
+
+    /// The same for whoever leads a shared flush: `Tickets::wait` tells the others.
+    /// # Errors
+    /// As `flush`.
+    pub fn sync(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
+        let uncertain = self.uncertain.load(SeqCst);
+        if uncertain {
+            rewrite::published(file, wal_index.and_then(WalIndex::published_end))?;
+        }
+        // Before the flush: what is published meanwhile may not be covered.
+        let published = wal_index.and_then(WalIndex::published);
+        self.timed_sync(file).map_err(|error| self.poison("sync", error))?;
+        // Another one failed meanwhile: it may have dropped what this one was to write.
+        self.check()?;
+        if uncertain {
+            self.uncertain.store(false, SeqCst);
+        }
+        if let Some(published) = published {
+            self.known.flushed(published);
+        }
+        Ok(())
+    }
+
+    fn timed_sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        self.timed(|| file.sync_data())
+    }
+
+    fn timed(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if self.no_sync {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let result = sync();
+        self.stats.flush_times.record(began.elapsed());
+        Stats::add(&self.stats.flushes, 1);
+        result
+    }
+
+    /// The flush of reserved space, on a thread of its own: whoever waits for the frames in front of it is told, too.
+    /// # Errors
+    /// As `flush_unlocked`. It may be another's loss: it is reported to this open file, and maybe to no other.
+    pub fn sync_growth(&self, file: &dyn DiskFile) -> Result<(), Failure> {
+        if self.no_sync {
+            return Ok(());
+        }
+        let covers = (self.tickets.is_outstanding() && !self.is_uncertain()).then(|| self.tickets.issued());
+        Stats::add(&self.stats.growth_flushes, 1);
+        file.sync_data().map_err(|error| self.fail_unlocked("sync of a growth", error))?;
+        if let Some(covers) = covers {
+            self.tickets.covered(covers);
+        }
+        Ok(())
+    }
+
+    /// COMMIT told this one's writer that it failed.
+    pub fn note_failed(&self, commit: Prefix) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+    }
+
+    /// True for a commit that was noted.
+    pub fn has_failed(&self, commit: Prefix) -> bool {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+    }
+
+    fn fail_unlocked(&self, what: &str, error: io::Error) -> Failure {
+        let failure = self.poison(what, error);
+        self.rewrite_owed.store(true, SeqCst);
+        failure
+    }
+
+    /// A commit of `generation` is about to leave its flush to somebody without a lock. `None`: it is unknown.
+    pub fn note_generation(&self, generation: Option<Salts>) {
+        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    /// True where the log was begun anew, or cut, since the commit that was noted.
+    pub fn was_begun_anew(&self, file: &dyn DiskFile) -> bool {
+        let Some(generation) = *self.generation.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return false;
+        };
+        let mut salts = [0; 8];
+        // What cannot be read is the flush's to tell.
+        file.read_at(&mut salts, LOG_SALTS_AT).is_ok_and(|_| Salts(salts) != generation)
+    }
+
+    /// Who has no lock may come when others have copied his commits into the database and begun the log anew. Where theirs was
+    /// a checkpoint with `synchronous=OFF` the database is not synced, and must be, before or together with the new log.
+    fn sync_unlocked(&self, file: &dyn DiskFile) -> io::Result<()> {
+        if !self.was_begun_anew(file) {
+            self.timed_sync(file)?;
+            if !self.was_begun_anew(file) {
+                return Ok(());
+            }
+        }
+        self.timed(|| file.sync_filesystem())
+    }
+
+    /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that.
+    /// `is_database_synced`: what the log builds on is durable.
+    /// # Errors
+    /// The log is poisoned, and its published frames are written over themselves (`rewrite`) by the next who has a lock that
+    /// keeps them in place. Or recovered frames are uncertain, which only a lock can mend: then nothing was done.
+    pub fn flush_unlocked(&self, file: &dyn DiskFile, is_database_synced: bool) -> Result<(), Failed> {
+        if self.is_uncertain() {
+            return Err(Failed);
+        }
+        let sync = || {
+            let done = if is_database_synced { self.timed_sync(file) } else { self.sync_unlocked(file) };
+            done.map_err(|error| {
+                self.fail_unlocked("sync", error);
+                Failed
+            })
+        };
+        self.tickets.wait(self.tickets.join(), &Arc::default(), sync).map(|_| ())
+    }
+
+    /// One write of whole blocks past the page cache that is on the medium when this returns; false, and nothing done, where
+    /// the file takes none.
+    /// # Errors
+    /// The log is poisoned: its first block holds frames in front of these, too.
+    pub fn write_durable(&self, file: &dyn DiskFile, blocks: &[u8], base: u64) -> Result<bool, Failure> {
+        let began = Instant::now();
+        match file.write_durable(blocks, base) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(false),
+            // A full disk, or a limit of the process: refused before anything was written.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(Failure::Write(error)),
+            Err(error) => match Failure::from(error) {
+                Failure::Io(error) => return Err(self.poison("direct write", error)),
+                full => return Err(full),
+            },
+            Ok(()) => {}
+        }
+        self.stats.flush_times.record(began.elapsed());
+        for count in [&self.stats.flushes, &self.stats.durable_writes, &self.stats.writes] {
+            Stats::add(count, 1);
+        }
+        Stats::add(&self.stats.bytes_written, blocks.len() as u64);
+        Ok(true)
+    }
+
+    /// True where everything up to `published`, which the wal-index has now, is on the medium.
+    pub fn is_known(&self, published: Prefix) -> bool {
+        !self.is_uncertain() && self.known.covers(published)
+    }
+
+    /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
+    /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
+    /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
+    /// with them. So the valid frames are written over themselves. Where that fails (a full disk), reads go on, and each
+    /// flush tries again before it promises anything. What the frames build on comes first: `database_first` syncs the
+    /// database.
+    pub fn make_certain(&self, file: &dyn DiskFile, database_first: impl FnOnce() -> Result<(), Failure>) {
+        self.uncertain.store(true, SeqCst);
+        let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
+            if end > 0 {
+                database_first()?;
+                rewrite::over_itself(file, end)?;
+            }
+            Ok(end)
+        });
+        let synced = match certain {
+            Ok(0) => Ok(()),
+            Ok(_) => self.timed_sync(file).map_err(|error| self.poison("sync", error)),
+            Err(failure) => Err(failure),
+        };
+        match synced {
+            Ok(()) => self.uncertain.store(false, SeqCst),
+            Err(failure) => self.stats.error(&format!("cannot make the recovered log certain: {failure}")),
+        }
+    }
+
+    /// True where recovered frames may not be on the medium though every read shows them.
+    pub fn is_uncertain(&self) -> bool {
+        self.uncertain.load(SeqCst)
+    }
+
+    /// True once after a sync failed where nobody had a lock.
+    pub fn take_owed_rewrite(&self) -> bool {
+        self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::disk::{Disk, OpenOptions};
+    use blockio::sim_disk::SimDisk;
+    use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+    use blockio::sim_image::Image;
+    use blockio::sim_state::SimOptions;
+    use std::path::Path;
+
+    use super::*;
+
+    fn file(options: SimOptions) -> (SimDisk, Box<dyn DiskFile>) {
+        let disk = SimDisk::from_image(&Image::default(), options);
+        let create = OpenOptions { create: true, ..OpenOptions::EXISTING };
+        let file = disk.open(Path::new("/app.db-wal"), create).unwrap();
+        (disk, file)
+    }
+
+    fn durability() -> Durability {
+        Durability::new("/app.db-wal".into(), false, Arc::default(), Poison::default())
+    }
+
+    #[test]
+    fn a_direct_write_that_the_file_does_not_take_changes_nothing() {
+        let (_, file) = file(SimOptions { direct_align_bytes: 0, ..SimOptions::default() });
+        let durability = durability();
+        assert!(!durability.write_durable(&*file, &[1; 4096], 0).unwrap());
+        assert!(durability.check().is_ok() && file.size().unwrap() == 0);
+    }
+
+    #[test]
+    fn a_direct_write_on_a_full_disk_is_refused_and_one_that_fails_poisons() {
+        let blocks = blockio::aligned::AlignedBuffer::zeroed(4096);
+        for (kind, poisons) in [(FaultKind::Full, false), (FaultKind::Io, true)] {
+            let (disk, file) = file(SimOptions::default());
+            let durability = durability();
+            let fault =
+                Fault { counted: Counted::Changes, number: 1, kind, kept: Kept::Nothing, lasting: true };
+            disk.set_fault(Some(fault));
+            assert!(durability.write_durable(&*file, blocks.bytes(), 0).is_err());
+            assert_eq!(durability.check().is_err(), poisons, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Growth of a log, on a simulated disk: when it is ordered, and when it ends.
+
+use super::*;
+use crate::log::frame::Salts;
+use crate::log::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
+use crate::options::FillChoice;
+use blockio::sim_disk::SimDisk;
+use blockio::sim_image::Image;
+use blockio::sim_state::SimOptions;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
+
+fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
+    let disk = SimDisk::from_image(&Image::default(), SimOptions { free_bytes, ..SimOptions::default() });
+    let path = PathBuf::from("/app.db-wal");
+    let file = disk.open(&path, CREATE).unwrap();
+    let shared = (Arc::default(), Arc::default());
+    let session = LogSession::new(
+        (path, file.identity().unwrap(), Layout::Stock),
+        Options::default(),
+        file.facts(),
+        (0, true),
+        shared,
+    );
+    session.reserve_first(&*file);
+    (disk, session)
+}
+
+/// Commits that ask for growth while a log of `frames` fills up, one frame each.
+fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
+    let asks = |frame: &u64| {
+        let used_bytes = 32 + frame * 4120;
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        let wants = session.wants_growth(used_bytes);
+        if wants {
+            let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+            session.grow(&disk, used_bytes);
+        }
+        wants
+    };
+    (1..=frames).filter(asks).collect()
+}
+
+#[test]
+fn a_nearly_full_disk_is_asked_for_room_when_the_log_doubled_or_began_anew() {
+    let (disk, session) = session_on(FREE_BYTES_MIN - 1);
+    assert_eq!(orders(&disk, &session, 40), [1, 3, 7, 15, 31]);
+    // The file has 40 frames now: half of it is enough for half as many.
+    assert_eq!(orders(&disk, &session, 40), [20], "after a reset");
+    assert_eq!(session.stats.growths.load(Relaxed), 0);
+}
+
+#[test]
+fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
+    let (full, session) = session_on(0);
+    let disk = SimDisk::from_image(&full.image(), SimOptions::default());
+    disk.set_capacity(disk.used_bytes());
+    let asked = orders(&disk, &session, 20);
+    assert!((2..6).contains(&asked.len()), "in vain after {asked:?} frames");
+    assert_eq!(session.stats.errors.load(Relaxed), asked.len() as u64, "each failure is told");
+    disk.set_capacity(u64::MAX);
+    let used_bytes = 32 + 40 * 4120;
+    session.note_end(used_bytes);
+    assert!(session.wants_growth(used_bytes));
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    session.grow(&disk, used_bytes);
+    assert!(session.stats.growths.load(Relaxed) > 0);
+}
+
+#[test]
+fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
+    let grown = |begun_anew: bool| {
+        let (disk, session) = session_on(u64::MAX);
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        assert!(session.wants_growth(used_bytes));
+        if begun_anew {
+            session.note_used(32 + 4120);
+        }
+        session.grow(&disk, used_bytes);
+        assert!(begun_anew || !session.wants_growth(used_bytes), "it has room now");
+        session.file_bytes() - used_bytes
+    };
+    assert_eq!((grown(false), grown(true)), (STEP_BYTES, 0));
+}
+
+#[test]
+fn a_growth_syncs_no_other_generation_than_the_one_it_was_ordered_for() {
+    let flushes = |begun_anew: bool| {
+        let (disk, session) = session_on(u64::MAX);
+        let log = disk.open(Path::new("/app.db-wal"), OpenOptions::EXISTING).unwrap();
+        log.write_at(&[1; 32], 0).unwrap();
+        session.durability.note_generation(Some(Salts([if begun_anew { 2 } else { 1 }; 8])));
+        let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
+        session.note_end(used_bytes);
+        session.note_used(used_bytes);
+        assert!(session.wants_growth(used_bytes));
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        session.grow(&disk, used_bytes);
+        session.stats.growth_flushes.load(Relaxed)
+    };
+    assert!(flushes(false) > 0);
+    assert_eq!(flushes(true), 0);
+}
+
+#[test]
+fn once_there_is_room_the_log_grows_again() {
+    let (full, session) = session_on(0);
+    assert_eq!(orders(&full, &session, 3), [1, 3]);
+    assert_eq!(session.fill_used(), "none: the file system is nearly full");
+    let options = SimOptions::default();
+    let roomy = SimDisk::from_image(&full.image(), options);
+    assert_eq!(orders(&roomy, &session, 100)[0], 2);
+    assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
+    assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
+}
+
+#[test]
+fn pieces_double_where_the_place_takes_them_in_half_the_time_and_halve_elsewhere() {
+    let half = PIECE_TIME_MAX / 2;
+    let just_below = half.checked_sub(Duration::from_nanos(1)).unwrap();
+    assert_eq!(next_piece(512 << 10, just_below), 1 << 20);
+    assert_eq!(next_piece(512 << 10, half), 256 << 10);
+    assert_eq!(next_piece(PIECE_BYTES.1, Duration::ZERO), PIECE_BYTES.1);
+    assert_eq!(next_piece(PIECE_BYTES_MIN, PIECE_TIME_MAX), PIECE_BYTES_MIN);
+}
+
+#[test]
+fn the_first_space_is_little_where_zeroes_are_written_and_the_working_size_where_the_device_zeroes() {
+    let first = |fill: Fill| {
+        let disk = SimDisk::new();
+        let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
+        let options = Options { fill: FillChoice::Only(fill), ..Options::default() };
+        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
+        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
+        assert!(!session.is_reserved());
+        session.reserve_first(&*file);
+        assert!(session.is_reserved());
+        assert_eq!(file.size().unwrap(), session.file_bytes());
+        session.file_bytes()
+    };
+    let sizes = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(first);
+    assert_eq!(sizes, [FIRST_BYTES, FIRST_BYTES, LOG_BYTES_DEFAULT]);
+}
+
+#[test]
+fn the_logs_name_is_synced_once_or_as_often_as_asked() {
+    let (disk, session) = session_on(u64::MAX);
+    assert!(!session.is_name_settled());
+    let synced = [false, false, true].map(|again| session.sync_name(&disk, again).unwrap());
+    assert_eq!(synced, [true, false, true]);
+    assert_eq!(session.name(), Name::Synced);
+}
+
+#[test]
+fn a_log_that_was_cut_to_nothing_has_no_reserve() {
+    let (_, session) = session_on(u64::MAX);
+    session.begin_cycle(FIRST_BYTES);
+    assert!(session.is_reserved());
+    session.begin_cycle(0);
+    assert!(!session.is_reserved() && session.file_bytes() == 0);
+}
+
+#[test]
+fn a_log_that_is_closed_does_not_grow() {
+    let (disk, session) = session_on(u64::MAX);
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let before = session.file_bytes();
+    assert!(session.wants_growth(before));
+    session.close();
+    session.grow(&disk, before);
+    assert_eq!(session.file_bytes(), before);
+}
+
+#[test]
+fn growth_is_made_as_was_asked_but_never_by_what_another_process_could_lose() {
+    let grown = |fill: Fill| {
+        let disk = SimDisk::new();
+        let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
+        let options = Options { fill: FillChoice::Only(fill), log_bytes: 64 << 10, ..Options::default() };
+        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
+        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
+        session.reserve_first(&*file);
+        let used_bytes = session.file_bytes();
+        assert!(session.wants_growth(used_bytes));
+        session.grow(&(Arc::new(disk) as Arc<dyn Disk>), used_bytes);
+        assert!(session.file_bytes() > used_bytes);
+        session.fill_used()
+    };
+    let used = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(grown);
+    assert_eq!(used, ["zeroes", "unwritten", "zeroes"]);
+}

@@ -1,0 +1,16 @@
+//! What SQLite calls and sees. Top to bottom:
+//!
+//! ```text
+//! extension   loaded: registers the VFS, finds what memory and library it has
+//! vfs         SQLite opens, reads, writes, locks, syncs: each call goes to a connection, or to the base VFS
+//! status      one row of `waldio_status` for each thing a database counts
+//! process     databases that this process has open, by device and inode
+//! ```
+
+pub(crate) mod extension;
+pub(crate) mod vfs;
+pub(crate) mod status;
+#[cfg(test)]
+#[path = "tests/delayed_flush.rs"]
+mod delayed_flush_tests;
+pub(crate) mod process;

@@ -1,0 +1,154 @@
+//! Goal: when the window of `waldio_group` is over, one flush makes all durable; a failing one is told to the next COMMIT.
+//! Method: a log on the simulated disk with one commit outstanding.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use blockio::disk::{Disk, DiskFile, OpenOptions};
+use blockio::sim_disk::SimDisk;
+use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+
+use crate::checkpoint::worker::Worker;
+use crate::database::Database;
+use crate::durability::delayed_flush::Flusher;
+use crate::durability::log_session::LogSession;
+use crate::log::layout::Layout;
+use crate::options::{Options, Window};
+use crate::sqlite::process::{Opening, Process};
+use hooked_disk::{Call, HookedDisk};
+
+#[allow(dead_code, reason = "other tests use all of it")]
+#[path = "../../../tests/support/hooked_disk.rs"]
+pub(crate) mod hooked_disk;
+
+/// A log with one commit outstanding, whose next sync fails where `fails`.
+fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
+    let (path, disk) = (Path::new("/app.db"), SimDisk::new());
+    drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+    let disk = Arc::new(disk);
+    let shared = (Worker::Inline, Flusher::Never, Arc::default());
+    let window = Window { bytes: 1 << 20, time: Duration::from_millis(2) };
+    let options = Options { group: Some(window), ..Options::default() };
+    let database =
+        Database::new((path.to_path_buf(), None), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
+    let database = Arc::new(database);
+    let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
+    session.durability.tickets.issue(4120);
+    disk.set_fault(fails.then_some(Fault {
+        counted: Counted::Flushes,
+        number: 0,
+        kind: FaultKind::Io,
+        kept: Kept::All,
+        lasting: false,
+    }));
+    (database, session, file)
+}
+
+#[test]
+fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
+    let (database, session, file) = outstanding(false);
+    for _ in 0..2 {
+        assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    }
+    assert_eq!(session.durability.tickets.outstanding_bytes(), 0);
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
+    assert_eq!((count(&database.stats.window_flushes), count(&database.stats.flushes)), (1, 1));
+}
+
+#[test]
+fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
+    let (database, session, file) = outstanding(false);
+    let flushes = || database.stats.flushes.load(SeqCst);
+    let first = Instant::now();
+    // By their bytes, before the time is over; then another commit.
+    session.durability.flush_unlocked(&*file, false).expect("a sound disk");
+    session.durability.tickets.issue(4120);
+    let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
+    assert!(due >= first + Duration::from_secs(3600));
+    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (1, 4120));
+    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (2, 0));
+}
+
+#[test]
+fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
+    let (database, session, file) = outstanding(false);
+    let (flusher, time) = (Flusher::thread(), Duration::from_millis(40));
+    assert!(flusher.flush_within(&session, &file, time));
+    session.durability.flush_unlocked(&*file, false).expect("a sound disk");
+    std::thread::sleep(time / 2);
+    session.durability.tickets.issue(4120);
+    let issued = Instant::now();
+    assert!(flusher.flush_within(&session, &file, time), "ordered already");
+    while session.durability.tickets.is_outstanding() {
+        assert!(issued.elapsed() < Duration::from_secs(60), "nobody flushes");
+        std::thread::yield_now();
+    }
+    assert!(issued.elapsed() >= time, "{:?}", issued.elapsed());
+    assert_eq!(database.stats.flushes.load(SeqCst), 2);
+}
+
+#[test]
+fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_lock() {
+    let (database, session, file) = outstanding(true);
+    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    assert!(database.check_poison().is_err(), "the next COMMIT says so");
+    assert!(session.durability.flush_unlocked(&*file, false).is_err(), "never retry and trust");
+    assert_eq!(session.durability.tickets.outstanding_bytes(), 4120);
+    assert!(session.durability.take_owed_rewrite() && !session.durability.take_owed_rewrite(), "once");
+}
+
+#[test]
+fn one_thread_flushes_when_the_time_is_over_however_often_it_is_asked() {
+    let (database, session, file) = outstanding(false);
+    let flusher = Flusher::thread();
+    let due = Instant::now() + Duration::from_millis(5);
+    for _ in 0..100 {
+        assert!(flusher.flush_within(&session, &file, Duration::from_millis(5)));
+    }
+    while session.durability.tickets.is_outstanding() {
+        std::thread::yield_now();
+    }
+    assert!(Instant::now() >= due);
+    assert_eq!(database.stats.flushes.load(SeqCst), 1);
+}
+
+/// A database of this process on a disk, with one commit outstanding whose flush is ordered.
+fn ordered(path: &str, disk: Arc<dyn Disk>) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile>) {
+    let path = Path::new(path).to_path_buf();
+    drop(disk.open(&path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+    let options = Options::default();
+    let base_name = "base".to_owned();
+    let opening = Opening { path, file_id: None, base_name, disk, inline_worker: false, options };
+    let database = Process::current().database(opening);
+    let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
+    session.durability.tickets.issue(4120);
+    assert!(database.flush_within(&session, &file, Duration::from_millis(1)));
+    (database, session, file)
+}
+
+#[test]
+fn a_slow_device_makes_the_window_of_no_other_database_wait() {
+    let (begun, ended) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let barriers = [Arc::clone(&begun), Arc::clone(&ended)];
+    let hook = move |call: Call<'_>| {
+        if matches!(call, Call::Synced) {
+            for barrier in &barriers {
+                barrier.wait();
+            }
+        }
+    };
+    let slow =
+        ordered("/slow.db", Arc::new(HookedDisk { disk: Arc::new(SimDisk::new()), hook: Arc::new(hook) }));
+    begun.wait();
+    let (_database, session, _file) = ordered("/quick.db", Arc::new(SimDisk::new()));
+    let began = Instant::now();
+    while session.durability.tickets.is_outstanding() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::yield_now();
+    }
+    assert!(!session.durability.tickets.is_outstanding(), "its flush waits for the slow device's");
+    assert!(slow.1.durability.tickets.is_outstanding(), "the slow one was not slow");
+    ended.wait();
+}

@@ -1,0 +1,145 @@
+//! Syncs of the database that SQLite does not ask for.
+//!
+//! ```text
+//! checkpoint with synchronous=OFF: database written, not synced -> log begun anew -> flushed by us -> power cut
+//!                                  the new frames are there, and the pages of the old ones are not
+//! ```
+//!
+//! A connection that syncs knows what it does, and stock SQLite has the same gap there. But whoever flushes a log where stock
+//! would not, for others' promises or after a crash, syncs the database first.
+
+use std::ffi::c_int;
+use std::io;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::types::sqlite3_file;
+use crate::log::frame::Salts;
+
+/// Syncs the database. Its error is the kernel's only word about what was written: whoever copies or reads ends with it.
+/// # Safety
+/// `database` is the base VFS's open file of `connection`'s database, in a call of SQLite on that connection.
+pub(super) unsafe fn sync(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    if connection.options().no_sync {
+        return SQLITE_OK;
+    }
+    // SAFETY: the caller's promise.
+    let Some(call) = (unsafe { methods_of(database) }).and_then(|methods| methods.xSync) else {
+        return SQLITE_OK;
+    };
+    let synced = &connection.database.synced;
+    let written = synced.begin();
+    // SAFETY: as above.
+    let code = unsafe { call(database, SQLITE_SYNC_NORMAL) };
+    if code == SQLITE_OK {
+        synced.end(written);
+    }
+    code
+}
+
+/// Syncs the database once for each generation of the log, and where this process wrote to it since. `None`: the generation
+/// is unknown.
+/// # Safety
+/// As `sync`.
+unsafe fn sync_for(database: *mut sqlite3_file, connection: &Connection, generation: Option<Salts>) -> c_int {
+    let synced = &connection.database.synced;
+    if synced.is_synced_since(generation) {
+        return SQLITE_OK;
+    }
+    // SAFETY: the caller's promise.
+    let code = unsafe { sync(database, connection) };
+    if code == SQLITE_OK {
+        *synced.since() = generation;
+    }
+    code
+}
+
+/// A read lock was granted: with `waldio_durable_reads` its snapshot counts as durable only then.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn for_readers(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    if !connection.reads_durably() {
+        return SQLITE_OK;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { sync_for(database, connection, connection.generation()) }
+}
+
+/// A checkpoint is about to write its first page, and SQLite synced nothing: `synchronous=OFF`. The frames may be those of
+/// others who were promised something: they are durable when this returns, and what they build on is so first.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn before_first_page(
+    database: *mut sqlite3_file,
+    connection: &Connection,
+) -> Result<(), c_int> {
+    if connection.is_log_durable() {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { sync_for(database, connection, connection.generation()) } {
+        SQLITE_OK => connection.before_checkpoint().map_err(|_| SQLITE_IOERR_FSYNC),
+        code => Err(code),
+    }
+}
+
+/// The log is about to be flushed because somebody asked for it: what it builds on is durable first.
+/// # Safety
+/// As `sync`.
+/// # Errors
+/// The database may not be on the medium.
+pub(super) unsafe fn before_flush(
+    database: *mut sqlite3_file,
+    connection: &Connection,
+) -> Result<(), Failure> {
+    // SAFETY: the caller's promise.
+    result_of(unsafe { sync_for(database, connection, connection.generation()) })
+}
+
+/// The log is about to be begun anew or emptied, so what it was copied to must be on the medium. Behind a checkpoint of this process
+/// SQLite has seen to that, but with `synchronous=OFF`.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn before_new_log(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    if connection.is_copy_synced() {
+        return SQLITE_OK;
+    }
+    // SAFETY: the caller's promise.
+    let code = unsafe { sync(database, connection) };
+    if code == SQLITE_OK {
+        connection.note_copy_synced();
+    }
+    code
+}
+
+/// The same for a write to the log's header, or a truncation, by a connection that takes no locks.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn before_new_log_without_lock(
+    database: *mut sqlite3_file,
+    connection: &Connection,
+) -> c_int {
+    let has_log = connection.writes_without_lock() && connection.log_size().is_ok_and(|bytes| bytes > 0);
+    // SAFETY: the caller's promise.
+    if has_log { unsafe { before_new_log(database, connection) } } else { SQLITE_OK }
+}
+
+/// SQLite is about to recover a log that has frames, and they are made durable: the database first.
+/// # Safety
+/// As `sync`.
+/// # Errors
+/// The database may not be on the medium.
+pub(super) unsafe fn before_recovery(
+    database: *mut sqlite3_file,
+    connection: &Connection,
+) -> Result<(), Failure> {
+    // SAFETY: the caller's promise.
+    result_of(unsafe { sync(database, connection) })
+}
+
+fn result_of(code: c_int) -> Result<(), Failure> {
+    let failed = || io::Error::other(format!("the sync of the database ended with SQLite's code {code}"));
+    if code == SQLITE_OK { Ok(()) } else { Err(Failure::Io(failed())) }
+}

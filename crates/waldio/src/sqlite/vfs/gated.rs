@@ -1,0 +1,171 @@
+//! A checkpoint behind a closed gate: the locks that it needs from the base VFS beyond those that SQLite asks for.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::database_sync;
+use crate::checkpoint::barrier::Outcome;
+use crate::connection::{Connection, Way};
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::types::sqlite3_file;
+
+/// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
+const TRY_EVERY: Duration = Duration::from_micros(20);
+
+/// Read lock `number`, 1 to 4.
+fn read_lock(number: usize) -> (c_int, c_int) {
+    (WAL_READ_LOCK_0 + c_int::try_from(number).unwrap_or(1), 1)
+}
+
+/// How a connection's checkpoint runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gated {
+    /// As SQLite means it.
+    No,
+    /// With the gate closed and the write lock taken for it here.
+    WithWriteLock,
+    /// With the gate closed; SQLite wanted the write lock itself (`FULL`, `RESTART`, `TRUNCATE`) and gives it back.
+    SqliteHasWriteLock,
+}
+
+/// SQLite asks for the write lock: true where `begin` took it for this connection, which passes it on.
+pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
+    let taken = gated.get() == Gated::WithWriteLock;
+    if taken {
+        gated.set(Gated::SqliteHasWriteLock);
+    }
+    taken
+}
+
+/// The connection got the checkpoint lock. Where its checkpoint should run with the gate closed, this closes it,
+/// takes the write lock, and returns when the readers of older snapshots are out, or will not leave. `gated` is set then.
+///
+/// Other processes know nothing of the gate: their readers come and go. But as nobody writes, the newcomers have the newest
+/// snapshot, which keeps no frame from being copied; and once all are, SQLite gives newcomers the database alone.
+///
+/// Returns `SQLITE_OK`, or the code that the checkpoint ends with.
+/// # Safety
+/// `base` is the open file below `connection`'s whose wal-index is in use, and `database` the one of the database, in a call
+/// of SQLite on it.
+pub(super) unsafe fn begin(
+    base: *mut sqlite3_file,
+    database: *mut sqlite3_file,
+    connection: &Connection,
+    gated: &Cell<Gated>,
+) -> c_int {
+    // SAFETY: the caller's promise, here and below.
+    let is_free = |number| unsafe { are_out(base, read_lock(number), Duration::ZERO) };
+    match connection.close_gate(is_free) {
+        Way::Beside => {}
+        // SAFETY: as above.
+        Way::BesideOnceSynced => return unsafe { database_sync::sync(database, connection) },
+        // SAFETY: as above.
+        Way::Closed => unsafe { take_locks(base, connection, gated) },
+    }
+    SQLITE_OK
+}
+
+/// The gate is closed: takes the write lock, and waits for the readers of older snapshots.
+/// # Safety
+/// As `begin`.
+unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
+    let (writer_wait, reader_wait) = connection.database.gate.waits();
+    // SAFETY: as above.
+    if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {
+        connection.open_gate(Outcome::InVain);
+        return;
+    }
+    gated.set(Gated::WithWriteLock);
+    connection.flush_shared();
+    let until = Instant::now() + reader_wait;
+    for number in 1..=4 {
+        let left = until.saturating_duration_since(Instant::now());
+        // SAFETY: as above.
+        if connection.is_old_snapshot(number) && !unsafe { are_out(base, read_lock(number), left) } {
+            // SAFETY: as above.
+            return unsafe { leave(base, connection, gated, connection.stayer(number)) };
+        }
+    }
+}
+
+/// The checkpoint lock is about to be given back: so is what `begin` took.
+/// # Safety
+/// As `begin`.
+pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
+    if gated.get() == Gated::No {
+        return;
+    }
+    // Without the write lock in hand a wait would be for those who begin meanwhile.
+    let reader_wait =
+        if gated.get() == Gated::WithWriteLock { connection.database.gate.waits().1 } else { Duration::ZERO };
+    let all_copied = connection.is_all_copied();
+    // SAFETY: the caller's promise, here and below.
+    let outcome = if all_copied && unsafe { are_out(base, WAL_LOG_READ_LOCKS, reader_wait) } {
+        Outcome::Succeeded
+    } else {
+        // SAFETY: as above.
+        let stays = |number: &usize| !unsafe { are_out(base, read_lock(*number), Duration::ZERO) };
+        let in_the_way = |number: &usize| all_copied || connection.is_old_snapshot(*number);
+        let stayer = (1..=4).filter(in_the_way).find(stays);
+        stayer.map_or(Outcome::InVain, |number| connection.stayer(number))
+    };
+    // SAFETY: as above.
+    unsafe { leave(base, connection, gated, outcome) };
+}
+
+unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, outcome: Outcome) {
+    // A lock that SQLite gave back may be another connection's by now.
+    if gated.replace(Gated::No) == Gated::WithWriteLock {
+        // SAFETY: the caller's promise.
+        unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
+    }
+    connection.open_gate(outcome);
+}
+
+/// Waits until nobody has these read locks, or `wait_max` is over.
+unsafe fn are_out(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+    // SAFETY: the caller's promise.
+    let out = unsafe { take(base, slots, wait_max) };
+    if out {
+        // SAFETY: as above.
+        unsafe { lock(base, slots, SQLITE_SHM_UNLOCK) };
+    }
+    out
+}
+
+/// Tries for a lock until it is there or `wait_max` is over.
+unsafe fn take(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+    let until = Instant::now() + wait_max;
+    loop {
+        // SAFETY: the caller's promise.
+        match unsafe { lock(base, slots, SQLITE_SHM_LOCK) } {
+            SQLITE_OK => return true,
+            SQLITE_BUSY if Instant::now() < until => thread::sleep(TRY_EVERY),
+            _ => return false,
+        }
+    }
+}
+
+unsafe fn lock(base: *mut sqlite3_file, (slot, count): (c_int, c_int), way: c_int) -> c_int {
+    // SAFETY: the caller's promise: an open file.
+    let Some(call) = (unsafe { methods_of(base) }).and_then(|methods| methods.xShmLock) else {
+        return SQLITE_BUSY;
+    };
+    // SAFETY: as above, with slots and flags as SQLite uses them.
+    unsafe { call(base, slot, count, way | SQLITE_SHM_EXCLUSIVE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_locks_are_counted_from_the_one_of_readers_without_a_log() {
+        // Slots of the wal-index: 0 to write, 1 for checkpoints, 2 for recovery, 3 to 7 to read.
+        assert_eq!([1, 4].map(read_lock), [(4, 1), (7, 1)]);
+        assert_eq!(WAL_LOG_READ_LOCKS, (4, 4));
+    }
+}

@@ -1,0 +1,165 @@
+//! The last close of a log in the `embedded` layout, also while SQLite without us has the database open.
+//!
+//! SQLite takes the exclusive lock on the database for its last checkpoint. A connection without us that was refused keeps
+//! its shared one, so that lock is not to be had, and the log would stay, and refuse everybody. But such a connection can
+//! do nothing with the log as it is. So the last of *us* is who gets the exclusive lock on `app.db-waldio`, which each of
+//! us shares; and it is given the lock on the database in name alone, for what SQLite does next: copy all frames, sync
+//! the database, delete the log. The log is not deleted then, for the others have that very file open: it is emptied in
+//! place, and they go on with it (`embedded_file::empty_in_place`).
+//!
+//! Invariants: 1. the lock is given in name only to a close: right after `SQLITE_FCNTL_HAS_MOVED`, and once. 2. the header
+//! keeps SQLite out until the database is on the medium; when it is gone nobody of us touches the log again. 3. whoever of us comes
+//! meanwhile waits for `app.db-waldio`, and then looks at the log's header anew.
+//!
+//! In any layout, the last close also takes back commits that failed (`log_file/taking_back`): `is_alone` tells it when it may.
+//!
+//! Source: pager.c (`sqlite3PagerClose`), wal.c (`sqlite3WalClose`).
+
+use std::ffi::c_int;
+use std::io;
+
+use super::handle::{base_of, connection, forward, handle, private_shm};
+use super::private_shm::Closing;
+use crate::ffi::base_vfs::methods_of;
+use crate::ffi::codes::*;
+use crate::ffi::types::sqlite3_file;
+
+/// How often the database's lock is asked for again where another of us was just closing, and the pause.
+const TRIES: u32 = 5;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
+/// The same after a COMMIT that failed: it is worth a wait that nobody sees it again.
+const TRIES_TO_TAKE_BACK: u32 = 100;
+
+/// `SQLITE_FCNTL_HAS_MOVED` was answered.
+pub(super) fn asked(file: *mut sqlite3_file) {
+    // SAFETY: SQLite calls methods of open files only.
+    unsafe { handle(file) }.closing.set(Closing::Asked);
+}
+
+/// Another call than the one that a close makes next.
+pub(super) fn goes_on(file: *mut sqlite3_file) {
+    // SAFETY: SQLite calls methods of open files only.
+    let closing = &unsafe { handle(file) }.closing;
+    match closing.get() {
+        Closing::Asked => closing.set(Closing::No),
+        Closing::NotLast => {
+            closing.set(Closing::No);
+            // SAFETY: as above.
+            if let Some(private) = unsafe { private_shm(file) } {
+                private.stay();
+            }
+        }
+        Closing::No | Closing::InName | Closing::Copied => {}
+    }
+}
+
+/// `xLock` of the database: SQLite's code where a close of ours asks; `None` where the base VFS should answer.
+pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
+    // SAFETY: SQLite calls methods of open files only.
+    let closing = &unsafe { handle(file) }.closing;
+    let before = closing.get();
+    if before == Closing::No {
+        return None;
+    }
+    goes_on(file);
+    // SAFETY: as above.
+    let private = unsafe { private_shm(file) }?;
+    match before {
+        Closing::Asked if level == SQLITE_LOCK_EXCLUSIVE => {}
+        // No close: that locks once.
+        Closing::InName | Closing::Copied => {
+            closing.set(Closing::No);
+            private.stay();
+            return Some(SQLITE_BUSY);
+        }
+        _ => return None,
+    }
+    let Some(others_close) = private.become_last() else {
+        closing.set(Closing::NotLast);
+        return Some(SQLITE_BUSY);
+    };
+    let code = lock_exclusive(file, if others_close { TRIES } else { 0 });
+    // SAFETY: as above.
+    let database = &unsafe { connection(file) }.database;
+    if code == SQLITE_BUSY && !database.is_private_index_mapped_elsewhere() {
+        closing.set(Closing::InName);
+        return Some(SQLITE_OK);
+    }
+    if code != SQLITE_OK {
+        private.stay();
+    }
+    Some(code)
+}
+
+/// Asks for the exclusive lock on the database, and so often again while others have it.
+fn lock_exclusive(file: *mut sqlite3_file, again: u32) -> c_int {
+    let ask = || forward!(file, xLock(SQLITE_LOCK_EXCLUSIVE), SQLITE_IOERR);
+    let mut code = ask();
+    for _ in 0..again {
+        if code != SQLITE_BUSY {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        code = ask();
+    }
+    code
+}
+
+/// Whether nobody else has the database open, in any layout: SQLite has its exclusive lock, or gets it now where `waits` says that
+/// it is worth a wait. SQLite unmaps the wal-index: nothing but the close follows, which gives the lock back.
+pub(super) fn is_alone(file: *mut sqlite3_file, waits: bool) -> bool {
+    let mut level: c_int = 0;
+    let place = (&raw mut level).cast();
+    let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
+    match level {
+        _ if code != SQLITE_OK => false,
+        SQLITE_LOCK_EXCLUSIVE => true,
+        SQLITE_LOCK_NONE => false,
+        _ => waits && lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK,
+    }
+}
+
+/// `SQLITE_FCNTL_PERSIST_WAL`, asked for: never in this layout, or a closed database would refuse SQLite. A close asks when all
+/// frames are in the database.
+pub(super) fn persists(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: SQLite calls methods of open files only.
+    let closing = &unsafe { handle(file) }.closing;
+    if closing.get() == Closing::InName {
+        closing.set(Closing::Copied);
+    }
+    0
+}
+
+/// True where SQLite closes the log next for good, with a lock on the database that it has in name.
+/// # Safety
+/// As `end`.
+pub(super) unsafe fn is_copied(file: *mut sqlite3_file) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { handle(file) }.closing.get() == Closing::Copied
+}
+
+/// The log is closed, and SQLite deletes it next: empties it instead where its lock was one in name. `header` is the log's, as
+/// SQLite has it, where it could be read.
+/// # Safety
+/// `file` was filled by `fill` and not closed; SQLite uses it from this thread.
+pub(super) unsafe fn end(file: *mut sqlite3_file, header: Option<&[u8; 32]>) {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { handle(file) };
+    if handle.closing.replace(Closing::No) != Closing::Copied {
+        return;
+    }
+    // SAFETY: as above.
+    let database = &unsafe { connection(file) }.database;
+    // Whatever comes of it: others have this file open.
+    database.keep_at_delete();
+    let synced = || forward!(file, xSync(SQLITE_SYNC_NORMAL), SQLITE_IOERR_FSYNC) == SQLITE_OK;
+    let emptied = match header {
+        Some(header) if database.options().no_sync || synced() => database.empty_in_place(header),
+        _ => Err(io::Error::other("the log cannot be read, or the database cannot be synced")),
+    };
+    if let Err(error) = emptied {
+        let path = database.log_path.display();
+        let text = format!("{path} stays as it is, and only waldio opens the database: {error}");
+        handle.registered.api.log(SQLITE_IOERR, &text);
+    }
+}

@@ -1,0 +1,9 @@
+//! Methods of a database file. Top to bottom:
+//!
+//! ```text
+//! methods    reads, writes, locks of the file and of the wal-index: each asks the connection first, then the base VFS
+//! controls   file controls: pragmas, the two phases of a commit, whether the file was moved
+//! ```
+
+pub(super) mod methods;
+mod controls;

@@ -1,0 +1,204 @@
+//! The part of the line that other processes are in (`process_line`).
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::WriteQueue;
+use crate::write_lock::queue_state::{PASSES_MAX, Place};
+use crate::write_lock::shared_lock_queue::{ProcessLine, Standing};
+
+/// How the last sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slept {
+    /// It was in this process, or there was none.
+    NotAbroad,
+    /// Somebody rang.
+    Rung,
+    /// By itself.
+    Unrung,
+}
+
+impl WriteQueue {
+    /// For `waldio_status`: whether other processes are rung for, and where or why not.
+    pub fn process_line(&self) -> (&'static str, String) {
+        let none = || ("none", "the base VFS has no POSIX locks".to_owned());
+        self.abroad.as_ref().map_or_else(none, ProcessLine::describe)
+    }
+
+    /// Has the thread look that sleeps at a place.
+    pub(super) fn wake(&self, place: &mut Place) {
+        place.wake();
+        if let (Some(abroad), Some(number)) = (&self.abroad, place.abroad) {
+            abroad.rouse(number);
+        }
+    }
+
+    /// The lock was given back: tells another process. As long as this one has use for it, only now and then: a hand-over
+    /// between its threads is cheaper.
+    pub(super) fn ring_abroad(&self) {
+        let Some(abroad) = self.abroad.as_ref().filter(|abroad| abroad.is_awaited()) else { return };
+        if self.waiting.load(Relaxed) > 0 && self.stays.fetch_add(1, Relaxed) + 1 < PASSES_MAX {
+            return;
+        }
+        self.stays.store(0, Relaxed);
+        abroad.ring();
+    }
+
+    /// Sleeps among other processes; returns the place where it was not rung.
+    pub(super) fn wait_abroad<'a>(
+        &self,
+        place: Standing<'a>,
+        time: Duration,
+    ) -> (Option<Standing<'a>>, Slept) {
+        place.wait(time);
+        if !place.is_rung() {
+            return (Some(place), Slept::Unrung);
+        }
+        self.note_rings(Slept::Rung);
+        (None, Slept::Rung)
+    }
+
+    /// Whoever found the lock free and was not told, is told by nobody: the holder is dead, stopped, or stock SQLite.
+    pub(super) fn note_rings(&self, slept: Slept) {
+        if let Some(abroad) = self.abroad.as_ref().filter(|_| slept != Slept::NotAbroad) {
+            abroad.note(slept == Slept::Rung);
+        }
+    }
+
+    /// True where a look may wait for a ring.
+    pub(super) fn rings_come(&self) -> bool {
+        self.abroad.as_ref().is_some_and(ProcessLine::rings_come)
+    }
+
+    /// Whoever was told and does not come tells the next.
+    pub(super) fn ring_on(&self, slept: Slept) {
+        if let Some(abroad) = self.abroad.as_ref().filter(|_| slept == Slept::Rung) {
+            abroad.ring();
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::write_lock::busy_timeout::Nap;
+    use crate::write_lock::queue_state::Seat;
+    use crate::write_lock::queue_state::Turn;
+
+    /// A database, which goes when the test ends.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("waldio-{name}-{}.db", std::process::id()));
+            std::fs::write(&path, "").expect("a temporary file");
+            Scratch(path)
+        }
+
+        /// The line of a process that another process was in the way of, and whether others can ring for it.
+        fn line(&self, connection: usize, seat: &Arc<Seat>) -> Option<WriteQueue> {
+            let queue = WriteQueue::new(Some(&self.0), Arc::default());
+            assert_eq!(queue.ask(connection, seat, Instant::now()), Turn::Try);
+            queue.refused(connection, seat, Instant::now());
+            let (state, why) = queue.process_line();
+            if state != "open" {
+                eprintln!("skipped: no line across processes here: {why}");
+                return None;
+            }
+            queue.note_rings(Slept::Rung);
+            assert!(queue.rings_come());
+            Some(queue)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// Whether a process is rung when another gives the lock back; `None` where there is no line.
+    fn is_rung(database: &Scratch) -> Option<bool> {
+        let (seat, free) = (Arc::default(), AtomicBool::new(false));
+        let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &seat)?);
+        assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
+        holder.granted(0, Instant::now());
+        let nap = Nap::until(Instant::now() + Duration::from_secs(10));
+        thread::scope(|scope| {
+            scope.spawn(|| waiter.sleep(1, &seat, &nap, || Some(free.load(SeqCst))));
+            while !holder.is_awaited() {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(1));
+            free.store(true, SeqCst);
+            holder.released(0);
+        });
+        Some(holder.stats.process_hand_overs.load(SeqCst) == 1)
+    }
+
+    #[test]
+    fn whoever_gives_the_lock_back_rings_for_another_process() {
+        let scratch = Scratch::new("rings");
+        // A waiter looks by itself now and then, and may be awake just then.
+        assert!((0..5).any(|_| is_rung(&scratch) != Some(false)));
+    }
+
+    #[test]
+    fn whoever_waits_for_a_ring_that_does_not_come_looks_by_itself() {
+        let (scratch, seat, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
+        let Some(queue) = scratch.line(1, &seat) else { return };
+        // The holder is killed.
+        let is_free = || Some(began.elapsed() > Duration::from_millis(20));
+        queue.sleep(1, &seat, &Nap::until(began + Duration::from_secs(10)), is_free);
+        assert!(began.elapsed() < Duration::from_secs(1), "after {:?}", began.elapsed());
+        let rings_come = queue.abroad.as_ref().is_some_and(ProcessLine::rings_come);
+        assert!(!rings_come, "from here on it looks more often");
+    }
+
+    #[test]
+    fn whoever_is_told_by_nobody_takes_the_lock_only_when_its_nap_would_have_begun() {
+        let (scratch, seat, began) = (Scratch::new("from"), Arc::default(), Instant::now());
+        let Some(queue) = scratch.line(1, &seat) else { return };
+        let from = began + Duration::from_millis(30);
+        let nap = Nap { from, ..Nap::until(began + Duration::from_secs(10)) };
+        queue.sleep(1, &seat, &nap, || Some(true));
+        assert!(Instant::now() >= from && began.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn without_posix_locks_there_is_no_page() {
+        let queue = WriteQueue::new(None, Arc::default());
+        queue.refused(1, &Arc::default(), Instant::now());
+        assert_eq!(queue.process_line().0, "none");
+        assert!(queue.is_awaited(), "by this process itself");
+    }
+
+    #[test]
+    fn while_this_process_has_use_for_the_lock_another_is_rung_now_and_then() {
+        let scratch = Scratch::new("stays");
+        let (Some(holder), Some(waiter)) =
+            (scratch.line(0, &Arc::default()), scratch.line(1, &Arc::default()))
+        else {
+            return;
+        };
+        let abroad = waiter.abroad.as_ref().unwrap();
+        let stays_until_rung = |in_line: usize| {
+            let standing = abroad.stand().unwrap();
+            holder.waiting.store(in_line, SeqCst);
+            (0..100)
+                .take_while(|_| {
+                    holder.ring_abroad();
+                    !standing.is_rung()
+                })
+                .count()
+        };
+        let passes = usize::try_from(PASSES_MAX).unwrap();
+        assert_eq!([0, 1, 1, 0].map(stays_until_rung), [0, passes - 1, passes - 1, 0]);
+    }
+}

@@ -1,0 +1,490 @@
+//! The line for the write lock: who stands in it, whom the lock is kept for, who may pass. Decides; waits for nobody.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::testing::planted::{self, Bug};
+use crate::threads::primitives::{Condvar, now};
+
+/// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
+pub const RESERVATION: Duration = Duration::from_millis(10);
+/// How often the first in line looks whether another process still holds the lock.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+/// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
+const LOOK_UNRUNG: Duration = Duration::from_millis(4);
+/// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// A place in line of a connection that neither sleeps nor asks is kept this long.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
+/// The lock changed hands between connections this recently: it is contended.
+const CONTENDED: Duration = Duration::from_millis(5);
+/// A reservation is passed at most so often while its thread wakes up.
+pub const PASSES_MAX: u32 = 8;
+
+/// What `xShmLock` of the write lock should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Ask the base VFS for the lock.
+    Try,
+    /// Answer BUSY: another connection has the lock, or has it next.
+    Wait,
+    /// Answer BUSY_SNAPSHOT: the lock is on its way to another connection, and SQLite would give it back at once.
+    Stale,
+}
+
+/// One connection's place to be woken at.
+#[derive(Debug, Default)]
+pub struct Seat {
+    /// Rung when the lock is kept for it.
+    pub woken: Condvar,
+}
+
+/// See the file's head. Connections go by their number in this process.
+#[derive(Debug, Default)]
+pub struct Line {
+    /// Who has the lock, or is asking the base VFS for it.
+    pub holder: Option<usize>,
+    /// Who stands in it, in the order of coming.
+    pub line: VecDeque<Place>,
+    /// Whom the lock is kept for.
+    pub reserved: Option<Reserved>,
+    /// How often the present reservation was passed.
+    passes: u32,
+    /// A checkpoint has the lock, or will have it next.
+    pub shut: bool,
+    /// The base VFS refused the lock when no connection of this process held it.
+    foreign: bool,
+    /// Who had the lock last, and since when the lock counts as contended.
+    last: Option<usize>,
+    contended_until: Option<Instant>,
+}
+
+/// One connection in line.
+#[derive(Debug)]
+pub struct Place {
+    /// Whose.
+    pub connection: usize,
+    /// Where it can be woken.
+    pub seat: Arc<Seat>,
+    /// Its busy handler naps: it can be reached.
+    pub asleep: bool,
+    /// It was woken, and has not looked yet.
+    pub woken: bool,
+    /// It sleeps at this place among other processes.
+    pub abroad: Option<usize>,
+    /// Its first BUSY, and when it was last heard of.
+    pub came: Instant,
+    seen: Instant,
+}
+
+impl Place {
+    /// Has its thread look.
+    pub fn wake(&mut self) {
+        if !self.woken && !planted::is(Bug::LostWakeUp) {
+            self.woken = true;
+            self.seat.woken.notify_one();
+        }
+    }
+}
+
+/// The lock is kept for one connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Reserved {
+    /// Which.
+    pub connection: usize,
+    /// How long.
+    pub until: Instant,
+    /// Its thread is awake: nobody passes it any more.
+    pub awake: bool,
+}
+
+/// What a thread in line does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// It takes the lock.
+    Mine,
+    /// It looks again at this time, if nobody wakes it before.
+    At(Instant),
+    /// The same, for another process to give the lock back.
+    Abroad(Instant),
+    /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
+    Woken,
+}
+
+impl Line {
+    /// Whether the lock is free for this connection, a reservation that it may pass included.
+    pub fn may_take(&self, connection: usize, now: Instant) -> bool {
+        if self.shut || self.holder.is_some() && !planted::is(Bug::HolderIgnored) {
+            return false;
+        }
+        let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
+        let is_few = self.passes < PASSES_MAX || planted::is(Bug::PassesUnlimited);
+        let may_pass = !others_sleep || is_few;
+        match self.reserved {
+            Some(reserved) if now >= reserved.until => may_pass,
+            Some(reserved) if reserved.connection == connection => true,
+            Some(reserved) => !reserved.awake && is_few,
+            None => may_pass,
+        }
+    }
+
+    /// A connection asks for the lock whose snapshot is old: SQLite would give it back at once. Where another connection of this process
+    /// has it, or it is kept for one, that one is not disturbed.
+    pub fn ask_in_vain(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+        let is_held = self.holder.is_some_and(|holder| holder != connection);
+        let is_kept = self.reserved.is_some_and(|kept| kept.connection != connection && now < kept.until);
+        if !is_held && !is_kept {
+            return Turn::Try;
+        }
+        self.stand_in_line(connection, seat, now);
+        if is_held { Turn::Wait } else { Turn::Stale }
+    }
+
+    /// True while the lock is kept for anybody.
+    pub fn is_kept(&self, now: Instant) -> bool {
+        self.reserved.is_some_and(|reserved| now < reserved.until)
+    }
+
+    /// True where another process had the lock when it was last asked for.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Keeps the lock for a thread that is awake and asks for it next.
+    pub fn claim(&mut self, connection: usize, now: Instant) {
+        self.count_pass(connection);
+        // What was kept for it stays kept for as long as it was.
+        let kept = self.reserved.filter(|reserved| reserved.connection == connection && now < reserved.until);
+        let until = kept.map_or(now + RESERVATION, |reserved| reserved.until);
+        self.reserved = Some(Reserved { connection, until, awake: true });
+    }
+
+    /// The connection asks the base VFS for the lock: from here on it counts as its holder, not from the grant on, because
+    /// a thread may lose the processor between the two.
+    pub fn take(&mut self, connection: usize) {
+        let claimed = self.reserved.is_some_and(|reserved| reserved.connection == connection);
+        if !claimed {
+            self.count_pass(connection);
+        }
+        self.reserved = None;
+        self.holder = Some(connection);
+    }
+
+    /// The lock goes to `connection`: past those who sleep in line before it, or it was their turn.
+    fn count_pass(&mut self, connection: usize) {
+        let first = self.line.iter().find(|place| place.asleep || place.connection == connection);
+        match first {
+            Some(place) if place.connection != connection => self.passes += 1,
+            _ => self.passes = 0,
+        }
+    }
+
+    /// True where this connection waits for another process, and nobody stands before it.
+    pub fn looks_abroad(&self, connection: usize) -> bool {
+        let first = self.line.iter().find(|place| place.asleep);
+        let waits = self.foreign && !self.shut && self.holder.is_none();
+        waits && first.is_some_and(|place| place.connection == connection)
+    }
+
+    /// A thread in line looks: whether the lock is free for it. `rings`: other processes ring when it is. `from`: it may
+    /// not have it by its own look before.
+    pub fn next_look(
+        &self,
+        connection: usize,
+        now: Instant,
+        from: Instant,
+        rings: bool,
+        is_free: impl Fn() -> Option<bool>,
+    ) -> Look {
+        if self.shut || self.holder.is_some() {
+            return Look::Woken;
+        }
+        match self.reserved {
+            // Whoever asked before the reservation was made may still have got the lock first; then it waits on.
+            Some(reserved) if reserved.connection == connection && now < reserved.until => return Look::Mine,
+            Some(reserved) if now < reserved.until => return Look::At(reserved.until),
+            _ => {}
+        }
+        let first = self.line.iter().find(|place| place.asleep);
+        if first.is_none_or(|place| place.connection != connection) {
+            return Look::Woken;
+        }
+        // Nobody of this process has it. Unless another process does, it is this one's turn.
+        if !self.foreign {
+            return Look::Mine;
+        }
+        if now < from {
+            return Look::Abroad(from);
+        }
+        match is_free() {
+            Some(true) => Look::Mine,
+            Some(false) => Look::Abroad(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY }),
+            None => Look::Woken,
+        }
+    }
+
+    /// The base VFS refused the lock to a connection that asked for it, with or without having taken it.
+    pub fn refuse(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        if self.holder == Some(connection) {
+            self.holder = None;
+        }
+        self.drop_kept_for(connection);
+        if self.holder.is_none() && !self.shut {
+            // Another process has it, or somebody of this one whom the line does not know.
+            self.foreign = true;
+        }
+        self.stand_in_line(connection, seat, now);
+    }
+
+    /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
+    pub fn grant_in_vain(&mut self, connection: usize) {
+        self.foreign = false;
+        self.holder = Some(connection);
+        self.drop_kept_for(connection);
+    }
+
+    /// What is kept for a connection is not any more.
+    pub fn drop_kept_for(&mut self, connection: usize) {
+        self.reserved = self.reserved.filter(|reserved| reserved.connection != connection);
+    }
+
+    /// The base VFS granted the lock. Returns the place that the connection had, and whether others want the lock too
+    /// or had it a moment ago.
+    pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<Place>, bool) {
+        self.foreign = false;
+        self.holder = Some(connection);
+        let place = self.leave(connection);
+        if !self.line.is_empty() || self.last.is_some_and(|last| last != connection) {
+            self.contended_until = Some(now + CONTENDED);
+        }
+        self.last = Some(connection);
+        (place, self.contended_until.is_some_and(|until| now < until))
+    }
+
+    /// Whom to hand the lock to: the first who can be reached. Places of those not heard of for long are given up.
+    pub fn first_asleep(&mut self, now: Instant) -> Option<&mut Place> {
+        self.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
+        self.line.iter_mut().find(|place| place.asleep)
+    }
+
+    /// Puts a connection in line, or notes that it is still there.
+    pub fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+        match self.line.iter_mut().find(|place| place.connection == connection) {
+            Some(place) => place.seen = now,
+            None => {
+                let seat = Arc::clone(seat);
+                let place = Place {
+                    connection,
+                    seat,
+                    asleep: false,
+                    woken: false,
+                    abroad: None,
+                    came: now,
+                    seen: now,
+                };
+                self.line.push_back(place);
+            }
+        }
+        self.contended_until = Some(now + CONTENDED);
+    }
+
+    /// A connection's busy handler naps at a place among other processes.
+    pub fn set_abroad(&mut self, connection: usize, number: usize) {
+        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+            place.abroad = Some(number);
+        }
+    }
+
+    /// Takes a connection out of the line.
+    pub fn leave(&mut self, connection: usize) -> Option<Place> {
+        let at = self.line.iter().position(|place| place.connection == connection)?;
+        self.line.remove(at)
+    }
+
+    /// A connection's busy handler naps, or is done.
+    pub fn set_asleep(&mut self, connection: usize, asleep: bool) {
+        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+            place.asleep = asleep;
+            place.woken = false;
+            place.abroad = None;
+            place.seen = now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NANOSECOND: Duration = Duration::from_nanos(1);
+    const UNKNOWN: fn() -> Option<bool> = || None;
+
+    /// A line of these connections, asleep, who came in this order.
+    fn asleep(connections: &[usize], now: Instant) -> Line {
+        let mut line = Line::default();
+        for connection in connections {
+            line.stand_in_line(*connection, &Arc::default(), now);
+            line.set_asleep(*connection, true);
+        }
+        line
+    }
+
+    fn reserve(line: &mut Line, connection: usize, until: Instant, awake: bool) {
+        line.reserved = Some(Reserved { connection, until, awake });
+    }
+
+    fn look(line: &Line, connection: usize, now: Instant) -> Look {
+        line.next_look(connection, now, now, false, UNKNOWN)
+    }
+
+    #[test]
+    fn what_is_kept_for_one_is_its_own_until_the_time_is_over() {
+        let now = now();
+        let until = now + RESERVATION;
+        let mut line = asleep(&[1, 2], now);
+        reserve(&mut line, 1, until, true);
+        let just_before = until.checked_sub(NANOSECOND).unwrap();
+        assert!(line.is_kept(just_before) && !line.is_kept(until));
+        assert_eq!([1, 2].map(|one| line.may_take(one, just_before)), [true, false]);
+        assert_eq!([1, 2].map(|one| look(&line, one, just_before)), [Look::Mine, Look::At(until)]);
+        // From here on as if nothing were kept: the first who sleeps is next, and others may pass it.
+        assert_eq!([1, 2].map(|one| line.may_take(one, until)), [true, true]);
+        reserve(&mut line, 2, until, true);
+        assert_eq!([1, 2].map(|one| look(&line, one, until)), [Look::Mine, Look::Woken]);
+    }
+
+    #[test]
+    fn who_claims_what_is_kept_for_it_already_gets_no_longer_time() {
+        let now = now();
+        let mut line = asleep(&[1], now);
+        let until = now + RESERVATION;
+        let claimed = |line: &mut Line, at: Instant| {
+            line.claim(1, at);
+            line.reserved.map(|reserved| (reserved.connection, reserved.until, reserved.awake))
+        };
+        reserve(&mut line, 1, until, false);
+        assert_eq!(claimed(&mut line, now + RESERVATION / 2), Some((1, until, true)));
+        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "it had lapsed");
+        reserve(&mut line, 2, until + RESERVATION * 2, false);
+        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "another's");
+    }
+
+    #[test]
+    fn those_who_sleep_are_passed_a_few_times_and_no_more() {
+        let now = now();
+        let mut line = asleep(&[1], now);
+        for _ in 0..PASSES_MAX {
+            assert!(line.may_take(2, now));
+            line.take(2);
+            line.holder = None;
+        }
+        assert!(!line.may_take(2, now) && line.may_take(1, now));
+        // Whoever claimed was counted then.
+        line.claim(1, now);
+        line.take(1);
+        assert_eq!((line.holder, line.passes, line.reserved.is_none()), (Some(1), 0, true));
+        assert!(!line.may_take(1, now) && !line.may_take(2, now), "held");
+    }
+
+    #[test]
+    fn the_lock_counts_as_contended_for_a_while_after_it_changed_hands() {
+        let now = now();
+        let mut line = Line::default();
+        let mut granted = |connection, at| line.grant(connection, at).1;
+        assert!(!granted(1, now) && !granted(1, now));
+        assert!(granted(2, now), "another had it");
+        let over = now + CONTENDED;
+        assert!(granted(2, over.checked_sub(NANOSECOND).unwrap()) && !granted(2, over));
+        let mut line = asleep(&[3], over);
+        assert!(line.grant(2, over).1, "another wants it");
+        let (place, _) = line.grant(3, over);
+        assert_eq!((place.map(|place| place.connection), line.line.len()), (Some(3), 0));
+    }
+
+    #[test]
+    fn the_first_who_sleeps_looks_for_another_process() {
+        let now = now();
+        let mut line = asleep(&[1, 2], now);
+        assert!(!line.looks_abroad(1), "nobody of another process has it");
+        line.refuse(3, &Arc::default(), now);
+        assert_eq!([1, 2, 3].map(|one| line.looks_abroad(one)), [true, false, false]);
+        line.set_asleep(1, false);
+        assert_eq!([1, 2].map(|one| line.looks_abroad(one)), [false, true]);
+        let looks =
+            |line: &Line, from, rings, free: Option<bool>| line.next_look(2, now, from, rings, || free);
+        assert_eq!(looks(&line, now, false, Some(true)), Look::Mine);
+        assert_eq!(looks(&line, now, false, Some(false)), Look::Abroad(now + LOOK_EVERY));
+        assert_eq!(looks(&line, now, true, Some(false)), Look::Abroad(now + LOOK_UNRUNG));
+        assert_eq!(looks(&line, now, false, None), Look::Woken);
+        let later = now + NANOSECOND;
+        assert_eq!(looks(&line, later, false, Some(true)), Look::Abroad(later), "its nap has not begun");
+        for shut in [true, false] {
+            (line.shut, line.holder) = (shut, (!shut).then_some(9));
+            assert!(!line.looks_abroad(2));
+            assert_eq!(looks(&line, now, false, Some(true)), Look::Woken);
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_one_that_nothing_stands_before_tells_of_another_process() {
+        let now = now();
+        let refused = |holder: Option<usize>, shut: bool| {
+            let mut line = Line { holder, shut, ..Line::default() };
+            reserve(&mut line, 1, now + RESERVATION, true);
+            line.refuse(1, &Arc::default(), now);
+            (line.is_foreign(), line.holder, line.reserved.is_some(), line.line.len())
+        };
+        assert_eq!(refused(None, false), (true, None, false, 1));
+        assert_eq!(refused(Some(1), false), (true, None, false, 1), "it had asked");
+        assert_eq!(refused(Some(2), false), (false, Some(2), false, 1));
+        assert_eq!(refused(None, true), (false, None, false, 1), "a checkpoint has it");
+        let mut line = asleep(&[], now);
+        line.refuse(1, &Arc::default(), now);
+        line.grant_in_vain(1);
+        assert_eq!(
+            (line.is_foreign(), line.holder, line.line.len()),
+            (false, Some(1), 1),
+            "it keeps its place"
+        );
+        reserve(&mut line, 2, now + RESERVATION, true);
+        line.drop_kept_for(1);
+        assert!(line.reserved.is_some());
+    }
+
+    #[test]
+    fn whoever_asks_in_vain_disturbs_nobody() {
+        let now = now();
+        let until = now + RESERVATION;
+        let asked = |holder: Option<usize>, kept: Option<usize>, at: Instant| {
+            let mut line = Line { holder, ..Line::default() };
+            if let Some(connection) = kept {
+                reserve(&mut line, connection, until, false);
+            }
+            let turn = line.ask_in_vain(1, &Arc::default(), at);
+            (turn, line.line.len(), line.holder == holder, line.is_kept(now) == kept.is_some())
+        };
+        assert_eq!(asked(None, None, now), (Turn::Try, 0, true, true));
+        assert_eq!(asked(Some(1), Some(1), now), (Turn::Try, 0, true, true), "it has it, or has it next");
+        assert_eq!(asked(Some(2), Some(3), now), (Turn::Wait, 1, true, true));
+        assert_eq!(asked(None, Some(2), now), (Turn::Stale, 1, true, true));
+        assert_eq!(asked(None, Some(2), until), (Turn::Try, 0, true, true), "what was kept has lapsed");
+    }
+
+    #[test]
+    fn places_of_those_not_heard_of_for_long_are_given_up() {
+        let now = now();
+        let mut line = asleep(&[1, 2, 3], now);
+        for connection in [1, 2] {
+            line.set_asleep(connection, false);
+        }
+        let last_seen = line.line.iter().map(|place| place.seen).max().unwrap();
+        line.stand_in_line(2, &Arc::default(), last_seen + NANOSECOND);
+        let first = line.first_asleep(last_seen + PLACE_KEPT).map(|place| place.connection);
+        let left: Vec<usize> = line.line.iter().map(|place| place.connection).collect();
+        assert_eq!((first, left), (Some(3), vec![2, 3]));
+        line.set_abroad(3, 7);
+        let abroad: Vec<Option<usize>> = line.line.iter().map(|place| place.abroad).collect();
+        assert_eq!(abroad, [None, Some(7)]);
+    }
+}
