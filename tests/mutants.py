@@ -39,7 +39,7 @@ WITHOUT = r"planted|impl (fmt::)?(Debug|Display)|tests::"
 # Name, features, what of the tests, and seconds after which a test that hangs has noticed. The crash tests look at fewer states
 # first: most of what they would notice shows at once.
 FEW = {"CRASH_EXTRA": "20", "CRASH_SAMPLES": "2", "CRASH_FAULTS": "1", "CRASH_GROUP_LENGTH": "2", "GENERATOR_PROGRAMS": "15"}
-CRASHES = """crash_waldio crash_embedded crash_faults crash_group crash_group_faults crash_window crash_growth_race crash_group_many
+CRASHES = """crash_waldio crash_embedded crash_faults crash_group crash_group_faults crash_delayed_flush crash_growth_race crash_group_many
     generator_named_cuts generator_cuts"""
 ROUNDS = [
     ("unit", "waldio/planted-bugs", ["--lib"], {}, 60),

@@ -29,15 +29,15 @@ pub use sqlite::extension::{Registration, register, sqlite3_waldio_init, sqlite3
 /// What the model looks into.
 #[cfg(feature = "model")]
 pub use {
-    checkpoint::barrier::{CLOSED_MAX, Gate, Outcome, Stayer},
+    checkpoint::barrier::{Barrier, CLOSED_MAX, Outcome, SlowReader},
     checkpoint::worker::Worker,
     connection::{Connection, Granted},
     database::Database,
     durability::delayed_flush::Flusher,
-    durability::group_commit::{Covered, Failed, Ticket, Tickets},
+    durability::group_commit::{CommitNumber, Covered, Failed, GroupCommit},
     stats::Stats,
-    threads::primitives::Bell,
+    threads::primitives::Waker,
     write_lock::busy_timeout::Nap,
-    write_lock::lock_queue::WriteQueue,
-    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Seat, Turn},
+    write_lock::lock_queue::LockQueue,
+    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Sleeper, Turn},
 };

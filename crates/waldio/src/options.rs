@@ -31,7 +31,7 @@ pub enum PersistChoice {
 
 /// How much a power cut may take of what was committed (`waldio_group`), at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct FlushDelay {
     /// Of the log. The commit that would make it more waits for a flush.
     pub bytes: u64,
     /// By the wall clock, from a commit's return to the beginning of a flush.
@@ -54,8 +54,8 @@ pub struct Options {
     pub group_commit: bool,
     /// `waldio_durable_reads`: no reader sees a commit that is not durable yet.
     pub durable_reads: bool,
-    /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within the window.
-    pub group: Option<Window>,
+    /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within that delay.
+    pub group: Option<FlushDelay>,
     /// `waldio_db_chunk`: checkpoints make the database file longer by this many bytes at once; 0 for just what they need.
     pub db_chunk_bytes: u64,
     /// `waldio_layout`: the layout of a log that is begun anew, where the database can have it.
@@ -155,7 +155,7 @@ impl Options {
                 0 => "off".to_owned(),
                 bytes => bytes.to_string(),
             },
-            "waldio_group" => self.group.map_or_else(|| "off".to_owned(), window_text),
+            "waldio_group" => self.group.map_or_else(|| "off".to_owned(), delay_text),
             _ => return None,
         })
     }
@@ -269,27 +269,27 @@ fn parse_log_bytes(value: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("waldio_log_bytes is a number from 65536 to 1073741824, not {value:?}"))
 }
 
-fn parse_window(value: &str) -> Result<Option<Window>, String> {
+fn parse_window(value: &str) -> Result<Option<FlushDelay>, String> {
     const BYTES: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
     const MILLISECONDS: std::ops::RangeInclusive<u64> = 1..=60_000;
     if matches!(value, "0" | "off" | "false" | "no") {
         return Ok(None);
     }
-    let window = value.split_once(',').and_then(|(bytes, milliseconds)| {
+    let delay = value.split_once(',').and_then(|(bytes, milliseconds)| {
         let bytes = with_unit(bytes, &BYTE_UNITS).filter(|bytes| BYTES.contains(bytes))?;
         let milliseconds = with_unit(milliseconds, &TIME_UNITS).filter(|time| MILLISECONDS.contains(time))?;
-        Some(Window { bytes, time: Duration::from_millis(milliseconds) })
+        Some(FlushDelay { bytes, time: Duration::from_millis(milliseconds) })
     });
-    window.map(Some).ok_or_else(|| {
+    delay.map(Some).ok_or_else(|| {
         format!(
             "waldio_group is off, or BYTES,MS such as 16KiB,2ms (4096 to 1073741824 bytes, 1 to 60000 ms), not {value:?}"
         )
     })
 }
 
-/// A window as `waldio_group` takes it.
-fn window_text(window: Window) -> String {
-    format!("{},{}", window.bytes, window.time.as_millis())
+/// A delay as `waldio_group` takes it.
+fn delay_text(delay: FlushDelay) -> String {
+    format!("{},{}", delay.bytes, delay.time.as_millis())
 }
 
 fn parse_switch(name: &str, value: &str) -> Result<bool, String> {
@@ -346,11 +346,12 @@ mod tests {
 
     #[test]
     fn a_window_is_read_with_units_and_without() {
-        let window = |bytes, milliseconds| Some(Window { bytes, time: Duration::from_millis(milliseconds) });
+        let delay =
+            |bytes, milliseconds| Some(FlushDelay { bytes, time: Duration::from_millis(milliseconds) });
         let cases = [
-            ("16384,2", window(16384, 2)),
-            ("16KiB,2ms", window(16384, 2)),
-            ("1 MiB, 100", window(1 << 20, 100)),
+            ("16384,2", delay(16384, 2)),
+            ("16KiB,2ms", delay(16384, 2)),
+            ("1 MiB, 100", delay(1 << 20, 100)),
             ("off", None),
         ];
         for (value, expected) in cases {

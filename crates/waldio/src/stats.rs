@@ -30,10 +30,10 @@ pub struct Stats {
     pub shared_commits: AtomicU64,
     /// Flushes for those.
     pub shared_flushes: AtomicU64,
-    /// Commits that left their flush to the window of `waldio_group`.
-    pub window_commits: AtomicU64,
+    /// Commits that left their flush to the delayed flush of `waldio_group`.
+    pub delayed_commits: AtomicU64,
     /// Flushes when its time was over.
-    pub window_flushes: AtomicU64,
+    pub delayed_flushes: AtomicU64,
     /// The most commits that one flush made durable.
     pub largest_group: AtomicU64,
     /// How long connections stood in line for the write lock, from the first BUSY to the lock.
@@ -45,9 +45,9 @@ pub struct Stats {
     /// Checkpoints that had frames to copy.
     pub checkpoints: AtomicU64,
     /// How long new transactions were held back for one of those.
-    pub gate_times: Histogram,
+    pub barrier_times: Histogram,
     /// How often that was in vain: a reader stayed.
-    pub gates_failed: AtomicU64,
+    pub barriers_failed: AtomicU64,
     /// How long readers waited until what they see was durable.
     pub read_waits: Histogram,
     /// How often a checkpoint was stopped because the log had been reset under it.

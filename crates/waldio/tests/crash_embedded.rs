@@ -112,7 +112,7 @@ fn a_conversion_is_there_or_not_and_loses_nothing() {
 }
 
 /// As `base`, with bytes of somebody else's where the layout has its headers: in one page of `every`.
-fn with_used_tails(base: &Image, every: u64) -> Image {
+fn with_used_reserved_bytes(base: &Image, every: u64) -> Image {
     let mut image = base.clone();
     let database = image.files.get_mut(Path::new(DATABASE)).expect("it has a database");
     for page in (1..=database.size_bytes() / 4096).filter(|page| page % every == 0) {
@@ -138,17 +138,17 @@ fn pages_whose_reserved_bytes_are_used_lose_nothing() {
         vec![Commit3, Commit1, Commit3, Reopen, Commit1],
         vec![Commit3, Commit1, Commit3, Refused, Rejoin, Commit1],
     ];
-    // With all of them a log that lost its tails is empty; with some of them it is a part of what it was.
+    // With all of them a log that lost its reserved bytes is empty; with some of them it is a part of what it was.
     for (every, steps) in
         sequences.into_iter().flat_map(|steps| [1, 2, 3].map(|every| (every, steps.clone())))
     {
         let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
-        let base = with_used_tails(&base, every);
+        let base = with_used_reserved_bytes(&base, every);
         let recording = record(&machine, &base, &workload, None);
         assert!(recording.outcomes.iter().all(Result::is_ok), "{workload}: {:?}", recording.outcomes);
-        let tails = format!("{LOG}-tails");
+        let reserved = format!("{LOG}-reserved");
         let used =
-            |record: &Record| matches!(&record.op, Op::Create { path, .. } if *path == Path::new(&tails));
+            |record: &Record| matches!(&record.op, Op::Create { path, .. } if *path == Path::new(&reserved));
         assert!(every > 1 || recording.records.iter().any(used), "{workload}: no page had bytes to keep");
         if let Err(failure) = explorer.explore(&workload, &recording) {
             panic!("{failure}");

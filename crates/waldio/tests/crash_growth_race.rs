@@ -22,15 +22,15 @@ static ONE_BUG: Mutex<()> = Mutex::new(());
 /// Longer than any scheduler's whim.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A gate in front of everything that reserves space, open unless `armed`.
+/// A barrier in front of everything that reserves space, open unless `armed`.
 #[derive(Debug)]
-struct Gate {
+struct Barrier {
     armed: Mutex<bool>,
     arrived: Mutex<Sender<()>>,
     go_on: Mutex<Receiver<()>>,
 }
 
-impl Gate {
+impl Barrier {
     fn pass(&self) {
         if std::mem::take(&mut *lock(&self.armed)) {
             lock(&self.arrived).send(()).expect("the test waits");
@@ -52,14 +52,17 @@ fn commit(connection: &Connection, ids: std::ops::RangeInclusive<i64>, txn: i64)
 fn rows_after_race() -> Result<(), String> {
     let (arrived, arrivals) = channel();
     let (go, go_on) = channel();
-    let gate =
-        Arc::new(Gate { armed: Mutex::new(false), arrived: Mutex::new(arrived), go_on: Mutex::new(go_on) });
+    let barrier = Arc::new(Barrier {
+        armed: Mutex::new(false),
+        arrived: Mutex::new(arrived),
+        go_on: Mutex::new(go_on),
+    });
     let wrap = |disk: &blockio::sim_disk::SimDisk| {
-        let gate = Arc::clone(&gate);
+        let barrier = Arc::clone(&barrier);
         let hook = move |call: Call<'_>| match call {
             Call::Write(data) if data.len() < RESERVE_BYTES_MIN => {}
             Call::Write(data) if data.iter().any(|byte| *byte != 0) => {}
-            Call::Write(_) | Call::Extend => gate.pass(),
+            Call::Write(_) | Call::Extend => barrier.pass(),
             Call::Synced => {}
         };
         Arc::new(HookedDisk { disk: Arc::new(disk.clone()), hook: Arc::new(hook) }) as Arc<dyn Disk>
@@ -74,7 +77,7 @@ fn rows_after_race() -> Result<(), String> {
     commit(&ours, 1..=1, 4);
     let foreign = machine.open_foreign().map_err(|error| error.to_string())?;
     foreign.exec("PRAGMA wal_autocheckpoint=0").map_err(|error| error.to_string())?;
-    *lock(&gate.armed) = true;
+    *lock(&barrier.armed) = true;
     // Past half of the first 64 KiB: growth is asked for.
     commit(&ours, 1..=12, 2);
     arrivals.recv_timeout(PATIENCE).map_err(|_| "growth was never asked for".to_owned())?;

@@ -85,8 +85,8 @@ fn planted_bug_is_caught_skip_close_sync() {
 
 #[test]
 fn planted_bug_is_caught_window_unbounded() {
-    for side in [Side::Window, Side::WindowFua] {
-        is_caught(Bug::WindowUnbounded, side, &[Step::Commit1; 9], Synchronous::Full);
+    for side in [Side::FlushDelay, Side::WindowFua] {
+        is_caught(Bug::DelayUnbounded, side, &[Step::Commit1; 9], Synchronous::Full);
     }
 }
 

@@ -103,7 +103,7 @@ fn sqlite_alone_is_refused_beside_us_and_changes_nothing() {
     for (who, said) in say_alone(NAME, &path, "SELECT 'rows', count(*) FROM t") {
         assert!(said.contains("rows") && said.contains('4'), "{who} after a clean close: {said}");
     }
-    for left in ["a.db-wal", "a.db-waldio", "a.db-waldio-shm", "a.db-wal-tails"] {
+    for left in ["a.db-wal", "a.db-waldio", "a.db-waldio-shm", "a.db-wal-reserved"] {
         assert!(!scratch.join(left).exists(), "{left} is left");
     }
 }
@@ -339,8 +339,8 @@ fn reserved_bytes_that_are_used_are_not_lost() {
     let scratch = Scratch::new("embedded-used");
     let path = scratch.join("a.db");
     drop(begin(&path));
-    let tail = || std::fs::read(&path).unwrap()[2 * 4096 - 24..2 * 4096].to_vec();
-    assert_eq!(tail(), [0; 24]);
+    let reserved = || std::fs::read(&path).unwrap()[2 * 4096 - 24..2 * 4096].to_vec();
+    assert_eq!(reserved(), [0; 24]);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[2 * 4096 - 24..2 * 4096].copy_from_slice(&USED);
     std::fs::write(&path, &bytes).unwrap();
@@ -348,7 +348,7 @@ fn reserved_bytes_that_are_used_are_not_lost() {
     while writer.line().expect("it ended") != "ready embedded" {}
     writer.kill();
     drop(writer);
-    assert!(scratch.join("a.db-wal-tails").exists(), "they were not used");
+    assert!(scratch.join("a.db-wal-reserved").exists(), "they were not used");
     // The page in the database is another one from here on: what comes back came from the log.
     bytes[4096..2 * 4096].fill(0);
     std::fs::write(&path, &bytes).unwrap();
@@ -358,8 +358,8 @@ fn reserved_bytes_that_are_used_are_not_lost() {
         ("5".into(), "ok".into())
     );
     drop(db);
-    assert_eq!(tail(), USED);
-    assert!(!scratch.join("a.db-wal-tails").exists(), "it goes with the log");
+    assert_eq!(reserved(), USED);
+    assert!(!scratch.join("a.db-wal-reserved").exists(), "it goes with the log");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn until_flushed_by_the_clock(path: &Path) {
         system().open_with(&format!("file:{}?waldio_group=1073741824,20", path.display()), None).unwrap();
     db.rows("PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
     let began = Instant::now();
-    while number(&db, "window_flushes") == 0 {
+    while number(&db, "delayed_flushes") == 0 {
         db.rows("INSERT INTO t VALUES (1)");
         assert!(began.elapsed() < Duration::from_secs(20), "nobody flushes");
         thread::sleep(Duration::from_millis(5));
@@ -352,7 +352,7 @@ fn a_child_leaves_no_commit_to_its_parents_window() {
             db.rows("INSERT INTO t VALUES (0)");
         }
         // A commit of the parent's waits: its flush is ordered.
-        assert!(number(&other, "window_commits") > 0);
+        assert!(number(&other, "delayed_commits") > 0);
         refuse("fdatasync", "EIO", i64::MAX);
         let child = forked(|| u8::from(db.take().unwrap().run("INSERT INTO t VALUES (2)").1.is_some()));
         let failed = child.finish();

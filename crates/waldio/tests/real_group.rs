@@ -28,8 +28,8 @@ fn shares(library: fn() -> &'static Library) {
     assert!(flushes * 3 < shared * 2, "{flushes} flushes for {shared} commits");
     assert!(number(&db, "largest_group") > 1);
     assert!(number(&db, "hand_overs") > 0);
-    let (checkpoints, gates) = (number(&db, "checkpoints"), number(&db, "gates"));
-    assert!(checkpoints > 0 && gates <= checkpoints, "{gates} gates for {checkpoints} checkpoints");
+    let (checkpoints, barriers) = (number(&db, "checkpoints"), number(&db, "barriers"));
+    assert!(checkpoints > 0 && barriers <= checkpoints, "{barriers} barriers for {checkpoints} checkpoints");
     let log_bytes = number(&db, "log_file_bytes");
     assert!(log_bytes <= 8 << 20, "the log grew to {log_bytes} bytes");
 }
@@ -47,14 +47,14 @@ fn eight_writers_share_flushes_in_the_bundled_library() {
 #[test]
 fn checkpoints_that_want_the_write_lock_get_it_beside_many_writers() {
     in_own_process("checkpoints_that_want_the_write_lock_get_it_beside_many_writers", || {
-        // PASSIVE copies the bulk; FULL, RESTART and TRUNCATE after it run behind the gate.
+        // PASSIVE copies the bulk; FULL, RESTART and TRUNCATE after it run behind the barrier.
         const MODES: [i32; 6] = [0, 1, 0, 2, 0, 3];
         const ROUNDS_MAX: usize = 10;
         let scratch = Scratch::new("modes");
         let path = scratch.join("a.db");
         system().load(None).unwrap();
         let db = open(system(), &path);
-        // A small log closes the gate often.
+        // A small log closes the barrier often.
         db.rows("PRAGMA waldio_log_bytes=65536");
         db.rows("PRAGMA journal_mode=WAL");
         db.rows("CREATE TABLE t(writer, number, value)");
@@ -83,7 +83,7 @@ fn checkpoints_that_want_the_write_lock_get_it_beside_many_writers() {
             // Its busy timeout is a minute: a checkpoint that waits for itself shows.
             assert!(longest < Duration::from_secs(30), "a checkpoint took {longest:?}");
         });
-        assert_ne!(db.status("gate_p50"), "NULL", "no checkpoint closed the gate");
+        assert_ne!(db.status("barrier_p50"), "NULL", "no checkpoint closed the barrier");
         let rows = number_of_rows(&db);
         assert!(rows >= 1800 && rows.is_multiple_of(1800), "{rows} rows");
         assert_eq!(db.one("PRAGMA integrity_check"), "ok");
@@ -91,7 +91,7 @@ fn checkpoints_that_want_the_write_lock_get_it_beside_many_writers() {
 }
 
 fn db_status(path: &Path) -> String {
-    open(system(), path).status("gate_p50")
+    open(system(), path).status("barrier_p50")
 }
 
 fn number_of_rows(db: &Connection) -> u64 {
@@ -252,8 +252,8 @@ fn a_transaction_with_a_super_journal_waits_for_its_own_flush() {
 }
 
 #[test]
-fn a_long_log_is_copied_beside_the_writers_and_not_behind_the_gate() {
-    in_own_process("a_long_log_is_copied_beside_the_writers_and_not_behind_the_gate", || {
+fn a_long_log_is_copied_beside_the_writers_and_not_behind_the_barrier() {
+    in_own_process("a_long_log_is_copied_beside_the_writers_and_not_behind_the_barrier", || {
         let scratch = Scratch::new("long-log");
         let path = scratch.join("a.db");
         let db = prepare(system(), &path);
@@ -261,14 +261,14 @@ fn a_long_log_is_copied_beside_the_writers_and_not_behind_the_gate() {
         db.rows("PRAGMA wal_autocheckpoint=0");
         reader.rows("BEGIN; SELECT count(*) FROM t");
         db.checkpoint(0);
-        // Six times the working size, and more than the gate may have left to do.
+        // Six times the working size, and more than the barrier may have left to do.
         for number in 0..250 {
             db.rows(&format!("INSERT INTO t VALUES (1, {number}, zeroblob(100000))"));
         }
         assert!(number(&db, "log_file_bytes") > 24 << 20);
         reader.rows("COMMIT");
         db.checkpoint(0);
-        assert_eq!(number(&db, "gates"), 0, "nobody could write meanwhile");
+        assert_eq!(number(&db, "barriers"), 0, "nobody could write meanwhile");
         // All is copied: the next who writes begins the log anew.
         db.rows("INSERT INTO t VALUES (1, 250, 1)");
         assert!(number(&db, "log_frames") < 10, "{} frames", number(&db, "log_frames"));

@@ -31,7 +31,7 @@ fn log_bytes_of_one_process() -> u64 {
 #[test]
 fn sixty_four_connections_of_one_process_get_their_turn() {
     in_own_process("sixty_four_connections_of_one_process_get_their_turn", || {
-        // Beside other programs a gate may open again before 64 threads had the processor once.
+        // Beside other programs a barrier may open again before 64 threads had the processor once.
         let log_bytes = (0..3).map(|_| log_bytes_of_one_process()).find(|bytes| *bytes <= LOG_BYTES_MAX);
         assert!(log_bytes.is_some(), "the log grew to more than {LOG_BYTES_MAX} bytes three times");
     });
@@ -60,7 +60,7 @@ fn sixty_four_connections_of_four_processes_get_their_turn() {
     if at_work(NAME) {
         return;
     }
-    // As above; and a process knows nothing of another one's gate. All frames are 40 MB; beside eight busy loops on two
+    // As above; and a process knows nothing of another one's barrier. All frames are 40 MB; beside eight busy loops on two
     // processors the log was 8 to 17.
     let log_bytes_max = 2 * LOG_BYTES_MAX;
     let log_bytes = (0..3).map(|_| log_bytes_of_four_processes(NAME)).find(|bytes| *bytes <= log_bytes_max);

@@ -35,14 +35,14 @@ fn sixteen_processes_hand_the_lock_over_to_each_other() {
     let db = prepare(&database);
     db.busy_timeout(60_000);
     db.rows("PRAGMA synchronous=FULL");
-    assert_eq!(db.status("process_line"), "not open");
+    assert_eq!(db.status("shared_lock_queue"), "not open");
     let crews: Vec<Crew> = (1..16).map(|number| start(NAME, &database, number, COMMITS)).collect();
     let mut seq = 0;
     while crews.iter().any(|crew| crew.acknowledged() != [COMMITS]) {
         seq += 1;
         db.rows(&format!("INSERT INTO rows VALUES ('here', {seq}, zeroblob(100))"));
     }
-    let (line, page) = (db.status("process_line"), db.status_row("process_line")[1].clone());
+    let (line, page) = (db.status("shared_lock_queue"), db.status_row("shared_lock_queue")[1].clone());
     let hand_overs = number(&db, "process_hand_overs");
     let mut gone: Vec<Gone> = crews.into_iter().flat_map(Crew::finish).collect();
     gone.push(Gone { name: "here".to_owned(), acknowledged: seq });
@@ -87,7 +87,7 @@ impl Here {
             self.seq += 1;
             assert!(self.seq - began <= COMMITS_MAX, "nobody was woken in {COMMITS_MAX} commits");
             self.db.rows(&format!("INSERT INTO rows VALUES ('here', {}, zeroblob(100))", self.seq));
-            if self.db.status("process_line") == "refused" {
+            if self.db.status("shared_lock_queue") == "refused" {
                 return;
             }
         }
@@ -125,7 +125,7 @@ fn killed_processes_make_nobody_wait_for_long() {
         waits.push(wait_of(&crews));
         here.hands_over();
     }
-    let line = here.db.status("process_line");
+    let line = here.db.status("shared_lock_queue");
     gone.extend(crews.drain(..).flat_map(Crew::kill));
     gone.push(Gone { name: "here".to_owned(), acknowledged: here.seq });
     drop(here);

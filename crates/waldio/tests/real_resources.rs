@@ -73,7 +73,7 @@ fn a_thousand_openings_leak_nothing() {
     });
 }
 
-/// Opened by several threads, written by all at once, closed: the line, tickets, the worker and often the gate are used.
+/// Opened by several threads, written by all at once, closed: the line, numbers, the worker and often the barrier are used.
 fn contended_cycle(path: &Path, number: usize) {
     let start = Barrier::new(WRITERS);
     // Some times enough to fill the log, so that it grows.

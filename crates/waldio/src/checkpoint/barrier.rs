@@ -15,7 +15,7 @@ use crate::testing::planted::{self, Bug};
 use crate::threads::origin::Origin;
 use crate::threads::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
 
-/// How long the gate may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
+/// How long the barrier may stay closed for those outside: a checkpoint on a slow card, then they go on regardless.
 pub const CLOSED_MAX: Duration = Duration::from_millis(100);
 /// How long whoever closed it waits for the write lock, at least.
 const WRITER_WAIT_MIN: Duration = Duration::from_millis(10);
@@ -23,7 +23,7 @@ const WRITER_WAIT_MIN: Duration = Duration::from_millis(10);
 /// have lost its processor for some ticks of the scheduler. One that stayed so often is a long one: waiting is of no use.
 const READER_WAITS: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(8), Duration::from_millis(32)];
-/// After a failure the gate stays open for this long, or until the reader that stayed has left; where the same reader
+/// After a failure the barrier stays open for this long, or until the reader that stayed has left; where the same reader
 /// stays again four times as long, up to the second figure. Writers add some 100 KB to the log in a millisecond, so the
 /// first three tries must fit in less than the log's working size.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
@@ -31,7 +31,7 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from
 /// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
 const PAUSE_FACTOR: u32 = 4;
 
-/// So much may be left to copy and to flush when the gate closes: nobody writes meanwhile.
+/// So much may be left to copy and to flush when the barrier closes: nobody writes meanwhile.
 const LEFT_BYTES_MAX: u64 = 8 << 20;
 /// A checkpoint beside the writers flushes the database first where more than this waits for it.
 const UNSYNCED_BYTES_MAX: u64 = LEFT_BYTES_MAX / 2;
@@ -53,14 +53,14 @@ pub struct Extent {
 /// A reader in the way of a checkpoint: the number of its read lock, and its snapshot. A read lock that was given to
 /// another snapshot was free in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stayer {
+pub struct SlowReader {
     /// 1 to 4.
     pub number: usize,
     /// What that read lock stands for.
     pub snapshot: Version,
 }
 
-/// How it went behind the closed gate.
+/// How it went behind the closed barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything is copied, and everybody was out.
@@ -68,12 +68,12 @@ pub enum Outcome {
     /// Somebody else kept the write lock, or the checkpoint ended early.
     InVain,
     /// This reader did not leave.
-    Stayed(Stayer),
+    Stayed(SlowReader),
 }
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct Barrier {
     closed: AtomicBool,
     state: Mutex<State>,
     opened: Condvar,
@@ -92,14 +92,14 @@ struct State {
     /// How often a reader stayed since the last success.
     failures: usize,
     /// The last of them, and how often that one did.
-    stayer: Option<Stayer>,
+    slow_reader: Option<SlowReader>,
     stays: usize,
     /// What was too much to copy behind it, and how often the next checkpoint left as much.
     beside: Option<Extent>,
     futile_passes: u32,
 }
 
-impl Gate {
+impl Barrier {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,8 +116,8 @@ impl Gate {
         }
     }
 
-    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the gate would. SQLite flushes
-    /// it only behind a checkpoint that nobody added to, which here is one behind the closed gate.
+    /// Whether a checkpoint beside the writers should flush the database first: else the one behind the barrier would. SQLite flushes
+    /// it only behind a checkpoint that nobody added to, which here is one behind the closed barrier.
     pub fn wants_sync(&self, unsynced_bytes: u64) -> bool {
         self.syncs.load(Relaxed) && unsynced_bytes > UNSYNCED_BYTES_MAX
     }
@@ -141,16 +141,16 @@ impl Gate {
 
     /// Closes it; false where it is closed already, or failed a moment ago. `has_left` tells of the reader in whose way
     /// that was.
-    pub fn close(&self, now: Instant, has_left: impl FnOnce(Stayer) -> bool) -> bool {
+    pub fn close(&self, now: Instant, has_left: impl FnOnce(SlowReader) -> bool) -> bool {
         let mut state = self.state();
         if state.closed_at.is_some() || state.not_before.is_some_and(|not_before| now < not_before) {
             return false;
         }
         if state.retry_at.is_some_and(|retry_at| now < retry_at) {
-            if !state.stayer.is_some_and(has_left) {
+            if !state.slow_reader.is_some_and(has_left) {
                 return false;
             }
-            (state.stayer, state.stays) = (None, 0);
+            (state.slow_reader, state.stays) = (None, 0);
         }
         state.closed_at = Some(now);
         self.closed.store(true, SeqCst);
@@ -173,12 +173,12 @@ impl Gate {
         match outcome {
             Outcome::Succeeded => *state = State::default(),
             Outcome::InVain => state.retry_at = Some(now + BACK_OFF.0),
-            Outcome::Stayed(stayer) => {
-                let again = state.stayer == Some(stayer);
+            Outcome::Stayed(slow_reader) => {
+                let again = state.slow_reader == Some(slow_reader);
                 state.failures += 1;
                 state.stays = if again { state.stays + 1 } else { 1 };
                 state.back_off = if again { (state.back_off * 4).min(BACK_OFF.1) } else { BACK_OFF.0 };
-                state.stayer = Some(stayer);
+                state.slow_reader = Some(slow_reader);
                 state.retry_at = Some(now + state.back_off);
             }
         }
@@ -214,78 +214,78 @@ impl Gate {
 mod tests {
     use super::*;
 
-    const STAYER: Stayer = Stayer { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
+    const STAYER: SlowReader = SlowReader { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
 
-    fn stays(_: Stayer) -> bool {
+    fn stays(_: SlowReader) -> bool {
         false
     }
 
     #[test]
     fn after_a_failure_it_stays_open_for_longer_each_time() {
-        let (gate, now, failure) = (Gate::default(), Instant::now(), Outcome::Stayed(STAYER));
-        assert!(gate.close(now, stays) && gate.is_closed());
-        assert!(!gate.close(now, stays), "closed once only");
+        let (barrier, now, failure) = (Barrier::default(), Instant::now(), Outcome::Stayed(STAYER));
+        assert!(barrier.close(now, stays) && barrier.is_closed());
+        assert!(!barrier.close(now, stays), "closed once only");
         let opened = now + Duration::from_micros(10);
-        assert_eq!(gate.open(opened, failure), opened - now);
-        assert!(!gate.close(opened + BACK_OFF.0 / 2, stays));
-        assert!(gate.close(opened + BACK_OFF.0, stays));
-        gate.open(opened + BACK_OFF.0, failure);
-        assert!(!gate.close(opened + 4 * BACK_OFF.0, stays), "four times as long the second time");
-        assert!(gate.close(opened + 5 * BACK_OFF.0, stays));
-        gate.open(opened + 5 * BACK_OFF.0, Outcome::Succeeded);
-        assert!(gate.close(opened + 5 * BACK_OFF.0, stays), "a success forgets the failures");
+        assert_eq!(barrier.open(opened, failure), opened - now);
+        assert!(!barrier.close(opened + BACK_OFF.0 / 2, stays));
+        assert!(barrier.close(opened + BACK_OFF.0, stays));
+        barrier.open(opened + BACK_OFF.0, failure);
+        assert!(!barrier.close(opened + 4 * BACK_OFF.0, stays), "four times as long the second time");
+        assert!(barrier.close(opened + 5 * BACK_OFF.0, stays));
+        barrier.open(opened + 5 * BACK_OFF.0, Outcome::Succeeded);
+        assert!(barrier.close(opened + 5 * BACK_OFF.0, stays), "a success forgets the failures");
     }
 
     #[test]
     fn whoever_stayed_is_not_waited_for_once_it_has_left() {
-        let (gate, now) = (Gate::default(), Instant::now());
+        let (barrier, now) = (Barrier::default(), Instant::now());
         for _ in 0..5 {
-            assert!(gate.close(now, |stayer| stayer == STAYER));
-            gate.open(now, Outcome::Stayed(STAYER));
-            assert_eq!(gate.state().back_off, BACK_OFF.0, "another reader, which got the same read lock");
+            assert!(barrier.close(now, |slow_reader| slow_reader == STAYER));
+            barrier.open(now, Outcome::Stayed(STAYER));
+            assert_eq!(barrier.state().back_off, BACK_OFF.0, "another reader, which got the same read lock");
         }
         // A write lock that was not to be had tells of no reader.
-        assert!(gate.close(now + BACK_OFF.0, stays));
-        gate.open(now, Outcome::InVain);
-        assert!(gate.close(now + BACK_OFF.0, stays));
+        assert!(barrier.close(now + BACK_OFF.0, stays));
+        barrier.open(now, Outcome::InVain);
+        assert!(barrier.close(now + BACK_OFF.0, stays));
     }
 
     #[test]
-    fn a_gate_that_was_closed_in_vain_stays_open_for_longer_whoever_has_left() {
-        let (gate, now) = (Gate::default(), Instant::now());
+    fn a_barrier_that_was_closed_in_vain_stays_open_for_longer_whoever_has_left() {
+        let (barrier, now) = (Barrier::default(), Instant::now());
         for outcome in [Outcome::Stayed(STAYER), Outcome::InVain] {
             let (closed, closed_for) = (now + BACK_OFF.1, Duration::from_millis(32));
-            assert!(gate.close(closed, |_| true));
+            assert!(barrier.close(closed, |_| true));
             let opened = closed + closed_for;
-            gate.open(opened, outcome);
+            barrier.open(opened, outcome);
             assert!(
-                !gate.close(opened + closed_for * (PAUSE_FACTOR - 1), |_| true),
+                !barrier.close(opened + closed_for * (PAUSE_FACTOR - 1), |_| true),
                 "writers get most of the time"
             );
-            assert!(gate.close(opened + closed_for * PAUSE_FACTOR, |_| true));
-            gate.open(opened + closed_for * PAUSE_FACTOR, Outcome::Succeeded);
+            assert!(barrier.close(opened + closed_for * PAUSE_FACTOR, |_| true));
+            barrier.open(opened + closed_for * PAUSE_FACTOR, Outcome::Succeeded);
         }
     }
 
     #[test]
     fn a_reader_that_stayed_is_given_more_time_until_it_is_known_for_a_long_one() {
-        let (gate, mut now) = (Gate::default(), Instant::now());
-        let mut stay = |stayer| {
-            assert!(gate.close(now, stays));
-            let (writer, reader) = gate.waits();
+        let (barrier, mut now) = (Barrier::default(), Instant::now());
+        let mut stay = |slow_reader| {
+            assert!(barrier.close(now, stays));
+            let (writer, reader) = barrier.waits();
             assert!(writer >= WRITER_WAIT_MIN && writer >= reader);
-            gate.open(now, Outcome::Stayed(stayer));
+            barrier.open(now, Outcome::Stayed(slow_reader));
             now += BACK_OFF.1;
             reader
         };
         let [first, second, third] = READER_WAITS;
         assert_eq!([(); 5].map(|()| stay(STAYER)), [first, second, third, first, first]);
         // Others that come and go are given time: the machine is busy.
-        let others = [1, 3, 4].map(|number| stay(Stayer { number, ..STAYER }));
+        let others = [1, 3, 4].map(|number| stay(SlowReader { number, ..STAYER }));
         assert_eq!(others, [first, third, third]);
-        assert!(gate.close(now, stays));
-        gate.open(now, Outcome::Succeeded);
-        assert_eq!(gate.waits().1, first);
+        assert!(barrier.close(now, stays));
+        barrier.open(now, Outcome::Succeeded);
+        assert_eq!(barrier.waits().1, first);
     }
 
     fn extent(frames: u32, copied: u32) -> Extent {
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn a_long_log_is_copied_beside_the_writers_until_little_is_left() {
-        let gate = Gate::default();
-        let closes = |frames, copied| gate.may_close_on(extent(frames, copied));
+        let barrier = Barrier::default();
+        let closes = |frames, copied| barrier.may_close_on(extent(frames, copied));
         assert!(closes(1500, 100), "a log of working size");
         assert!(!closes(48_000, 40));
         // A reader left it to the next checkpoint, again and again.
@@ -307,51 +307,51 @@ mod tests {
 
     #[test]
     fn the_database_is_flushed_first_where_much_of_it_waits_and_sqlite_flushes_at_all() {
-        let gate = Gate::default();
-        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX + 1), "synchronous=OFF, as far as was seen");
-        gate.synced_log();
-        assert!(gate.wants_sync(UNSYNCED_BYTES_MAX + 1));
-        assert!(!gate.wants_sync(UNSYNCED_BYTES_MAX));
+        let barrier = Barrier::default();
+        assert!(!barrier.wants_sync(UNSYNCED_BYTES_MAX + 1), "synchronous=OFF, as far as was seen");
+        barrier.synced_log();
+        assert!(barrier.wants_sync(UNSYNCED_BYTES_MAX + 1));
+        assert!(!barrier.wants_sync(UNSYNCED_BYTES_MAX));
         assert_eq!((LEFT_BYTES_MAX, UNSYNCED_BYTES_MAX), (8 << 20, 4 << 20));
     }
 
     #[test]
     fn writers_that_are_faster_than_the_copy_wait_in_the_end() {
-        let gate = Gate::default();
-        let passes = (1..20).take_while(|pass| !gate.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));
+        let barrier = Barrier::default();
+        let passes = (1..20).take_while(|pass| !barrier.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));
         assert_eq!(passes.count(), 4);
-        gate.close(Instant::now(), stays);
-        gate.open(Instant::now(), Outcome::Succeeded);
-        assert!(!gate.may_close_on(extent(6000, 3000)), "it begins anew");
+        barrier.close(Instant::now(), stays);
+        barrier.open(Instant::now(), Outcome::Succeeded);
+        assert!(!barrier.may_close_on(extent(6000, 3000)), "it begins anew");
     }
 
     #[test]
     fn who_passes_waits_until_it_opens() {
-        let gate = Gate::default();
-        assert!(!gate.pass());
-        assert!(gate.close(Instant::now(), stays));
+        let barrier = Barrier::default();
+        assert!(!barrier.pass());
+        assert!(barrier.close(Instant::now(), stays));
         std::thread::scope(|scope| {
-            let passing = scope.spawn(|| gate.pass());
-            gate.open(Instant::now(), Outcome::Succeeded);
+            let passing = scope.spawn(|| barrier.pass());
+            barrier.open(Instant::now(), Outcome::Succeeded);
             // It may have come before or after the opening: it returns in both cases.
             let _ = passing.join().unwrap();
         });
-        assert!(!gate.is_closed());
+        assert!(!barrier.is_closed());
     }
 
     #[test]
     fn who_waited_for_long_enough_goes_on() {
-        let (gate, began) = (Gate::default(), Instant::now());
-        assert!(gate.close(began, stays));
-        assert!(!gate.pass(), "sent back to ask again");
-        assert!(began.elapsed() >= CLOSED_MAX && gate.is_closed());
+        let (barrier, began) = (Barrier::default(), Instant::now());
+        assert!(barrier.close(began, stays));
+        assert!(!barrier.pass(), "sent back to ask again");
+        assert!(began.elapsed() >= CLOSED_MAX && barrier.is_closed());
     }
 
     #[test]
-    fn a_child_of_fork_waits_at_no_gate_of_its_parents() {
-        let (mut gate, began) = (Gate::default(), Instant::now());
-        assert!(gate.close(began, stays));
-        gate.origin = Origin::elsewhere();
-        assert!(!gate.is_closed() && !gate.pass() && began.elapsed() < CLOSED_MAX);
+    fn a_child_of_fork_waits_at_no_barrier_of_its_parents() {
+        let (mut barrier, began) = (Barrier::default(), Instant::now());
+        assert!(barrier.close(began, stays));
+        barrier.origin = Origin::elsewhere();
+        assert!(!barrier.is_closed() && !barrier.pass() && began.elapsed() < CLOSED_MAX);
     }
 }

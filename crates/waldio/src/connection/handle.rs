@@ -24,16 +24,16 @@ use crate::options::Options;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 use crate::threads::primitives::{now, thread};
-use crate::write_lock::busy_timeout::{Nap, Patience};
-use crate::write_lock::lock_queue::WriteQueue;
-use crate::write_lock::queue_state::{Seat, Turn};
+use crate::write_lock::busy_timeout::{BusyTimeout, Nap};
+use crate::write_lock::lock_queue::LockQueue;
+use crate::write_lock::queue_state::{Sleeper, Turn};
 
 mod copying;
-mod gating;
+mod checkpoints;
 mod reading;
 mod settings;
 
-pub use gating::Way;
+pub use checkpoints::Way;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -42,14 +42,14 @@ pub struct Connection {
     pub database: Arc<Database>,
     state: Mutex<State>,
     /// Bytes of the log wait. Written under the mutex by the thread that uses the connection, and read by
-    /// the same thread without it: a barrier or a read with nothing pending must cost nothing.
+    /// the same thread without it: `xShmBarrier` or a read with nothing pending must cost nothing.
     pending: AtomicBool,
     /// Its number in this process.
     id: usize,
-    seat: Arc<Seat>,
-    patience: Mutex<Patience>,
+    sleeper: Arc<Sleeper>,
+    busy_timeout: Mutex<BusyTimeout>,
     /// The snapshot under way may not be durable: as `pending`, for a look without the mutex.
-    owes: AtomicBool,
+    may_be_volatile: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
     blocks_in_base: AtomicBool,
     /// What this connection asked for: another one's options neither weaken nor strengthen what its commits promise.
@@ -110,9 +110,9 @@ impl Connection {
             state: Mutex::default(),
             pending: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Relaxed),
-            seat: Arc::default(),
-            patience: Mutex::default(),
-            owes: AtomicBool::new(false),
+            sleeper: Arc::default(),
+            busy_timeout: Mutex::default(),
+            may_be_volatile: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
             group_commit: AtomicBool::new(options.group_commit),
             durable_reads: AtomicBool::new(options.durable_reads),
@@ -245,7 +245,7 @@ impl Connection {
         let alone = self.database.super_journals.is_any_open();
         let share = match self.options().group {
             _ if alone => Share::No,
-            Some(window) if holds_write => Share::Window(window),
+            Some(delay) if holds_write => Share::FlushDelay(delay),
             _ if holds_contended && (contended || log.is_flush_awaited()) => Share::Wait,
             _ => Share::No,
         };
@@ -344,11 +344,11 @@ impl Connection {
             state.reads.asked_to_write();
             if self.queues() && state.is_stale() {
                 self.database.queue.granted_in_vain(self.id);
-                self.patience().refused(true);
+                self.busy_timeout().refused(true);
                 return Granted::KeepInVain;
             }
             state.contended = self.database.queue.granted(self.id, now());
-            self.patience().granted(state.snapshot.is_some());
+            self.busy_timeout().granted(state.snapshot.is_some());
             return Granted::KeepToWrite;
         }
         // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
@@ -361,8 +361,8 @@ impl Connection {
     }
 
     /// How its busy handler waits.
-    pub fn patience(&self) -> MutexGuard<'_, Patience> {
-        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn busy_timeout(&self) -> MutexGuard<'_, BusyTimeout> {
+        self.busy_timeout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The write lock is wanted: whether to ask the base VFS for it.
@@ -371,8 +371,8 @@ impl Connection {
             return Turn::Try;
         }
         let in_vain = self.state().is_ok_and(|state| state.is_stale());
-        let ask = if in_vain { WriteQueue::ask_in_vain } else { WriteQueue::ask };
-        let turn = ask(&self.database.queue, self.id, &self.seat, now());
+        let ask = if in_vain { LockQueue::ask_in_vain } else { LockQueue::ask };
+        let turn = ask(&self.database.queue, self.id, &self.sleeper, now());
         if turn != Turn::Try {
             self.refused();
         }
@@ -383,7 +383,7 @@ impl Connection {
     pub fn write_refused(&self) -> bool {
         let queues = self.queues();
         if queues {
-            self.database.queue.refused(self.id, &self.seat, now());
+            self.database.queue.refused(self.id, &self.sleeper, now());
             self.refused();
         }
         queues
@@ -391,7 +391,7 @@ impl Connection {
 
     fn refused(&self) {
         let Ok(mut state) = self.state() else { return };
-        self.patience().refused(state.snapshot.is_some());
+        self.busy_timeout().refused(state.snapshot.is_some());
         state.reads.asked_to_write();
     }
 
@@ -406,7 +406,7 @@ impl Connection {
 
     /// A connection that was just refused the write lock sleeps for `nominal`: its busy handler's nap, if it is that.
     pub fn busy_nap(&self, nominal: Duration) -> Option<Nap> {
-        self.patience().nap(now(), nominal)
+        self.busy_timeout().nap(now(), nominal)
     }
 
     /// The busy handler naps in line: until the connection may write, or until the nap is over.
@@ -415,7 +415,7 @@ impl Connection {
             thread::sleep(nap.until.saturating_duration_since(now()));
         } else {
             let is_free = || self.database.is_write_lock_free();
-            self.database.queue.sleep(self.id, &self.seat, nap, is_free);
+            self.database.queue.sleep(self.id, &self.sleeper, nap, is_free);
         }
         if let Ok(mut state) = self.state() {
             state.reads.napped();
@@ -464,7 +464,7 @@ impl Connection {
         let Ok(mut state) = self.state() else { return };
         let State { log, publish_failed, wal_index, .. } = &mut *state;
         if let Some(log) = log.as_mut() {
-            // The barrier returns nothing; COMMIT will, in its second phase.
+            // `xShmBarrier` returns nothing; COMMIT will, in its second phase.
             *publish_failed |= log.before_publish(*wal_index).is_err();
             self.note_pending(log);
         }

@@ -25,7 +25,7 @@ use blockio::disk::DiskFile;
 use crate::connection::transaction::{State, Transaction};
 use crate::database::Database;
 use crate::durability::durable_reads::Version;
-use crate::durability::group_commit::Ticket;
+use crate::durability::group_commit::CommitNumber;
 use crate::durability::log_session::LogSession;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
@@ -35,10 +35,10 @@ use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefi
 use crate::log::layout::frame_at;
 use crate::log::pending_writes::{Pending, RUN_BYTES_MAX};
 use crate::log::rewrite;
-use crate::options::Window;
+use crate::options::FlushDelay;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
-use crate::threads::primitives::Bell;
+use crate::threads::primitives::Waker;
 
 mod sharing;
 mod taking_back;
@@ -50,8 +50,8 @@ pub enum Share {
     No,
     /// It is durable when COMMIT returns, by a flush that others share.
     Wait,
-    /// It is durable when this window is over.
-    Window(Window),
+    /// It is durable when this delay is over.
+    FlushDelay(FlushDelay),
 }
 
 /// See the file's head.
@@ -73,8 +73,8 @@ pub struct LogFile {
     /// The next sync makes the log's name durable even if it is: strict mode does as stock, once in each connection.
     name_due: bool,
     /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
-    ticket: Option<(Ticket, Option<Prefix>)>,
-    bell: Arc<Bell>,
+    number: Option<(CommitNumber, Option<Prefix>)>,
+    bell: Arc<Waker>,
     /// It counts among `LogSession::leaving`.
     leaves: bool,
 }
@@ -93,7 +93,7 @@ impl LogFile {
             page_bytes: None,
             transaction: Transaction::default(),
             sync_follows: false,
-            ticket: None,
+            number: None,
             bell: Arc::default(),
             leaves: false,
         }
@@ -148,7 +148,7 @@ impl LogFile {
         let end = offset + data.len() as u64;
         let completes = self.transaction.written(end, data.len());
         if completes && self.transaction.header_waits && !self.sync_follows {
-            // Here and not at the barrier, where a failure would come after the publication.
+            // Here and not at `xShmBarrier`, where a failure would come after the publication.
             self.make_durable(wal_index).inspect_err(|_| {
                 self.transaction.end();
             })?;
@@ -201,7 +201,7 @@ impl LogFile {
 
     /// `xSync`: everything in the log, of every process, is durable when this returns. But for a commit that may leave
     /// its flush for later (`share`): then its frames are in the file, and `await_flush` makes them durable, or the
-    /// window does; and for the header of a log that is fresh (the file's head).
+    /// delay does; and for the header of a log that is fresh (the file's head).
     /// # Errors
     /// Nothing of a commit counts: SQLite rolls back. Where a sync failed the log is poisoned.
     pub fn sync(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, FileId, OpenOptions};
 
-use crate::checkpoint::barrier::Gate;
+use crate::checkpoint::barrier::Barrier;
 use crate::checkpoint::worker::{Growth, Worker};
 use crate::database::old_spare;
 use crate::database::super_journal::SuperJournals;
@@ -24,7 +24,7 @@ use crate::log::reserved_bytes;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::threads::origin::Origin;
-use crate::write_lock::lock_queue::WriteQueue;
+use crate::write_lock::lock_queue::LockQueue;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub struct Database {
     /// What happened so far.
     pub stats: Arc<Stats>,
     /// Who may write next.
-    pub queue: WriteQueue,
+    pub queue: LockQueue,
     /// Closed for short checkpoints.
-    pub gate: Gate,
+    pub barrier: Barrier,
     /// The log was last opened in the `embedded` layout.
     embedded: AtomicBool,
     kept_at_delete: AtomicBool,
@@ -111,8 +111,8 @@ impl Database {
             kept_at_delete: AtomicBool::new(false),
             origin: Origin::default(),
             synced: SyncedDatabase::default(),
-            gate: Gate::default(),
-            queue: WriteQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
+            barrier: Barrier::default(),
+            queue: LockQueue::new((base_name == "unix").then_some(&*path), Arc::clone(&stats)),
             log_path: with_suffix(&path, "-wal"),
             path,
             file_id,
@@ -211,14 +211,14 @@ impl Database {
 
     /// One connection closed its log.
     ///
-    /// SQLite leaves a log that another process has open as it is. What the window of `waldio_group` left outstanding there
+    /// SQLite leaves a log that another process has open as it is. What the delayed flush of `waldio_group` left outstanding there
     /// is flushed now: nobody of this process would do so later. A failure poisons; nobody is there to be told.
     pub fn close_log(&self, session: &Arc<LogSession>, file: &dyn DiskFile) {
         let mut open = self.open();
         if session.handles.fetch_sub(1, SeqCst) > 1 {
             return;
         }
-        if session.durability.tickets.is_outstanding() {
+        if session.durability.group_commit.is_outstanding() {
             let _ = session.durability.flush_unlocked(file, false);
         }
         session.close();
@@ -235,7 +235,7 @@ impl Database {
             let _ = self.disk.remove(&self.private_path);
             // Of a connection that could only read, or was refused: SQLite removes the one of its own layout alone.
             let _ = self.disk.remove(&with_suffix(&self.path, "-shm"));
-            // A power cut may keep the log and take its tails: the frames in front of the first that needs one would
+            // A power cut may keep the log and take its reserved bytes: the frames in front of the first that needs one would
             // stand for the whole log (found by `crash_embedded`).
             if reserved_bytes::exist(&*self.disk, &self.log_path)
                 && embedded_file::clear_at(&*self.disk, &self.log_path, self.options().no_sync).is_ok()

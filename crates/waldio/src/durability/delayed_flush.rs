@@ -1,8 +1,9 @@
-//! The window of `waldio_group`: commits that do not wait for their flush, and who flushes for them.
+//! The delayed flush of `waldio_group`: commits that do not wait for their flush, and who flushes for them.
 //!
-//! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its ticket. Whoever would make more
-//! than the window's bytes outstanding waits for a flush of all of them; else a thread flushes when the window's time is
-//! over: one for each database, because a slow device must not make another one wait. A process that dies leaves its frames in the page cache, and to the kernel's own time when to write them.
+//! COMMIT returns when its frames are in the file, as with a shared flush, and keeps its number. A commit that would make more
+//! than the option's bytes outstanding waits for a flush of all of them. Else a thread flushes when the option's time is over: one
+//! thread for each database, because a slow device must not make another one wait. A process that dies leaves its frames in the
+//! page cache, and the kernel writes them in its own time.
 //!
 //! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
 //! at the first whose checksum is wrong.
@@ -86,17 +87,19 @@ fn serve(orders: Receiver<Order>) {
 }
 
 impl LogSession {
-    /// The window's time is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
+    /// The delay is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
     /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
     pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
-        let due = self.durability.tickets.oldest_since().map(|since| since + time);
+        let due = self.durability.group_commit.oldest_since().map(|since| since + time);
         if let Some(due) = due.filter(|due| *due > Instant::now()) {
             return Some(due);
         }
         // First: a commit that comes from here on orders the next flush.
         self.flush_ordered.store(false, SeqCst);
-        if self.durability.tickets.is_outstanding() && self.durability.flush_unlocked(file, false).is_ok() {
-            Stats::add(&self.stats.window_flushes, 1);
+        if self.durability.group_commit.is_outstanding()
+            && self.durability.flush_unlocked(file, false).is_ok()
+        {
+            Stats::add(&self.stats.delayed_flushes, 1);
         }
         None
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commit, checkpoint, group, delayed flush, growth -> flush -> fdatasync | direct durable write
-//!                                                       ok  -> known prefix, tickets
+//!                                                       ok  -> known prefix, numbers
 //!                                                       failed -> poison: no commit and no checkpoint from here on
 //! ```
 //!
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use blockio::disk::DiskFile;
 
-use crate::durability::group_commit::{Failed, Tickets};
+use crate::durability::group_commit::{Failed, GroupCommit};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{LOG_SALTS_AT, Prefix, Salts};
@@ -48,7 +48,7 @@ pub struct Durability {
     stats: Arc<Stats>,
     poison: Poison,
     /// Commits that wait for a shared flush.
-    pub tickets: Tickets,
+    pub group_commit: GroupCommit,
     /// The longest prefix that is known to be on the medium.
     pub known: KnownPrefix,
     recent: Mutex<RecentFrames>,
@@ -70,7 +70,7 @@ impl Durability {
             no_sync,
             stats,
             poison,
-            tickets: Tickets::default(),
+            group_commit: GroupCommit::default(),
             known: KnownPrefix::default(),
             recent: Mutex::default(),
             failed: Mutex::default(),
@@ -103,7 +103,7 @@ impl Durability {
         let text = format!("{what} of {} failed: {error}", self.log_path.display());
         self.stats.error(&text);
         let _ = self.poison.set(text);
-        self.tickets.fail();
+        self.group_commit.fail();
         Failure::Sync(error)
     }
 
@@ -112,15 +112,15 @@ impl Durability {
     /// # Errors
     /// `sync` failed, and the log is poisoned; or recovered frames could not be made certain, and nothing was done.
     pub fn flush(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let covers = self.tickets.is_outstanding().then(|| self.tickets.issued());
+        let covers = self.group_commit.is_outstanding().then(|| self.group_commit.issued());
         self.sync(file, wal_index)?;
         if let Some(covers) = covers {
-            self.tickets.covered(covers);
+            self.group_commit.covered(covers);
         }
         Ok(())
     }
 
-    /// The same for whoever leads a shared flush: `Tickets::wait` tells the others.
+    /// The same for whoever leads a shared flush: `GroupCommit::wait` tells the others.
     /// # Errors
     /// As `flush`.
     pub fn sync(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
@@ -164,11 +164,12 @@ impl Durability {
         if self.no_sync {
             return Ok(());
         }
-        let covers = (self.tickets.is_outstanding() && !self.is_uncertain()).then(|| self.tickets.issued());
+        let covers =
+            (self.group_commit.is_outstanding() && !self.is_uncertain()).then(|| self.group_commit.issued());
         Stats::add(&self.stats.growth_flushes, 1);
         file.sync_data().map_err(|error| self.fail_unlocked("sync of a growth", error))?;
         if let Some(covers) = covers {
-            self.tickets.covered(covers);
+            self.group_commit.covered(covers);
         }
         Ok(())
     }
@@ -232,7 +233,7 @@ impl Durability {
                 Failed
             })
         };
-        self.tickets.wait(self.tickets.join(), &Arc::default(), sync).map(|_| ())
+        self.group_commit.wait(self.group_commit.join(), &Arc::default(), sync).map(|_| ())
     }
 
     /// One write of whole blocks past the page cache that is on the medium when this returns; false, and nothing done, where

@@ -1,7 +1,7 @@
 //! Commits that share flushes: who waits for which, and who does the flush.
 //!
-//! A deferred commit takes a ticket while it holds SQLite's write lock, after its frames are in the file. So tickets
-//! count in the order of the log, and one flush covers every ticket given out before it began. Whoever waits and
+//! A deferred commit takes a number while it holds SQLite's write lock, after its frames are in the file. So numbers
+//! count in the order of the log, and one flush covers every number given out before it began. Whoever waits and
 //! finds no flush under way leads one for all; the others sleep, each at a bell of its own, so that each wake-up is
 //! one that counts.
 //!
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::durability::oldest_commit::OldestCommit;
 use crate::testing::planted::{self, Bug};
 use crate::threads::origin::Origin;
-use crate::threads::primitives::{AtomicU64, Bell, Condvar, Mutex, MutexGuard, now, thread};
+use crate::threads::primitives::{AtomicU64, Condvar, Mutex, MutexGuard, Waker, now, thread};
 
 /// A flush that others will join is put off for at most this share of what flushes took lately.
 const LINGER_DIVISOR: u32 = 4;
@@ -26,13 +26,13 @@ const LINGER_DIVISOR: u32 = 4;
 const SLEEP_MIN: Duration = Duration::from_micros(200);
 
 /// The number of a deferred commit, from 1.
-pub type Ticket = u64;
+pub type CommitNumber = u64;
 
 /// What a flush that begins now covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covers {
     /// The last deferred commit in it.
-    pub ticket: Ticket,
+    pub number: CommitNumber,
     bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Failed;
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Tickets {
+pub struct GroupCommit {
     state: Mutex<State>,
     /// The leader that lingers.
     arrivals: Condvar,
@@ -63,34 +63,34 @@ pub struct Tickets {
 
 #[derive(Debug, Default)]
 struct State {
-    issued: Ticket,
-    durable: Ticket,
+    issued: CommitNumber,
+    durable: CommitNumber,
     /// How many bytes of the log the deferred commits wrote in all, and how many of them a flush covered.
     issued_bytes: u64,
     durable_bytes: u64,
     /// Somebody leads a flush.
     flushing: bool,
-    /// A leader puts off its flush until this ticket is given out.
-    awaited: Option<Ticket>,
+    /// A leader puts off its flush until this number is given out.
+    awaited: Option<CommitNumber>,
     /// Commits under way when the last flush ended: those that it covered and those that came meanwhile.
     population: u64,
     /// How long flushes took lately.
     flush_time: Duration,
     /// Who sleeps, in the order of coming.
-    asleep: VecDeque<(Ticket, Arc<Bell>)>,
+    asleep: VecDeque<(CommitNumber, Arc<Waker>)>,
     /// Whom a flush covered, and who is still to be woken.
-    covered: VecDeque<Arc<Bell>>,
+    covered: VecDeque<Arc<Waker>>,
     oldest: OldestCommit,
     failed: bool,
 }
 
-impl Tickets {
+impl GroupCommit {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a ticket to a commit whose frames, `bytes` of them, are in the file; its caller holds the write lock.
-    pub fn issue(&self, bytes: u64) -> Ticket {
+    /// Gives a number to a commit whose frames, `bytes` of them, are in the file; its caller holds the write lock.
+    pub fn issue(&self, bytes: u64) -> CommitNumber {
         let mut state = self.state();
         state.issued += 1;
         state.issued_bytes += bytes;
@@ -103,15 +103,15 @@ impl Tickets {
         state.issued
     }
 
-    /// A ticket for somebody who wrote nothing, and waits until what is in the file now is durable.
-    pub fn join(&self) -> Ticket {
+    /// A number for somebody who wrote nothing, and waits until what is in the file now is durable.
+    pub fn join(&self) -> CommitNumber {
         let mut state = self.state();
         state.issued += 1;
         self.issued.store(state.issued, SeqCst);
         state.issued
     }
 
-    /// True while a commit with a ticket waits for its flush.
+    /// True while a commit with a number waits for its flush.
     pub fn is_outstanding(&self) -> bool {
         self.issued.load(SeqCst) > self.durable.load(SeqCst)
     }
@@ -135,7 +135,7 @@ impl Tickets {
     /// A flush that began at `issued` succeeded, outside of `wait`: a checkpoint's, say.
     pub fn covered(&self, covers: Covers) {
         let mut state = self.state();
-        if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < covers.ticket {
+        if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < covers.number {
             self.move_mark(&mut state, covers);
             if state.durable == state.issued {
                 state.oldest.all_covered();
@@ -150,14 +150,14 @@ impl Tickets {
         state.wake_all();
     }
 
-    /// Returns when `ticket` is durable. `flush` makes the whole file durable; it is called, without any lock held,
+    /// Returns when `number` is durable. `flush` makes the whole file durable; it is called, without any lock held,
     /// where this caller has to lead. `bell` is the caller's own.
     /// # Errors
     /// This commit, and every later one, may not be on the medium.
     pub fn wait(
         &self,
-        ticket: Ticket,
-        bell: &Arc<Bell>,
+        number: CommitNumber,
+        bell: &Arc<Waker>,
         flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         // Whoever leads may be a thread that a child of fork has not.
@@ -166,7 +166,7 @@ impl Tickets {
         }
         loop {
             let mut state = self.state();
-            if state.durable >= ticket || planted::is(Bug::AckBeforePrefix) && state.flushing {
+            if state.durable >= number || planted::is(Bug::AckBeforePrefix) && state.flushing {
                 let next = state.covered.pop_front();
                 drop(state);
                 // Each wakes the next: all at once they would only queue for SQLite's write lock, asleep again.
@@ -179,10 +179,10 @@ impl Tickets {
                 return Err(Failed);
             }
             if !state.flushing {
-                return self.lead(state, ticket, flush);
+                return self.lead(state, number, flush);
             }
             bell.mute();
-            state.asleep.push_back((ticket, Arc::clone(bell)));
+            state.asleep.push_back((number, Arc::clone(bell)));
             drop(state);
             bell.wait();
         }
@@ -191,7 +191,7 @@ impl Tickets {
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        ticket: Ticket,
+        number: CommitNumber,
         flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         // Nobody else leads from here on. Whoever comes while this one lingers is covered.
@@ -207,8 +207,8 @@ impl Tickets {
         state = self.state();
         state.flushing = false;
         state.flush_time = if state.flush_time.is_zero() { took } else { (state.flush_time * 7 + took) / 8 };
-        let group = target.ticket.saturating_sub(before);
-        state.population = group + (state.issued - target.ticket);
+        let group = target.number.saturating_sub(before);
+        state.population = group + (state.issued - target.number);
         let succeeded = matches!(result, Ok(Ok(()))) && !state.failed;
         state.oldest.flush_ends(succeeded);
         if succeeded {
@@ -217,7 +217,7 @@ impl Tickets {
             state.failed = true;
             state.wake_all();
         }
-        let durable = state.durable >= ticket;
+        let durable = state.durable >= number;
         drop(state);
         if let Err(panic) = result {
             resume_unwind(panic);
@@ -227,14 +227,14 @@ impl Tickets {
 
     /// A flush covered so much: wakes the first whom that lets go, and one who leads the next flush.
     fn move_mark(&self, state: &mut State, covers: Covers) {
-        state.durable = state.durable.max(covers.ticket);
+        state.durable = state.durable.max(covers.number);
         state.durable_bytes = state.durable_bytes.max(covers.bytes);
         self.durable.store(state.durable, SeqCst);
         let durable = state.durable;
         let (covered, others) =
-            std::mem::take(&mut state.asleep).into_iter().partition(|(ticket, _)| *ticket <= durable);
+            std::mem::take(&mut state.asleep).into_iter().partition(|(number, _)| *number <= durable);
         state.asleep = others;
-        let covered: VecDeque<(Ticket, Arc<Bell>)> = covered;
+        let covered: VecDeque<(CommitNumber, Arc<Waker>)> = covered;
         state.covered.extend(covered.into_iter().map(|(_, bell)| bell));
         if planted::is(Bug::LostWakeUp) {
             return;
@@ -281,7 +281,7 @@ impl Tickets {
 
 impl State {
     fn issued(&self) -> Covers {
-        Covers { ticket: self.issued, bytes: self.issued_bytes }
+        Covers { number: self.issued, bytes: self.issued_bytes }
     }
 
     fn wake_all(&mut self) {

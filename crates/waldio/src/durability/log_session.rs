@@ -75,7 +75,7 @@ pub struct LogSession {
     closed: AtomicBool,
     /// Somebody waits to cut the file: growing stops after its present piece.
     cutting: AtomicBool,
-    /// Somebody flushes when the window of `waldio_group` is over.
+    /// Somebody flushes when the delay of `waldio_group` is over.
     pub(crate) flush_ordered: AtomicBool,
     /// How space was last reserved, or why not.
     fill_used: Mutex<Option<&'static str>>,

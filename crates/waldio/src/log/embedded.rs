@@ -6,7 +6,7 @@
 //!
 //! For databases with pages of one block whose last 24 bytes SQLite leaves alone (header byte 20). SQLite sees its own
 //! offsets and bytes; `embedded_file` stands between. Invariants: 1. what was written reads back byte for byte, page
-//! bytes that do not belong there included (`tails`). 2. the header in the file has a version that no SQLite knows, and a
+//! bytes that do not belong there included (`reserved_bytes`). 2. the header in the file has a version that no SQLite knows, and a
 //! right checksum: SQLite without us refuses such a log (`SQLITE_CANTOPEN`) and changes no byte. 3. a log without
 //! frames has a header that says so (the guard), and is never empty while somebody uses it.
 //! Arithmetic only: no system call. Source: the paper's Header Embedding (WALDIO, ATC'15); sqlite-wal.md A.9.
@@ -38,11 +38,11 @@ const _: () = assert!(BLOCK as u64 == BLOCK_BYTES && BLOCK == PAGE_BYTES as usiz
 const _: () = assert!(HEADER as u64 == FRAME_HEADER_BYTES && HEADER == RESERVED_BYTES as usize);
 
 /// Set in the first byte of a frame header, a page number's highest: the page's reserved bytes were not zero, and are
-/// elsewhere (`tails`).
-const HAS_TAIL: u8 = 0x80;
+/// elsewhere (`reserved_bytes`).
+const HAS_RESERVED: u8 = 0x80;
 
 /// The bytes of a page where its frame's header goes.
-pub type TailBytes = [u8; HEADER];
+pub type PageEnd = [u8; HEADER];
 
 /// What the first bytes of a log tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,20 +127,20 @@ pub fn block_offset(frame: u64) -> u64 {
 
 /// A frame as SQLite has it, as a block; the page's last bytes where they are not zero. `None` for a page number
 /// whose highest bit is taken.
-pub fn encode(frame: &[u8; FRAME], block: &mut [u8]) -> Option<Option<TailBytes>> {
-    if frame[0] & HAS_TAIL != 0 {
+pub fn encode(frame: &[u8; FRAME], block: &mut [u8]) -> Option<Option<PageEnd>> {
+    if frame[0] & HAS_RESERVED != 0 {
         return None;
     }
     let (header, page) = frame.split_at(HEADER);
-    let mut tail = [0; HEADER];
-    tail.copy_from_slice(&page[HEADER_AT..]);
+    let mut reserved = [0; HEADER];
+    reserved.copy_from_slice(&page[HEADER_AT..]);
     block[..HEADER_AT].copy_from_slice(&page[..HEADER_AT]);
     block[HEADER_AT..BLOCK].copy_from_slice(header);
-    if tail == [0; HEADER] {
+    if reserved == [0; HEADER] {
         return Some(None);
     }
-    block[HEADER_AT] |= HAS_TAIL;
-    Some(Some(tail))
+    block[HEADER_AT] |= HAS_RESERVED;
+    Some(Some(reserved))
 }
 
 /// Takes the header out of a block, which is its page then but for bytes that are elsewhere; whether there are such.
@@ -148,14 +148,14 @@ pub fn split(block: &mut [u8]) -> ([u8; HEADER], bool) {
     let mut header = [0; HEADER];
     header.copy_from_slice(&block[HEADER_AT..BLOCK]);
     block[HEADER_AT..BLOCK].fill(0);
-    let has_tail = header[0] & HAS_TAIL != 0;
-    header[0] &= !HAS_TAIL;
-    (header, has_tail)
+    let has_reserved = header[0] & HAS_RESERVED != 0;
+    header[0] &= !HAS_RESERVED;
+    (header, has_reserved)
 }
 
 /// Puts a page's last bytes back.
-pub fn put_tail(page: &mut [u8], tail: TailBytes) {
-    page[HEADER_AT..BLOCK].copy_from_slice(&tail);
+pub fn put_reserved(page: &mut [u8], reserved: PageEnd) {
+    page[HEADER_AT..BLOCK].copy_from_slice(&reserved);
 }
 
 /// The salts in a frame header.
@@ -204,20 +204,20 @@ mod tests {
 
     #[test]
     fn a_frame_comes_back_whatever_its_page_ends_with() {
-        for tail in [[0; HEADER], [7; HEADER]] {
+        for reserved in [[0; HEADER], [7; HEADER]] {
             let mut frame = [5; FRAME];
-            frame[FRAME - HEADER..].copy_from_slice(&tail);
+            frame[FRAME - HEADER..].copy_from_slice(&reserved);
             let mut block = [0; BLOCK];
             let kept = encode(&frame, &mut block).unwrap();
-            assert_eq!(kept, (tail != [0; HEADER]).then_some(tail));
-            let (header, has_tail) = split(&mut block);
-            assert_eq!(has_tail, kept.is_some());
-            put_tail(&mut block, kept.unwrap_or_default());
+            assert_eq!(kept, (reserved != [0; HEADER]).then_some(reserved));
+            let (header, has_reserved) = split(&mut block);
+            assert_eq!(has_reserved, kept.is_some());
+            put_reserved(&mut block, kept.unwrap_or_default());
             assert_eq!((&header[..], &block[..]), frame.split_at(HEADER));
             assert_eq!(salts_of(&header), Salts([5; 8]));
         }
         let mut frame = [0; FRAME];
-        frame[0] = HAS_TAIL;
+        frame[0] = HAS_RESERVED;
         assert_eq!(encode(&frame, &mut [0; BLOCK]), None);
     }
 }

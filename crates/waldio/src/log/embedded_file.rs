@@ -11,18 +11,18 @@ use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
 
 use crate::log::embedded::{
-    BLOCK, FRAME, Found, HEADER, TailBytes, block_offset, cut_end, encode, file_end, guard_block,
-    header_block, header_of, log_end, look, put_tail, salts_of, split,
+    BLOCK, FRAME, Found, HEADER, PageEnd, block_offset, cut_end, encode, file_end, guard_block, header_block,
+    header_of, log_end, look, put_reserved, salts_of, split,
 };
 use crate::log::frame::{LOG_HEADER_BYTES, Salts};
 use crate::log::layout::{BLOCK_BYTES, Layout};
-use crate::log::reserved_bytes::{self, Tails};
+use crate::log::reserved_bytes::{self, ReservedBytes};
 
 /// See the file's head.
 #[derive(Debug)]
 pub struct EmbeddedFile {
     file: Arc<dyn DiskFile>,
-    tails: Tails,
+    reserved: ReservedBytes,
 }
 
 /// Part of a frame: which, from where, and how much.
@@ -80,8 +80,8 @@ pub fn in_layout(
     match layout {
         Layout::Stock => file,
         Layout::Embedded => {
-            let tails = Tails::new(Arc::clone(disk), log_path.to_path_buf(), no_sync);
-            Arc::new(EmbeddedFile::new(file, tails))
+            let reserved = ReservedBytes::new(Arc::clone(disk), log_path.to_path_buf(), no_sync);
+            Arc::new(EmbeddedFile::new(file, reserved))
         }
     }
 }
@@ -160,8 +160,8 @@ pub fn look_at(file: &dyn DiskFile) -> io::Result<Found> {
 
 impl EmbeddedFile {
     /// The log in `file`.
-    pub fn new(file: Arc<dyn DiskFile>, tails: Tails) -> EmbeddedFile {
-        EmbeddedFile { file, tails }
+    pub fn new(file: Arc<dyn DiskFile>, reserved: ReservedBytes) -> EmbeddedFile {
+        EmbeddedFile { file, reserved }
     }
 
     /// Reads a frame's block and takes it apart into header and page; `None` where the file ends before it does.
@@ -169,9 +169,9 @@ impl EmbeddedFile {
         if self.file.read_at(block, block_offset(frame))? < BLOCK {
             return Ok(None);
         }
-        let (header, has_tail) = split(block);
-        if has_tail {
-            put_tail(block, self.tails.get(frame, salts_of(&header))?);
+        let (header, has_reserved) = split(block);
+        if has_reserved {
+            put_reserved(block, self.reserved.get(frame, salts_of(&header))?);
         }
         Ok(Some(header))
     }
@@ -227,7 +227,7 @@ impl DiskFile for EmbeddedFile {
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let mut blocks = Vec::with_capacity(data.len() + BLOCK);
-        let mut tails: Vec<(u64, Salts, TailBytes)> = Vec::new();
+        let mut reserved: Vec<(u64, Salts, PageEnd)> = Vec::new();
         let mut frames = (offset, data);
         if offset < LOG_HEADER_BYTES {
             let whole = || data.split_first_chunk::<32>().filter(|_| offset == 0);
@@ -252,13 +252,13 @@ impl DiskFile for EmbeddedFile {
             };
             let at = blocks.len();
             blocks.resize(at + BLOCK, 0);
-            let tail = encode(frame, &mut blocks[at..]);
-            let tail =
-                tail.ok_or_else(|| invalid("a page number above 2147483647 in the embedded layout"))?;
-            tails.extend(tail.map(|tail| (piece.frame, salts_of(frame), tail)));
+            let used = encode(frame, &mut blocks[at..]);
+            let used =
+                used.ok_or_else(|| invalid("a page number above 2147483647 in the embedded layout"))?;
+            reserved.extend(used.map(|used| (piece.frame, salts_of(frame), used)));
         }
-        if !tails.is_empty() {
-            self.tails.keep(&tails)?;
+        if !reserved.is_empty() {
+            self.reserved.keep(&reserved)?;
         }
         if blocks.is_empty() { Ok(()) } else { self.file.write_at(&blocks, base) }
     }
@@ -329,8 +329,8 @@ mod tests {
         let disk = Arc::new(SimDisk::new());
         let options = OpenOptions { create: true, ..OpenOptions::EXISTING };
         let file: Arc<dyn DiskFile> = Arc::from(disk.open(Path::new(LOG), options).unwrap());
-        let tails = Tails::new(Arc::clone(&disk) as _, LOG.into(), false);
-        (disk, Arc::clone(&file), EmbeddedFile::new(file, tails))
+        let reserved = ReservedBytes::new(Arc::clone(&disk) as _, LOG.into(), false);
+        (disk, Arc::clone(&file), EmbeddedFile::new(file, reserved))
     }
 
     /// Pages of many values, some of which end with bytes that are not zero.
@@ -409,7 +409,11 @@ mod tests {
         let mut seen = vec![0; len_bytes];
         file.read_at(&mut seen, offset).unwrap();
         assert!(seen == blocks.bytes()[..len_bytes]);
-        assert_eq!(blocks_of(&log[from..to + FRAME], from as u64, &mut blocks), None, "frame 4 has a tail");
+        assert_eq!(
+            blocks_of(&log[from..to + FRAME], from as u64, &mut blocks),
+            None,
+            "frame 4 has reserved bytes"
+        );
         assert_eq!(blocks_of(&log[from..to - 1], from as u64, &mut blocks), None);
         assert_eq!(blocks_of(&log[..32], 0, &mut blocks), None);
     }

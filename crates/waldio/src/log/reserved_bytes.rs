@@ -1,4 +1,4 @@
-//! Page bytes that stand where the `embedded` layout has the frame's header: `app.db-wal-tails`.
+//! Page bytes that stand where the `embedded` layout has the frame's header: `app.db-wal-reserved`.
 //!
 //!   slot k, at 32 k | salts of the generation 8 | the last 24 bytes of frame k's page |
 //!
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
 
-use crate::log::embedded::TailBytes;
+use crate::log::embedded::PageEnd;
 use crate::log::frame::Salts;
 
 const SLOT: usize = 32;
 
 /// See the file's head.
 #[derive(Debug)]
-pub struct Tails {
+pub struct ReservedBytes {
     disk: Arc<dyn Disk>,
     /// The log, whose permissions and owner a file that is made gets.
     log_path: PathBuf,
@@ -31,20 +31,20 @@ pub struct Tails {
 /// The file beside a log.
 pub fn path_of(log_path: &Path) -> PathBuf {
     let mut name = log_path.as_os_str().to_owned();
-    name.push("-tails");
+    name.push("-reserved");
     PathBuf::from(name)
 }
 
-impl Tails {
+impl ReservedBytes {
     /// Those of a log; no file is opened or made.
-    pub fn new(disk: Arc<dyn Disk>, log_path: PathBuf, no_sync: bool) -> Tails {
-        Tails { disk, log_path, no_sync, file: Mutex::default() }
+    pub fn new(disk: Arc<dyn Disk>, log_path: PathBuf, no_sync: bool) -> ReservedBytes {
+        ReservedBytes { disk, log_path, no_sync, file: Mutex::default() }
     }
 
     /// Keeps the bytes of some frames, durably.
     /// # Errors
     /// Some may not be kept: the frames must not be written.
-    pub fn keep(&self, tails: &[(u64, Salts, TailBytes)]) -> io::Result<()> {
+    pub fn keep(&self, reserved: &[(u64, Salts, PageEnd)]) -> io::Result<()> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             let (path, (mode, owner)) = (path_of(&self.log_path), self.disk.mode_and_owner(&self.log_path)?);
@@ -56,10 +56,10 @@ impl Tails {
             *open = Some(file);
         }
         let Some(file) = open.as_ref() else { return Ok(()) };
-        for (frame, salts, tail) in tails {
+        for (frame, salts, reserved) in reserved {
             let mut slot = [0; SLOT];
             slot[..8].copy_from_slice(&salts.0);
-            slot[8..].copy_from_slice(tail);
+            slot[8..].copy_from_slice(reserved);
             file.write_at(&slot, frame * SLOT as u64)?;
         }
         if self.no_sync { Ok(()) } else { file.sync_data() }
@@ -68,7 +68,7 @@ impl Tails {
     /// The bytes of one frame; zeros where none were kept in this generation.
     /// # Errors
     /// The file cannot be read.
-    pub fn get(&self, frame: u64, salts: Salts) -> io::Result<TailBytes> {
+    pub fn get(&self, frame: u64, salts: Salts) -> io::Result<PageEnd> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             match self.disk.open(&path_of(&self.log_path), OpenOptions::EXISTING) {
@@ -76,12 +76,12 @@ impl Tails {
                 other => *open = Some(other?),
             }
         }
-        let (mut slot, mut tail) = ([0; SLOT], [0; 24]);
+        let (mut slot, mut reserved) = ([0; SLOT], [0; 24]);
         let read = open.as_ref().map_or(Ok(0), |file| file.read_at(&mut slot, frame * SLOT as u64))?;
         if read == SLOT && slot[..8] == salts.0 {
-            tail.copy_from_slice(&slot[8..]);
+            reserved.copy_from_slice(&slot[8..]);
         }
-        Ok(tail)
+        Ok(reserved)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let (disk, log) = (blockio::sim_disk::SimDisk::new(), Path::new("/a.db-wal"));
         assert!(!exist(&disk, log));
         let options = OpenOptions { create: true, ..OpenOptions::EXISTING };
-        disk.open(Path::new("/a.db-wal-tails"), options).unwrap();
+        disk.open(Path::new("/a.db-wal-reserved"), options).unwrap();
         assert!(exist(&disk, log));
         remove(&disk, log);
         assert!(!exist(&disk, log));

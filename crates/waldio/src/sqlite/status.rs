@@ -48,8 +48,8 @@ pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
     connection_rows(&mut rows, connections);
     let not_had = database.not_had().map_or(Value::Null, Value::Text);
     rows.push("options_not_had", not_had, "", "what a connection asked for when the log was open already");
-    let (process_line, source) = database.queue.process_line();
-    rows.text("process_line", process_line, &source);
+    let (shared_lock_queue, source) = database.queue.shared_lock_queue();
+    rows.text("shared_lock_queue", shared_lock_queue, &source);
     counts(&mut rows, database);
     rows.rows
 }
@@ -183,19 +183,19 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("growth_flushes", &stats.growth_flushes, "flushes"),
         ("shared_commits", &stats.shared_commits, "transactions"),
         ("shared_flushes", &stats.shared_flushes, "flushes"),
-        ("window_commits", &stats.window_commits, "transactions"),
-        ("window_flushes", &stats.window_flushes, "flushes"),
+        ("delayed_commits", &stats.delayed_commits, "transactions"),
+        ("delayed_flushes", &stats.delayed_flushes, "flushes"),
         ("largest_group", &stats.largest_group, "transactions"),
         ("hand_overs", &stats.hand_overs, "hand-overs"),
         ("process_hand_overs", &stats.process_hand_overs, "hand-overs"),
         ("checkpoints", &stats.checkpoints, "checkpoints"),
-        ("gates_failed", &stats.gates_failed, "gates"),
+        ("barriers_failed", &stats.barriers_failed, "barriers"),
         ("resets_caught", &stats.resets_caught, "checkpoints"),
     ];
     for (name, count, unit) in counts {
         rows.number(name, count.load(Relaxed), unit, SINCE);
     }
-    rows.number("gates", stats.gate_times.count(), "checkpoints", SINCE);
+    rows.number("barriers", stats.barrier_times.count(), "checkpoints", SINCE);
     rows.times(
         ["flush_p50", "flush_p99"],
         &stats.flush_times,
@@ -207,8 +207,8 @@ fn counts(rows: &mut Rows, database: &Database) {
         "from the first BUSY to the write lock, of connections that got it",
     );
     rows.times(
-        ["gate_p50", "gate_p99"],
-        &stats.gate_times,
+        ["barrier_p50", "barrier_p99"],
+        &stats.barrier_times,
         "how long a checkpoint held new transactions back",
     );
     rows.times(

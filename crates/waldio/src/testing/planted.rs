@@ -26,9 +26,9 @@ pub enum Bug {
     AckBeforePrefix,
     /// A checkpoint copies frames whose commits still wait for their flush.
     CheckpointWithoutBarrier,
-    /// Whoever should lead the next flush, or write next, or go through the gate, is not woken.
+    /// Whoever should lead the next flush, or write next, or go through the barrier, is not woken.
     LostWakeUp,
-    /// A reservation of the write lock holds for ever; and so does a closed gate.
+    /// A reservation of the write lock holds for ever; and so does a closed barrier.
     ReservationNeverLapses,
     /// With `waldio_durable_reads` a reader does not wait for the flush of what it sees.
     ReadsDoNotWait,
@@ -42,10 +42,10 @@ pub enum Bug {
     PassesUnlimited,
     /// A connection that closes keeps what was handed to it.
     HandOverSwallowed,
-    /// Whoever has the write lock waits at the gate, too.
-    WriterHeldAtGate,
+    /// Whoever has the write lock waits at the barrier, too.
+    WriterHeldAtBarrier,
     /// With `waldio_group` no commit waits, however much is outstanding.
-    WindowUnbounded,
+    DelayUnbounded,
     /// A log in the `embedded` layout has SQLite's own header.
     GuardOff,
 }

@@ -35,11 +35,11 @@ mod system {
 
 /// Wakes one thread, which need not queue for a lock then, as behind a condition variable. Source: futex(2).
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct Waker {
     rung: system::AtomicU32,
 }
 
-impl Bell {
+impl Waker {
     /// From here on it has not rung.
     pub fn mute(&self) {
         self.rung.store(0, SeqCst);

@@ -17,7 +17,7 @@ const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Patience {
+pub struct BusyTimeout {
     deadline: Option<Instant>,
     /// How many naps the present wait had.
     naps: usize,
@@ -51,7 +51,7 @@ impl Nap {
     }
 }
 
-impl Patience {
+impl BusyTimeout {
     /// The lock was refused. A refusal that no nap precedes begins a new wait.
     pub fn refused(&mut self, has_snapshot: bool) {
         if self.only_looks(has_snapshot) {
@@ -70,7 +70,7 @@ impl Patience {
     }
 
     fn begin(&mut self) {
-        *self = Patience { comes_back: self.comes_back, ..Patience::default() };
+        *self = BusyTimeout { comes_back: self.comes_back, ..BusyTimeout::default() };
     }
 
     /// A sleep of `nominal` is asked for at `now`: `None` where it is not the handler's next nap.
@@ -111,32 +111,32 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn until(patience: &mut Patience, now: Instant, nominal: Duration) -> Option<Instant> {
-        patience.nap(now, nominal).map(|nap| nap.until)
+    fn until(busy_timeout: &mut BusyTimeout, now: Instant, nominal: Duration) -> Option<Instant> {
+        busy_timeout.nap(now, nominal).map(|nap| nap.until)
     }
 
     #[test]
     fn naps_cut_short_do_not_shorten_the_wait() {
-        let (mut patience, start) = (Patience::default(), Instant::now());
-        patience.refused(true);
-        assert_eq!(until(&mut patience, start, MS), Some(start + MS));
-        patience.refused(true);
+        let (mut busy_timeout, start) = (BusyTimeout::default(), Instant::now());
+        busy_timeout.refused(true);
+        assert_eq!(until(&mut busy_timeout, start, MS), Some(start + MS));
+        busy_timeout.refused(true);
         // Woken at once and refused again: the second nap ends where two whole naps would.
-        assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
-        patience.refused(true);
-        assert_eq!(until(&mut patience, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
-        patience.refused(true);
+        assert_eq!(until(&mut busy_timeout, start, 2 * MS), Some(start + 3 * MS));
+        busy_timeout.refused(true);
+        assert_eq!(until(&mut busy_timeout, start + 3 * MS, 5 * MS), Some(start + 8 * MS));
+        busy_timeout.refused(true);
         // Late, for want of a processor, or because somebody else sleeps here.
-        assert_eq!(until(&mut patience, start + 20 * MS, 3 * MS), Some(start + 23 * MS));
+        assert_eq!(until(&mut busy_timeout, start + 20 * MS, 3 * MS), Some(start + 23 * MS));
     }
 
     #[test]
     fn naps_cut_short_hold_up_the_looks_of_the_next_ones_and_the_last_one_is_whole() {
-        let (mut patience, start) = (Patience::default(), Instant::now());
+        let (mut busy_timeout, start) = (BusyTimeout::default(), Instant::now());
         // A timeout of 10 ms; each refusal comes at once.
         let naps = [1, 2, 5, 2].map(|milliseconds| {
-            patience.refused(true);
-            let nap = patience.nap(start, milliseconds * MS).expect("the handler's");
+            busy_timeout.refused(true);
+            let nap = busy_timeout.nap(start, milliseconds * MS).expect("the handler's");
             (nap.from - start, nap.until - start, nap.is_last)
         });
         let expected = [(0, 1, false), (1, 3, false), (3, 8, false), (8, 10, true)];
@@ -145,26 +145,26 @@ mod tests {
 
     #[test]
     fn a_new_wait_starts_from_its_own_beginning() {
-        let (mut patience, start) = (Patience::default(), Instant::now());
-        patience.refused(true);
-        patience.nap(start, MS);
-        patience.refused(true);
+        let (mut busy_timeout, start) = (BusyTimeout::default(), Instant::now());
+        busy_timeout.refused(true);
+        busy_timeout.nap(start, MS);
+        busy_timeout.refused(true);
         // The handler gave up: no nap follows. Later, another statement:
-        patience.refused(true);
+        busy_timeout.refused(true);
         let later = start + 100 * MS;
-        assert_eq!(until(&mut patience, later, MS), Some(later + MS));
-        patience.granted(true);
-        patience.refused(true);
+        assert_eq!(until(&mut busy_timeout, later, MS), Some(later + MS));
+        busy_timeout.granted(true);
+        busy_timeout.refused(true);
         let later = start + 200 * MS;
-        assert_eq!(until(&mut patience, later, MS), Some(later + MS));
+        assert_eq!(until(&mut busy_timeout, later, MS), Some(later + MS));
     }
 
     /// Which of these sleeps, each behind a refusal of its own, count as the handler's.
     fn are_naps<const COUNT: usize>(sleeps_ms: [u32; COUNT]) -> [bool; COUNT] {
-        let (mut patience, now) = (Patience::default(), Instant::now());
+        let (mut busy_timeout, now) = (BusyTimeout::default(), Instant::now());
         sleeps_ms.map(|milliseconds| {
-            patience.refused(true);
-            patience.nap(now, milliseconds * MS).is_some()
+            busy_timeout.refused(true);
+            busy_timeout.nap(now, milliseconds * MS).is_some()
         })
     }
 
@@ -174,21 +174,21 @@ mod tests {
         assert_eq!(are_naps([1000]), [false]);
         assert_eq!(are_naps([2, 1, 5]), [false, true, false], "the first is 1 ms, the third no second");
         assert_eq!(are_naps([1, 2, 3, 5]), [true, true, true, false], "nothing follows what was left");
-        let mut patience = Patience::default();
-        patience.refused(true);
-        assert_eq!(patience.nap(Instant::now(), MS / 2), None, "the handler counts in milliseconds");
-        assert!(patience.nap(Instant::now(), MS).is_some());
-        assert_eq!(patience.nap(Instant::now(), MS), None, "two naps for one refusal");
+        let mut busy_timeout = BusyTimeout::default();
+        busy_timeout.refused(true);
+        assert_eq!(busy_timeout.nap(Instant::now(), MS / 2), None, "the handler counts in milliseconds");
+        assert!(busy_timeout.nap(Instant::now(), MS).is_some());
+        assert_eq!(busy_timeout.nap(Instant::now(), MS), None, "two naps for one refusal");
     }
 
     #[test]
     fn whoever_came_back_is_trusted_until_it_stays_away() {
-        let (mut patience, now) = (Patience::default(), Instant::now());
+        let (mut busy_timeout, now) = (BusyTimeout::default(), Instant::now());
         let mut comes_back = |came: Option<bool>| {
-            came.into_iter().for_each(|came| patience.came_back(came));
-            patience.granted(true);
-            patience.refused(true);
-            patience.nap(now, MS).is_some_and(|nap| nap.comes_back)
+            came.into_iter().for_each(|came| busy_timeout.came_back(came));
+            busy_timeout.granted(true);
+            busy_timeout.refused(true);
+            busy_timeout.nap(now, MS).is_some_and(|nap| nap.comes_back)
         };
         assert_eq!(
             [None, Some(true), None, Some(false), None].map(&mut comes_back),
@@ -199,23 +199,23 @@ mod tests {
     #[test]
     fn a_writer_that_looks_at_a_half_written_header_goes_on_waiting() {
         for granted in [false, true] {
-            let (mut patience, start) = (Patience::default(), Instant::now());
-            patience.refused(true);
-            assert_eq!(until(&mut patience, start, MS), Some(start + MS));
+            let (mut busy_timeout, start) = (BusyTimeout::default(), Instant::now());
+            busy_timeout.refused(true);
+            assert_eq!(until(&mut busy_timeout, start, MS), Some(start + MS));
             // It begins to read.
             if granted {
-                patience.granted(false)
+                busy_timeout.granted(false)
             } else {
-                patience.refused(false)
+                busy_timeout.refused(false)
             }
-            patience.refused(true);
-            assert_eq!(until(&mut patience, start, 2 * MS), Some(start + 3 * MS));
+            busy_timeout.refused(true);
+            assert_eq!(until(&mut busy_timeout, start, 2 * MS), Some(start + 3 * MS));
         }
         // A checkpoint waits without a snapshot.
-        let (mut patience, start) = (Patience::default(), Instant::now());
+        let (mut busy_timeout, start) = (BusyTimeout::default(), Instant::now());
         for milliseconds in [1, 2, 5] {
-            patience.refused(false);
-            assert!(patience.nap(start, milliseconds * MS).is_some());
+            busy_timeout.refused(false);
+            assert!(busy_timeout.nap(start, milliseconds * MS).is_some());
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
 //! The line knows this process alone; where another process holds the lock, the first in line waits among those of other
-//! processes (`process_line`), and looks again and again all the same.
+//! processes (`shared_lock_queue`), and looks again and again all the same.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -22,79 +22,79 @@ use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 use crate::threads::primitives::{self, Mutex, MutexGuard};
 use crate::write_lock::busy_timeout::Nap;
-use crate::write_lock::queue_state::{LOOK_AGAIN, Line, Look, RESERVATION, Reserved, Seat, Turn};
-use crate::write_lock::shared_lock_queue::ProcessLine;
+use crate::write_lock::queue_state::{LOOK_AGAIN, Look, QueueState, RESERVATION, Reserved, Sleeper, Turn};
+use crate::write_lock::shared_lock_queue::SharedLockQueue;
 
-use abroad::Slept;
+use other_processes::Slept;
 
-mod abroad;
+mod other_processes;
 
 /// See the file's head.
 #[derive(Debug)]
-pub struct WriteQueue {
-    state: Mutex<Line>,
+pub struct LockQueue {
+    state: Mutex<QueueState>,
     /// How many stand in line, for a look without the lock.
     waiting: AtomicUsize,
     /// Not in a model, and not where other processes' locks cannot be seen.
-    abroad: Option<ProcessLine>,
+    shared: Option<SharedLockQueue>,
     /// How often the lock stayed in this process while others waited for it.
     stays: AtomicU32,
     stats: Arc<Stats>,
 }
 
-impl WriteQueue {
+impl LockQueue {
     /// An empty line; among other processes where the locks of this database are POSIX locks.
-    pub fn new(database: Option<&Path>, stats: Arc<Stats>) -> WriteQueue {
+    pub fn new(database: Option<&Path>, stats: Arc<Stats>) -> LockQueue {
         let database = database.filter(|_| cfg!(not(feature = "model")));
-        let abroad = database.map(|path| ProcessLine::new(path, Arc::clone(&stats)));
+        let shared = database.map(|path| SharedLockQueue::new(path, Arc::clone(&stats)));
         let (waiting, stays) = (AtomicUsize::new(0), AtomicU32::new(0));
-        WriteQueue { state: Mutex::default(), waiting, abroad, stays, stats }
+        LockQueue { state: Mutex::default(), waiting, shared, stays, stats }
     }
 
-    fn state(&self) -> MutexGuard<'_, Line> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state, and what is seen of it without the lock.
-    fn change<T>(&self, act: impl FnOnce(&mut Line) -> T) -> T {
+    fn change<T>(&self, act: impl FnOnce(&mut QueueState) -> T) -> T {
         let mut state = self.state();
         let result = act(&mut state);
         self.note(&state);
         result
     }
 
-    fn note(&self, state: &Line) {
+    fn note(&self, state: &QueueState) {
         self.waiting.store(state.line.len(), Relaxed);
     }
 
     /// A connection wants the write lock.
-    pub fn ask(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+    pub fn ask(&self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) -> Turn {
         self.change(|state| {
             if state.holder == Some(connection) || state.may_take(connection, now) {
                 state.take(connection);
                 return Turn::Try;
             }
-            state.stand_in_line(connection, seat, now);
+            state.stand_in_line(connection, sleeper, now);
             Turn::Wait
         })
     }
 
     /// A connection wants the write lock whose snapshot is old.
-    pub fn ask_in_vain(&self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
-        self.change(|state| state.ask_in_vain(connection, seat, now))
+    pub fn ask_in_vain(&self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) -> Turn {
+        self.change(|state| state.ask_in_vain(connection, sleeper, now))
     }
 
     /// The base VFS refused the lock.
-    pub fn refused(&self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+    pub fn refused(&self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
         self.change(|state| {
-            state.refuse(connection, seat, now);
+            state.refuse(connection, sleeper, now);
             // Whoever went to sleep meanwhile relies on a hand-over. There is none: it has to look by itself.
-            if let Some(first) = state.first_asleep(now).filter(|first| first.abroad.is_none()) {
+            if let Some(first) = state.first_asleep(now).filter(|first| first.shared_place.is_none()) {
                 first.wake();
             }
         });
-        if let Some(abroad) = &self.abroad {
-            abroad.open();
+        if let Some(shared) = &self.shared {
+            shared.open();
         }
     }
 
@@ -105,8 +105,8 @@ impl WriteQueue {
             if let Some(place) = place {
                 self.stats.queue_waits.record(now.saturating_duration_since(place.came));
             }
-            if let Some(abroad) = &self.abroad {
-                abroad.settle();
+            if let Some(shared) = &self.shared {
+                shared.settle();
             }
             contended
         })
@@ -119,7 +119,7 @@ impl WriteQueue {
 
     /// True while a connection stands in line, of this process or another.
     pub fn is_awaited(&self) -> bool {
-        self.waiting.load(Relaxed) > 0 || self.abroad.as_ref().is_some_and(ProcessLine::is_awaited)
+        self.waiting.load(Relaxed) > 0 || self.shared.as_ref().is_some_and(SharedLockQueue::is_awaited)
     }
 
     /// The lock was given back to the base VFS: it is kept for the first in line who sleeps.
@@ -130,7 +130,7 @@ impl WriteQueue {
                 self.hand_over(state);
             }
         });
-        self.ring_abroad();
+        self.ring_others();
     }
 
     /// Nobody begins to write until `reopen`.
@@ -147,7 +147,7 @@ impl WriteQueue {
             state.shut = false;
             self.hand_over(state);
         });
-        self.ring_abroad();
+        self.ring_others();
     }
 
     /// A connection closes: it holds nothing and waits for nothing.
@@ -166,7 +166,7 @@ impl WriteQueue {
 
     /// Where the lock is free: reserves it for the first who sleeps, and wakes that one. Where another process has it:
     /// wakes the first, who looks from here on whether it still does.
-    fn hand_over(&self, state: &mut Line) {
+    fn hand_over(&self, state: &mut QueueState) {
         if state.line.is_empty() || state.shut || state.holder.is_some() {
             return;
         }
@@ -180,7 +180,7 @@ impl WriteQueue {
         let lasts =
             if planted::is(Bug::ReservationNeverLapses) { Duration::from_secs(3600) } else { RESERVATION };
         let Some(next) = state.first_asleep(now) else { return };
-        if foreign && next.abroad.is_some() {
+        if foreign && next.shared_place.is_some() {
             return;
         }
         let reserved = Reserved { connection: next.connection, until: now + lasts, awake: false };
@@ -194,16 +194,22 @@ impl WriteQueue {
 
     /// The busy handler sleeps: returns when the lock is reserved for this connection, or free, or the nap is over.
     /// `is_free` tells whether no other process holds the lock; `None`: nobody knows.
-    pub fn sleep(&self, connection: usize, seat: &Arc<Seat>, nap: &Nap, is_free: impl Fn() -> Option<bool>) {
+    pub fn sleep(
+        &self,
+        connection: usize,
+        sleeper: &Arc<Sleeper>,
+        nap: &Nap,
+        is_free: impl Fn() -> Option<bool>,
+    ) {
         let (began, deadline) = (primitives::now(), nap.until);
         let mut state = self.state();
-        state.stand_in_line(connection, seat, began);
+        state.stand_in_line(connection, sleeper, began);
         state.set_asleep(connection, true);
         self.note(&state);
-        let (mut standing, mut slept) = (None, Slept::NotAbroad);
+        let (mut standing, mut slept) = (None, Slept::Here);
         loop {
-            if standing.is_none() && state.looks_abroad(connection) {
-                standing = self.abroad.as_ref().and_then(ProcessLine::stand);
+            if standing.is_none() && state.waits_for_other_process(connection) {
+                standing = self.shared.as_ref().and_then(SharedLockQueue::stand);
             }
             let now = primitives::now();
             let rings = standing.is_some() && self.rings_come();
@@ -219,21 +225,21 @@ impl WriteQueue {
                 break;
             }
             let until = deadline.min(match look {
-                Look::At(look_at) | Look::Abroad(look_at) => look_at,
+                Look::At(look_at) | Look::OtherProcess(look_at) => look_at,
                 Look::Woken | Look::Mine => now + LOOK_AGAIN,
             });
             let left = until.saturating_duration_since(now);
-            let place = standing.take().filter(|_| matches!(look, Look::Abroad(_)));
+            let place = standing.take().filter(|_| matches!(look, Look::OtherProcess(_)));
             state = match place {
                 Some(place) => {
-                    state.set_abroad(connection, place.number);
+                    state.set_shared_place(connection, place.number);
                     drop(state);
-                    (standing, slept) = self.wait_abroad(place, left);
+                    (standing, slept) = self.wait_shared(place, left);
                     self.state()
                 }
                 None => {
-                    slept = Slept::NotAbroad;
-                    seat.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                    slept = Slept::Here;
+                    sleeper.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
             state.set_asleep(connection, true);
@@ -258,8 +264,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn queue() -> WriteQueue {
-        WriteQueue::new(None, Arc::default())
+    fn queue() -> LockQueue {
+        LockQueue::new(None, Arc::default())
     }
 
     /// A nap of a minute at most.
@@ -272,7 +278,7 @@ mod tests {
     }
 
     /// A queue whose lock connection 0 has.
-    fn held() -> WriteQueue {
+    fn held() -> LockQueue {
         let (queue, now) = (queue(), Instant::now());
         assert_eq!(queue.ask(0, &Arc::default(), now), Turn::Try);
         queue.granted(0, now);
@@ -280,16 +286,16 @@ mod tests {
     }
 
     /// Lets a connection sleep for a minute at most, does `act` when it does, and returns when it is awake.
-    fn sleeps_until(queue: &WriteQueue, connection: usize, seat: &Arc<Seat>, act: impl FnOnce()) {
+    fn sleeps_until(queue: &LockQueue, connection: usize, sleeper: &Arc<Sleeper>, act: impl FnOnce()) {
         thread::scope(|scope| {
-            scope.spawn(|| queue.sleep(connection, seat, &minute(), unknown));
+            scope.spawn(|| queue.sleep(connection, sleeper, &minute(), unknown));
             until_asleep(queue, 1);
             act();
         });
     }
 
     /// Waits until `count` connections can be reached.
-    fn until_asleep(queue: &WriteQueue, count: usize) {
+    fn until_asleep(queue: &LockQueue, count: usize) {
         while queue.state().line.iter().filter(|place| place.asleep).count() < count {
             thread::yield_now();
         }
@@ -298,15 +304,15 @@ mod tests {
     #[test]
     fn the_lock_is_handed_over_first_come_first_served() {
         let queue = held();
-        let seats: Vec<Arc<Seat>> = (0..4).map(|_| Arc::default()).collect();
+        let sleepers: Vec<Arc<Sleeper>> = (0..4).map(|_| Arc::default()).collect();
         let order = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            for (waiter, seat) in seats.iter().enumerate().skip(1) {
-                assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Wait);
+            for (waiter, sleeper) in sleepers.iter().enumerate().skip(1) {
+                assert_eq!(queue.ask(waiter, sleeper, Instant::now()), Turn::Wait);
                 let (queue, order) = (&queue, &order);
                 scope.spawn(move || {
-                    queue.sleep(waiter, seat, &minute(), unknown);
-                    assert_eq!(queue.ask(waiter, seat, Instant::now()), Turn::Try);
+                    queue.sleep(waiter, sleeper, &minute(), unknown);
+                    assert_eq!(queue.ask(waiter, sleeper, Instant::now()), Turn::Try);
                     queue.granted(waiter, Instant::now());
                     order.lock().unwrap().push(waiter);
                     queue.released(waiter);
@@ -350,9 +356,11 @@ mod tests {
         queue.ask(2, &second, Instant::now());
         let began = Instant::now();
         thread::scope(|scope| {
-            for (connection, seat) in [(1, &first), (2, &second)] {
+            for (connection, sleeper) in [(1, &first), (2, &second)] {
                 let queue = &queue;
-                scope.spawn(move || queue.sleep(connection, seat, &Nap::until(began + 60 * SECOND), unknown));
+                scope.spawn(move || {
+                    queue.sleep(connection, sleeper, &Nap::until(began + 60 * SECOND), unknown)
+                });
             }
             until_asleep(&queue, 2);
             // Connection 1 takes what is kept for it, and never asks.
@@ -454,9 +462,9 @@ mod tests {
     fn who_waits_for_another_process_naps_as_long_as_it_asked_for() {
         let (queue, now) = (queue(), Instant::now());
         let (one, two) = (Arc::default(), Arc::default());
-        for (connection, seat) in [(1, &one), (2, &two)] {
-            assert_eq!(queue.ask(connection, seat, now), Turn::Try);
-            queue.refused(connection, seat, now);
+        for (connection, sleeper) in [(1, &one), (2, &two)] {
+            assert_eq!(queue.ask(connection, sleeper, now), Turn::Try);
+            queue.refused(connection, sleeper, now);
         }
         let deadline = now + Duration::from_millis(50);
         thread::scope(|scope| {

@@ -35,14 +35,14 @@ pub enum Turn {
 
 /// One connection's place to be woken at.
 #[derive(Debug, Default)]
-pub struct Seat {
+pub struct Sleeper {
     /// Rung when the lock is kept for it.
     pub woken: Condvar,
 }
 
 /// See the file's head. Connections go by their number in this process.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct QueueState {
     /// Who has the lock, or is asking the base VFS for it.
     pub holder: Option<usize>,
     /// Who stands in it, in the order of coming.
@@ -66,13 +66,13 @@ pub struct Place {
     /// Whose.
     pub connection: usize,
     /// Where it can be woken.
-    pub seat: Arc<Seat>,
+    pub sleeper: Arc<Sleeper>,
     /// Its busy handler naps: it can be reached.
     pub asleep: bool,
     /// It was woken, and has not looked yet.
     pub woken: bool,
     /// It sleeps at this place among other processes.
-    pub abroad: Option<usize>,
+    pub shared_place: Option<usize>,
     /// Its first BUSY, and when it was last heard of.
     pub came: Instant,
     seen: Instant,
@@ -83,7 +83,7 @@ impl Place {
     pub fn wake(&mut self) {
         if !self.woken && !planted::is(Bug::LostWakeUp) {
             self.woken = true;
-            self.seat.woken.notify_one();
+            self.sleeper.woken.notify_one();
         }
     }
 }
@@ -107,12 +107,12 @@ pub enum Look {
     /// It looks again at this time, if nobody wakes it before.
     At(Instant),
     /// The same, for another process to give the lock back.
-    Abroad(Instant),
+    OtherProcess(Instant),
     /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
     Woken,
 }
 
-impl Line {
+impl QueueState {
     /// Whether the lock is free for this connection, a reservation that it may pass included.
     pub fn may_take(&self, connection: usize, now: Instant) -> bool {
         if self.shut || self.holder.is_some() && !planted::is(Bug::HolderIgnored) {
@@ -131,13 +131,13 @@ impl Line {
 
     /// A connection asks for the lock whose snapshot is old: SQLite would give it back at once. Where another connection of this process
     /// has it, or it is kept for one, that one is not disturbed.
-    pub fn ask_in_vain(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) -> Turn {
+    pub fn ask_in_vain(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) -> Turn {
         let is_held = self.holder.is_some_and(|holder| holder != connection);
         let is_kept = self.reserved.is_some_and(|kept| kept.connection != connection && now < kept.until);
         if !is_held && !is_kept {
             return Turn::Try;
         }
-        self.stand_in_line(connection, seat, now);
+        self.stand_in_line(connection, sleeper, now);
         if is_held { Turn::Wait } else { Turn::Stale }
     }
 
@@ -181,7 +181,7 @@ impl Line {
     }
 
     /// True where this connection waits for another process, and nobody stands before it.
-    pub fn looks_abroad(&self, connection: usize) -> bool {
+    pub fn waits_for_other_process(&self, connection: usize) -> bool {
         let first = self.line.iter().find(|place| place.asleep);
         let waits = self.foreign && !self.shut && self.holder.is_none();
         waits && first.is_some_and(|place| place.connection == connection)
@@ -215,17 +215,17 @@ impl Line {
             return Look::Mine;
         }
         if now < from {
-            return Look::Abroad(from);
+            return Look::OtherProcess(from);
         }
         match is_free() {
             Some(true) => Look::Mine,
-            Some(false) => Look::Abroad(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY }),
+            Some(false) => Look::OtherProcess(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY }),
             None => Look::Woken,
         }
     }
 
     /// The base VFS refused the lock to a connection that asked for it, with or without having taken it.
-    pub fn refuse(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+    pub fn refuse(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
         if self.holder == Some(connection) {
             self.holder = None;
         }
@@ -234,7 +234,7 @@ impl Line {
             // Another process has it, or somebody of this one whom the line does not know.
             self.foreign = true;
         }
-        self.stand_in_line(connection, seat, now);
+        self.stand_in_line(connection, sleeper, now);
     }
 
     /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
@@ -269,17 +269,17 @@ impl Line {
     }
 
     /// Puts a connection in line, or notes that it is still there.
-    pub fn stand_in_line(&mut self, connection: usize, seat: &Arc<Seat>, now: Instant) {
+    pub fn stand_in_line(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
         match self.line.iter_mut().find(|place| place.connection == connection) {
             Some(place) => place.seen = now,
             None => {
-                let seat = Arc::clone(seat);
+                let sleeper = Arc::clone(sleeper);
                 let place = Place {
                     connection,
-                    seat,
+                    sleeper,
                     asleep: false,
                     woken: false,
-                    abroad: None,
+                    shared_place: None,
                     came: now,
                     seen: now,
                 };
@@ -290,9 +290,9 @@ impl Line {
     }
 
     /// A connection's busy handler naps at a place among other processes.
-    pub fn set_abroad(&mut self, connection: usize, number: usize) {
+    pub fn set_shared_place(&mut self, connection: usize, number: usize) {
         if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
-            place.abroad = Some(number);
+            place.shared_place = Some(number);
         }
     }
 
@@ -307,7 +307,7 @@ impl Line {
         if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
             place.woken = false;
-            place.abroad = None;
+            place.shared_place = None;
             place.seen = now();
         }
     }
@@ -321,8 +321,8 @@ mod tests {
     const UNKNOWN: fn() -> Option<bool> = || None;
 
     /// A line of these connections, asleep, who came in this order.
-    fn asleep(connections: &[usize], now: Instant) -> Line {
-        let mut line = Line::default();
+    fn asleep(connections: &[usize], now: Instant) -> QueueState {
+        let mut line = QueueState::default();
         for connection in connections {
             line.stand_in_line(*connection, &Arc::default(), now);
             line.set_asleep(*connection, true);
@@ -330,11 +330,11 @@ mod tests {
         line
     }
 
-    fn reserve(line: &mut Line, connection: usize, until: Instant, awake: bool) {
+    fn reserve(line: &mut QueueState, connection: usize, until: Instant, awake: bool) {
         line.reserved = Some(Reserved { connection, until, awake });
     }
 
-    fn look(line: &Line, connection: usize, now: Instant) -> Look {
+    fn look(line: &QueueState, connection: usize, now: Instant) -> Look {
         line.next_look(connection, now, now, false, UNKNOWN)
     }
 
@@ -359,7 +359,7 @@ mod tests {
         let now = now();
         let mut line = asleep(&[1], now);
         let until = now + RESERVATION;
-        let claimed = |line: &mut Line, at: Instant| {
+        let claimed = |line: &mut QueueState, at: Instant| {
             line.claim(1, at);
             line.reserved.map(|reserved| (reserved.connection, reserved.until, reserved.awake))
         };
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn the_lock_counts_as_contended_for_a_while_after_it_changed_hands() {
         let now = now();
-        let mut line = Line::default();
+        let mut line = QueueState::default();
         let mut granted = |connection, at| line.grant(connection, at).1;
         assert!(!granted(1, now) && !granted(1, now));
         assert!(granted(2, now), "another had it");
@@ -406,22 +406,26 @@ mod tests {
     fn the_first_who_sleeps_looks_for_another_process() {
         let now = now();
         let mut line = asleep(&[1, 2], now);
-        assert!(!line.looks_abroad(1), "nobody of another process has it");
+        assert!(!line.waits_for_other_process(1), "nobody of another process has it");
         line.refuse(3, &Arc::default(), now);
-        assert_eq!([1, 2, 3].map(|one| line.looks_abroad(one)), [true, false, false]);
+        assert_eq!([1, 2, 3].map(|one| line.waits_for_other_process(one)), [true, false, false]);
         line.set_asleep(1, false);
-        assert_eq!([1, 2].map(|one| line.looks_abroad(one)), [false, true]);
+        assert_eq!([1, 2].map(|one| line.waits_for_other_process(one)), [false, true]);
         let looks =
-            |line: &Line, from, rings, free: Option<bool>| line.next_look(2, now, from, rings, || free);
+            |line: &QueueState, from, rings, free: Option<bool>| line.next_look(2, now, from, rings, || free);
         assert_eq!(looks(&line, now, false, Some(true)), Look::Mine);
-        assert_eq!(looks(&line, now, false, Some(false)), Look::Abroad(now + LOOK_EVERY));
-        assert_eq!(looks(&line, now, true, Some(false)), Look::Abroad(now + LOOK_UNRUNG));
+        assert_eq!(looks(&line, now, false, Some(false)), Look::OtherProcess(now + LOOK_EVERY));
+        assert_eq!(looks(&line, now, true, Some(false)), Look::OtherProcess(now + LOOK_UNRUNG));
         assert_eq!(looks(&line, now, false, None), Look::Woken);
         let later = now + NANOSECOND;
-        assert_eq!(looks(&line, later, false, Some(true)), Look::Abroad(later), "its nap has not begun");
+        assert_eq!(
+            looks(&line, later, false, Some(true)),
+            Look::OtherProcess(later),
+            "its nap has not begun"
+        );
         for shut in [true, false] {
             (line.shut, line.holder) = (shut, (!shut).then_some(9));
-            assert!(!line.looks_abroad(2));
+            assert!(!line.waits_for_other_process(2));
             assert_eq!(looks(&line, now, false, Some(true)), Look::Woken);
         }
     }
@@ -430,7 +434,7 @@ mod tests {
     fn a_refusal_of_one_that_nothing_stands_before_tells_of_another_process() {
         let now = now();
         let refused = |holder: Option<usize>, shut: bool| {
-            let mut line = Line { holder, shut, ..Line::default() };
+            let mut line = QueueState { holder, shut, ..QueueState::default() };
             reserve(&mut line, 1, now + RESERVATION, true);
             line.refuse(1, &Arc::default(), now);
             (line.is_foreign(), line.holder, line.reserved.is_some(), line.line.len())
@@ -457,7 +461,7 @@ mod tests {
         let now = now();
         let until = now + RESERVATION;
         let asked = |holder: Option<usize>, kept: Option<usize>, at: Instant| {
-            let mut line = Line { holder, ..Line::default() };
+            let mut line = QueueState { holder, ..QueueState::default() };
             if let Some(connection) = kept {
                 reserve(&mut line, connection, until, false);
             }
@@ -483,8 +487,8 @@ mod tests {
         let first = line.first_asleep(last_seen + PLACE_KEPT).map(|place| place.connection);
         let left: Vec<usize> = line.line.iter().map(|place| place.connection).collect();
         assert_eq!((first, left), (Some(3), vec![2, 3]));
-        line.set_abroad(3, 7);
-        let abroad: Vec<Option<usize>> = line.line.iter().map(|place| place.abroad).collect();
-        assert_eq!(abroad, [None, Some(7)]);
+        line.set_shared_place(3, 7);
+        let shared: Vec<Option<usize>> = line.line.iter().map(|place| place.shared_place).collect();
+        assert_eq!(shared, [None, Some(7)]);
     }
 }

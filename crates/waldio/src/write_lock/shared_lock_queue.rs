@@ -32,7 +32,7 @@ const LOOK_EVERY: u32 = 64;
 
 /// See the file's head.
 #[derive(Debug)]
-pub struct ProcessLine {
+pub struct SharedLockQueue {
     folder: PathBuf,
     database: PathBuf,
     file: OnceLock<Result<PageFile, String>>,
@@ -45,14 +45,14 @@ pub struct ProcessLine {
     stats: Arc<Stats>,
 }
 
-impl ProcessLine {
+impl SharedLockQueue {
     /// For the database at this path. Opens nothing.
-    pub fn new(database: &Path, stats: Arc<Stats>) -> ProcessLine {
-        ProcessLine::inside(Path::new(FOLDER), database, stats)
+    pub fn new(database: &Path, stats: Arc<Stats>) -> SharedLockQueue {
+        SharedLockQueue::inside(Path::new(FOLDER), database, stats)
     }
 
-    fn inside(folder: &Path, database: &Path, stats: Arc<Stats>) -> ProcessLine {
-        ProcessLine {
+    fn inside(folder: &Path, database: &Path, stats: Arc<Stats>) -> SharedLockQueue {
+        SharedLockQueue {
             folder: folder.to_owned(),
             database: database.to_owned(),
             file: OnceLock::new(),
@@ -239,8 +239,8 @@ mod tests {
         }
 
         /// As another process would have it.
-        fn line(&self) -> ProcessLine {
-            let line = ProcessLine::inside(&self.0, &self.0.join("app.db"), Arc::default());
+        fn line(&self) -> SharedLockQueue {
+            let line = SharedLockQueue::inside(&self.0, &self.0.join("app.db"), Arc::default());
             line.open();
             assert_eq!(line.describe().0, "open", "{}", line.describe().1);
             line
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    fn hand_overs(line: &ProcessLine) -> u64 {
+    fn hand_overs(line: &SharedLockQueue) -> u64 {
         AtomicU64::load(&line.stats.process_hand_overs, SeqCst)
     }
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// Lets `waiter` sleep at a place, does `act` when it does, and returns how long that took and whether it was rung.
-    fn sleeps_until(waiter: &ProcessLine, act: impl FnOnce()) -> (Duration, bool) {
+    fn sleeps_until(waiter: &SharedLockQueue, act: impl FnOnce()) -> (Duration, bool) {
         let (tell, told) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             let sleeper = scope.spawn(move || {
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn who_always_finds_the_lock_free_finds_the_page_of_those_who_wait() {
         let scratch = Scratch::new("free");
-        let line = ProcessLine::inside(&scratch.0, &scratch.0.join("app.db"), Arc::default());
+        let line = SharedLockQueue::inside(&scratch.0, &scratch.0.join("app.db"), Arc::default());
         (0..2 * LOOK_EVERY).for_each(|_| line.settle());
         assert_eq!(line.describe().0, "not open", "nobody else has one");
         let _waiter = scratch.line();
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn without_a_page_nobody_waits_and_nobody_is_told() {
-        let line = ProcessLine::inside(Path::new("/nowhere"), Path::new("/dev/null"), Arc::default());
+        let line = SharedLockQueue::inside(Path::new("/nowhere"), Path::new("/dev/null"), Arc::default());
         assert_eq!(line.describe().0, "not open");
         assert!(!line.is_awaited() && line.stand().is_none());
         line.open();

@@ -9,7 +9,7 @@ use blockio::sim_disk::SimDisk;
 use blockio::sim_image::Image;
 
 use waldio::log::layout::Layout;
-use waldio::options::{FillChoice, Options, PersistChoice, Window};
+use waldio::options::{FillChoice, FlushDelay, Options, PersistChoice};
 
 use super::hooked_disk::{Call, HookedDisk};
 use super::sim_host::Host;
@@ -43,7 +43,7 @@ pub enum Side {
     /// As `Fua`, and the same.
     DurableReadsFua,
     /// As `Flush`, and commits do not wait for their flush until `WINDOW_BYTES` are outstanding.
-    Window,
+    FlushDelay,
     /// As `Fua`, and the same.
     WindowFua,
     /// As `Flush`, and the database file grows in chunks.
@@ -68,9 +68,9 @@ impl Side {
     }
 
     /// How much of what it acknowledged a cut may take.
-    pub fn window(self) -> Option<Window> {
-        let window = Window { bytes: WINDOW_BYTES, time: Duration::from_secs(1) };
-        matches!(self, Side::Window | Side::WindowFua | Side::EmbeddedWindow).then_some(window)
+    pub fn window(self) -> Option<FlushDelay> {
+        let window = FlushDelay { bytes: WINDOW_BYTES, time: Duration::from_secs(1) };
+        matches!(self, Side::FlushDelay | Side::WindowFua | Side::EmbeddedWindow).then_some(window)
     }
 
     /// Whether the log has the `embedded` layout.
@@ -92,7 +92,7 @@ impl Side {
                 Some(Options { persist: PersistChoice::Fua, durable_reads: true, ..default })
             }
             Side::Apart => Some(Options { persist: PersistChoice::Flush, group_commit: false, ..default }),
-            Side::Window => Some(Options {
+            Side::FlushDelay => Some(Options {
                 persist: PersistChoice::Flush,
                 fill: FillChoice::Only(Fill::Zeroes),
                 group: self.window(),

@@ -58,7 +58,7 @@ impl Connection {
             || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
             || state.is_known_durable(newest);
         state.reads.begin(newest, durable);
-        self.owes.store(state.reads.is_owing(), Relaxed);
+        self.may_be_volatile.store(state.reads.is_owing(), Relaxed);
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
     }
 
@@ -72,7 +72,7 @@ impl Connection {
         let Ok(mut state) = self.state() else { return };
         state.snapshot = None;
         // Where nothing is owed no page asked, so what its first page was excused from must not go to the next one.
-        if self.owes.swap(false, Relaxed)
+        if self.may_be_volatile.swap(false, Relaxed)
             && let Some(version) = state.reads.end()
             && !state.is_known_durable(version)
         {
@@ -85,7 +85,7 @@ impl Connection {
     /// # Errors
     /// It may not be on the medium; the log is poisoned.
     pub fn before_page(&self) -> Result<(), Failure> {
-        if !self.owes.load(Relaxed) {
+        if !self.may_be_volatile.load(Relaxed) {
             return Ok(());
         }
         let mut state = self.state()?;
@@ -93,7 +93,7 @@ impl Connection {
         let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
         if state.is_known_durable(version) {
             state.reads.settled();
-            self.owes.store(false, Relaxed);
+            self.may_be_volatile.store(false, Relaxed);
             return Ok(());
         }
         self.make_durable(&mut state)
@@ -110,7 +110,7 @@ impl Connection {
         log.flush_all(wal_index)?;
         self.database.stats.read_waits.record(began.elapsed());
         state.reads.settled();
-        self.owes.store(false, Relaxed);
+        self.may_be_volatile.store(false, Relaxed);
         Ok(())
     }
 }

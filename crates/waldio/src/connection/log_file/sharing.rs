@@ -6,36 +6,36 @@ use super::{LogFile, Share};
 use crate::durability::group_commit::{Covered, Failed};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
-use crate::options::Window;
+use crate::options::FlushDelay;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 
 impl LogFile {
     /// True while a commit of this process waits for a shared flush.
     pub fn is_flush_awaited(&self) -> bool {
-        self.session.durability.tickets.is_outstanding()
+        self.session.durability.group_commit.is_outstanding()
     }
 
-    /// Puts a commit's frames into the file and leaves the flush to `await_flush`, or to whoever flushes when the window
+    /// Puts a commit's frames into the file and leaves the flush to `await_flush`, or to whoever flushes when the delay
     /// is over.
     pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
         let name = self.transaction.commit_name();
         self.session.durability.note_generation(name.map(|name| name.salts));
-        let tickets = &self.session.durability.tickets;
-        let ticket = tickets.issue(self.transaction.bytes);
+        let group_commit = &self.session.durability.group_commit;
+        let number = group_commit.issue(self.transaction.bytes);
         let stats = &self.database.stats;
-        let may_leave = |window: Window| {
-            tickets.outstanding_bytes() < window.bytes
-                && self.database.flush_within(&self.session, &self.file, window.time)
+        let may_leave = |delay: FlushDelay| {
+            group_commit.outstanding_bytes() < delay.bytes
+                && self.database.flush_within(&self.session, &self.file, delay.time)
         };
-        if let Share::Window(window) = share
-            && (may_leave(window) || planted::is(Bug::WindowUnbounded))
+        if let Share::FlushDelay(delay) = share
+            && (may_leave(delay) || planted::is(Bug::DelayUnbounded))
         {
-            Stats::add(&stats.window_commits, 1);
+            Stats::add(&stats.delayed_commits, 1);
         } else {
             Stats::add(&stats.shared_commits, 1);
-            self.ticket = Some((ticket, name));
+            self.number = Some((number, name));
         }
         self.end_transaction();
         Ok(())
@@ -45,16 +45,16 @@ impl LogFile {
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let Some((ticket, name)) = self.ticket.take() else { return Ok(()) };
+        let Some((number, name)) = self.number.take() else { return Ok(()) };
         let durability = &self.session.durability;
         let flush = || {
             durability.sync(&*self.file, wal_index).map_err(|_| {
-                // The read lock that the transaction still has, or the gate's write lock, keeps the log from a reset.
+                // The read lock that the transaction still has, or the barrier's write lock, keeps the log from a reset.
                 self.write_again(wal_index.and_then(WalIndex::published_end));
                 Failed
             })
         };
-        match durability.tickets.wait(ticket, &self.bell, flush) {
+        match durability.group_commit.wait(number, &self.bell, flush) {
             Ok(covered) => {
                 if let Covered::Led(group) = covered {
                     let stats = &self.database.stats;
@@ -88,7 +88,7 @@ impl LogFile {
             // What fails here is no failure of a flush that others wait for.
             return self.session.durability.flush(&*self.file, wal_index);
         }
-        self.ticket = Some((self.session.durability.tickets.join(), None));
+        self.number = Some((self.session.durability.group_commit.join(), None));
         self.await_flush(wal_index)?;
         // Others may have made the log without a sync.
         if self.session.is_name_settled() { Ok(()) } else { self.sync_name() }

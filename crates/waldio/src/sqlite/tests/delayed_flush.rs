@@ -1,4 +1,4 @@
-//! Goal: when the window of `waldio_group` is over, one flush makes all durable; a failing one is told to the next COMMIT.
+//! Goal: when the delay of `waldio_group` is over, one flush makes all durable; a failing one is told to the next COMMIT.
 //! Method: a log on the simulated disk with one commit outstanding.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::database::Database;
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::log_session::LogSession;
 use crate::log::layout::Layout;
-use crate::options::{Options, Window};
+use crate::options::{FlushDelay, Options};
 use crate::sqlite::process::{Opening, Process};
 use hooked_disk::{Call, HookedDisk};
 
@@ -29,13 +29,13 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
     let disk = Arc::new(disk);
     let shared = (Worker::Inline, Flusher::Never, Arc::default());
-    let window = Window { bytes: 1 << 20, time: Duration::from_millis(2) };
-    let options = Options { group: Some(window), ..Options::default() };
+    let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(2) };
+    let options = Options { group: Some(delay), ..Options::default() };
     let database =
         Database::new((path.to_path_buf(), None), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
     let database = Arc::new(database);
     let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
-    session.durability.tickets.issue(4120);
+    session.durability.group_commit.issue(4120);
     disk.set_fault(fails.then_some(Fault {
         counted: Counted::Flushes,
         number: 0,
@@ -52,9 +52,9 @@ fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
     for _ in 0..2 {
         assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     }
-    assert_eq!(session.durability.tickets.outstanding_bytes(), 0);
+    assert_eq!(session.durability.group_commit.outstanding_bytes(), 0);
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
-    assert_eq!((count(&database.stats.window_flushes), count(&database.stats.flushes)), (1, 1));
+    assert_eq!((count(&database.stats.delayed_flushes), count(&database.stats.flushes)), (1, 1));
 }
 
 #[test]
@@ -64,12 +64,12 @@ fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
     let first = Instant::now();
     // By their bytes, before the time is over; then another commit.
     session.durability.flush_unlocked(&*file, false).expect("a sound disk");
-    session.durability.tickets.issue(4120);
+    session.durability.group_commit.issue(4120);
     let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
     assert!(due >= first + Duration::from_secs(3600));
-    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (1, 4120));
+    assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (1, 4120));
     assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
-    assert_eq!((flushes(), session.durability.tickets.outstanding_bytes()), (2, 0));
+    assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (2, 0));
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     assert!(flusher.flush_within(&session, &file, time));
     session.durability.flush_unlocked(&*file, false).expect("a sound disk");
     std::thread::sleep(time / 2);
-    session.durability.tickets.issue(4120);
+    session.durability.group_commit.issue(4120);
     let issued = Instant::now();
     assert!(flusher.flush_within(&session, &file, time), "ordered already");
-    while session.durability.tickets.is_outstanding() {
+    while session.durability.group_commit.is_outstanding() {
         assert!(issued.elapsed() < Duration::from_secs(60), "nobody flushes");
         std::thread::yield_now();
     }
@@ -96,7 +96,7 @@ fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_l
     assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
     assert!(session.durability.flush_unlocked(&*file, false).is_err(), "never retry and trust");
-    assert_eq!(session.durability.tickets.outstanding_bytes(), 4120);
+    assert_eq!(session.durability.group_commit.outstanding_bytes(), 4120);
     assert!(session.durability.take_owed_rewrite() && !session.durability.take_owed_rewrite(), "once");
 }
 
@@ -108,7 +108,7 @@ fn one_thread_flushes_when_the_time_is_over_however_often_it_is_asked() {
     for _ in 0..100 {
         assert!(flusher.flush_within(&session, &file, Duration::from_millis(5)));
     }
-    while session.durability.tickets.is_outstanding() {
+    while session.durability.group_commit.is_outstanding() {
         std::thread::yield_now();
     }
     assert!(Instant::now() >= due);
@@ -124,7 +124,7 @@ fn ordered(path: &str, disk: Arc<dyn Disk>) -> (Arc<Database>, Arc<LogSession>, 
     let opening = Opening { path, file_id: None, base_name, disk, inline_worker: false, options };
     let database = Process::current().database(opening);
     let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
-    session.durability.tickets.issue(4120);
+    session.durability.group_commit.issue(4120);
     assert!(database.flush_within(&session, &file, Duration::from_millis(1)));
     (database, session, file)
 }
@@ -145,10 +145,10 @@ fn a_slow_device_makes_the_window_of_no_other_database_wait() {
     begun.wait();
     let (_database, session, _file) = ordered("/quick.db", Arc::new(SimDisk::new()));
     let began = Instant::now();
-    while session.durability.tickets.is_outstanding() && began.elapsed() < Duration::from_secs(20) {
+    while session.durability.group_commit.is_outstanding() && began.elapsed() < Duration::from_secs(20) {
         std::thread::yield_now();
     }
-    assert!(!session.durability.tickets.is_outstanding(), "its flush waits for the slow device's");
-    assert!(slow.1.durability.tickets.is_outstanding(), "the slow one was not slow");
+    assert!(!session.durability.group_commit.is_outstanding(), "its flush waits for the slow device's");
+    assert!(slow.1.durability.group_commit.is_outstanding(), "the slow one was not slow");
     ended.wait();
 }

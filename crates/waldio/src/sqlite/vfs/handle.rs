@@ -1,11 +1,11 @@
 //! What stands in SQLite's memory of an open database file.
 //!
-//! Memory:  | methods | connection | gated | closing | private wal-index | registered | name |  the base VFS's own file structure ...
+//! Memory:  | methods | connection | checkpoint locks | closing | private wal-index | registered | name |  the base VFS's own file structure ...
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 
-use super::gated::Gated;
+use super::checkpoint_locks::CheckpointLocks;
 use super::private_shm::{Closing, PrivateShm};
 use super::registered::Registered;
 use crate::connection::Connection;
@@ -16,7 +16,7 @@ use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 pub(crate) struct MainHandle {
     pub(super) methods: *const sqlite3_io_methods,
     pub(super) connection: *const Connection,
-    pub(super) gated: Cell<Gated>,
+    pub(super) checkpoint_locks: Cell<CheckpointLocks>,
     pub(super) closing: Cell<Closing>,
     /// Whose wal-index is used instead of the base file's, while the log has the `embedded` layout.
     pub(super) private_shm: UnsafeCell<Option<PrivateShm>>,

@@ -211,7 +211,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         sync_observer::notify(flags);
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        connection.database.gate.synced_log();
+        connection.database.barrier.synced_log();
         answer(connection.log_sync(), SQLITE_IOERR_FSYNC)
     })
 }

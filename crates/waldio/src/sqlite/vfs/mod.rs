@@ -16,7 +16,7 @@ mod last_close;
 mod handle;
 mod embedding;
 mod private_shm;
-mod gated;
+mod checkpoint_locks;
 mod database_sync;
 mod answers;
 mod waiter;

@@ -5,7 +5,7 @@
 //!
 //! 1. The refusal is fresh. SQLite's loop around the busy handler (btree.c, `sqlite3BtreeBeginTrans`) does nothing between
 //!    the two but give back what the connection has. Any other call on this thread ends the mark.
-//! 2. The nap is as long as the handler's next one would be (`patience`).
+//! 2. The nap is as long as the handler's next one would be (`busy_timeout`).
 //! 3. The connection came back from its last nap: that one was followed by its asking for the lock again, with nothing in
 //!    between but what leads there. So the first nap of a connection lasts its whole time.
 //!
@@ -113,7 +113,7 @@ fn judge(is_marked: bool, call: Call) {
         return put(&connection, last);
     }
     if mark.last != Last::Refused {
-        connection.patience().came_back(is_marked && call == Call::Asks);
+        connection.busy_timeout().came_back(is_marked && call == Call::Asks);
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn nap(nominal: Duration) -> bool {
     let Some(mark) = take() else { return false };
     let Some(connection) = mark.connection.upgrade() else { return false };
     if mark.last != Last::Refused {
-        connection.patience().came_back(false);
+        connection.busy_timeout().came_back(false);
         return false;
     }
     let Some(nap) = connection.busy_nap(nominal) else { return false };
@@ -169,10 +169,10 @@ mod tests {
         let connection = Arc::new(crate::connection::tests_connection());
         let began = now();
         for milliseconds in [1, 2, 5, 10] {
-            connection.patience().refused(true);
-            assert!(connection.patience().nap(began, Duration::from_millis(milliseconds)).is_some());
+            connection.busy_timeout().refused(true);
+            assert!(connection.busy_timeout().nap(began, Duration::from_millis(milliseconds)).is_some());
         }
-        connection.patience().refused(true);
+        connection.busy_timeout().refused(true);
         refused(&connection);
         assert!(!nap(Duration::from_millis(15)), "the base VFS should sleep, for 15 ms");
         assert!(began.elapsed() >= Duration::from_millis(18), "after {:?}", began.elapsed());

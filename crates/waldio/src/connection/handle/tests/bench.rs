@@ -15,7 +15,7 @@ use crate::database::super_journal::SuperJournals;
 use crate::durability::delayed_flush::Flusher;
 use crate::log::frame::FrameHeader;
 use crate::log::recovery::synthetic_log;
-use crate::options::Window;
+use crate::options::FlushDelay;
 
 pub(super) const LOG: &str = "/app.db-wal";
 pub(super) const FRAME_BYTES: usize = 24 + 4096;
@@ -174,8 +174,8 @@ impl Bench {
 
 pub(super) const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
 
-pub(super) fn window() -> Options {
-    let group = Some(Window { bytes: 1 << 20, time: Duration::from_secs(60) });
+pub(super) fn delay() -> Options {
+    let group = Some(FlushDelay { bytes: 1 << 20, time: Duration::from_secs(60) });
     Options { group, ..Options::default() }
 }
 

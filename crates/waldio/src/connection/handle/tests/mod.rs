@@ -85,15 +85,15 @@ fn frames_wait_for_the_sync_that_follows_and_where_none_follows_leave_with_the_c
 
 #[test]
 fn a_window_is_for_whoever_holds_the_write_lock() {
-    let bench = Bench::opened(window());
+    let bench = Bench::opened(delay());
     bench.commit(1);
     let before = bench.flushes();
     bench.commit(2);
-    assert_eq!((bench.stats().window_commits.load(Relaxed), bench.flushes()), (1, before));
+    assert_eq!((bench.stats().delayed_commits.load(Relaxed), bench.flushes()), (1, before));
     assert!(!bench.survive(2));
     bench.write(3);
     bench.connection.log_sync().unwrap();
-    assert_eq!((bench.stats().window_commits.load(Relaxed), bench.flushes()), (1, before + 1));
+    assert_eq!((bench.stats().delayed_commits.load(Relaxed), bench.flushes()), (1, before + 1));
     assert!(bench.survive(3));
 }
 
@@ -119,11 +119,11 @@ fn a_commit_that_others_wait_behind_is_durable_when_its_second_phase_ends() {
 
 #[test]
 fn while_a_super_journal_exists_each_commit_flushes_for_itself() {
-    let bench = Bench::opened(window());
+    let bench = Bench::opened(delay());
     bench.commit(1);
     bench.connection.database.super_journals.created(Path::new("/app.db-mj1"));
     bench.commit(2);
-    assert_eq!(bench.stats().window_commits.load(Relaxed), 0);
+    assert_eq!(bench.stats().delayed_commits.load(Relaxed), 0);
     assert!(bench.survive(2));
 }
 
@@ -328,7 +328,7 @@ fn only_pragmas_of_ours_are_answered() {
 #[test]
 fn waldio_flush_tells_what_there_was_to_do() {
     let flushed = |bench: &Bench| bench.connection.pragma("waldio_flush", None, || Ok(()));
-    let bench = Bench::new(window());
+    let bench = Bench::new(delay());
     assert_eq!(flushed(&bench), Some(Ok("no log".to_owned())));
     bench.connection.log_open(true, Layout::Stock, false).unwrap();
     bench.commit(1);
@@ -384,13 +384,13 @@ fn in_fua_mode_a_whole_commit_behind_a_known_prefix_is_one_direct_write() {
 }
 
 fn durable_reads() -> Options {
-    Options { durable_reads: true, ..window() }
+    Options { durable_reads: true, ..delay() }
 }
 
 #[test]
 fn a_durable_reader_flushes_what_it_sees_with_its_first_page_or_never() {
     let read = |options: Options, slot: i32| {
-        let bench = Bench::opened(window());
+        let bench = Bench::opened(delay());
         bench.commit(1);
         bench.commit(2);
         let (reader, before) = (bench.another(options), bench.flushes());
@@ -402,8 +402,8 @@ fn a_durable_reader_flushes_what_it_sees_with_its_first_page_or_never() {
         reader.before_read_unlock();
         (flushed, bench.flushes() - before, bench.survive(2))
     };
-    assert!(!Bench::new(window()).connection.reads_durably());
-    assert_eq!(read(window(), READ_LOCK), (0, 0, false));
+    assert!(!Bench::new(delay()).connection.reads_durably());
+    assert_eq!(read(delay(), READ_LOCK), (0, 0, false));
     assert_eq!(read(durable_reads(), READ_LOCK), (1, 1, true));
     assert_eq!(read(durable_reads(), WAL_READ_LOCK_0), (0, 0, false), "a reader of the database alone");
 }
@@ -420,11 +420,11 @@ fn a_durable_reader_finds_what_is_durable_already() {
 }
 
 #[test]
-fn the_gate_stays_open_for_a_log_of_which_nothing_was_copied() {
+fn the_barrier_stays_open_for_a_log_of_which_nothing_was_copied() {
     let bench = Bench::opened(Options::default());
     bench.commit(1);
-    assert_eq!(bench.connection.close_gate(|_| true), Way::Beside);
-    assert!(!bench.connection.database.gate.is_closed() && !bench.connection.pass_gate());
+    assert_eq!(bench.connection.close_barrier(|_| true), Way::Beside);
+    assert!(!bench.connection.database.barrier.is_closed() && !bench.connection.pass_barrier());
 }
 
 #[test]
@@ -443,22 +443,22 @@ fn what_is_told_of_a_connection_is_kept() {
 }
 
 #[test]
-fn who_wants_to_read_while_the_gate_is_closed_waits_and_looks_again() {
+fn who_wants_to_read_while_the_barrier_is_closed_waits_and_looks_again() {
     let bench = Bench::opened(Options::default());
-    let gate = &bench.connection.database.gate;
+    let barrier = &bench.connection.database.barrier;
     // A thread that comes too late finds it open.
     let waited = (0..20).any(|_| {
-        assert!(gate.close(now(), |_| true));
+        assert!(barrier.close(now(), |_| true));
         std::thread::scope(|scope| {
-            let passing = scope.spawn(|| bench.connection.pass_gate());
+            let passing = scope.spawn(|| bench.connection.pass_barrier());
             std::thread::sleep(Duration::from_millis(5));
-            gate.open(now(), Outcome::Succeeded);
+            barrier.open(now(), Outcome::Succeeded);
             passing.join().unwrap()
         })
     });
     assert!(waited);
-    assert!(gate.close(now(), |_| true));
+    assert!(barrier.close(now(), |_| true));
     bench.take_write_lock();
-    assert!(!bench.connection.pass_gate(), "a writer in the middle of its transaction goes on");
-    gate.open(now(), Outcome::Succeeded);
+    assert!(!bench.connection.pass_barrier(), "a writer in the middle of its transaction goes on");
+    barrier.open(now(), Outcome::Succeeded);
 }

@@ -15,8 +15,8 @@ use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::sqlite::process::Process;
 use crate::sqlite::vfs::answers::code_of;
+use crate::sqlite::vfs::checkpoint_locks::{self, CheckpointLocks};
 use crate::sqlite::vfs::database_sync;
-use crate::sqlite::vfs::gated::{self, Gated};
 use crate::sqlite::vfs::handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
@@ -79,7 +79,7 @@ pub(crate) unsafe fn fill(
     let handle = MainHandle {
         methods,
         connection: Arc::into_raw(connection),
-        gated: Cell::new(Gated::No),
+        checkpoint_locks: Cell::new(CheckpointLocks::AsAsked),
         closing: Cell::new(Closing::No),
         private_shm: UnsafeCell::new(None),
         registered,
@@ -265,9 +265,9 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         }
         if slot == WAL_CKPT_LOCK {
             // SAFETY: as above.
-            let gated = unsafe { gated_of(file) };
+            let checkpoint_locks = unsafe { checkpoint_locks_of(file) };
             // SAFETY: `fill` put our handle in front of an open base file.
-            unsafe { gated::end(shm_of(file), connection, gated) };
+            unsafe { checkpoint_locks::end(shm_of(file), connection, checkpoint_locks) };
         }
         connection.before_unlock(slot);
         if slot >= WAL_READ_LOCK_0 {
@@ -302,7 +302,7 @@ unsafe fn lock_shared(
 ) -> c_int {
     const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED;
     let locks = flags & SQLITE_SHM_UNLOCK == 0;
-    if locks && slot > WAL_READ_LOCK_0 && connection.pass_gate() {
+    if locks && slot > WAL_READ_LOCK_0 && connection.pass_barrier() {
         // To SQLite: the log changed meanwhile, look again.
         return SQLITE_BUSY;
     }
@@ -349,7 +349,7 @@ unsafe fn lock_exclusively(
     // SAFETY: the caller's promise.
     let note_refusal = || waiter::refused(&unsafe { shared_connection(file) });
     // SAFETY: the caller's promise.
-    if writes && gated::pass_write_lock(unsafe { gated_of(file) }) {
+    if writes && checkpoint_locks::pass_write_lock(unsafe { checkpoint_locks_of(file) }) {
         return SQLITE_OK;
     }
     let refusal = if writes { refusal_of(connection.ask_to_write()) } else { SQLITE_OK };
@@ -391,9 +391,11 @@ unsafe fn lock_exclusively(
             Granted::Keep => {
                 if slot == WAL_CKPT_LOCK {
                     // SAFETY: the caller's promise.
-                    let gated = unsafe { gated_of(file) };
+                    let checkpoint_locks = unsafe { checkpoint_locks_of(file) };
                     // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-                    match unsafe { gated::begin(shm_of(file), base_of(file), connection, gated) } {
+                    match unsafe {
+                        checkpoint_locks::begin(shm_of(file), base_of(file), connection, checkpoint_locks)
+                    } {
                         SQLITE_OK => return SQLITE_OK,
                         code => {
                             connection.before_unlock(slot);
@@ -420,10 +422,10 @@ unsafe fn lock_exclusively(
 
 /// # Safety
 /// As `handle`.
-unsafe fn gated_of<'a>(file: *mut sqlite3_file) -> &'a Cell<Gated> {
+unsafe fn checkpoint_locks_of<'a>(file: *mut sqlite3_file) -> &'a Cell<CheckpointLocks> {
     // SAFETY: the caller's promise.
     let handle = unsafe { handle(file) };
-    &handle.gated
+    &handle.checkpoint_locks
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {

@@ -1,6 +1,6 @@
 //! Goal: with `waldio_group` a power cut takes less than the window of what was committed, and leaves a prefix.
 //! Method: as in crash_waldio.rs; acknowledged is what the window promises by its bytes. Its time never passes here: the
-//! timer's flushes could only make more durable. tests/real_window.rs has them.
+//! timer's flushes could only make more durable. tests/real_delayed_flush.rs has them.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn window_holds(side: Side, sequences: Vec<Vec<Step>>) {
 
 #[test]
 fn flushes_lose_less_than_the_window() {
-    window_holds(Side::Window, sequences(&STEPS, 1, 40));
+    window_holds(Side::FlushDelay, sequences(&STEPS, 1, 40));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn buffered_writes_beside_durable_ones_lose_less_than_the_window() {
 #[test]
 fn what_a_process_leaves_to_others_is_durable() {
     let steps = [Step::Foreign, Step::Commit1, Step::Commit1, Step::Commit1, Step::Rejoin];
-    for side in [Side::Window, Side::WindowFua] {
+    for side in [Side::FlushDelay, Side::WindowFua] {
         window_holds(side, vec![steps.to_vec()]);
     }
 }
@@ -56,7 +56,7 @@ fn what_a_process_leaves_to_others_is_durable() {
 /// What the window saves would be nothing if each commit were durable all the same.
 #[test]
 fn commits_inside_of_the_window_may_be_lost() {
-    let (machine, judge) = (Machine::new(Side::Window), Machine::new(Side::Flush));
+    let (machine, judge) = (Machine::new(Side::FlushDelay), Machine::new(Side::Flush));
     let steps = vec![Step::Commit1; 3];
     let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
     let mut recording = record(&machine, &base_image(&machine, 4096), &workload, None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waldio::testing::model::{self, now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{LOOK_AGAIN, Nap, PASSES_MAX, RESERVATION, Seat, Turn, WriteQueue};
+use waldio::{LOOK_AGAIN, LockQueue, Nap, PASSES_MAX, RESERVATION, Sleeper, Turn};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -18,7 +18,7 @@ const MS: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 struct Client {
     id: usize,
-    seat: Arc<Seat>,
+    sleeper: Arc<Sleeper>,
 }
 
 /// What the base VFS knows, and what a judge saw. Nobody is interrupted while it is looked at.
@@ -28,17 +28,17 @@ struct Base {
     /// Another process writes, too.
     shared: bool,
     /// Who was told to wait and did not write since, in this order; and how often each was passed asleep.
-    line: Vec<(usize, Arc<Seat>, u32)>,
+    line: Vec<(usize, Arc<Sleeper>, u32)>,
 }
 
 struct House {
-    queue: WriteQueue,
+    queue: LockQueue,
     base: Mutex<Base>,
 }
 
 impl House {
     fn new() -> House {
-        House { queue: WriteQueue::new(None, Arc::default()), base: Mutex::default() }
+        House { queue: LockQueue::new(None, Arc::default()), base: Mutex::default() }
     }
 
     fn base(&self) -> MutexGuard<'_, Base> {
@@ -46,12 +46,12 @@ impl House {
     }
 
     fn client(id: usize) -> Client {
-        Client { id, seat: Arc::default() }
+        Client { id, sleeper: Arc::default() }
     }
 
     /// `xShmLock` of the write lock; false: BUSY.
     fn lock(&self, client: &Client) -> bool {
-        if self.queue.ask(client.id, &client.seat, now()) == Turn::Wait {
+        if self.queue.ask(client.id, &client.sleeper, now()) == Turn::Wait {
             self.base().stands(client);
             return false;
         }
@@ -62,7 +62,7 @@ impl House {
             assert!(base.shared, "{} asks the base VFS while {writer} has the lock", client.id);
             base.stands(client);
             drop(base);
-            self.queue.refused(client.id, &client.seat, now());
+            self.queue.refused(client.id, &client.sleeper, now());
             return false;
         }
         base.writer = Some(client.id);
@@ -81,7 +81,7 @@ impl House {
 
     /// `xSleep`.
     fn nap(&self, client: &Client, nap: Duration) {
-        self.queue.sleep(client.id, &client.seat, &Nap::until(now() + nap), || self.is_free());
+        self.queue.sleep(client.id, &client.sleeper, &Nap::until(now() + nap), || self.is_free());
     }
 
     /// Looks at the locks of other processes, where there are any.
@@ -116,14 +116,15 @@ impl House {
 impl Base {
     fn stands(&mut self, client: &Client) {
         if self.line.iter().all(|(id, ..)| *id != client.id) {
-            self.line.push((client.id, Arc::clone(&client.seat), 0));
+            self.line.push((client.id, Arc::clone(&client.sleeper), 0));
         }
     }
 
     /// `winner` may have the lock: past the first who sleeps in line?
     fn judge_passing(&mut self, winner: usize) {
         let passed = self.line.iter_mut().take_while(|(id, ..)| *id != winner);
-        if let Some((id, _, passes)) = passed.into_iter().find(|(_, seat, _)| seat.woken.is_waited_on()) {
+        if let Some((id, _, passes)) = passed.into_iter().find(|(_, sleeper, _)| sleeper.woken.is_waited_on())
+        {
             *passes += 1;
             assert!(*passes <= PASSES_MAX, "{id} was passed {passes} times");
         }
@@ -259,7 +260,7 @@ fn two_connections_of_one_thread() {
         }
         let (one, two) = (House::client(0), House::client(1));
         if house.lock(&one) {
-            // BUSY for its own thread, until its patience ends.
+            // BUSY for its own thread, until its busy_timeout ends.
             assert!(!house.lock(&two));
             house.nap(&two, MS);
             house.unlock(&one);

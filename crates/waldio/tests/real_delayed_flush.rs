@@ -1,7 +1,7 @@
 //! Goal: with `waldio_group` commits do not wait, the flush comes within the window, by its bytes or by the clock, and
 //! `PRAGMA waldio_flush` is a flush now.
 //! Method: real files and threads, each test in a process of its own; `waldio_status` counts. What a power cut leaves is
-//! the business of crash_window.rs, what a kill leaves that of real_kill.rs.
+//! the business of crash_delayed_flush.rs, what a kill leaves that of real_kill.rs.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 
@@ -53,7 +53,7 @@ fn commits_do_not_wait_and_the_pragma_flushes_them() {
         }
         // Growing syncs what it adds, on a thread of its own, and counts no flush.
         assert_eq!(number(&db, "flushes"), before, "somebody flushed");
-        assert!(number(&db, "window_commits") >= 100);
+        assert!(number(&db, "delayed_commits") >= 100);
         assert_eq!(db.one("PRAGMA waldio_flush"), "durable");
         assert_eq!(number(&db, "flushes"), before + 1);
         assert_eq!(db.one("PRAGMA waldio_group"), "1073741824,60000");
@@ -96,7 +96,7 @@ fn the_flush_comes_by_the_clock() {
         let scratch = Scratch::new("window-time");
         let db = prepare(&scratch.join("a.db"), "waldio_group=1073741824,20", 1);
         let until = Instant::now() + Duration::from_secs(20);
-        while number(&db, "window_flushes") == 0 {
+        while number(&db, "delayed_flushes") == 0 {
             assert!(Instant::now() < until, "nobody flushed");
             thread::sleep(Duration::from_millis(5));
             // The flush of reserved space may have covered the last one.
@@ -104,11 +104,11 @@ fn the_flush_comes_by_the_clock() {
         }
         thread::sleep(Duration::from_millis(100));
         // Nothing is outstanding now: no timer flushes again.
-        let (flushes, counted) = (number(&db, "flushes"), number(&db, "window_flushes"));
+        let (flushes, counted) = (number(&db, "flushes"), number(&db, "delayed_flushes"));
         thread::sleep(Duration::from_millis(100));
         assert_eq!(number(&db, "flushes"), flushes);
         db.rows("INSERT INTO t VALUES(1)");
-        while number(&db, "window_flushes") == counted {
+        while number(&db, "delayed_flushes") == counted {
             assert!(Instant::now() < until, "nobody flushed again");
             thread::sleep(Duration::from_millis(5));
         }

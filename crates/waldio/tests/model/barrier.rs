@@ -1,4 +1,4 @@
-//! The gate, as connections and the shim above them use it: writers beside checkpoints that close it.
+//! The barrier, as connections and the shim above them use it: writers beside checkpoints that close it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,16 +10,16 @@ use waldio::log::frame::Salts;
 use waldio::options::Options;
 use waldio::testing::model::{now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Nap, Outcome, Stayer, Turn, Worker};
+use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Nap, Outcome, SlowReader, Turn, Worker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
 
-/// Between two tries for a lock, and how long a checkpoint tries (`vfs/gated.rs`).
+/// Between two tries for a lock, and how long a checkpoint tries (`sqlite/vfs/checkpoint_locks.rs`).
 const TRY_EVERY: Duration = Duration::from_micros(20);
 const TRY_MAX: Duration = Duration::from_millis(10);
 
-const STAYED: Outcome = Outcome::Stayed(Stayer { number: 4, snapshot: (Salts([0; 8]), 0) });
+const STAYED: Outcome = Outcome::Stayed(SlowReader { number: 4, snapshot: (Salts([0; 8]), 0) });
 
 /// The base VFS's locks. Nobody is interrupted while it is looked at.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl House {
 
     /// A read lock, as SQLite asks for it: again, where the log may have changed.
     fn lock_shared(&self, connection: &Connection) {
-        while connection.pass_gate() {}
+        while connection.pass_barrier() {}
         step();
         self.base().readers += 1;
         connection.read_lock_granted(4).expect("nobody waits for what is durable");
@@ -92,14 +92,14 @@ impl House {
             connection.nap(&Nap::until(now() + Duration::from_secs(60)));
             self.lock_shared(connection);
         }
-        assert!(!connection.pass_gate(), "the writer was held at the gate");
+        assert!(!connection.pass_barrier(), "the writer was held at the barrier");
         self.unlock(connection);
         self.unlock_shared(connection);
     }
 
-    /// A checkpoint behind the gate, as `vfs/gated.rs` runs it.
+    /// A checkpoint behind the barrier, as `sqlite/vfs/checkpoint_locks.rs` runs it.
     fn checkpoint(&self, connection: &Connection) {
-        if !self.database.gate.close(now(), |_| true) {
+        if !self.database.barrier.close(now(), |_| true) {
             return;
         }
         self.database.queue.shut();
@@ -109,9 +109,9 @@ impl House {
             let out = self.tries(|base| base.readers == 0);
             step();
             self.base().writer = false;
-            connection.open_gate(if out { Outcome::Succeeded } else { STAYED });
+            connection.open_barrier(if out { Outcome::Succeeded } else { STAYED });
         } else {
-            connection.open_gate(Outcome::InVain);
+            connection.open_barrier(Outcome::InVain);
         }
     }
 
@@ -150,7 +150,7 @@ fn writers_beside_checkpoints() {
         }
         connection.leave();
     });
-    assert!(!house.database.gate.is_closed(), "it stays closed");
+    assert!(!house.database.barrier.is_closed(), "it stays closed");
     assert!(!house.database.queue.is_awaited(), "somebody stands in line who left");
 }
 
@@ -188,10 +188,10 @@ fn readers_beside_quick_checkpoints() {
     readers_beside_checkpoints(2, 2);
 }
 
-/// A checkpoint's thread stands still with the gate closed.
+/// A checkpoint's thread stands still with the barrier closed.
 fn a_reader_beside_a_checkpoint_that_never_ends() {
     let house = House::new();
-    assert!(house.database.gate.close(now(), |_| true));
+    assert!(house.database.barrier.close(now(), |_| true));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| house.lock_shared(&house.connect()));
@@ -206,7 +206,7 @@ fn a_reader_passes_under_every_schedule() {
 }
 
 #[test]
-fn the_gate_opens_for_everybody_and_holds_no_writer() {
+fn the_barrier_opens_for_everybody_and_holds_no_writer() {
     holds(&[Patient], readers_beside_quick_checkpoints);
     holds(&[Patient], writers_beside_quick_checkpoints);
     holds(&[Hasty, Fickle], writers_beside_checkpoints);
@@ -220,7 +220,7 @@ fn readers_go_on_beside_a_checkpoint_that_never_ends() {
 #[test]
 fn planted_bugs_are_found() {
     finds(Bug::LostWakeUp, "somebody waited", &[Patient], readers_beside_quick_checkpoints);
-    finds(Bug::WriterHeldAtGate, "held at the gate", &[Patient], writers_beside_checkpoints);
+    finds(Bug::WriterHeldAtBarrier, "held at the barrier", &[Patient], writers_beside_checkpoints);
     finds(
         Bug::ReservationNeverLapses,
         "somebody waited",

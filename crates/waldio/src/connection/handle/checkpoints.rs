@@ -1,7 +1,7 @@
-//! The part of a connection that closes the gate for its checkpoint, or stands at it (`gate`, `vfs/gated.rs`).
+//! The part of a connection that closes the barrier for its checkpoint, or stands at it (`barrier`, `sqlite/vfs/checkpoint_locks.rs`).
 
 use super::Connection;
-use crate::checkpoint::barrier::{Extent, Outcome, Stayer};
+use crate::checkpoint::barrier::{Extent, Outcome, SlowReader};
 use crate::ffi::wal_index::WalIndex;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
@@ -17,16 +17,16 @@ const fn too_long(log_bytes: u64) -> u64 {
 pub enum Way {
     /// Beside the writers.
     Beside,
-    /// The same, when the database is flushed: the next one need not wait for that behind the gate.
+    /// The same, when the database is flushed: the next one need not wait for that behind the barrier.
     BesideOnceSynced,
-    /// With the gate closed, which it is.
+    /// With the barrier closed, which it is.
     Closed,
 }
 
 impl Connection {
-    /// A checkpoint begins: how it should run. The gate is closed then where it should be. `is_free` tells whether nobody
+    /// A checkpoint begins: how it should run. The barrier is closed then where it should be. `is_free` tells whether nobody
     /// has a read lock, 1 to 4.
-    pub fn close_gate(&self, is_free: impl FnOnce(usize) -> bool) -> Way {
+    pub fn close_barrier(&self, is_free: impl FnOnce(usize) -> bool) -> Way {
         if !self.shares_commits() {
             return Way::Beside;
         }
@@ -34,7 +34,7 @@ impl Connection {
         let (Some(wal_index), Some(session)) = (state.wal_index, self.database.session()) else {
             return Way::Beside;
         };
-        let gate = &self.database.gate;
+        let barrier = &self.database.barrier;
         let unsynced_bytes = self.database.synced.unsynced_bytes();
         let (frames, copied) = wal_index.frames_and_copied();
         let left = frames - copied.min(frames);
@@ -46,21 +46,25 @@ impl Connection {
         let is_long = left <= frames / 2 && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes);
         let extent = Extent { frames, copied, left_bytes };
         let due = copied > 0 && is_long && !state.holds_write;
-        if !due || !gate.may_close_on(extent) {
-            return if due && gate.wants_sync(unsynced_bytes) { Way::BesideOnceSynced } else { Way::Beside };
+        if !due || !barrier.may_close_on(extent) {
+            return if due && barrier.wants_sync(unsynced_bytes) {
+                Way::BesideOnceSynced
+            } else {
+                Way::Beside
+            };
         }
         drop(state);
-        let has_left = |stayer: Stayer| {
-            wal_index.snapshot_of(stayer.number) != stayer.snapshot || is_free(stayer.number)
+        let has_left = |slow_reader: SlowReader| {
+            wal_index.snapshot_of(slow_reader.number) != slow_reader.snapshot || is_free(slow_reader.number)
         };
-        if !gate.close(now(), has_left) {
+        if !barrier.close(now(), has_left) {
             return Way::Beside;
         }
         self.database.queue.shut();
         Way::Closed
     }
 
-    /// The gate is closed and the write lock held: lets those who wait for a flush go on.
+    /// The barrier is closed and the write lock held: lets those who wait for a flush go on.
     pub fn flush_shared(&self) {
         if let Ok(mut state) = self.state() {
             state.holds_write = true;
@@ -80,10 +84,10 @@ impl Connection {
     }
 
     /// Whoever holds read lock `number` (1 to 4).
-    pub fn stayer(&self, number: usize) -> Outcome {
+    pub fn slow_reader(&self, number: usize) -> Outcome {
         let wal_index = self.state().ok().and_then(|state| state.wal_index);
         wal_index.map_or(Outcome::InVain, |index| {
-            Outcome::Stayed(Stayer { number, snapshot: index.snapshot_of(number) })
+            Outcome::Stayed(SlowReader { number, snapshot: index.snapshot_of(number) })
         })
     }
 
@@ -93,27 +97,27 @@ impl Connection {
         self.state().is_ok_and(|state| state.wal_index.is_some_and(all))
     }
 
-    /// The checkpoint that ran with the gate closed is over, or could not have it.
-    pub fn open_gate(&self, outcome: Outcome) {
+    /// The checkpoint that ran with the barrier closed is over, or could not have it.
+    pub fn open_barrier(&self, outcome: Outcome) {
         if let Ok(mut state) = self.state() {
             state.holds_write = false;
         }
-        let closed_for = self.database.gate.open(now(), outcome);
+        let closed_for = self.database.barrier.open(now(), outcome);
         let stats = &self.database.stats;
         if outcome == Outcome::Succeeded {
-            stats.gate_times.record(closed_for);
+            stats.barrier_times.record(closed_for);
         } else {
-            Stats::add(&stats.gates_failed, 1);
+            Stats::add(&stats.barriers_failed, 1);
         }
         self.database.queue.reopen();
     }
 
-    /// A read lock is wanted: waits while the gate is closed. True if it opened: SQLite should look at the log again.
-    pub fn pass_gate(&self) -> bool {
-        // A writer that starts the log anew reads it in the middle of its transaction: the gate waits for it.
-        let closed = self.database.gate.is_closed();
+    /// A read lock is wanted: waits while the barrier is closed. True if it opened: SQLite should look at the log again.
+    pub fn pass_barrier(&self) -> bool {
+        // A writer that starts the log anew reads it in the middle of its transaction: the barrier waits for it.
+        let closed = self.database.barrier.is_closed();
         let holds_write =
-            self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtGate);
-        closed && !holds_write && self.database.gate.pass()
+            self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtBarrier);
+        closed && !holds_write && self.database.barrier.pass()
     }
 }

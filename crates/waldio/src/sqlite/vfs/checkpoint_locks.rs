@@ -1,4 +1,4 @@
-//! A checkpoint behind a closed gate: the locks that it needs from the base VFS beyond those that SQLite asks for.
+//! A checkpoint behind a closed barrier: the locks that it needs from the base VFS beyond those that SQLite asks for.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -22,28 +22,28 @@ fn read_lock(number: usize) -> (c_int, c_int) {
 
 /// How a connection's checkpoint runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gated {
+pub(super) enum CheckpointLocks {
     /// As SQLite means it.
-    No,
-    /// With the gate closed and the write lock taken for it here.
+    AsAsked,
+    /// With the barrier closed and the write lock taken for it here.
     WithWriteLock,
-    /// With the gate closed; SQLite wanted the write lock itself (`FULL`, `RESTART`, `TRUNCATE`) and gives it back.
+    /// With the barrier closed; SQLite wanted the write lock itself (`FULL`, `RESTART`, `TRUNCATE`) and gives it back.
     SqliteHasWriteLock,
 }
 
 /// SQLite asks for the write lock: true where `begin` took it for this connection, which passes it on.
-pub(super) fn pass_write_lock(gated: &Cell<Gated>) -> bool {
-    let taken = gated.get() == Gated::WithWriteLock;
+pub(super) fn pass_write_lock(locks: &Cell<CheckpointLocks>) -> bool {
+    let taken = locks.get() == CheckpointLocks::WithWriteLock;
     if taken {
-        gated.set(Gated::SqliteHasWriteLock);
+        locks.set(CheckpointLocks::SqliteHasWriteLock);
     }
     taken
 }
 
-/// The connection got the checkpoint lock. Where its checkpoint should run with the gate closed, this closes it,
-/// takes the write lock, and returns when the readers of older snapshots are out, or will not leave. `gated` is set then.
+/// The connection got the checkpoint lock. Where its checkpoint should run with the barrier closed, this closes it,
+/// takes the write lock, and returns when the readers of older snapshots are out, or will not leave. `locks` is set then.
 ///
-/// Other processes know nothing of the gate: their readers come and go. But as nobody writes, the newcomers have the newest
+/// Other processes know nothing of the barrier: their readers come and go. But as nobody writes, the newcomers have the newest
 /// snapshot, which keeps no frame from being copied; and once all are, SQLite gives newcomers the database alone.
 ///
 /// Returns `SQLITE_OK`, or the code that the checkpoint ends with.
@@ -54,31 +54,31 @@ pub(super) unsafe fn begin(
     base: *mut sqlite3_file,
     database: *mut sqlite3_file,
     connection: &Connection,
-    gated: &Cell<Gated>,
+    locks: &Cell<CheckpointLocks>,
 ) -> c_int {
     // SAFETY: the caller's promise, here and below.
     let is_free = |number| unsafe { are_out(base, read_lock(number), Duration::ZERO) };
-    match connection.close_gate(is_free) {
+    match connection.close_barrier(is_free) {
         Way::Beside => {}
         // SAFETY: as above.
         Way::BesideOnceSynced => return unsafe { database_sync::sync(database, connection) },
         // SAFETY: as above.
-        Way::Closed => unsafe { take_locks(base, connection, gated) },
+        Way::Closed => unsafe { take_locks(base, connection, locks) },
     }
     SQLITE_OK
 }
 
-/// The gate is closed: takes the write lock, and waits for the readers of older snapshots.
+/// The barrier is closed: takes the write lock, and waits for the readers of older snapshots.
 /// # Safety
 /// As `begin`.
-unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
-    let (writer_wait, reader_wait) = connection.database.gate.waits();
+unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
+    let (writer_wait, reader_wait) = connection.database.barrier.waits();
     // SAFETY: as above.
     if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {
-        connection.open_gate(Outcome::InVain);
+        connection.open_barrier(Outcome::InVain);
         return;
     }
-    gated.set(Gated::WithWriteLock);
+    locks.set(CheckpointLocks::WithWriteLock);
     connection.flush_shared();
     let until = Instant::now() + reader_wait;
     for number in 1..=4 {
@@ -86,7 +86,7 @@ unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, gated: &C
         // SAFETY: as above.
         if connection.is_old_snapshot(number) && !unsafe { are_out(base, read_lock(number), left) } {
             // SAFETY: as above.
-            return unsafe { leave(base, connection, gated, connection.stayer(number)) };
+            return unsafe { leave(base, connection, locks, connection.slow_reader(number)) };
         }
     }
 }
@@ -94,13 +94,16 @@ unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, gated: &C
 /// The checkpoint lock is about to be given back: so is what `begin` took.
 /// # Safety
 /// As `begin`.
-pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>) {
-    if gated.get() == Gated::No {
+pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
+    if locks.get() == CheckpointLocks::AsAsked {
         return;
     }
     // Without the write lock in hand a wait would be for those who begin meanwhile.
-    let reader_wait =
-        if gated.get() == Gated::WithWriteLock { connection.database.gate.waits().1 } else { Duration::ZERO };
+    let reader_wait = if locks.get() == CheckpointLocks::WithWriteLock {
+        connection.database.barrier.waits().1
+    } else {
+        Duration::ZERO
+    };
     let all_copied = connection.is_all_copied();
     // SAFETY: the caller's promise, here and below.
     let outcome = if all_copied && unsafe { are_out(base, WAL_LOG_READ_LOCKS, reader_wait) } {
@@ -109,20 +112,25 @@ pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, gated
         // SAFETY: as above.
         let stays = |number: &usize| !unsafe { are_out(base, read_lock(*number), Duration::ZERO) };
         let in_the_way = |number: &usize| all_copied || connection.is_old_snapshot(*number);
-        let stayer = (1..=4).filter(in_the_way).find(stays);
-        stayer.map_or(Outcome::InVain, |number| connection.stayer(number))
+        let slow_reader = (1..=4).filter(in_the_way).find(stays);
+        slow_reader.map_or(Outcome::InVain, |number| connection.slow_reader(number))
     };
     // SAFETY: as above.
-    unsafe { leave(base, connection, gated, outcome) };
+    unsafe { leave(base, connection, locks, outcome) };
 }
 
-unsafe fn leave(base: *mut sqlite3_file, connection: &Connection, gated: &Cell<Gated>, outcome: Outcome) {
+unsafe fn leave(
+    base: *mut sqlite3_file,
+    connection: &Connection,
+    locks: &Cell<CheckpointLocks>,
+    outcome: Outcome,
+) {
     // A lock that SQLite gave back may be another connection's by now.
-    if gated.replace(Gated::No) == Gated::WithWriteLock {
+    if locks.replace(CheckpointLocks::AsAsked) == CheckpointLocks::WithWriteLock {
         // SAFETY: the caller's promise.
         unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
     }
-    connection.open_gate(outcome);
+    connection.open_barrier(outcome);
 }
 
 /// Waits until nobody has these read locks, or `wait_max` is over.

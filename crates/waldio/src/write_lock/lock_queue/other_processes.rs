@@ -1,51 +1,51 @@
-//! The part of the line that other processes are in (`process_line`).
+//! The part of the line that other processes are in (`shared_lock_queue`).
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::WriteQueue;
+use super::LockQueue;
 use crate::write_lock::queue_state::{PASSES_MAX, Place};
-use crate::write_lock::shared_lock_queue::{ProcessLine, Standing};
+use crate::write_lock::shared_lock_queue::{SharedLockQueue, Standing};
 
 /// How the last sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slept {
     /// It was in this process, or there was none.
-    NotAbroad,
+    Here,
     /// Somebody rang.
     Rung,
     /// By itself.
     Unrung,
 }
 
-impl WriteQueue {
+impl LockQueue {
     /// For `waldio_status`: whether other processes are rung for, and where or why not.
-    pub fn process_line(&self) -> (&'static str, String) {
+    pub fn shared_lock_queue(&self) -> (&'static str, String) {
         let none = || ("none", "the base VFS has no POSIX locks".to_owned());
-        self.abroad.as_ref().map_or_else(none, ProcessLine::describe)
+        self.shared.as_ref().map_or_else(none, SharedLockQueue::describe)
     }
 
     /// Has the thread look that sleeps at a place.
     pub(super) fn wake(&self, place: &mut Place) {
         place.wake();
-        if let (Some(abroad), Some(number)) = (&self.abroad, place.abroad) {
-            abroad.rouse(number);
+        if let (Some(shared), Some(number)) = (&self.shared, place.shared_place) {
+            shared.rouse(number);
         }
     }
 
     /// The lock was given back: tells another process. As long as this one has use for it, only now and then: a hand-over
     /// between its threads is cheaper.
-    pub(super) fn ring_abroad(&self) {
-        let Some(abroad) = self.abroad.as_ref().filter(|abroad| abroad.is_awaited()) else { return };
+    pub(super) fn ring_others(&self) {
+        let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_awaited()) else { return };
         if self.waiting.load(Relaxed) > 0 && self.stays.fetch_add(1, Relaxed) + 1 < PASSES_MAX {
             return;
         }
         self.stays.store(0, Relaxed);
-        abroad.ring();
+        shared.ring();
     }
 
     /// Sleeps among other processes; returns the place where it was not rung.
-    pub(super) fn wait_abroad<'a>(
+    pub(super) fn wait_shared<'a>(
         &self,
         place: Standing<'a>,
         time: Duration,
@@ -60,20 +60,20 @@ impl WriteQueue {
 
     /// Whoever found the lock free and was not told, is told by nobody: the holder is dead, stopped, or stock SQLite.
     pub(super) fn note_rings(&self, slept: Slept) {
-        if let Some(abroad) = self.abroad.as_ref().filter(|_| slept != Slept::NotAbroad) {
-            abroad.note(slept == Slept::Rung);
+        if let Some(shared) = self.shared.as_ref().filter(|_| slept != Slept::Here) {
+            shared.note(slept == Slept::Rung);
         }
     }
 
     /// True where a look may wait for a ring.
     pub(super) fn rings_come(&self) -> bool {
-        self.abroad.as_ref().is_some_and(ProcessLine::rings_come)
+        self.shared.as_ref().is_some_and(SharedLockQueue::rings_come)
     }
 
     /// Whoever was told and does not come tells the next.
     pub(super) fn ring_on(&self, slept: Slept) {
-        if let Some(abroad) = self.abroad.as_ref().filter(|_| slept == Slept::Rung) {
-            abroad.ring();
+        if let Some(shared) = self.shared.as_ref().filter(|_| slept == Slept::Rung) {
+            shared.ring();
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::write_lock::busy_timeout::Nap;
-    use crate::write_lock::queue_state::Seat;
+    use crate::write_lock::queue_state::Sleeper;
     use crate::write_lock::queue_state::Turn;
 
     /// A database, which goes when the test ends.
@@ -102,11 +102,11 @@ mod tests {
         }
 
         /// The line of a process that another process was in the way of, and whether others can ring for it.
-        fn line(&self, connection: usize, seat: &Arc<Seat>) -> Option<WriteQueue> {
-            let queue = WriteQueue::new(Some(&self.0), Arc::default());
-            assert_eq!(queue.ask(connection, seat, Instant::now()), Turn::Try);
-            queue.refused(connection, seat, Instant::now());
-            let (state, why) = queue.process_line();
+        fn line(&self, connection: usize, sleeper: &Arc<Sleeper>) -> Option<LockQueue> {
+            let queue = LockQueue::new(Some(&self.0), Arc::default());
+            assert_eq!(queue.ask(connection, sleeper, Instant::now()), Turn::Try);
+            queue.refused(connection, sleeper, Instant::now());
+            let (state, why) = queue.shared_lock_queue();
             if state != "open" {
                 eprintln!("skipped: no line across processes here: {why}");
                 return None;
@@ -125,13 +125,13 @@ mod tests {
 
     /// Whether a process is rung when another gives the lock back; `None` where there is no line.
     fn is_rung(database: &Scratch) -> Option<bool> {
-        let (seat, free) = (Arc::default(), AtomicBool::new(false));
-        let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &seat)?);
+        let (sleeper, free) = (Arc::default(), AtomicBool::new(false));
+        let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &sleeper)?);
         assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
         holder.granted(0, Instant::now());
         let nap = Nap::until(Instant::now() + Duration::from_secs(10));
         thread::scope(|scope| {
-            scope.spawn(|| waiter.sleep(1, &seat, &nap, || Some(free.load(SeqCst))));
+            scope.spawn(|| waiter.sleep(1, &sleeper, &nap, || Some(free.load(SeqCst))));
             while !holder.is_awaited() {
                 thread::yield_now();
             }
@@ -151,31 +151,31 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_a_ring_that_does_not_come_looks_by_itself() {
-        let (scratch, seat, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
-        let Some(queue) = scratch.line(1, &seat) else { return };
+        let (scratch, sleeper, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
+        let Some(queue) = scratch.line(1, &sleeper) else { return };
         // The holder is killed.
         let is_free = || Some(began.elapsed() > Duration::from_millis(20));
-        queue.sleep(1, &seat, &Nap::until(began + Duration::from_secs(10)), is_free);
+        queue.sleep(1, &sleeper, &Nap::until(began + Duration::from_secs(10)), is_free);
         assert!(began.elapsed() < Duration::from_secs(1), "after {:?}", began.elapsed());
-        let rings_come = queue.abroad.as_ref().is_some_and(ProcessLine::rings_come);
+        let rings_come = queue.shared.as_ref().is_some_and(SharedLockQueue::rings_come);
         assert!(!rings_come, "from here on it looks more often");
     }
 
     #[test]
     fn whoever_is_told_by_nobody_takes_the_lock_only_when_its_nap_would_have_begun() {
-        let (scratch, seat, began) = (Scratch::new("from"), Arc::default(), Instant::now());
-        let Some(queue) = scratch.line(1, &seat) else { return };
+        let (scratch, sleeper, began) = (Scratch::new("from"), Arc::default(), Instant::now());
+        let Some(queue) = scratch.line(1, &sleeper) else { return };
         let from = began + Duration::from_millis(30);
         let nap = Nap { from, ..Nap::until(began + Duration::from_secs(10)) };
-        queue.sleep(1, &seat, &nap, || Some(true));
+        queue.sleep(1, &sleeper, &nap, || Some(true));
         assert!(Instant::now() >= from && began.elapsed() < Duration::from_secs(5));
     }
 
     #[test]
     fn without_posix_locks_there_is_no_page() {
-        let queue = WriteQueue::new(None, Arc::default());
+        let queue = LockQueue::new(None, Arc::default());
         queue.refused(1, &Arc::default(), Instant::now());
-        assert_eq!(queue.process_line().0, "none");
+        assert_eq!(queue.shared_lock_queue().0, "none");
         assert!(queue.is_awaited(), "by this process itself");
     }
 
@@ -187,13 +187,13 @@ mod tests {
         else {
             return;
         };
-        let abroad = waiter.abroad.as_ref().unwrap();
+        let shared = waiter.shared.as_ref().unwrap();
         let stays_until_rung = |in_line: usize| {
-            let standing = abroad.stand().unwrap();
+            let standing = shared.stand().unwrap();
             holder.waiting.store(in_line, SeqCst);
             (0..100)
                 .take_while(|_| {
-                    holder.ring_abroad();
+                    holder.ring_others();
                     !standing.is_rung()
                 })
                 .count()

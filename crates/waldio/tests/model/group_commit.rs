@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use waldio::testing::model::{self, thread};
 use waldio::testing::planted::Bug;
-use waldio::{Bell, Covered, Failed, Ticket, Tickets};
+use waldio::{CommitNumber, Covered, Failed, GroupCommit, Waker};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{finds, holds, holds_under_all};
@@ -27,18 +27,18 @@ const CHECKPOINT: File = 0;
 #[derive(Default)]
 struct Writer {
     file: File,
-    bell: Arc<Bell>,
+    bell: Arc<Waker>,
 }
 
 /// What a flush panics with.
 struct Planned;
 
-/// What the world outside of `Tickets` knows. Nobody is interrupted while it looks.
+/// What the world outside of `GroupCommit` knows. Nobody is interrupted while it looks.
 #[derive(Debug, Default)]
 struct Disk {
     /// Commits whose frames are in the file, and how many of them are on the medium.
-    written: Ticket,
-    on_medium: Ticket,
+    written: CommitNumber,
+    on_medium: CommitNumber,
     /// Flushes begun, and how each one ends that does not succeed.
     flushes: usize,
     ends: Vec<(usize, End)>,
@@ -48,8 +48,8 @@ struct Disk {
     /// Open files that heard of it: each is told once, and then that all is well.
     told: Vec<File>,
     /// The last commit that was called durable before that.
-    acknowledged: Ticket,
-    /// `Tickets` heard of the failure; and nobody has a reason to flush any more.
+    acknowledged: CommitNumber,
+    /// `GroupCommit` heard of the failure; and nobody has a reason to flush any more.
     heard: bool,
     over: bool,
     leaders: usize,
@@ -58,15 +58,15 @@ struct Disk {
 }
 
 impl Disk {
-    fn acknowledge(&mut self, ticket: Ticket) {
+    fn acknowledge(&mut self, number: CommitNumber) {
         if !self.broken {
-            self.acknowledged = self.acknowledged.max(ticket);
+            self.acknowledged = self.acknowledged.max(number);
         }
     }
 }
 
 struct Log {
-    tickets: Tickets,
+    group_commit: GroupCommit,
     disk: Mutex<Disk>,
     write_lock: model::Mutex<()>,
 }
@@ -74,7 +74,11 @@ struct Log {
 impl Log {
     fn new(flush_time: Duration, ends: &[(usize, End)]) -> Log {
         let disk = Disk { flush_time, ends: ends.to_vec(), ..Disk::default() };
-        Log { tickets: Tickets::default(), disk: Mutex::new(disk), write_lock: model::Mutex::default() }
+        Log {
+            group_commit: GroupCommit::default(),
+            disk: Mutex::new(disk),
+            write_lock: model::Mutex::default(),
+        }
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
@@ -115,35 +119,35 @@ impl Log {
 
     /// A COMMIT; true where it was acknowledged.
     fn commit(&self, writer: &Writer) -> bool {
-        let ticket = {
+        let number = {
             let _writer = self.write_lock.lock().expect("no writer panics");
             self.disk().written += 1;
             let written = self.disk().written;
-            let ticket = self.tickets.issue(1);
-            assert_eq!(ticket, written, "tickets count in the order of the log");
-            ticket
+            let number = self.group_commit.issue(1);
+            assert_eq!(number, written, "group_commit count in the order of the log");
+            number
         };
-        self.wait(ticket, writer)
+        self.wait(number, writer)
     }
 
-    fn wait(&self, ticket: Ticket, writer: &Writer) -> bool {
+    fn wait(&self, number: CommitNumber, writer: &Writer) -> bool {
         let flush = || {
-            assert!(self.disk().written >= ticket, "a flush that does not cover its leader");
+            assert!(self.disk().written >= number, "a flush that does not cover its leader");
             self.disk().leaders += 1;
             assert_eq!(self.disk().leaders, 1, "two flushes at a time");
             let result = catch_unwind(AssertUnwindSafe(|| self.flush(writer.file)));
             self.disk().leaders -= 1;
             result.unwrap_or_else(|panic| resume_unwind(panic))
         };
-        let result = catch_unwind(AssertUnwindSafe(|| self.tickets.wait(ticket, &writer.bell, flush)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.group_commit.wait(number, &writer.bell, flush)));
         let mut disk = self.disk();
         match result {
             Ok(Ok(covered)) => {
                 assert!(
-                    ticket <= disk.on_medium,
-                    "acknowledged commit {ticket} is not on the medium: {disk:?}"
+                    number <= disk.on_medium,
+                    "acknowledged commit {number} is not on the medium: {disk:?}"
                 );
-                disk.acknowledge(ticket);
+                disk.acknowledge(number);
                 if let Covered::Led(group) = covered {
                     disk.led += group;
                 }
@@ -153,8 +157,8 @@ impl Log {
                 assert!(disk.broken, "a failure that nobody saw");
                 disk.heard = true;
                 assert!(
-                    ticket > disk.acknowledged,
-                    "commit {ticket} failed that was durable before: {disk:?}"
+                    number > disk.acknowledged,
+                    "commit {number} failed that was durable before: {disk:?}"
                 );
                 false
             }
@@ -169,14 +173,14 @@ impl Log {
 
     /// A checkpoint's barrier.
     fn checkpoint(&self) {
-        let covers = self.tickets.issued();
+        let covers = self.group_commit.issued();
         match self.flush(CHECKPOINT) {
             Ok(()) => {
-                self.tickets.covered(covers);
-                self.disk().acknowledge(covers.ticket);
+                self.group_commit.covered(covers);
+                self.disk().acknowledge(covers.number);
             }
             Err(Failed) => {
-                self.tickets.fail();
+                self.group_commit.fail();
                 self.disk().heard = true;
             }
         }
@@ -204,10 +208,10 @@ impl Log {
                 });
             }
         });
-        let all = (writers * commits) as Ticket;
-        assert_eq!(self.tickets.issued().ticket, all);
+        let all = (writers * commits) as CommitNumber;
+        assert_eq!(self.group_commit.issued().number, all);
         if self.disk().broken {
-            let late = self.tickets.issue(1);
+            let late = self.group_commit.issue(1);
             self.disk().written += 1;
             let heard = self.disk().heard;
             self.disk().over = heard;
@@ -216,7 +220,7 @@ impl Log {
                 "acknowledged after a failure"
             );
         } else {
-            assert!(!self.tickets.is_outstanding());
+            assert!(!self.group_commit.is_outstanding());
             assert_eq!(self.disk().on_medium, all, "every commit was acknowledged");
             assert!(
                 checkpoints > 0 || self.disk().led == all,
