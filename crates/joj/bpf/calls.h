@@ -3,7 +3,7 @@
 #include "files.h"
 #include "settings.h"
 
-/* Call numbers differ by architecture. Order and codes: crates/joj/src/machine/bpf_calls.rs. */
+/* Call numbers differ by architecture. Order and codes: crates/joj/src/machine/capture/bpf/calls.rs. */
 enum call {
   CALL_NONE,
   CALL_FSYNC,

@@ -1,4 +1,4 @@
-/* What goes up to user space, and how it goes. crates/joj/src/machine/bpf_record.rs reads the same bytes; the codes are those of
+/* What goes up to user space, and how it goes. crates/joj/src/machine/capture/bpf/record.rs reads the same bytes; the codes are those of
  * crates/joj-analysis/src/trace/event.rs. */
 #pragma once
 #include "helpers.h"

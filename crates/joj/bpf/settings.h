@@ -1,5 +1,5 @@
 /* What user space decides before the programs are loaded: the verifier drops what a setting makes unreachable.
- * crates/joj/src/machine/bpf_settings.rs writes the same bytes. */
+ * crates/joj/src/machine/capture/bpf/settings.rs writes the same bytes. */
 #pragma once
 #include "helpers.h"
 

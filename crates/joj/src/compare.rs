@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use joj_analysis::compare::{Comparison, Verdict, compare};
 use joj_analysis::document::Document;
 
-use crate::cli::CompareOptions;
-use crate::machine::output_file;
+use crate::command_line::CompareOptions;
+use crate::machine::files::output_file;
 use crate::show::text::{columns, number, or_dash};
 
 /// Runs `joj compare`.

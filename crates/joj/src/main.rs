@@ -1,25 +1,12 @@
 //! The `joj` command. A file uses only files below it in this list.
 
-mod trace_command;
-mod trace_header_command;
-mod lab_command;
-mod lab_report_command;
-mod lab_crash_command;
-mod bench_command;
 mod lab;
-mod trace_generate;
 mod compare;
-mod device_command;
-mod monitor_command;
+mod device;
+mod monitor;
 mod bench;
 mod trace;
-mod cli;
-mod lab_options;
-mod lab_crash_options;
-mod trace_options;
-mod monitor_options;
-mod device_options;
-mod waldio_option;
+mod command_line;
 mod show;
 mod trace_file;
 mod machine;
@@ -28,8 +15,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
-use machine::standard_output;
+use command_line::{Cli, Command};
+use machine::files::standard_output;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -42,15 +29,15 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, String> {
     match command {
-        Command::Bench(options) => bench_command::run(&options),
+        Command::Bench(options) => bench::command::run(&options),
         Command::Compare(options) => compare::run(&options),
-        Command::Trace(options) => trace_command::run(&options),
-        Command::TraceHeader(options) => trace_header_command::run(&options),
-        Command::TraceGenerate(options) => trace_generate::run(&options),
-        Command::Monitor(options) => monitor_command::run(&options),
-        Command::Lab(options) => lab_command::run(&options),
+        Command::Trace(options) => trace::command::run(&options),
+        Command::TraceHeader(options) => trace::header_command::run(&options),
+        Command::TraceGenerate(options) => trace::generate::run(&options),
+        Command::Monitor(options) => monitor::run(&options),
+        Command::Lab(options) => lab::commands::run::run(&options),
         Command::LabGuest => lab::guest::agent::run(),
-        Command::Device(options) => device_command::run(&options),
-        Command::BenchWorker => bench::worker::serve().map(|()| ExitCode::SUCCESS),
+        Command::Device(options) => device::run(&options),
+        Command::BenchWorker => bench::worker::serve::serve().map(|()| ExitCode::SUCCESS),
     }
 }

@@ -48,7 +48,7 @@ impl Step {
 
 /// A transaction, whole.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Story {
+pub struct TransactionSteps {
     /// Whose.
     pub owner: Owner,
     /// What happened, in order of time.
@@ -61,18 +61,18 @@ enum Key {
     Sync(SyncId),
 }
 
-/// Collects stories: those after the first `skip`, `count` of them.
+/// Collects transactions: those after the first `skip`, `count` of them.
 #[derive(Debug)]
-pub struct Stories {
+pub struct StepsOfTransactions {
     open: HashMap<Key, Vec<Step>>,
-    done: Vec<Story>,
+    done: Vec<TransactionSteps>,
     skip: usize,
     count: usize,
-    /// The process whose stories are wanted; `None` for all.
+    /// The process whose transactions are wanted; `None` for all.
     process: Option<u32>,
 }
 
-impl Stories {
+impl StepsOfTransactions {
     /// A collector.
     pub fn new(skip: usize, count: usize) -> Self {
         Self { open: HashMap::new(), done: Vec::new(), skip, count, process: None }
@@ -130,11 +130,11 @@ impl Stories {
             return;
         }
         steps.sort_by_key(|step| (step.time_ns(), step.rank()));
-        self.done.push(Story { owner, steps });
+        self.done.push(TransactionSteps { owner, steps });
     }
 
-    /// The stories, in the order in which they ended.
-    pub fn finish(self) -> Vec<Story> {
+    /// The transactions, in the order in which they ended.
+    pub fn finish(self) -> Vec<TransactionSteps> {
         self.done
     }
 }

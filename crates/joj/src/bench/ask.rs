@@ -1,7 +1,7 @@
 //! Tasks to workers and their answers, typed.
 
-use crate::bench::task::{Answer, Reply, Task};
-use crate::machine::worker_process::{WorkerError, Workers};
+use crate::bench::worker::task::{Answer, Reply, Task};
+use crate::machine::proc::worker_process::{WorkerError, Workers};
 
 /// Why a measurement cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use joj_analysis::environment::{SqliteBuild, WaldioFacts};
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::task::{Answer, Libraries, Task};
-use crate::cli::BenchOptions;
-use crate::machine::work_dir::WorkDir;
+use crate::bench::worker::task::{Answer, Libraries, Task};
+use crate::command_line::BenchOptions;
+use crate::machine::files::work_dir::WorkDir;
 
 /// How Debian and most others name the system's SQLite for programs.
 pub const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";

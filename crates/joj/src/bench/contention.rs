@@ -5,10 +5,10 @@ use joj_analysis::document::Limit;
 use joj_analysis::run::{Latency, SyncCount, quantiles};
 
 use crate::bench::ask::Stop;
-use crate::bench::contended_plan::Contention;
+use crate::bench::plans::contended::Contention;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
-use crate::bench::task::{Answer, Contended, ContendedTask, RunLength, Task};
+use crate::bench::worker::task::{Answer, Contended, ContendedTask, RunLength, Task};
 
 /// Rows with all latencies, and the disk's limits, until they are summed up.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use joj_analysis::initialisation::{Approach, InitialisationRow};
 use joj_analysis::run::Run;
 
 use crate::bench::ask::Stop;
+use crate::bench::plans::study::{initialisation_keys, overwrites};
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::study_plan::{initialisation_keys, overwrites};
-use crate::bench::task::{Answer, InitialisationRuns, InitialisationTask, Task};
+use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Task};
 
 /// Measures everything, the disk's limit once a round.
 /// # Errors

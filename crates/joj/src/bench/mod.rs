@@ -3,6 +3,7 @@
 //! The upper half asks, the lower half, from `worker` on, answers in a process of its own. A file uses only files
 //! below it.
 
+pub mod command;
 pub mod study;
 pub mod initialisation;
 pub mod patterns;
@@ -12,20 +13,6 @@ pub mod contention;
 pub mod session;
 pub mod builds;
 pub mod progress;
-pub mod forecast;
-pub mod contended_plan;
-pub mod study_plan;
-pub mod plan;
+pub mod plans;
 pub mod ask;
 pub mod worker;
-pub mod contended_run;
-pub mod initialisation_run;
-pub mod file_run;
-pub mod pattern_run;
-pub mod writers;
-pub mod database_run;
-pub mod crash_checker;
-pub mod crash_writer;
-pub mod stopwatch;
-pub mod workload;
-pub mod task;

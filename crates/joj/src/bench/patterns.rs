@@ -4,11 +4,11 @@ use joj_analysis::pattern::{PatternRow, summarise};
 use joj_analysis::run::Run;
 
 use crate::bench::ask::Stop;
+use crate::bench::plans::study::{frame_commits, pattern_keys};
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::study_plan::{frame_commits, pattern_keys};
-use crate::bench::task::{Answer, PatternRuns, PatternTask, Task};
+use crate::bench::worker::task::{Answer, PatternRuns, PatternTask, Task};
 
 /// Measures everything, the disk's limit once a round.
 /// # Errors

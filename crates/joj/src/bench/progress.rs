@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use crate::bench::forecast::rough;
-use crate::machine::clock::now_ns;
+use crate::bench::plans::forecast::rough;
+use crate::machine::proc::clock::now_ns;
 
 /// Tells how far a plan has come.
 #[derive(Debug)]

@@ -9,14 +9,14 @@ use joj_analysis::run::{Latency, Run, SyncCount, quantiles};
 use joj_analysis::statistics::Estimate;
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::forecast::{SYNC_COUNT_TRANSACTIONS, limit_operations};
-use crate::bench::plan::{Group, Selection};
+use crate::bench::plans::forecast::{SYNC_COUNT_TRANSACTIONS, limit_operations};
+use crate::bench::plans::rows::{Group, Selection};
 use crate::bench::progress::Progress;
-use crate::bench::task::{Answer, Libraries, Measured, RowTask, Task};
-use crate::bench::workload::transaction_count;
-use crate::machine::counters::Sources;
-use crate::machine::limit_file::WRITE_BYTES;
-use crate::machine::work_dir::WorkDir;
+use crate::bench::worker::task::{Answer, Libraries, Measured, RowTask, Task};
+use crate::bench::worker::workload::transaction_count;
+use crate::machine::files::counters::Sources;
+use crate::machine::files::limit_file::WRITE_BYTES;
+use crate::machine::files::work_dir::WorkDir;
 
 const LIMIT_KINDS: [LimitKind; 3] =
     [LimitKind::DirectDurableWrite, LimitKind::WriteFdatasync, LimitKind::LoneFlush];

@@ -4,10 +4,12 @@ use joj_analysis::document::Limit;
 use joj_analysis::study::{Study, StudyPart};
 
 use crate::bench::ask::Stop;
+use crate::bench::initialisation;
+use crate::bench::patterns;
+use crate::bench::plans::study::StudyPlan;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
-use crate::bench::study_plan::StudyPlan;
-use crate::bench::{initialisation, patterns, table_two};
+use crate::bench::table_two;
 
 /// Measures `plan` with what `session` has.
 /// # Errors

@@ -8,7 +8,7 @@ use crate::bench::ask::Stop;
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::task::{Answer, RowTask, Task};
+use crate::bench::worker::task::{Answer, RowTask, Task};
 
 /// The layouts that the extension of `session` knows, with the build `library`.
 /// # Errors

@@ -19,7 +19,8 @@ const STEPS_MAX: usize = 1_000_000;
 pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, String> {
     let wanted = Wanted { skip: 0, steps: STEPS_MAX, exports: &[], save: None };
     let (findings, texts) = saved::read(file, FileTypes::default(), &wanted)?;
-    let all: Vec<Transaction> = findings.stories.iter().map(|story| Transaction::of(story, &texts)).collect();
+    let all: Vec<Transaction> =
+        findings.transactions.iter().map(|transaction| Transaction::of(transaction, &texts)).collect();
     let measured = last(&all, usize::try_from(transactions).unwrap_or(usize::MAX));
     Ok((!measured.is_empty()).then(|| medians(&measured)))
 }

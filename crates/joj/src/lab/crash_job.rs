@@ -6,8 +6,8 @@ use joj_analysis::lab::cell::{Cell, FileSystemKind};
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
 
-use super::job::Setting;
-use crate::bench::task::CrashWritten;
+use crate::bench::worker::task::CrashWritten;
+use crate::lab::job::Setting;
 
 /// The job, below the shared directory; where it is, there is no other.
 pub const CRASH_JOB_FILE: &str = "crash.json";

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use super::crash_job::{CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file};
-use super::crew::Work;
-use super::host_share::HostShare;
+use crate::lab::crash_job::{
+    CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file,
+};
+use crate::lab::guest_pool::Work;
+use crate::lab::host_share::HostShare;
 
 /// What guests need to know, and what they do not.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::crash_job::RECORDINGS_DIRECTORY;
-use super::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
+use crate::lab::crash_job::RECORDINGS_DIRECTORY;
+use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 
 /// What to do where there is no room.
 const REMEDY: &str = "name another place with TMPDIR";

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::job::{GuestLine, marked};
-use crate::machine::clock::shared_ns;
-use crate::machine::qemu::{Heard, Machine, Qemu, Start};
-use crate::machine::signal::is_stopped;
+use crate::lab::job::{GuestLine, marked};
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::signal::is_stopped;
+use crate::machine::qemu::process::{Heard, Machine, Qemu, Start};
 
 /// Memory of the guest, in MiB: the archive, the emulated devices' data, and what SQLite needs.
 pub const MEMORY_MIB: u32 = 2_560;

@@ -3,14 +3,14 @@
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::LabMachine;
 
-use super::crew::Crew;
-use super::devices;
-use super::image::Contents;
-use super::job::{Setting, guest_path};
 use crate::bench::ask::Asker;
-use crate::bench::task::{Answer, Libraries, Task};
-use crate::machine::qemu;
-use crate::machine::worker_process::Workers;
+use crate::bench::worker::task::{Answer, Libraries, Task};
+use crate::lab::guest_pool::GuestPool;
+use crate::lab::image::archive::Contents;
+use crate::lab::job::{Setting, guest_path};
+use crate::lab::shipped::devices;
+use crate::machine::proc::worker_process::Workers;
+use crate::machine::qemu::process as qemu;
 
 /// What every job has.
 /// # Errors
@@ -24,16 +24,16 @@ pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result
     })
 }
 
-/// The machine of `crew`; the guest tells its kernel later.
+/// The machine of `pool`; the guest tells its kernel later.
 /// # Errors
 /// Where a SQLite build does not say its version.
-pub fn told(crew: &Crew<'_>) -> Result<LabMachine, String> {
+pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, String> {
     Ok(LabMachine {
         joj: env!("CARGO_PKG_VERSION").to_owned(),
-        qemu: crew.qemu.to_owned(),
-        kernel: crew.packages.release.clone(),
+        qemu: pool.qemu.to_owned(),
+        kernel: pool.packages.release.clone(),
         clock: qemu::CLOCK.to_owned(),
-        sqlite: sqlite_versions(crew.contents)?,
+        sqlite: sqlite_versions(pool.contents)?,
     })
 }
 

@@ -1,8 +1,8 @@
 //! A plan's cells as work for guests: each cell has a guest of its own.
 
-use super::crew::Work;
-use super::host_share::HostShare;
-use super::job::{JOB_FILE, Job};
+use crate::lab::guest_pool::Work;
+use crate::lab::host_share::HostShare;
+use crate::lab::job::{JOB_FILE, Job};
 use joj_analysis::lab::result::Measurement;
 
 impl Work for Job {

@@ -15,12 +15,12 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use super::job::{GuestLine, marked};
-use super::life::{Stop, said};
-use super::packages;
-use crate::machine::clock::{pause, shared_ns};
-use crate::machine::qemu::{Heard, KEEP_MEMORY, Machine, Qemu, Start};
-use crate::machine::signal::is_stopped;
+use crate::lab::image::packages;
+use crate::lab::job::{GuestLine, marked};
+use crate::lab::life::{Stop, said};
+use crate::machine::proc::clock::{pause, shared_ns};
+use crate::machine::proc::signal::is_stopped;
+use crate::machine::qemu::process::{Heard, KEEP_MEMORY, Machine, Qemu, Start};
 
 /// Held by who makes a snapshot.
 const LOCK: &str = "lock";

@@ -7,13 +7,13 @@ use joj_analysis::trace::event::{Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
 use joj_analysis::trace::points::{PointCollector, Points};
-use joj_analysis::trace::steps::{Stories, Story};
+use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
 
+use crate::command_line::trace::{ExportFormat, TraceOptions};
 use crate::trace::exports::Exports;
 use crate::trace_file::TraceWriter;
-use crate::trace_options::{ExportFormat, TraceOptions};
 
 /// So many transactions are kept for the page where nobody asked for a number.
 const STORIES: usize = 3;
@@ -56,7 +56,7 @@ pub struct Analysis {
 struct Looks {
     process: Option<u32>,
     summariser: Summariser,
-    stories: Stories,
+    transactions: StepsOfTransactions,
     points: PointCollector,
     exports: Exports,
 }
@@ -67,7 +67,7 @@ pub struct Findings {
     /// The trace in numbers.
     pub summary: Summary,
     /// Transactions, step by step.
-    pub stories: Vec<Story>,
+    pub transactions: Vec<TransactionSteps>,
     /// Where and when requests were.
     pub points: Points,
 }
@@ -75,7 +75,7 @@ pub struct Findings {
 impl Looks {
     fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         self.summariser.outcome(outcome, texts);
-        self.stories.outcome(outcome);
+        self.transactions.outcome(outcome);
         let of_other = match outcome {
             Outcome::Sync(sync) => self.process.is_some_and(|process| process != sync.process),
             _ => false,
@@ -95,7 +95,7 @@ impl Analysis {
         let looks = Looks {
             process: header.process,
             summariser: Summariser::of(header),
-            stories: Stories::new(wanted.skip, wanted.steps).of_process(header.process),
+            transactions: StepsOfTransactions::new(wanted.skip, wanted.steps).of_process(header.process),
             points: PointCollector::default(),
             exports: Exports::create(wanted.exports, header)?,
         };
@@ -160,7 +160,7 @@ impl Analysis {
         self.looks.exports.finish()?;
         Ok(Findings {
             summary: self.looks.summariser.finish(header, texts),
-            stories: self.looks.stories.finish(),
+            transactions: self.looks.transactions.finish(),
             points: self.looks.points.finish(),
         })
     }

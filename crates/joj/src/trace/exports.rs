@@ -14,7 +14,7 @@ use joj_analysis::trace::header::Header;
 use joj_analysis::trace::request::{Request, Sync};
 use joj_analysis::trace::texts::Texts;
 
-use crate::trace_options::ExportFormat;
+use crate::command_line::trace::ExportFormat;
 
 enum Kind {
     Runs,

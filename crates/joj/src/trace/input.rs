@@ -5,7 +5,7 @@ use std::io::{self, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::machine::unnamed_file;
+use crate::machine::files::unnamed_file;
 use crate::trace::progress::{Progress, go_on};
 
 /// What is read with one call of the kernel's.

@@ -8,17 +8,17 @@ use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Header, Source};
 use joj_analysis::trace::texts::Texts;
 
-use crate::machine::below::disk_of_path;
-use crate::machine::capture::Capture;
-use crate::machine::capture_selection::Selection;
-use crate::machine::clock::shared_ns;
-use crate::machine::signal::{self, is_stopped};
-use crate::machine::spool::Spool;
-use crate::machine::trace_header::{self, CaptureEnd};
-use crate::machine::watched_command::{StartError, WatchedCommand};
+use crate::command_line::trace::{BackendChoice, TraceOptions};
+use crate::machine::capture::below::disk_of_path;
+use crate::machine::capture::selection::Selection;
+use crate::machine::capture::spool::Spool;
+use crate::machine::capture::start::Capture;
+use crate::machine::capture::trace_header::{self, CaptureEnd};
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::signal::{self, is_stopped};
+use crate::machine::proc::watched_command::{StartError, WatchedCommand};
 use crate::trace::analysis::{Analysis, Findings, Wanted};
 use crate::trace::progress::{Progress, go_on};
-use crate::trace_options::{BackendChoice, TraceOptions};
 
 /// How long a poll waits for events.
 const POLL: Duration = Duration::from_millis(100);

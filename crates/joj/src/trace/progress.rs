@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use crate::machine::clock::shared_ns;
-use crate::machine::signal::is_stopped;
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::signal::is_stopped;
 
 /// Between two lines.
 const LINE_NS: u64 = 1_000_000_000;

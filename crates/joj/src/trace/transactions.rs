@@ -2,7 +2,7 @@
 
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::request::{Work, WorkKind};
-use joj_analysis::trace::steps::{Owner, Story};
+use joj_analysis::trace::steps::{Owner, TransactionSteps};
 use joj_analysis::trace::texts::Texts;
 use serde::Serialize;
 
@@ -34,9 +34,9 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// What a story says.
-    pub fn of(story: &Story, texts: &Texts) -> Self {
-        match &story.owner {
+    /// What a transaction says.
+    pub fn of(transaction: &TransactionSteps, texts: &Texts) -> Self {
+        match &transaction.owner {
             Owner::Work(work) => Self::of_work(work, texts),
             Owner::Sync(sync) => {
                 let [data_bytes, journal_bytes, other_bytes] = split(&sync.bytes);

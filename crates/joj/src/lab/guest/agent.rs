@@ -12,7 +12,7 @@ use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::measure::Measurer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
-use crate::machine::guest_kernel;
+use crate::machine::qemu::guest_kernel;
 
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
 pub fn run() -> ! {

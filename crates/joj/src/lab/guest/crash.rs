@@ -16,7 +16,7 @@ use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
 use crate::bench::ask::Asker;
-use crate::bench::task::{
+use crate::bench::worker::task::{
     Answer, CrashCheckTask, CrashChecked, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Libraries,
     Task,
 };
@@ -25,7 +25,7 @@ use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::recording::{Recording, record};
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::guest_path;
-use crate::machine::worker_process::Workers;
+use crate::machine::proc::worker_process::Workers;
 
 /// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.
 const PICKS: usize = 8;

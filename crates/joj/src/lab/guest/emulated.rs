@@ -12,7 +12,7 @@ use joj_device::device::EmulatedDevice;
 use joj_device::nbd;
 use joj_device::request_log::RequestSink;
 
-use crate::machine::nbd_client::NbdClient;
+use crate::machine::qemu::nbd_client::NbdClient;
 
 /// How often it is looked whether the kernel has made the device ready, a millisecond apart.
 const LOOKS_MAX: u32 = 5_000;

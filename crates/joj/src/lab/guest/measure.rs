@@ -12,17 +12,17 @@ use joj_analysis::lab::result::Measurement;
 use joj_analysis::run::{Run, quantiles};
 
 use crate::bench::ask::Asker;
-use crate::bench::task::{
+use crate::bench::worker::task::{
     Answer, Contended, ContendedTask, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, RunLength,
     Task,
 };
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{CellReport, Job, guest_path, trace_file};
-use crate::machine::clock::{pause_until, shared_ns};
-use crate::machine::counters::Sources;
-use crate::machine::place::Place;
-use crate::machine::worker_process::{SUBCOMMAND, Workers};
+use crate::machine::files::counters::Sources;
+use crate::machine::files::place::Place;
+use crate::machine::proc::clock::{pause_until, shared_ns};
+use crate::machine::proc::worker_process::{SUBCOMMAND, Workers};
 
 /// Capacity of the device of an external journal. mkfs.ext4 makes the journal as large as the device and writes all of it.
 const JOURNAL_BYTES: u64 = 64 << 20;

@@ -7,7 +7,7 @@ use joj_analysis::key::Word;
 use joj_analysis::lab::cell::{Cell, Feature, FileSystemKind};
 
 use crate::lab::job::guest_path;
-use crate::machine::guest_kernel::{mount_volume, unmount_volume};
+use crate::machine::qemu::guest_kernel::{mount_volume, unmount_volume};
 
 /// A mounted filesystem; dropping it unmounts it.
 #[derive(Debug)]

@@ -1,0 +1,168 @@
+//! Looks at a database behind a power cut: what is there, whether it may be so, and whether it can be written on.
+//!
+//!   copy: stock SQLite | in place, with the side's own: read, judge, commit a row, close, read that row again
+
+use std::fs;
+use std::path::Path;
+
+use joj_analysis::lab::crash::{Promise, Seen, Verdict};
+use joj_analysis::lab::crash_script::text_of;
+
+use crate::bench::worker::crash_writer::open;
+use crate::bench::worker::task::{
+    Answer, CrashCheckTask, CrashChecked, CrashDatabase, Libraries, Refusal, Reply,
+};
+use crate::machine::sqlite::connection::{Connection, SqliteError};
+use crate::machine::sqlite::sqlite_api::Api;
+
+/// A row that no transaction writes.
+const NEW_ROW: u64 = 1 << 40;
+
+/// Does `task`; `load` makes SQLite ready.
+/// # Errors
+/// Where SQLite cannot be loaded. What is wrong with the database is the answer's.
+pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) -> Reply {
+    let database = &task.database;
+    // Before the extension is there: it makes itself the default of all connections to come.
+    let stock = match &task.copy {
+        None => None,
+        Some(directory) => {
+            let api = load(&Libraries { sqlite: database.libraries.sqlite.clone(), ..Libraries::default() })?;
+            let looked = |copy| looked_at(&api, &copy, task.promise, false);
+            let unread = |error| Verdict::Corrupt(format!("cannot copy the database: {error}"));
+            Some(copied(database, Path::new(directory)).map_or_else(unread, looked))
+        }
+    };
+    let api = load(&database.libraries)?;
+    let verdict = looked_at(&api, database, task.promise, true);
+    Ok(Answer::CrashChecked(CrashChecked { verdict, stock }))
+}
+
+/// The files that a power cut leaves; the index in shared memory is made anew in any case.
+fn copied(database: &CrashDatabase, directory: &Path) -> std::io::Result<CrashDatabase> {
+    let to = directory.join("copy.db");
+    for end in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{end}", to.display()));
+    }
+    for end in ["", "-wal"] {
+        match fs::copy(format!("{}{end}", database.file), format!("{}{end}", to.display())) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let file = to.to_string_lossy().into_owned();
+    Ok(CrashDatabase { file, waldio_options: Vec::new(), ..database.clone() })
+}
+
+/// The verdict on `database`; `written_on`: a new row has to stay there, too.
+fn looked_at(api: &Api, database: &CrashDatabase, promise: Promise, written_on: bool) -> Verdict {
+    let looked = open(api, database).and_then(|connection| Ok((see(&connection)?, connection)));
+    let (seen, connection) = match looked {
+        Ok(looked) => looked,
+        Err(error) => return Verdict::Corrupt(error.to_string()),
+    };
+    let verdict = Verdict::of(&seen, promise);
+    if written_on && matches!(verdict, Verdict::Sound(_) | Verdict::Lost(_)) {
+        // On the log as it was recovered: closing would begin another.
+        match commit_another(api, database, connection) {
+            Ok(()) => verdict,
+            Err(error) => Verdict::Unusable(error.to_string()),
+        }
+    } else {
+        verdict
+    }
+}
+
+fn see(connection: &Connection<'_>) -> Result<Seen, SqliteError> {
+    let mut seen = Seen::default();
+    {
+        let mut rows = connection.prepare("SELECT id, number, content FROM t ORDER BY id")?;
+        while rows.step()? {
+            let number = |column| rows.column(column).parse::<u64>().unwrap_or(u64::MAX);
+            let (row, number) = (number(0), number(1));
+            if rows.column(2) != text_of(row, number) && seen.wrong_text.is_none() {
+                seen.wrong_text = Some(row);
+            }
+            seen.rows.push((row, number));
+        }
+    }
+    seen.integrity = connection.value("PRAGMA integrity_check")?;
+    Ok(seen)
+}
+
+fn commit_another(
+    api: &Api,
+    database: &CrashDatabase,
+    connection: Connection<'_>,
+) -> Result<(), SqliteError> {
+    connection.run(&format!("INSERT INTO t VALUES({NEW_ROW}, 0, 'behind the cut')"))?;
+    connection.close()?;
+    let connection = open(api, database)?;
+    let found = connection.value(&format!("SELECT content FROM t WHERE id = {NEW_ROW}"))?;
+    let integrity = connection.value("PRAGMA integrity_check")?;
+    connection.close()?;
+    if found == "behind the cut" && integrity == "ok" {
+        return Ok(());
+    }
+    let message = format!("a new row was read back as {found:?}, integrity_check: {integrity}");
+    Err(SqliteError { code: libsqlite3_sys::SQLITE_CORRUPT, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use joj_analysis::key::{Side, Synchronous};
+
+    use super::*;
+    use crate::bench::worker::crash_writer;
+    use crate::bench::worker::task::CrashWriteTask;
+    use crate::machine::files::work_dir::WorkDir;
+
+    fn bundled(_: &Libraries) -> Result<Api, Refusal> {
+        Ok(Api::bundled())
+    }
+
+    fn checked(file: &Path, promise: Promise) -> CrashChecked {
+        let database = CrashDatabase {
+            libraries: Libraries::default(),
+            file: file.to_string_lossy().into_owned(),
+            side: Side::Wal,
+            synchronous: Synchronous::Full,
+            waldio_options: Vec::new(),
+        };
+        if !file.exists() {
+            let task = CrashWriteTask { database: database.clone(), commits: 30 };
+            crash_writer::run(&Api::bundled(), &task).unwrap();
+        }
+        let copy = file.parent().map(|directory| directory.to_string_lossy().into_owned());
+        match run(&CrashCheckTask { database, promise, copy }, bundled).unwrap() {
+            Answer::CrashChecked(checked) => checked,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_writer_wrote_is_sound_and_what_it_did_not_is_lost() {
+        let directory = WorkDir::create(&std::env::temp_dir()).unwrap();
+        for (acknowledged, expected) in [(29, Verdict::Sound(30)), (31, Verdict::Lost(30))] {
+            let file = directory.path().join(format!("{acknowledged}.db"));
+            let promise = Promise { acknowledged, begun: acknowledged + 1 };
+            let both = CrashChecked { verdict: expected.clone(), stock: Some(expected) };
+            assert_eq!(checked(&file, promise), both);
+        }
+    }
+
+    #[test]
+    fn damage_is_found_by_both() {
+        let directory = WorkDir::create(&std::env::temp_dir()).unwrap();
+        let file = directory.path().join("damaged.db");
+        let promise = Promise { acknowledged: 30, begun: 30 };
+        checked(&file, promise);
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 512].fill(0x55);
+        fs::write(&file, bytes).unwrap();
+        let found = checked(&file, promise);
+        assert!(matches!(found.verdict, Verdict::Corrupt(_)), "{found:?}");
+        assert!(matches!(found.stock, Some(Verdict::Corrupt(_))), "{found:?}");
+    }
+}

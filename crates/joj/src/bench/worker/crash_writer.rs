@@ -1,0 +1,97 @@
+//! The writer whose power is cut: commits the transactions of the script, and tells when each was acknowledged.
+
+use joj_analysis::key::Word;
+use joj_analysis::lab::crash_script::{Step, rows_of, steps, text_of};
+
+use crate::bench::worker::task::{
+    Answer, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Refusal, Reply,
+};
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::sqlite::connection::{Connection, SqliteError};
+use crate::machine::sqlite::sqlite_api::Api;
+
+/// Pages after which SQLite checkpoints by itself, inside a COMMIT: once in a while beside the script's own checkpoints.
+const AUTOCHECKPOINT_PAGES: u32 = 30;
+/// The script's checkpoints, in turn.
+const CHECKPOINTS: [&str; 3] = ["RESTART", "PASSIVE", "TRUNCATE"];
+
+/// Does `task`.
+/// # Errors
+/// What SQLite said; nothing of the answer is known then.
+pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
+    let mut connection = open(api, &task.database)?;
+    connection.run("CREATE TABLE t(id INTEGER PRIMARY KEY, number INTEGER, content TEXT)")?;
+    connection.run("CREATE INDEX t_number ON t(number)")?;
+    check_layout(&connection, &task.database)?;
+    // Whatever the side made durable: from here on only the commits matter.
+    rustix::fs::sync();
+    let mut written = CrashWritten { ready_ns: shared_ns(), events: Vec::new() };
+    let mut checkpoints = CHECKPOINTS.iter().cycle();
+    for step in steps(task.commits) {
+        let begin_ns = shared_ns();
+        let commit = match step {
+            Step::Commit(number) => {
+                commit(&connection, number)?;
+                Some(number)
+            }
+            Step::Checkpoint => {
+                let kind = checkpoints.next().unwrap_or(&CHECKPOINTS[0]);
+                connection.run(&format!("PRAGMA wal_checkpoint({kind})"))?;
+                None
+            }
+            Step::Reopen => {
+                connection.close()?;
+                connection = open(api, &task.database)?;
+                None
+            }
+        };
+        written.events.push(CrashEvent { commit, begin_ns, end_ns: shared_ns() });
+    }
+    connection.close()?;
+    Ok(Answer::CrashWritten(written))
+}
+
+/// A connection as an application has it.
+/// # Errors
+/// What SQLite said; another journal mode than WAL is an error too.
+pub fn open<'api>(api: &'api Api, database: &CrashDatabase) -> Result<Connection<'api>, SqliteError> {
+    let connection = Connection::open_with(api, &database.file, &database.waldio_options)?;
+    let mode = database.side.journal_mode();
+    let accepted = connection.value(&format!("PRAGMA journal_mode={mode}"))?;
+    if accepted != mode {
+        let message = format!("PRAGMA journal_mode={mode} gave {accepted}");
+        return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
+    }
+    connection.run(&format!("PRAGMA synchronous={}", database.synchronous.word()))?;
+    connection.run(&format!("PRAGMA wal_autocheckpoint={AUTOCHECKPOINT_PAGES}"))?;
+    Ok(connection)
+}
+
+/// waldio falls back to SQLite's own layout where a database cannot have another, which would test something else.
+fn check_layout(connection: &Connection<'_>, database: &CrashDatabase) -> Result<(), Refusal> {
+    let Some((_, wanted)) = database.waldio_options.iter().find(|(name, _)| name == "layout") else {
+        return Ok(());
+    };
+    let found = connection.value("SELECT value FROM waldio_status WHERE name='layout'")?;
+    if found == *wanted {
+        return Ok(());
+    }
+    let message = format!("the log should have the {wanted} layout, and has {found}");
+    Err(Refusal { message, disk_full: false })
+}
+
+fn commit(connection: &Connection<'_>, number: u64) -> Result<(), SqliteError> {
+    let rows = rows_of(number);
+    let alone = rows.len() == 1;
+    if !alone {
+        connection.run("BEGIN IMMEDIATE")?;
+    }
+    let mut put = connection.prepare("INSERT OR REPLACE INTO t VALUES(?1, ?2, ?3)")?;
+    for row in rows {
+        put.bind_number(1, i64::try_from(row).unwrap_or(i64::MAX))?;
+        put.bind_number(2, i64::try_from(number).unwrap_or(i64::MAX))?;
+        put.bind_text(3, &text_of(row, number))?;
+        put.run()?;
+    }
+    if alone { Ok(()) } else { connection.run("COMMIT") }
+}

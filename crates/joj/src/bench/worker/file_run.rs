@@ -1,0 +1,128 @@
+//! One run of block writes, in the worker: what the papers call write() + fsync().
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+
+use crate::bench::worker::stopwatch::Stopwatch;
+use crate::bench::worker::task::{Answer, FilePattern, FileTask, Refusal, Reply};
+use crate::bench::worker::workload::next_random;
+use crate::machine::files::work_dir::cannot_write;
+use crate::machine::proc::clock::now_ns;
+
+/// Bytes of a write.
+const BLOCK_BYTES: usize = 4096;
+/// Blocks of the file that is overwritten: 10 MiB, as Mobibench has it.
+const FILE_BLOCKS: u64 = 2_560;
+
+/// Does `task`.
+/// # Errors
+/// As write(2) and fsync(2), with the remedy.
+pub fn run(task: &FileTask) -> Reply {
+    let directory = Path::new(&task.directory);
+    match measure(directory, task) {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(Refusal {
+            message: cannot_write(directory, &error),
+            disk_full: matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)),
+        }),
+    }
+}
+
+fn measure(directory: &Path, task: &FileTask) -> io::Result<Answer> {
+    let writers: Vec<Writer<'_>> = (0..u64::from(task.threads))
+        .map(|number| Writer::new(directory, task, number))
+        .collect::<io::Result<_>>()?;
+    File::open(directory)?.sync_all()?;
+    let start = Stopwatch::now(&task.sources);
+    // One writer is this thread: another would be a thread more than the papers' benchmark had.
+    let latencies_ns = match <[Writer<'_>; 1]>::try_from(writers) {
+        Ok([writer]) => writer.write()?,
+        Err(writers) => thread::scope(|scope| {
+            let threads: Vec<_> =
+                writers.into_iter().map(|writer| scope.spawn(move || writer.write())).collect();
+            let panicked = |_| Err(io::Error::other("a writer panicked"));
+            let ends: Vec<_> =
+                threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect();
+            ends.into_iter().collect::<io::Result<Vec<Vec<u64>>>>().map(|parts| parts.concat())
+        })?,
+    };
+    Ok(Answer::Measured(Box::new(start.finish(&task.sources, latencies_ns))))
+}
+
+/// A file and what is written to it.
+struct Writer<'a> {
+    file: File,
+    blocks: u64,
+    writes: u64,
+    number: u64,
+    task: &'a FileTask,
+}
+
+impl<'a> Writer<'a> {
+    /// Makes its file: the threads share the bytes of one writer's, as in Mobibench.
+    fn new(directory: &Path, task: &'a FileTask, number: u64) -> io::Result<Writer<'a>> {
+        let threads = u64::from(task.threads);
+        let blocks = (FILE_BLOCKS / threads).max(1);
+        let path = directory.join(format!("blocks{number}"));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        if task.pattern != FilePattern::Append {
+            file.write_all_at(&vec![b'-'; BLOCK_BYTES * usize::try_from(blocks).unwrap_or(0)], 0)?;
+        }
+        file.sync_all()?;
+        let writes = task.writes / threads + u64::from(number < task.writes % threads);
+        Ok(Writer { file, blocks, writes, number, task })
+    }
+
+    /// Latencies in nanoseconds.
+    fn write(&self) -> io::Result<Vec<u64>> {
+        let mut latencies_ns = Vec::new();
+        let mut random = 1 + self.number;
+        for index in 0..self.writes {
+            random = next_random(random);
+            let block = match self.task.pattern {
+                FilePattern::Append => index,
+                FilePattern::Sequential => index % self.blocks,
+                FilePattern::Random => random % self.blocks,
+            };
+            let mut bytes = [0; BLOCK_BYTES];
+            // A device may notice that nothing changed.
+            bytes.as_chunks_mut::<8>().0.fill((index + 1).to_le_bytes());
+            let began_ns = now_ns();
+            self.file.write_all_at(&bytes, block * BLOCK_BYTES as u64)?;
+            if self.task.full_sync { self.file.sync_all() } else { self.file.sync_data() }?;
+            latencies_ns.push(now_ns() - began_ns);
+        }
+        Ok(latencies_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::files::counters::Sources;
+
+    #[test]
+    fn threads_share_bytes_and_writes() {
+        let directory = std::env::temp_dir().join(format!("joj-file-run-{}", std::process::id()));
+        for (threads, lengths) in [(1, vec![10 << 20]), (3, vec![853 << 12; 3])] {
+            std::fs::create_dir_all(&directory).unwrap();
+            let task = FileTask {
+                directory: directory.display().to_string(),
+                pattern: FilePattern::Random,
+                full_sync: false,
+                writes: 10,
+                threads,
+                sources: Sources::default(),
+            };
+            let Ok(Answer::Measured(measured)) = run(&task) else { panic!("it measured nothing") };
+            assert_eq!((measured.run.transactions, measured.latencies_ns.len()), (10, 10));
+            let files = (0..threads).map(|number| directory.join(format!("blocks{number}")));
+            let found: Vec<u64> = files.map(|file| std::fs::metadata(file).unwrap().len()).collect();
+            assert_eq!(found, lengths);
+            std::fs::remove_dir_all(&directory).unwrap();
+        }
+    }
+}

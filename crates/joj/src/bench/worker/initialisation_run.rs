@@ -1,0 +1,102 @@
+//! One run of one way to initialise a log, in the worker.
+//!
+//!   settle | clock: create | clock: extend | clock: first pass | clock: second pass | read back
+//!
+//! Each step has a clock and counters of its own; nothing waits between them but the reading of counters.
+
+use std::io;
+use std::path::Path;
+
+use joj_analysis::initialisation::Approach;
+use joj_analysis::run::Run;
+
+use crate::bench::worker::stopwatch::Stopwatch;
+use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Refusal, Reply};
+use crate::machine::files::work_dir::cannot_write;
+use crate::machine::proc::clock::now_ns;
+use crate::machine::sqlite::prepared_log::{BLOCK_BYTES, PreparedLog, settle};
+
+/// First size of the log, in bytes: the working size of waldio's log, and its header's block.
+pub const CREATE_BYTES: u64 = (4 << 20) + BLOCK_BYTES as u64;
+
+/// How much longer the log is made, in bytes.
+pub const EXTEND_BYTES: u64 = 4 << 20;
+
+/// Most blocks of a pass: fewer than the log has.
+pub const OVERWRITES_MAX: u64 = 256;
+
+const _: () = assert!(OVERWRITES_MAX * (BLOCK_BYTES as u64) < CREATE_BYTES);
+
+/// Does `task`.
+/// # Errors
+/// As write(2) and fdatasync(2), with the remedy. What the place does not take is no error but the answer.
+pub fn run(task: &InitialisationTask) -> Reply {
+    let directory = Path::new(&task.directory);
+    let refuse = |error: &io::Error| Refusal {
+        message: cannot_write(directory, error),
+        disk_full: matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)),
+    };
+    settle(directory).map_err(|error| refuse(&error))?;
+    let created = (Stopwatch::now(&task.sources), now_ns());
+    let mut log = PreparedLog::create(directory, task.key.approach).map_err(|error| refuse(&error))?;
+    match measure(&mut log, task, created) {
+        Ok(runs) => Ok(Answer::Initialised(Ok(Box::new(runs)))),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            let reason = log.refusal(&error, task.sources.disk.as_deref());
+            Ok(Answer::Initialised(Err(reason)))
+        }
+        Err(error) => Err(refuse(&error)),
+    }
+}
+
+/// The clock of the first step runs already: making the file belongs to it.
+fn measure(
+    log: &mut PreparedLog,
+    task: &InitialisationTask,
+    (created, began_ns): (Stopwatch, u64),
+) -> io::Result<InitialisationRuns> {
+    log.extend(CREATE_BYTES)?;
+    let create = created.finish(&task.sources, vec![now_ns() - began_ns]).run;
+    let extended = Stopwatch::now(&task.sources);
+    let began_ns = now_ns();
+    log.extend(CREATE_BYTES + EXTEND_BYTES)?;
+    let extend = extended.finish(&task.sources, vec![now_ns() - began_ns]).run;
+    let first_pass = pass(log, task, 0)?;
+    let second_pass = pass(log, task, 1)?;
+    Ok(InitialisationRuns { create, extend, first_pass, second_pass, failure: verify(log, task)? })
+}
+
+/// What pass `number` writes into block `index`.
+fn serial(task: &InitialisationTask, number: u64, index: u64) -> u64 {
+    number * task.overwrites + index + 1
+}
+
+fn pass(log: &mut PreparedLog, task: &InitialisationTask, number: u64) -> io::Result<Run> {
+    let mut latencies_ns = Vec::new();
+    let start = Stopwatch::now(&task.sources);
+    for index in 0..task.overwrites {
+        let began_ns = now_ns();
+        log.write_block(index, serial(task, number, index), task.key.durability)?;
+        latencies_ns.push(now_ns() - began_ns);
+    }
+    Ok(start.finish(&task.sources, latencies_ns).run)
+}
+
+/// What is wrong with the file, if anything.
+fn verify(log: &PreparedLog, task: &InitialisationTask) -> io::Result<Option<String>> {
+    let expected_bytes = match task.key.approach {
+        Approach::Appended => task.overwrites * BLOCK_BYTES as u64,
+        _ => CREATE_BYTES + EXTEND_BYTES,
+    };
+    let found_bytes = log.size_bytes()?;
+    if found_bytes != expected_bytes {
+        return Ok(Some(format!("the log has {found_bytes} bytes and should have {expected_bytes}")));
+    }
+    for index in 0..task.overwrites {
+        let (found, expected) = (log.serial(index)?, serial(task, 1, index));
+        if found != Some(expected) {
+            return Ok(Some(format!("block {index} holds {found:?}, and {expected} was written")));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,305 @@
+//! The command line.
+
+pub mod lab;
+pub mod lab_crash;
+pub mod trace;
+pub mod monitor;
+pub mod device;
+pub mod waldio;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
+use joj_analysis::study::StudyPart;
+
+use crate::command_line::device::DeviceOptions;
+use crate::command_line::lab::LabOptions;
+use crate::command_line::monitor::MonitorOptions;
+use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
+use crate::command_line::waldio::parse_option;
+
+/// Measures the way from a SQLite COMMIT to the flash.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure a directory's disk: SQLite's journal modes, waldio, and the disk's own limit
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(Box<BenchOptions>),
+    /// Put two results of `joj bench --json` side by side
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareOptions),
+    /// Show every block request, with the file, the journal and the commit that caused it
+    #[command(after_help = TRACE_EXAMPLES)]
+    Trace(Box<TraceOptions>),
+    /// Print what a trace would say of this machine's disks and filesystems, as JSON
+    #[command(hide = true)]
+    TraceHeader(TraceHeaderOptions),
+    /// Make a trace for tests and benchmarks
+    #[command(hide = true)]
+    TraceGenerate(TraceGenerateOptions),
+    /// Sample what processors, memory, disks, network and interrupts do, alone or while a program runs
+    #[command(after_help = crate::command_line::monitor::EXAMPLES)]
+    Monitor(MonitorOptions),
+    /// Measure a plan in an emulated machine: filesystems, journal modes, devices, the same numbers every time
+    #[command(after_help = crate::command_line::lab::EXAMPLES)]
+    Lab(LabOptions),
+    /// Be the first process of the emulated machine
+    #[command(hide = true)]
+    LabGuest,
+    /// Show the devices that joj emulates, and what the model makes of them
+    #[command(after_help = crate::command_line::device::EXAMPLES)]
+    Device(DeviceOptions),
+    /// Run one task from standard input
+    #[command(hide = true)]
+    BenchWorker,
+}
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  joj bench                                      the disk of the current directory, about a minute
+  joj bench /mnt/card --quick                    a slow disk: fewer transactions, fewer runs
+  joj bench --html result.html --json result.json
+  joj bench --sides wal,waldio --workloads insert --log steady --runs 11
+  joj bench --sqlite ~/app/libsqlite3.so         your application's SQLite beside the others
+  joj bench --sides delete,wal                   without the waldio extension
+  joj bench --threads 1,2,4,8,16,32              many writers on one database, stock WAL and waldio in turn
+  joj bench --processes 4,16 --seconds 10        the same with processes; long runs show long waits
+  joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
+  joj bench --threads 16 --waldio-option group_commit=off
+  joj bench --waldio-study /mnt/card             what the WALDIO paper measured, on this disk
+  joj bench --waldio-study=alignment --html patterns.html
+
+Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
+INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
+A commit's latency is that of sqlite3_step, all waiting included, to the end even where the time is up before. SQLite is the system's unless --builds names others.
+With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYNC of all writers takes its turn on one
+device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
+merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every
+library and raw system calls alike.
+
+The study (--waldio-study) has parts. `init`, without SQLite: a log of 4 MiB and 4 KiB is made ready in each way that there is,
+made 4 MiB longer, and its first 256 blocks at most are overwritten twice, each 4 KiB made durable with fdatasync (FS) or
+O_DIRECT and RWF_DSYNC (PD). A way that kernel, file system or device refuses is named with the errno.
+`alignment`, log patterns without SQLite: 1,000 commits at most of one frame, laid out as WAL does (24 + 4096 bytes), padded to
+sectors, to pages, to 8 KiB, and with the header inside the page; FS, PD, and without a flush (NS), on a prepared and on a growing log.
+`table2`, through SQLite (the system's unless --builds names others): stock journal modes; WAL with FULL and NORMAL; waldio with
+persist=flush (FS), persist=fua (PD), synchronous=NORMAL (NS), and FS with group=16KiB,2ms; insert, update, delete. Log and
+database are told apart: no checkpoint runs beside the transactions, and one behind them has a clock of its own.
+
+Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
+schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
+slow rollback sides in every other round only; naming them measures them in each.
+The exit code is 0 when every row is sound, 1 when one FAILED or nothing could be measured, 2 for a wrong command
+line, 130 after Ctrl-C; the files made in DIR are removed in every case.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  joj compare before.json after.json             ratios above 1: the second is faster";
+
+/// Options of `joj bench`.
+#[derive(Debug, Args)]
+pub struct BenchOptions {
+    /// Directory on the disk to measure; it needs 64 MiB
+    #[arg(default_value = ".")]
+    pub directory: PathBuf,
+
+    /// Many writers instead: numbers of threads that commit to one database, for example 1,2,4,8,16,32
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024),
+          conflicts_with_all = ONE_WRITER)]
+    pub threads: Vec<u32>,
+
+    /// Many writers instead: numbers of processes that commit to one database
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024),
+          conflicts_with_all = ONE_WRITER)]
+    pub processes: Vec<u32>,
+
+    /// How long many writers write in each run [default: 2, with --quick 1]
+    #[arg(long, value_name = "S", value_parser = parse_seconds, conflicts_with_all = ONE_WRITER)]
+    pub seconds: Option<f64>,
+
+    /// Many writers on a device whose flushes take this long, one at a time: 2ms, 500us
+    #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
+    pub flush_delay: Option<u64>,
+
+    /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init, alignment, table2
+    #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',',
+          default_missing_value = StudyPart::DEFAULT, conflicts_with_all = NOT_IN_STUDY)]
+    pub waldio_study: Vec<StudyPart>,
+
+    /// Transactions per run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub transactions: Option<u64>,
+
+    /// Runs of each row; stock and waldio take turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+
+    /// For slow disks: 200 transactions and 3 runs, unless given otherwise
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Only these: insert, update, delete, read, large, open
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+
+    /// Only these: waldio, atc13, mobibench
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub schemas: Vec<Schema>,
+
+    /// Only these: delete, truncate, persist, memory, off, wal, waldio
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub sides: Vec<Side>,
+
+    /// Only these: full, normal
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub sync: Vec<Synchronous>,
+
+    /// Only these states of the log: fresh, steady
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub log: Vec<LogState>,
+
+    /// Only these SQLite builds: bundled, system, or the FILE of a --sqlite
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub builds: Vec<String>,
+
+    /// Another SQLite to measure; may be repeated
+    #[arg(long, value_name = "FILE.so")]
+    pub sqlite: Vec<String>,
+
+    /// The waldio extension [default: libwaldio.so beside joj]
+    #[arg(long, value_name = "FILE.so")]
+    pub waldio: Option<PathBuf>,
+
+    /// Option for waldio, for example persist=flush; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
+    pub waldio_option: Vec<(String, String)>,
+
+    /// Write the result as JSON (docs/result_format.md); `-` for standard output instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write the result as one HTML page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Options that say something about one writer only.
+const ONE_WRITER: [&str; 4] = ["transactions", "workloads", "sync", "log"];
+
+/// Options that choose what the study does not leave open.
+const NOT_IN_STUDY: [&str; 9] =
+    ["threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "sides", "sync", "log"];
+
+impl BenchOptions {
+    /// True where the WALDIO study is asked for.
+    pub fn is_study(&self) -> bool {
+        !self.waldio_study.is_empty()
+    }
+
+    /// True where many writers are asked for.
+    pub fn is_contended(&self) -> bool {
+        !self.threads.is_empty() || !self.processes.is_empty()
+    }
+}
+
+/// Options of `joj compare`.
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    /// Result to compare with
+    pub first: PathBuf,
+    /// Result to compare
+    pub second: PathBuf,
+}
+
+/// Options of `joj trace-header`.
+#[derive(Debug, Args)]
+pub struct TraceHeaderOptions {
+    /// Only the disk below this file, directory or device
+    pub path: Option<PathBuf>,
+
+    /// Where the bytes of the file PATH lie on its disk, instead
+    #[arg(long, requires = "path")]
+    pub extents: bool,
+}
+
+/// Options of `joj trace-generate`.
+#[derive(Debug, Args)]
+pub struct TraceGenerateOptions {
+    /// How many events
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub events: u64,
+    /// Read it back, and say how long that takes
+    #[arg(long)]
+    pub read: bool,
+    /// The trace to write
+    pub file: PathBuf,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=600.0).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}` is no time from 0.05 to 600 seconds"))
+}
+
+/// Nanoseconds of a time like `2ms` or `500us`.
+fn parse_delay(text: &str) -> Result<u64, String> {
+    let in_ms = text.strip_suffix("ms").map(|number| (number, 1_000_000));
+    let (number, unit_ns) =
+        in_ms.or(text.strip_suffix("us").map(|number| (number, 1_000))).unwrap_or((text, 0));
+    let time_ns = number.parse().ok().and_then(|number: u64| number.checked_mul(unit_ns));
+    time_ns
+        .filter(|time_ns| (10_000..=1_000_000_000).contains(time_ns))
+        .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
+}
+
+/// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.
+pub fn wrong_usage(what: &str) -> ExitCode {
+    eprintln!("error: {what}\n\nFor more information, try '--help'.");
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use joj_analysis::key::Word;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_study_has_all_parts_unless_some_are_named() {
+        let parts = |words: &[&str]| match Cli::try_parse_from([&["joj", "bench"], words].concat()) {
+            Ok(Cli { command: Command::Bench(options) }) => Ok((options.waldio_study, options.directory)),
+            Ok(_) => Err("another command".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let all = (StudyPart::ALL.to_vec(), PathBuf::from("/mnt"));
+        assert_eq!(parts(&["--waldio-study", "/mnt"]), Ok(all.clone()));
+        assert_eq!(parts(&["/mnt", "--waldio-study=init"]), Ok((vec![StudyPart::Init], all.1)));
+        assert!(parts(&["--waldio-study=innit"]).unwrap_err().contains("init"));
+        assert!(parts(&["--waldio-study", "--sides", "wal"]).unwrap_err().contains("cannot be used with"));
+        assert_eq!(StudyPart::DEFAULT.split(',').count(), StudyPart::ALL.len());
+    }
+
+    #[test]
+    fn times_have_a_unit_and_bounds() {
+        assert_eq!([parse_delay("2ms"), parse_delay("500us")], [Ok(2_000_000), Ok(500_000)]);
+        for wrong in ["2", "ms", "0ms", "5us", "2s", "1.5ms", "1001ms", "-1ms"] {
+            assert!(parse_delay(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_seconds("0.2").is_ok() && parse_seconds("0").is_err() && parse_seconds("nan").is_err());
+    }
+}

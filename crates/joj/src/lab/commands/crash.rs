@@ -1,0 +1,160 @@
+//! `joj lab crash` from its options to its exit code.
+
+use std::fs;
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+use joj_analysis::key::{LogState, Schema, Side};
+use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
+use joj_analysis::lab::crash::{CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, StateResult, Verdict};
+
+use crate::bench::progress::Progress;
+use crate::command_line::lab_crash::CrashOptions;
+use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
+use crate::lab::crash_work::CrashWork;
+use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::image::archive::Contents;
+use crate::lab::machine;
+use crate::machine::files::output_file;
+use crate::machine::proc::signal;
+use crate::show::lab::crash_table;
+
+/// Seconds that a state takes, for the first forecast.
+const STATE_SECONDS: f64 = 0.5;
+/// Capacity of the device: room for the database, and what mkfs.xfs asks for.
+const DEVICE_BYTES: u64 = 512 << 20;
+
+/// The filesystems and sides that `options` name.
+/// # Errors
+/// Sides or options that cannot be.
+pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
+    if options.sides.iter().any(|side| !matches!(side, Side::Wal | Side::Waldio)) {
+        return Err("`--sides` takes wal and waldio here".to_owned());
+    }
+    let waldio_options = &options.waldio_option;
+    if !waldio_options.is_empty() && !options.sides.contains(&Side::Waldio) {
+        return Err("`--waldio-option` needs `--sides waldio`".to_owned());
+    }
+    let combinations =
+        options.filesystems.iter().flat_map(|kind| options.sides.iter().map(move |side| (kind, side)));
+    let cells = combinations.map(|(filesystem, side)| Cell {
+        filesystem: *filesystem,
+        feature: Feature::None,
+        device: options.device.clone(),
+        journal_device: None,
+        task: Task::Insert,
+        side: *side,
+        synchronous: options.synchronous,
+        sync_call: SyncCall::Fdatasync,
+        schema: Schema::Waldio,
+        log: LogState::Fresh,
+        waldio_options: if *side == Side::Waldio { waldio_options.clone() } else { Vec::new() },
+        batch_atomic: false,
+        directory_sync: true,
+        threads: 1,
+        transactions: options.commits,
+    });
+    Ok(cells.collect())
+}
+
+/// Runs `joj lab crash` for `cells`.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
+pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Result<ExitCode, String> {
+    if let Some(file) = &options.json {
+        output_file::check_writable(file)?;
+    }
+    if let Some(directory) = &options.recordings {
+        let directory = directory.join(RECORDINGS_DIRECTORY);
+        fs::create_dir_all(&directory)
+            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    }
+    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    let mut machine = machine::told(pool)?;
+    let work =
+        CrashWork { job: job(options, &cells, pool.contents)?, recordings: options.recordings.as_deref() };
+    let job = &work.job;
+    let mut looked: Vec<CellStates> = cells.into_iter().map(unlooked).collect();
+    let expected_s = STATE_SECONDS * job.units_max() as f64 / pool.jobs as f64;
+    let mut progress = Progress::new(job.units_max(), expected_s);
+    let ended = pool.work_off(work.batches(), &work, &mut progress, &mut |number, report, share| {
+        let unit = job.unit(number);
+        if unit.state == 0 {
+            if report.is_ok()
+                && let Err(reason) = work.keep(unit.cell, share)
+            {
+                eprintln!("joj lab: the recording is not kept: {reason}");
+            }
+            // Where no line can change, one line a cell: a thousand states take an hour.
+            if !stderr().is_terminal() {
+                eprintln!("{}, cell {} of {}", job.cells[unit.cell], unit.cell + 1, job.cells.len());
+            }
+        }
+        take(&mut looked[unit.cell], unit.state, report);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if looked.iter().all(|cell| cell.states.is_empty() && cell.failure.is_none()) {
+        return guest_pool::exit_code(stop);
+    }
+    for cell in &mut looked {
+        let done = cell.states.len() as u64;
+        if done < options.states && cell.failure.is_none() {
+            let why = guest_pool::unmeasured(stop.as_ref());
+            cell.failure = Some(format!("{done} of {} states: {why}", options.states));
+        }
+    }
+    let result = CrashResult {
+        format: CRASH_FORMAT.to_owned(),
+        version: CRASH_VERSION,
+        seed: options.seed,
+        planted: job.ignore_flushes.then(|| "ignored-flushes".to_owned()),
+        machine,
+        cells: looked,
+    };
+    output_file::report(options.json.as_deref(), &result, || crash_table::table(&result))?;
+    if stop.is_some() {
+        return guest_pool::exit_code(stop);
+    }
+    let sound = result.cells.iter().all(CellStates::is_sound);
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, String> {
+    let setting = machine::setting(contents, cells, DEVICE_BYTES)?;
+    for name in setting.devices.keys() {
+        if !setting.device(name)?.has_volatile_cache() {
+            return Err(format!(
+                "{name} has no volatile cache: a power cut takes nothing of what it acknowledged; name another with --device"
+            ));
+        }
+    }
+    Ok(CrashJob {
+        setting,
+        cells: cells.to_vec(),
+        states: options.states,
+        seed: options.seed,
+        torn: options.torn.clone(),
+        ignore_flushes: options.plant.is_some(),
+        units: Vec::new(),
+    })
+}
+
+fn unlooked(cell: Cell) -> CellStates {
+    CellStates { cell, failure: None, entries: 0, states: Vec::new() }
+}
+
+/// Notes what came of a state, or, where `state` is 0, of the recording.
+fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, String>) {
+    match report {
+        Ok(UnitReport::Recorded(entries)) => cell.entries = entries,
+        Ok(UnitReport::State(result)) => cell.states.push(result),
+        Err(reason) if state == 0 => cell.failure = Some(reason),
+        // Its guest goes on to the states, which have nothing to be made of.
+        Err(_) if cell.failure.is_some() => {}
+        Err(reason) => {
+            let verdict = Verdict::Ended(reason);
+            cell.states.push(StateResult { state, cut: None, verdict, stock: None });
+        }
+    }
+}

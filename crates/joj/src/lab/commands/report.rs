@@ -1,0 +1,104 @@
+//! `joj lab report`: results of the lab beside what the papers printed.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use joj_analysis::lab::report::accepted;
+use joj_analysis::lab::report::compare::compare;
+use joj_analysis::lab::result::LabResult;
+
+use crate::command_line::lab::ReportOptions;
+use crate::lab::shipped::device_values;
+use crate::lab::shipped::papers;
+use crate::machine::files::output_file;
+use crate::show::lab::report_page;
+use crate::show::lab::report_text;
+
+/// Runs `joj lab report`.
+/// # Errors
+/// Which file is no result, and why; what could not be written.
+pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
+    for file in [&options.html, &options.json].into_iter().flatten() {
+        output_file::check_writable(file)?;
+    }
+    let results =
+        options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, String>>()?;
+    let papers = papers::all()?;
+    let report = compare(&papers, &results, &device_values::of(&papers)?);
+    if let Some(file) = &options.html {
+        output_file::write(file, &report_page::page(&report))?;
+    }
+    output_file::report(options.json.as_deref(), &report, || report_text::text(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<LabResult, String> {
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| {
+        format!("cannot read {name}: {error}; give a file that `joj lab run PLAN --json FILE` wrote")
+    })?;
+    accepted::parse(&text).map_err(|error| format!("cannot use {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a result becomes the report beside it. Method: a made-up result, and the text it must become; where the text is
+    //! meant to change, `JOJ_BLESS=1 cargo test -p joj made_up` writes it anew, to be read before it is committed.
+
+    use super::*;
+    use joj_analysis::lab::report::outcome::Report;
+
+    const RESULT: &str = include_str!("../../../../../fixtures/lab/made_up_result.json");
+    const EXPECTED: &str = include_str!("../../../../../fixtures/lab/made_up_report.txt");
+
+    fn report() -> Report {
+        compare(&papers::all().unwrap(), &[accepted::parse(RESULT).unwrap()], &[])
+    }
+
+    #[test]
+    fn a_made_up_result_becomes_the_text_beside_it() {
+        let text = report_text::text(&report());
+        if std::env::var_os("JOJ_BLESS").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/lab/made_up_report.txt");
+            fs::write(file, &text).unwrap();
+        } else {
+            for (line, expected) in text.lines().zip(EXPECTED.lines()) {
+                assert_eq!(line, expected, "the first line that differs");
+            }
+            assert_eq!(text.len(), EXPECTED.len(), "it is cut off, or goes on");
+        }
+    }
+
+    #[test]
+    fn the_page_of_a_made_up_result_has_its_tables_pictures_and_reasons() {
+        let page = report_page::page(&report());
+        for part in [
+            "Table 2",
+            "<svg",
+            "LS-MVBT",
+            "newer kernel and SQLite",
+            "the device is full",
+            "joj lab run atc13-table2",
+        ] {
+            assert!(page.contains(part), "{part} is not in the page");
+        }
+        assert!(!page.contains("<script") && !page.contains("http"), "it needs something else");
+    }
+
+    #[test]
+    fn the_report_is_read_back_from_its_json() {
+        let report = report();
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_by_its_name() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let said = read(file).unwrap_err();
+        assert!(said.contains("Cargo.toml") && said.contains("no result of the lab"), "{said}");
+        let said = read(Path::new("there/is/none.json")).unwrap_err();
+        assert!(said.contains("cannot read there/is/none.json"), "{said}");
+    }
+}

@@ -1,0 +1,227 @@
+//! `joj lab` from its options to its exit code.
+
+use std::fs;
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use joj_analysis::key::Side;
+use joj_analysis::lab::cell::{Cell, SyncCall};
+use joj_analysis::lab::plan::Plan;
+use joj_analysis::lab::result::{CellResult, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};
+
+use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
+use crate::bench::progress::Progress;
+use crate::command_line::lab::{GuestOptions, LabAction, LabOptions, MachineOptions, RunOptions};
+use crate::command_line::wrong_usage;
+use crate::lab::commands::crash;
+use crate::lab::commands::report;
+use crate::lab::costs;
+use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::host_share::HostShare;
+use crate::lab::image::archive::{self, Contents};
+use crate::lab::image::libraries;
+use crate::lab::image::packages::Packages;
+use crate::lab::job::{CellReport, Job};
+use crate::lab::life::MEMORY_MIB;
+use crate::lab::machine;
+use crate::lab::shipped::plans;
+use crate::machine::files::output_file;
+use crate::machine::proc::signal;
+use crate::machine::qemu::process::{self, Machine, Qemu, Start};
+use crate::show::lab::table;
+
+/// Seconds that a cell takes, without and with a trace, for the first forecast: those of a hundred transactions on two processors.
+const CELL_SECONDS: (f64, f64) = (8.0, 18.0);
+/// Capacity of an emulated device: room for every cell, and blocks for the filesystem's own layout.
+const DEVICE_BYTES: u64 = 1 << 30;
+
+/// Runs `joj lab`.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
+pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
+    match &options.action {
+        LabAction::List => {
+            output_file::print(&plans::list()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        LabAction::Run(options) => measure(options),
+        LabAction::Crash(options) => {
+            let cells = match crash::cells(&options.crash) {
+                Ok(cells) => cells,
+                Err(what) => return Ok(wrong_usage(&what)),
+            };
+            let qemu = process::version()?;
+            let contents = contents(&options.machine, &cells)?;
+            let packages = packages(&options.machine)?;
+            let pool = GuestPool {
+                packages: &packages,
+                contents: &contents,
+                qemu: &qemu,
+                jobs: jobs(&options.guests),
+                unit_seconds: options.crash.state_seconds,
+            };
+            crash::run(&options.crash, cells, &pool)
+        }
+        LabAction::Report(options) => report::run(options),
+        LabAction::Shell(options) => shell(options),
+    }
+}
+
+fn measure(options: &RunOptions) -> Result<ExitCode, String> {
+    let (plan, cells) = planned(options)?;
+    if options.dry_run {
+        let lines: String =
+            cells.iter().map(|cell| format!("{cell}, {} transactions\n", cell.transactions)).collect();
+        output_file::print(&lines)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(file) = &options.json {
+        output_file::check_writable(file)?;
+    }
+    if let Some(directory) = &options.traces {
+        fs::create_dir_all(directory)
+            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    }
+    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    let qemu = process::version()?;
+    let packages = packages(&options.machine)?;
+    let contents = contents(&options.machine, &cells)?;
+    let pool = GuestPool {
+        packages: &packages,
+        contents: &contents,
+        qemu: &qemu,
+        jobs: jobs(&options.guests),
+        unit_seconds: options.cell_seconds,
+    };
+    let mut machine = machine::told(&pool)?;
+    let job = Job {
+        setting: machine::setting(&contents, &cells, DEVICE_BYTES)?,
+        cells,
+        trace: plan.trace || options.traces.is_some(),
+        traced_transactions: options.traced_transactions,
+        trace_backend: options.trace_backend.word().to_owned(),
+        units: Vec::new(),
+    };
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; job.cells.len()];
+    let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
+    let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
+    let mut progress = Progress::new(job.cells.len(), expected_s);
+    let mut done = 0;
+    let ended = pool.work_off(job.batches(), &job, &mut progress, &mut |index, report, share| {
+        let outcome = outcome(index, report, share, options.traces.as_deref());
+        done += 1;
+        // Where no line can change, one line a cell: a plan takes minutes.
+        if !stderr().is_terminal() {
+            let cells = job.cells.len();
+            eprintln!("{done} of {cells}: {}: {}", job.cells[index], table::in_short(&outcome));
+        }
+        outcomes[index] = Some(outcome);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if done > 0 {
+        let results = job.cells.into_iter().zip(outcomes).map(|(cell, outcome)| CellResult {
+            cell,
+            outcome: outcome.unwrap_or_else(|| Outcome::Failed(guest_pool::unmeasured(stop.as_ref()))),
+        });
+        let result = LabResult {
+            format: RESULT_FORMAT.to_owned(),
+            version: RESULT_VERSION,
+            title: plan.title,
+            machine,
+            cells: results.collect(),
+        };
+        output_file::report(options.json.as_deref(), &result, || table::table(&result))?;
+        let failed = result.cells.iter().any(|cell| matches!(cell.outcome, Outcome::Failed(_)));
+        if stop.is_none() {
+            return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+    }
+    guest_pool::exit_code(stop)
+}
+
+fn jobs(options: &GuestOptions) -> usize {
+    options.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize)
+}
+
+fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), String> {
+    let plan = plans::read(&options.plan)?;
+    let mut cells = plan.cells().map_err(|error| format!("{}: {error}", options.plan))?;
+    cells.retain(|cell| {
+        let line = cell.to_string();
+        options.only.iter().all(|text| line.contains(text.as_str()))
+    });
+    if cells.is_empty() {
+        return Err("no cell has all texts of --only; `--dry-run` lists the cells".to_owned());
+    }
+    Ok((plan, cells))
+}
+
+/// What the guest reported, and the costs that its trace shows.
+fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&Path>) -> Outcome {
+    let mut measurement = match report {
+        Ok(measurement) => measurement,
+        Err(reason) => return Outcome::Failed(reason),
+    };
+    if let (Some(name), Some(traced)) = (measurement.trace.take(), &measurement.traced_run) {
+        let kept = match traces {
+            Some(directory) => directory.join(format!("{index:04}.parquet")),
+            None => share.beside("trace.parquet"),
+        };
+        let looked = share.take(&name, &kept).and_then(|()| costs::of(&kept, traced.transactions));
+        match looked {
+            Ok(costs) => measurement.costs = costs,
+            Err(reason) => measurement.trace_failure = Some(reason),
+        }
+        measurement.trace = traces.and(kept.file_name()).map(|name| name.to_string_lossy().into_owned());
+    }
+    Outcome::Measured(Box::new(measurement))
+}
+
+fn packages(machine: &MachineOptions) -> Result<Packages, String> {
+    let say = |text: &str| eprintln!("joj lab: {text}");
+    let packages = Packages::get(&say)?;
+    match (&machine.kernel, &machine.modules) {
+        (Some(kernel), Some(modules)) => packages.with_kernel(kernel, modules),
+        _ => Ok(packages),
+    }
+}
+
+/// The files of this machine that the guest runs: all that there are, as other plans share the snapshot then.
+/// # Errors
+/// What the cells need and is not there.
+fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String> {
+    let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
+    let needs_sqlite =
+        cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
+    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
+    let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.side == Side::Waldio);
+    let without = "or leave its cells out: `--only`";
+    let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
+    Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
+}
+
+fn where_needed(file: Result<PathBuf, String>, is_needed: bool) -> Result<Option<PathBuf>, String> {
+    match file {
+        Err(reason) if is_needed => Err(reason),
+        found => Ok(found.ok()),
+    }
+}
+
+fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
+    process::version()?;
+    let packages = packages(options)?;
+    let contents = contents(options, &[])?;
+    let share = HostShare::create(0)?;
+    let image = share.beside("image");
+    archive::write(&image, &contents, &packages)?;
+    let machine = Machine {
+        kernel: packages.kernel(),
+        image,
+        share: (share.shared(), crate::lab::job::SHARE_TAG.to_owned()),
+        memory_mib: MEMORY_MIB,
+    };
+    let code = Qemu::start(&machine, &Start::Terminal("joj.shell".to_owned()))?.wait();
+    Ok(if code == Some(0) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

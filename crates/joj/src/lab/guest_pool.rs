@@ -1,0 +1,250 @@
+//! Several guests at a time, each with one batch of units after another, until every unit has a report.
+//!
+//! A batch is what one guest does on its own: it begins with the memory of the snapshot, so neither the batches before it nor how
+//! many guests there are changes what it measures.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use serde::de::DeserializeOwned;
+
+use crate::bench::progress::Progress;
+use crate::lab::host_share::HostShare;
+use crate::lab::image::archive::{self, Contents};
+use crate::lab::image::packages::Packages;
+use crate::lab::job::SHARE_TAG;
+use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, Stop};
+use crate::lab::snapshot::Snapshot;
+use crate::machine::proc::memory;
+use crate::machine::proc::signal;
+use crate::machine::qemu::process::Machine;
+
+/// What a pool of guests does.
+pub trait Work: Sync {
+    /// What came of a unit.
+    type Report: DeserializeOwned + Send;
+
+    /// What progress calls a unit.
+    fn name(&self, unit: usize) -> String;
+
+    /// Leaves the job in `share` that has these units.
+    /// # Errors
+    /// Where it cannot be written.
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String>;
+
+    /// Takes out of `left` what cannot be done without `failed`: nothing, unless it says so.
+    fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
+}
+
+/// The guests.
+#[derive(Debug)]
+pub struct GuestPool<'a> {
+    /// Kernel and programs.
+    pub packages: &'a Packages,
+    /// joj and libraries.
+    pub contents: &'a Contents,
+    /// QEMU's version.
+    pub qemu: &'a str,
+    /// At most so many guests at a time.
+    pub jobs: usize,
+    /// How long a unit may take, in seconds of this machine.
+    pub unit_seconds: u64,
+}
+
+/// Told of a unit: its number, its report or why there is none, and the share where its guest left files.
+pub type Done<'a, R> = dyn FnMut(usize, Result<R, String>, &HostShare) + 'a;
+
+/// What a lane tells.
+enum Told<R> {
+    Ready(String),
+    Begun(usize),
+    Done(usize, Result<R, String>),
+}
+
+/// How many guests this machine has processors and memory for, each with a joj beside it.
+pub fn jobs_of_this_machine() -> usize {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let each_kib = u64::from(MEMORY_MIB + MEMORY_MIB / 4) * 1024;
+    let fitting = memory::available_kib().map_or(1, |available| available / each_kib);
+    processors.min(usize::try_from(fitting).unwrap_or(1)).max(1)
+}
+
+/// What is said of a unit that nobody came to.
+pub fn unmeasured(stop: Option<&Stop>) -> String {
+    match stop {
+        Some(Stop::Signal) => "stopped by a signal before its end".to_owned(),
+        Some(Stop::Failed(reason)) => format!("not begun: {reason}"),
+        None => "no guest came to it".to_owned(),
+    }
+}
+
+/// How a command ends that was stopped.
+/// # Errors
+/// What failed.
+pub fn exit_code(stop: Option<Stop>) -> Result<ExitCode, String> {
+    match stop {
+        Some(Stop::Signal) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
+        Some(Stop::Failed(reason)) => Err(reason),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+impl GuestPool<'_> {
+    /// Does all batches; `done` is told of each unit. Gives the release of the kernel that ran.
+    /// # Errors
+    /// [`Stop`]; what `done` was told stands.
+    pub fn work_off<W: Work>(
+        &self,
+        batches: Vec<Vec<usize>>,
+        work: &W,
+        progress: &mut Progress,
+        done: &mut Done<'_, W::Report>,
+    ) -> Result<String, Stop> {
+        let lanes = self.jobs.clamp(1, batches.len().max(1));
+        let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, String>>()?;
+        let image = shares[0].beside("image");
+        archive::write(&image, self.contents, self.packages)?;
+        let console = shares[0].beside("console");
+        let say = |text: &str| eprintln!("joj lab: {text}");
+        let snapshot = Snapshot::of(&self.machine(&image, &shares[0]), self.qemu, &console, &say)?;
+        let left = Mutex::new(VecDeque::from(batches));
+        let is_over = AtomicBool::new(false);
+        let mut kernel = String::new();
+        thread::scope(|scope| {
+            let (sender, told) = channel();
+            let start = |(number, share)| {
+                let lane = Lane {
+                    pool: self,
+                    work,
+                    share,
+                    machine: self.machine(&image, share),
+                    snapshot: snapshot.path(),
+                    is_over: &is_over,
+                    told: Teller { number, sender: sender.clone() },
+                };
+                let left = &left;
+                scope.spawn(move || lane.run(left))
+            };
+            let lanes: Vec<_> = shares.iter().enumerate().map(start).collect();
+            drop(sender);
+            for (number, told) in told {
+                match told {
+                    Told::Ready(release) => kernel = release,
+                    Told::Begun(unit) => progress.step(&work.name(unit)),
+                    Told::Done(unit, report) => done(unit, report, &shares[number]),
+                }
+            }
+            let panicked = |_| Err(Stop::Failed("a thread of the lab panicked".to_owned()));
+            let ends: Vec<_> = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect();
+            ends.into_iter().collect::<Result<(), Stop>>()
+        })?;
+        Ok(kernel)
+    }
+
+    fn machine(&self, image: &Path, share: &HostShare) -> Machine {
+        Machine {
+            kernel: self.packages.kernel(),
+            image: image.to_owned(),
+            share: (share.shared(), SHARE_TAG.to_owned()),
+            memory_mib: MEMORY_MIB,
+        }
+    }
+}
+
+/// One guest after another.
+struct Lane<'a, W: Work> {
+    pool: &'a GuestPool<'a>,
+    work: &'a W,
+    share: &'a HostShare,
+    machine: Machine,
+    snapshot: PathBuf,
+    /// Another lane failed.
+    is_over: &'a AtomicBool,
+    told: Teller<W::Report>,
+}
+
+struct Teller<R> {
+    number: usize,
+    sender: Sender<(usize, Told<R>)>,
+}
+
+impl<R> Teller<R> {
+    fn tell(&self, told: Told<R>) {
+        // The one who listens is there as long as there are lanes.
+        let _ = self.sender.send((self.number, told));
+    }
+}
+
+impl<W: Work> Lane<'_, W> {
+    fn run(&self, batches: &Mutex<VecDeque<Vec<usize>>>) -> Result<(), Stop> {
+        let next = || batches.lock().ok()?.pop_front();
+        while let Some(batch) = next() {
+            let ended = self.batch(batch);
+            if ended.is_err() {
+                self.is_over.store(true, Ordering::SeqCst);
+            }
+            ended?;
+            if self.is_over.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all units of a batch. One that ends its guest, or takes for ever, costs that unit, and a start.
+    fn batch(&self, mut left: Vec<usize>) -> Result<(), Stop> {
+        while !left.is_empty() {
+            self.work.leave(&left, self.share)?;
+            let life = self.live(&mut left)?;
+            if self.is_over.load(Ordering::SeqCst) {
+                // Ended for another lane's sake: nobody knows what would have come of its unit.
+                return Ok(());
+            }
+            let said = life.said();
+            match life.running {
+                Some(unit) => {
+                    self.reported(
+                        unit,
+                        Err(format!("the guest ended in it; its console said: {said}")),
+                        &mut left,
+                    );
+                }
+                None if !life.ready => {
+                    return Err(Stop::Failed(format!("the guest did not go on; its console said: {said}")));
+                }
+                None if !left.is_empty() => {
+                    return Err(Stop::Failed(format!("the guest ended too early; its console said: {said}")));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn live(&self, left: &mut Vec<usize>) -> Result<Life, Stop> {
+        let guest = Guest {
+            machine: &self.machine,
+            snapshot: &self.snapshot,
+            unit_seconds: self.pool.unit_seconds,
+            is_over: self.is_over,
+        };
+        guest.live(&mut |event| match event {
+            Event::Ready(release) => self.told.tell(Told::Ready(release)),
+            Event::Begun(unit) => self.told.tell(Told::Begun(unit)),
+            Event::Done(unit) => self.reported(unit, self.share.report(unit), left),
+        })
+    }
+
+    fn reported(&self, unit: usize, report: Result<W::Report, String>, left: &mut Vec<usize>) {
+        left.retain(|other| *other != unit);
+        if report.is_err() {
+            self.work.give_up(unit, left);
+        }
+        self.told.tell(Told::Done(unit, report));
+    }
+}

@@ -1,0 +1,244 @@
+//! The eBPF programs: found in this file, fitted to the running kernel, loaded and attached.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
+
+use crate::machine::capture::bpf::settings::Settings;
+use crate::machine::capture::selection::Selection;
+
+/// libelf reads words of the object where they stand.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+#[cfg(bpf_object)]
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
+#[cfg(not(bpf_object))]
+static OBJECT: &Aligned<[u8]> = &Aligned([]);
+
+/// What libbpf said while it loaded: the verifier's reasons among it.
+static COMPLAINTS: Mutex<String> = Mutex::new(String::new());
+/// Without these there is no trace; each of the others only adds to it.
+const NEEDED: [&str; 5] = ["block_bio_queue", "block_rq_issue", "block_rq_complete", "sys_enter", "sys_exit"];
+
+/// Programs at work until this is dropped.
+pub struct Attached {
+    links: Vec<Link>,
+    object: Object,
+    notes: Vec<String>,
+}
+
+impl Attached {
+    /// Loads and attaches everything that this kernel has tracepoints for.
+    /// # Errors
+    /// Why eBPF cannot be used here, and what would change it. Nothing is left attached.
+    pub fn new(selection: &Selection) -> Result<Self, String> {
+        if OBJECT.0.is_empty() {
+            let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
+            return Err(format!("this joj was built {reason}: no eBPF"));
+        }
+        let mut kernel = Described::read()?;
+        let settings = Settings::new(selection, kernel.can_cast);
+        let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
+        let object = loop {
+            let error = match open(&settings, &kernel)?.load() {
+                Ok(object) => break object,
+                Err(error) => error,
+            };
+            let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            // A kernel whose structs changed under one program shall not lose all the others.
+            let refused = refused_program(&complaints).filter(|name| !NEEDED.contains(name));
+            let Some(name) = refused.filter(|name| kernel.tracepoints.remove(*name)) else {
+                return Err(refusal("load the eBPF programs", &error));
+            };
+            notes.push(format!("this kernel refuses the eBPF program for {name}: its events are missing"));
+            COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        };
+        let wanted = map(&object, "devices")?;
+        for device in &selection.devices {
+            let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
+            result.map_err(|error| format!("cannot capture more than 1024 devices at once: {error}"))?;
+        }
+        let mut links = Vec::new();
+        for program in object.progs_mut().filter(|program| program.autoload()) {
+            links.push(program.attach().map_err(|error| refusal("attach the eBPF programs", &error))?);
+        }
+        Ok(Self { links, object, notes })
+    }
+
+    /// The ring buffer's map.
+    /// # Errors
+    /// The object has none: a fault of ours.
+    pub fn events(&self) -> Result<impl MapCore + '_, String> {
+        map(&self.object, "events")
+    }
+
+    /// What this capture cannot see and others can, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// No program runs any more; what was captured can still be read.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Events that were not handed up: no room, or a program that an interrupt met at work.
+    pub fn lost(&self) -> u64 {
+        let no_room: u64 = map(&self.object, "lost")
+            .ok()
+            .and_then(|map| map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten())
+            .map_or(0, |counts| {
+                counts
+                    .iter()
+                    .filter_map(|count| count.first_chunk())
+                    .map(|count| u64::from_ne_bytes(*count))
+                    .sum()
+            });
+        let met: u64 = self
+            .object
+            .progs_mut()
+            .filter(|program| program.autoload())
+            .map(|program| misses(program.as_fd().as_raw_fd()))
+            .sum();
+        no_room + met
+    }
+}
+
+/// `recursion_misses` of a program, which the kernel shows since Linux 5.12.
+fn misses(descriptor: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, String> {
+    object.maps().find(|map| map.name() == name).ok_or_else(|| format!("the eBPF object has no map `{name}`"))
+}
+
+fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
+        // A verifier's log can have megabytes: its end has the reason.
+        if complaints.len() > 1 << 20 {
+            complaints.clear();
+        }
+        complaints.push_str(&text);
+    })));
+    let mut open = ObjectBuilder::default()
+        .open_memory(&OBJECT.0)
+        .map_err(|error| refusal("read the eBPF object", &error))?;
+    for mut program in open.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let tracepoint = section.trim_start_matches("tp_btf/");
+        let is_there = kernel.tracepoints.contains(tracepoint);
+        if !is_there && NEEDED.contains(&tracepoint) {
+            return Err(format!(
+                "this kernel has no tracepoint {tracepoint} (CONFIG_BLK_DEV_IO_TRACE or CONFIG_FTRACE_SYSCALLS is off)"
+            ));
+        }
+        program.set_autoload(is_there);
+    }
+    let mut map = open
+        .maps_mut()
+        .find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
+        .ok_or("the eBPF object has no settings")?;
+    map.set_initial_value(&settings.bytes).map_err(|error| refusal("set up the eBPF programs", &error))?;
+    Ok(open)
+}
+
+/// What kernel and modules describe to eBPF.
+struct Described {
+    tracepoints: HashSet<String>,
+    /// The function with which programs read a field by one instruction (Linux 6.2) instead of a call.
+    can_cast: bool,
+}
+
+impl Described {
+    fn read() -> Result<Self, String> {
+        let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
+            "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)"
+        })?;
+        let mut described = Self { tracepoints: HashSet::new(), can_cast: false };
+        for entry in directory.flatten() {
+            let bytes = fs::read(entry.path()).unwrap_or_default();
+            for text in bytes.split(|byte| *byte == 0) {
+                if let Some(name) = text.strip_prefix(b"btf_trace_") {
+                    described.tracepoints.insert(String::from_utf8_lossy(name).into_owned());
+                }
+                described.can_cast |= text == b"bpf_rdonly_cast";
+            }
+        }
+        Ok(described)
+    }
+}
+
+/// `libbpf: prog 'on_NAME': failed to load: -EINVAL`: the tracepoint's name.
+fn refused_program(complaints: &str) -> Option<&str> {
+    let (before, _) = complaints.rsplit_once("': failed to load")?;
+    before.rsplit_once("prog 'on_").map(|(_, name)| name)
+}
+
+/// Says what failed, and what the most likely reason asks for.
+fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
+    if let Ok(state) = fs::read_to_string("/sys/kernel/security/lockdown")
+        && state.contains("[confidentiality]")
+    {
+        return format!(
+            "cannot {what}: this kernel is locked down (confidentiality), which forbids eBPF to read its memory"
+        );
+    }
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
+        return format!(
+            "cannot {what}: run joj as root, or grant it what it needs (`sudo setcap {CAPABILITIES}+ep JOJ`)"
+        );
+    }
+    let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let reason = std::mem::take(&mut *complaints);
+    let lines: Vec<&str> = reason.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(12)..].join("\n  ");
+    format!("cannot {what}: {error}\n  {last}")
+}
+
+/// What a capture as root's needs: for the programs, for addresses in /proc/kallsyms, for what filesystems say of themselves, and to
+/// read their layouts from the disks.
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_syslog,cap_sys_admin,cap_dac_read_search";
+
+/// True with CAP_SYS_ADMIN (21), or CAP_PERFMON (38) and CAP_BPF (39).
+fn may_load() -> bool {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let granted = line.and_then(|word| u64::from_str_radix(word.trim(), 16).ok()).unwrap_or(0);
+    granted & 1 << 21 != 0 || granted & 3 << 38 == 3 << 38
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rights are a thread's own: this one gives its up and ends.
+    #[test]
+    fn without_rights_the_reason_says_what_to_grant() {
+        let reason = std::thread::spawn(|| {
+            let none = rustix::thread::CapabilitySet::empty();
+            let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+            rustix::thread::set_capabilities(None, sets).expect("giving up rights needs none");
+            Attached::new(&Selection::default()).err()
+        });
+        let reason =
+            reason.join().expect("the thread").expect("nobody without rights may load eBPF programs");
+        let known = ["cap_bpf", "no eBPF", "/sys/kernel/btf", "locked down"];
+        assert!(known.iter().any(|words| reason.contains(words)), "{reason}");
+    }
+
+    #[test]
+    fn the_refused_program_is_found_among_complaints() {
+        let said = "libbpf: prog 'on_a': BPF program load failed: EINVAL\nlibbpf: prog 'on_xfs_iunlink': failed to load: -22\n\
+                    libbpf: failed to load object 'x'\n";
+        assert_eq!(refused_program(said), Some("xfs_iunlink"));
+        assert_eq!(refused_program("libbpf: failed to load object 'x'"), None);
+    }
+}

@@ -1,0 +1,442 @@
+//! Captures through tracefs: for kernels on which eBPF is not to be had.
+//!
+//! ```text
+//! per processor: pages -> records --+-- in order of time --> assembler -> process, file, name -> sorter -> events
+//! ```
+//!
+//! A page is read while later records are still being written: what is younger than [`SETTLE_NS`] waits for the next poll.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::ftrace::assembler::{Assembler, Step, Surroundings};
+use joj_analysis::trace::ftrace::decoder::Decoder;
+use joj_analysis::trace::ftrace::page::{Lost, Page};
+use joj_analysis::trace::ftrace::record::{Call, Command, Record};
+use joj_analysis::trace::ftrace::volume::{Place, Volume};
+use joj_analysis::trace::order::Sorter;
+use joj_analysis::trace::texts::{Text, Texts};
+
+use crate::machine::capture::selection::Selection;
+use crate::machine::capture::tracefs::buffer::{self, Buffers};
+use crate::machine::capture::tracefs::changes::Changes;
+use crate::machine::capture::tracefs::events as tracefs_events;
+use crate::machine::capture::tracefs::file_names::Seen;
+use crate::machine::capture::tracefs::files::Files;
+use crate::machine::capture::tracefs::instance::Instance;
+use crate::machine::capture::tracefs::threads::{self, Threads};
+use crate::machine::capture::tracefs::volumes::{self, Mounted};
+use crate::machine::devices::device_base;
+use crate::machine::files::mounts;
+use crate::machine::proc::clock;
+use crate::machine::proc::give_way::GiveWay;
+
+/// A record has its time before it is in the buffer; nothing comes later than this, unless a virtual machine stands still.
+const SETTLE_NS: u64 = 20_000_000;
+/// Beginnings of sync calls are handed on when their file is known, which is later by this at most.
+const BEGIN_NS: u64 = 5_000_000;
+
+/// So long a creation waits for its name. Files without one (O_TMPFILE) wait in vain.
+const CREATION_NS: u64 = 1_000_000_000;
+
+const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
+    some have no name";
+
+/// A capture under way; dropping it ends it.
+#[derive(Debug)]
+pub struct TracefsCapture {
+    buffers: Buffers,
+    decoder: Decoder,
+    assembler: Assembler,
+    waiting: Vec<Record>,
+    /// What is left of the record before them, and its time.
+    held: (u64, VecDeque<Step>),
+    /// What the watch of names saw, and no record told yet.
+    changes: Changes,
+    /// Those that records bear: programs and kernel threads take turns.
+    commands: BTreeMap<Command, Text>,
+    threads: Threads,
+    files: Files,
+    sorter: Sorter,
+    selection: Selection,
+    known_files: Vec<PathBuf>,
+    started_ns: u64,
+    begun: bool,
+    limits: Vec<String>,
+    lost: u64,
+    /// Decoding can wait while the buffers have room.
+    manners: Option<GiveWay>,
+    instance: Instance,
+}
+
+impl TracefsCapture {
+    /// Begins to capture. `known_files`: files and directories whose files were there before and shall be known.
+    /// # Errors
+    /// Why not, and what to grant. Nothing is left behind.
+    pub fn start(selection: &Selection, known_files: &[PathBuf]) -> Result<Self, String> {
+        if cfg!(target_endian = "big") {
+            return Err("joj reads the trace buffers of little-endian machines only".to_owned());
+        }
+        let mounts = mounts::list().unwrap_or_default();
+        let volumes = volumes::volumes(&mounts, &selection.devices);
+        let instance = Instance::create()?;
+        let buffers = Buffers::open(&instance)?;
+        let devices = wanted_devices(selection, &volumes);
+        let kinds = kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
+        let mut enabled = tracefs_events::enable(&instance, &devices, &kinds)?;
+        enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
+        let (files, unseen) = Files::new(mounts, &volumes, &enabled.events);
+        enabled.limits.extend(unseen);
+        let started_ns = clock::shared_ns();
+        instance.set("tracing_on", "1")?;
+        Ok(Self {
+            buffers,
+            decoder: enabled.decoder,
+            assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
+            waiting: Vec::new(),
+            held: (0, VecDeque::new()),
+            changes: Changes::default(),
+            commands: BTreeMap::new(),
+            threads: Threads::default(),
+            files,
+            // It is told how far the records have come.
+            sorter: Sorter::new(u64::MAX),
+            selection: selection.clone(),
+            known_files: known_files.to_owned(),
+            started_ns,
+            begun: false,
+            limits: enabled.limits,
+            lost: 0,
+            manners: None,
+            instance,
+        })
+    }
+
+    /// What this kernel's trace lacks, a sentence each.
+    pub fn limits(&self) -> &[String] {
+        &self.limits
+    }
+
+    /// Records that the kernel threw away because nobody read them in time.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Hands on the events that came, in order of time; waits for some up to `timeout`.
+    /// # Errors
+    /// The kernel's buffers cannot be read; the events until then were handed on.
+    pub fn poll(
+        &mut self,
+        timeout: Duration,
+        texts: &mut Texts,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<(), String> {
+        self.begin(texts, sink);
+        self.buffers.wait(timeout);
+        let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
+        self.read()?;
+        self.look();
+        self.hand_on(until_ns, texts, sink);
+        Ok(())
+    }
+
+    /// Ends the capture and hands on the rest. Returns how many records were lost.
+    /// # Errors
+    /// As [`TracefsCapture::poll`].
+    pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+        self.begin(texts, sink);
+        self.instance.set("tracing_on", "0")?;
+        self.read()?;
+        self.look();
+        self.hand_on(u64::MAX, texts, sink);
+        self.manners = None;
+        Ok(self.lost.max(self.buffers.overrun(&self.instance)))
+    }
+
+    /// What is there at the start: threads, and the files that were named.
+    fn begin(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        // Not before: the command that is traced has started now, and inherits nothing.
+        self.manners = Some(GiveWay::begin());
+        self.threads.learn_running(texts);
+        for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
+            self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
+        }
+        let open = self.selection.open_files_of.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
+        for path in open.iter().chain(&self.known_files) {
+            for file in with_entries(path) {
+                let time_ns = clock::shared_ns();
+                for extent in self.files.learn(&file) {
+                    self.sorter.push(Event { time_ns, ..extent }, sink);
+                }
+            }
+        }
+    }
+
+    /// Empties the kernel's buffers into `waiting`.
+    fn read(&mut self) -> Result<(), String> {
+        let Self { buffers, decoder, waiting, lost, sorter, .. } = self;
+        let before = *lost;
+        let mut gone = |time_ns, count: Lost| {
+            let (known, detail) = match count {
+                Lost::None => return,
+                Lost::Counted(count) => (count, count.cast_signed()),
+                Lost::Unknown => (1, -1),
+            };
+            *lost = lost.saturating_add(known);
+            let event = Event { time_ns, kind: EventKind::Lost, detail, ..Event::default() };
+            sorter.push(event, &mut |_| {});
+        };
+        let fullest = buffers.read(&mut |_, bytes, layout| {
+            let Ok(mut page) = Page::new(bytes, layout) else {
+                return gone(clock::shared_ns(), Lost::Unknown);
+            };
+            gone(page.time_ns(), page.lost());
+            for (time_ns, data) in page.by_ref() {
+                waiting.extend(decoder.record(time_ns, data));
+            }
+            if page.is_damaged() {
+                gone(page.time_ns(), Lost::Unknown);
+            }
+        })?;
+        if fullest > buffer::BYTES / 2 {
+            self.manners = None;
+        }
+        if self.lost > before {
+            // Where files got new places in between nobody told us.
+            self.files.forget_places();
+        }
+        Ok(())
+    }
+
+    /// Takes what the watch of names saw.
+    fn look(&mut self) {
+        let mut lost = false;
+        let (seen_ns, seen) = self.files.look(&mut lost);
+        for seen in seen {
+            self.changes.push(seen_ns, seen);
+        }
+        if lost && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
+            self.limits.push(NAMES_LOST.to_owned());
+        }
+    }
+
+    /// Makes events of the records up to a time.
+    fn hand_on(&mut self, until_ns: u64, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
+        // Each processor's records are in order, so that this merges a few runs.
+        self.waiting.sort_by_key(|record| record.time_ns);
+        let count = self.waiting.partition_point(|record| record.time_ns <= until_ns);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let (mut time_ns, mut steps) = std::mem::take(&mut self.held);
+        let (mut taken, mut reread) = (0, false);
+        let is_held = loop {
+            if !self.take_steps(time_ns, &mut steps, until_ns, texts) {
+                break true;
+            }
+            let Some(record) = waiting[..count].get(taken) else { break false };
+            (taken, time_ns) = (taken + 1, record.time_ns);
+            let Self { assembler, files, .. } = self;
+            let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+            let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
+            assembler.take(record, &mut around);
+            // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
+            if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
+                self.assembler.forget_unplaced();
+                for volume in self.files.reread_chunks() {
+                    self.assembler.replace(volume);
+                }
+                let mut around = Surroundings {
+                    texts,
+                    ask: &mut |_, _| FileKey::NONE,
+                    sink: &mut |step| steps.push_back(step),
+                };
+                self.assembler.take(record, &mut around);
+            }
+        };
+        let until_ns = if is_held { time_ns.saturating_sub(1) } else { until_ns };
+        self.held = (time_ns, steps);
+        waiting.drain(..taken);
+        self.waiting = waiting;
+        self.settle(until_ns, texts);
+        for (time_ns, seen) in self.changes.overdue(until_ns.saturating_sub(SETTLE_NS)) {
+            self.change(time_ns, seen, texts);
+        }
+        self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
+    }
+
+    /// Tells the beginnings whose file no record named.
+    fn settle(&mut self, until_ns: u64, texts: &mut Texts) {
+        let mut told = Vec::new();
+        let Self { assembler, files, .. } = self;
+        let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+        let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
+        assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
+        for step in told {
+            self.step(until_ns, step, texts);
+        }
+    }
+
+    /// Takes the steps of a record of this time. False where the rest must wait: a file was created, and the watch has not said yet
+    /// which, as the call that creates it goes on. Without that its name, and that of the next one with its number, would be lost.
+    fn take_steps(
+        &mut self,
+        time_ns: u64,
+        steps: &mut VecDeque<Step>,
+        until_ns: u64,
+        texts: &mut Texts,
+    ) -> bool {
+        let is_patient = until_ns < u64::MAX && until_ns < time_ns.saturating_add(CREATION_NS);
+        while let Some(step) = steps.pop_front() {
+            if let Step::Created { file, .. } = &step
+                && is_patient
+                && self.files.awaits_creation(*file, time_ns)
+            {
+                steps.push_front(step);
+                return false;
+            }
+            self.step(time_ns, step, texts);
+        }
+        true
+    }
+
+    /// A command as text.
+    fn kept(&mut self, command: &Command, texts: &mut Texts) -> Text {
+        *self.commands.entry(*command).or_insert_with(|| threads::keep(command, texts))
+    }
+
+    fn step(&mut self, time_ns: u64, step: Step, texts: &mut Texts) {
+        match step {
+            Step::Created { file, directory } => self.files.created(file, directory, time_ns),
+            Step::Ended(file) => self.files.ended(file),
+            Step::NamesChanged { thread, removed } => {
+                if let Some(seen) = self.changes.of_call(thread, removed) {
+                    self.change(time_ns, seen, texts);
+                }
+            }
+            Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
+            Step::Renamed { thread, command } => self.threads.renamed(thread, &command, texts),
+            Step::Event(mut event, command) => {
+                let (process, name) = self.threads.who(event.thread, texts);
+                event.process = process;
+                event.command = match command {
+                    Some(command) => self.kept(&command, texts),
+                    None => name,
+                };
+                if self.is_wanted(&event, texts) && self.identify(&mut event, texts) {
+                    self.sorter.push(event, &mut |_| {});
+                }
+            }
+        }
+    }
+
+    /// A file has another name, or a name less, from this time on.
+    fn change(&mut self, time_ns: u64, seen: Seen, texts: &mut Texts) {
+        if let Some((event, name)) = self.files.changed(seen) {
+            let name = texts.keep(&name);
+            self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
+        }
+    }
+
+    fn is_wanted(&self, event: &Event, texts: &Texts) -> bool {
+        use EventKind::{DurableWrite, Lock, SyncBegin, SyncEnd};
+        if !matches!(event.kind, SyncBegin | SyncEnd | DurableWrite | Lock) {
+            return true;
+        }
+        // A call for a file of none of these filesystems. sync(2) alone has no file and means them all.
+        let elsewhere = !event.file.is_some() && texts.get(event.name) != Call::Sync.text();
+        self.selection.devices.is_empty() || !elsewhere
+    }
+
+    /// Fills in the file's generation, and tells its name if it is new. False where the event says nothing of a file's bytes.
+    fn identify(&mut self, event: &mut Event, texts: &mut Texts) -> bool {
+        if !event.file.is_some() {
+            return true;
+        }
+        let bare = FileKey { generation: 0, ..event.file };
+        // F2FS cuts a file's blocks when the file is gone already, and these with it.
+        if matches!(event.kind, EventKind::Truncated | EventKind::Freed) && self.files.is_gone(bare) {
+            return false;
+        }
+        let around = Event {
+            time_ns: event.time_ns,
+            thread: event.thread,
+            process: event.process,
+            ..Event::default()
+        };
+        if matches!(event.kind, EventKind::SyncBegin | EventKind::DurableWrite | EventKind::Lock) {
+            for extent in self.files.place(bare, event.process) {
+                self.sorter
+                    .push(Event { time_ns: event.time_ns, command: event.command, ..extent }, &mut |_| {});
+            }
+        }
+        let known = self.files.identify(bare, event.process);
+        event.file.generation = known.generation;
+        let directory = known.directory && event.kind == EventKind::Extent;
+        let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
+        // Most events have no need of the name.
+        let name = match &known.name {
+            Some(name) if untold || event.kind == EventKind::Unlinked => texts.keep(name),
+            _ => Text::NONE,
+        };
+        if untold && name != Text::NONE {
+            let named =
+                Event { kind: EventKind::Named, file: event.file, name, command: event.command, ..around };
+            self.sorter.push(named, &mut |_| {});
+        }
+        if event.kind == EventKind::Unlinked {
+            event.name = name;
+        }
+        // Directories hold metadata.
+        !directory || !self.files.hides_directories(event.file.device)
+    }
+}
+
+/// A place where blocks of trees are, nobody knows of which.
+fn tree_block(place: &Place) -> Event {
+    let Place { disk: device, sector, bytes, .. } = *place;
+    Event { kind: EventKind::Extent, device, sector, bytes, content: Content::BtrfsTree, ..Event::default() }
+}
+
+/// What events may have as their device: disks, their partitions, and what filesystems call themselves; empty for all.
+fn wanted_devices(selection: &Selection, volumes: &[Mounted]) -> Vec<DeviceNumber> {
+    if selection.devices.is_empty() {
+        return Vec::new();
+    }
+    let disks = selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk));
+    let mut all: Vec<DeviceNumber> =
+        disks.chain(volumes.iter().map(|mounted| mounted.volume.device)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Which of our events' systems these filesystems have.
+fn kinds<'a>(mounted: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for kind in mounted {
+        match kind {
+            "ext2" | "ext3" | "ext4" => kinds.extend(["ext4", "jbd2"]),
+            "xfs" => kinds.push("xfs"),
+            "btrfs" => kinds.push("btrfs"),
+            "f2fs" => kinds.push("f2fs"),
+            _ => {}
+        }
+    }
+    kinds
+}
+
+/// A file, or what is in a directory.
+fn with_entries(path: &Path) -> Vec<PathBuf> {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_owned()],
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/capture.rs"]
+mod tests;

@@ -1,0 +1,153 @@
+//! When files got and lost their names, and which file was created under a number.
+//!
+//! The watch of names knows the file, the name and the thread, but no time. A record of the thread's call has the time, and neither
+//! file nor name. One of each belongs together, in the order in which the thread made its calls.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use joj_analysis::trace::event::DeviceNumber;
+use rustc_hash::FxHashMap;
+
+use crate::machine::capture::tracefs::file_names::Seen;
+
+/// Changes whose call no record told yet, by thread.
+#[derive(Debug, Default)]
+pub struct Changes {
+    waiting: BTreeMap<u32, VecDeque<(u64, Seen)>>,
+}
+
+impl Changes {
+    /// The watch saw a change, at `seen_ns` or before.
+    pub fn push(&mut self, seen_ns: u64, seen: Seen) {
+        self.waiting.entry(seen.change.thread).or_default().push_back((seen_ns, seen));
+    }
+
+    /// The change that a thread's call made: the oldest of its kind.
+    pub fn of_call(&mut self, thread: u32, removed: bool) -> Option<Seen> {
+        let waiting = self.waiting.get_mut(&thread)?;
+        let place = waiting.iter().position(|(_, seen)| seen.change.deleted == removed)?;
+        let (_, seen) = waiting.remove(place)?;
+        if waiting.is_empty() {
+            self.waiting.remove(&thread);
+        }
+        Some(seen)
+    }
+
+    /// Those seen until `until_ns`, in order, with the time: no record tells of them (io_uring, for example).
+    pub fn overdue(&mut self, until_ns: u64) -> Vec<(u64, Seen)> {
+        let mut overdue = Vec::new();
+        self.waiting.retain(|_, waiting| {
+            let count = waiting.partition_point(|(seen_ns, _)| *seen_ns <= until_ns);
+            overdue.extend(waiting.drain(..count));
+            !waiting.is_empty()
+        });
+        overdue.sort_by_key(|(seen_ns, _)| *seen_ns);
+        overdue
+    }
+}
+
+/// Files that the watch saw being created, by filesystem and number, with the time at which it was asked. In order, as a number may be
+/// given to one file after another. The records that say when are without names.
+#[derive(Debug)]
+pub struct Creations<T> {
+    seen: FxHashMap<(DeviceNumber, u64), VecDeque<(u64, T)>>,
+}
+
+impl<T> Default for Creations<T> {
+    fn default() -> Self {
+        Self { seen: FxHashMap::default() }
+    }
+}
+
+impl<T> Creations<T> {
+    /// The watch saw one, at `seen_ns` or before.
+    pub fn push(&mut self, key: (DeviceNumber, u64), seen_ns: u64, file: T) {
+        self.seen.entry(key).or_default().push_back((seen_ns, file));
+    }
+
+    /// Those of a number, in order.
+    pub fn of(&mut self, key: (DeviceNumber, u64)) -> impl Iterator<Item = &mut T> {
+        self.seen.get_mut(&key).into_iter().flatten().map(|(_, file)| file)
+    }
+
+    /// True where the file is known that was created at this time.
+    pub fn has(&mut self, key: (DeviceNumber, u64), time_ns: u64) -> bool {
+        let Some(seen) = self.seen.get_mut(&key) else { return false };
+        // What was seen before that is another one, for which nobody waited long enough.
+        while seen.front().is_some_and(|(seen_ns, _)| *seen_ns < time_ns) {
+            seen.pop_front();
+        }
+        if seen.is_empty() {
+            self.seen.remove(&key);
+            return false;
+        }
+        true
+    }
+
+    /// The file that was created at this time.
+    pub fn take(&mut self, key: (DeviceNumber, u64), time_ns: u64) -> Option<T> {
+        self.has(key, time_ns).then_some(())?;
+        let seen = self.seen.get_mut(&key)?;
+        let (_, file) = seen.pop_front()?;
+        if seen.is_empty() {
+            self.seen.remove(&key);
+        }
+        Some(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::files::file_watch::Change;
+
+    fn seen(thread: u32, inode: u64, deleted: bool) -> Seen {
+        let parent = (1, Vec::new());
+        let name = format!("{inode}");
+        let path = format!("/{inode}");
+        let change =
+            Change { inode, generation: 1, directory: false, created: false, deleted, thread, parent, name };
+        Seen { device: DeviceNumber(8), change, path }
+    }
+
+    #[test]
+    fn a_call_made_its_threads_oldest_change_of_its_kind() {
+        let mut changes = Changes::default();
+        for (seen_ns, seen) in
+            [(10, seen(1, 5, true)), (10, seen(1, 6, false)), (20, seen(2, 7, true)), (30, seen(1, 8, true))]
+        {
+            changes.push(seen_ns, seen);
+        }
+        let mut inode = |thread, removed| changes.of_call(thread, removed).map(|seen| seen.change.inode);
+        assert_eq!([inode(1, false), inode(1, false), inode(3, true)], [Some(6), None, None]);
+        assert_eq!(inode(1, true), Some(5));
+        let overdue = changes.overdue(20);
+        assert_eq!(
+            overdue.iter().map(|(time, seen)| (*time, seen.change.inode)).collect::<Vec<_>>(),
+            [(20, 7)]
+        );
+        assert_eq!(changes.of_call(1, true).map(|seen| seen.change.inode), Some(8));
+        assert!(changes.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_number_goes_to_one_file_after_another() {
+        let (mut creations, key, other) =
+            (Creations::default(), (DeviceNumber(8), 12), (DeviceNumber(8), 13));
+        assert!(!creations.has(key, 5));
+        creations.push(key, 10, "a");
+        creations.push(key, 10, "b");
+        creations.push(other, 10, "c");
+        assert_eq!(creations.of(key).map(|name| *name).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(creations.has(key, 5));
+        assert_eq!(
+            [creations.take(key, 5), creations.take(key, 7), creations.take(key, 8)],
+            [Some("a"), Some("b"), None]
+        );
+        creations.push(key, 20, "late");
+        creations.push(key, 40, "d");
+        assert_eq!(creations.take(key, 30), Some("d"), "the first was seen before this one was created");
+        assert_eq!(creations.take(other, 9), Some("c"));
+        assert!(creations.seen.is_empty(), "a capture may last for days");
+    }
+}

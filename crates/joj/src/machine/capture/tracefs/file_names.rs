@@ -1,0 +1,98 @@
+//! Names that files get and lose on the watched filesystems, with their directories.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use joj_analysis::trace::event::DeviceNumber;
+
+use crate::machine::capture::tracefs::volumes::Mounted;
+use crate::machine::files::file_handle;
+use crate::machine::files::file_watch::{Change, Handle, Watch};
+use crate::machine::files::mounts::Mount;
+
+/// A change, and the name from the filesystem's root; its last part alone where the directory is gone already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The filesystem.
+    pub device: DeviceNumber,
+    /// What happened.
+    pub change: Change,
+    /// The name.
+    pub path: String,
+}
+
+#[derive(Debug)]
+struct Watched {
+    mount: Mount,
+    watch: Watch,
+    directory: File,
+    parents: HashMap<Handle, String>,
+}
+
+/// The watched filesystems.
+#[derive(Debug, Default)]
+pub struct FileNames {
+    watched: Vec<Watched>,
+}
+
+impl FileNames {
+    /// Begins to watch. The second: what is missed, a sentence each.
+    pub fn watch(volumes: &[Mounted]) -> (Self, Vec<String>) {
+        let (mut names, mut limits) = (Self::default(), Vec::new());
+        for Mounted { mount, .. } in volumes {
+            let watch = Watch::new(&mount.mount_point);
+            match watch.and_then(|watch| Ok((watch, File::open(&mount.mount_point)?))) {
+                Ok((watch, directory)) => {
+                    let parents = HashMap::new();
+                    names.watched.push(Watched { mount: mount.clone(), watch, directory, parents });
+                }
+                Err(error) => limits.push(format!(
+                    "cannot watch {} ({error}): files that live there for less than the time between two polls have \
+                     no name; Linux 5.17 and newer can (FAN_REPORT_TARGET_FID)",
+                    mount.mount_point.display()
+                )),
+            }
+        }
+        (names, limits)
+    }
+
+    /// True for a filesystem that is watched.
+    pub fn sees(&self, device: DeviceNumber) -> bool {
+        self.watched.iter().any(|watched| watched.mount.device == device)
+    }
+
+    /// What changed since the last call, in order for each filesystem. True if the kernel threw some away.
+    pub fn changes(&mut self) -> (Vec<Seen>, bool) {
+        let (mut seen, mut lost) = (Vec::new(), false);
+        for watched in &mut self.watched {
+            let (changes, overflow) = watched.watch.changes().unwrap_or((Vec::new(), true));
+            lost |= overflow;
+            for change in changes {
+                let path = watched.path(&change);
+                if change.directory {
+                    watched.parents.clear();
+                }
+                seen.push(Seen { device: watched.mount.device, change, path });
+            }
+        }
+        (seen, lost)
+    }
+}
+
+impl Watched {
+    fn path(&mut self, change: &Change) -> String {
+        let parent = self.parents.get(&change.parent).cloned().or_else(|| {
+            let opened = file_handle::open(&self.directory, change.parent.0, &change.parent.1).ok()?;
+            let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
+            let path = self.mount.inside(&path)?;
+            self.parents.insert(change.parent.clone(), path.clone());
+            Some(path)
+        });
+        parent.map_or_else(
+            || change.name.clone(),
+            |parent| Path::new(&parent).join(&change.name).to_string_lossy().into(),
+        )
+    }
+}

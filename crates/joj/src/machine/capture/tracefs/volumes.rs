@@ -1,0 +1,128 @@
+//! The mounted filesystems whose files a capture can place: where each begins on its disk, and its arithmetic.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use joj_analysis::trace::event::DeviceNumber;
+use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
+
+use crate::machine::devices::btrfs_chunks;
+use crate::machine::devices::device_base::base;
+use crate::machine::files::mounts::Mount;
+
+/// A volume, where it is mounted, and what it is.
+#[derive(Debug, Clone)]
+pub struct Mounted {
+    /// Its arithmetic.
+    pub volume: Volume,
+    /// One of its mounts, with its root directory if there is such a one.
+    pub mount: Mount,
+    /// What is not known of it, a sentence each.
+    pub limits: Vec<String>,
+}
+
+/// The volumes on these whole disks, or on any where none is named.
+pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
+    let mut found: Vec<Mounted> = Vec::new();
+    for mount in mounts {
+        match found.iter_mut().find(|known| known.mount.device == mount.device) {
+            Some(known) if known.mount.root.as_os_str().len() > mount.root.as_os_str().len() => {
+                known.mount = mount.clone()
+            }
+            Some(_) => {}
+            None => found
+                .extend(volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))),
+        }
+    }
+    found
+}
+
+fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
+    if base(volume.device).is_some_and(|base| disks.contains(&base.disk)) {
+        return true;
+    }
+    match &volume.addressing {
+        Addressing::Blocks { base, .. } | Addressing::Groups { base, .. } => disks.contains(&base.disk),
+        Addressing::Chunks(chunks) => {
+            chunks.iter().flat_map(|chunk| &chunk.copies).any(|(base, _)| disks.contains(&base.disk))
+        }
+    }
+}
+
+/// Reads a filesystem's arithmetic; `None` where it is on no disk.
+pub fn volume(mount: &Mount) -> Option<Mounted> {
+    let mut limits = Vec::new();
+    let base = base(mount.device);
+    if mount.kind != "btrfs" && fs::exists(format!("/sys/dev/block/{}/dm", mount.device)).unwrap_or(false) {
+        let place = mount.mount_point.display();
+        limits.push(format!("{place} is on a device-mapper device: requests below it have no file"));
+    }
+    if matches!(mount.kind.as_str(), "xfs" | "btrfs") {
+        let (place, kind) = (mount.mount_point.display(), &mount.kind);
+        limits.push(format!(
+            "{place}: {kind} does not tell when writes with O_SYNC or O_DSYNC end; they are no calls here"
+        ));
+    }
+    let (mut id, mut first_inode) = ([0; 16], 0);
+    let addressing = match mount.kind.as_str() {
+        "ext2" | "ext3" | "ext4" => {
+            // Lower ones are the journal, the root directory (2), quotas (EXT4_GOOD_OLD_FIRST_INO).
+            first_inode = 11;
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
+        }
+        "f2fs" => {
+            // Its nodes, whose places it tells as a file's.
+            first_inode = 1;
+            Addressing::Blocks { base: base?, block_bytes: block_bytes(&mount.mount_point)? }
+        }
+        "xfs" => xfs(&mount.mount_point, base?)?,
+        "btrfs" => {
+            let chunks = btrfs_chunks::read(&mount.mount_point).ok()?;
+            id = chunks.id;
+            limits.extend(chunks.limit);
+            Addressing::Chunks(chunks.chunks)
+        }
+        // Its files have names and sync calls; where they lie nobody tells.
+        _ => {
+            base?;
+            Addressing::Chunks(Vec::new())
+        }
+    };
+    Some(Mounted {
+        volume: Volume { device: mount.device, id, first_inode, addressing },
+        mount: mount.clone(),
+        limits,
+    })
+}
+
+fn block_bytes(point: &Path) -> Option<u64> {
+    rustix::fs::statvfs(point).ok().map(|facts| facts.f_bsize)
+}
+
+/// XFS_IOC_FSGEOMETRY_V1 (linux: fs/xfs/libxfs/xfs_fs.h, struct xfs_fsop_geom_v1), of which we want two numbers.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct XfsGeometry {
+    block_bytes: u32,
+    realtime_extent: u32,
+    group_blocks: u32,
+    rest: [u32; 25],
+}
+
+const XFS_GEOMETRY: u64 = 0x8070_5864;
+const _: () = assert!(size_of::<XfsGeometry>() == 112, "the size is part of the ioctl's number");
+
+fn xfs(point: &Path, base: Base) -> Option<Addressing> {
+    let directory = File::open(point).ok()?;
+    let mut geometry = XfsGeometry::default();
+    // SAFETY: the descriptor is open; the kernel writes 112 bytes, as the request's number says, which `geometry` has.
+    let result = unsafe { libc::ioctl(directory.as_raw_fd(), XFS_GEOMETRY as _, &raw mut geometry) };
+    (result == 0 && geometry.group_blocks > 0).then(|| Addressing::Groups {
+        base,
+        block_bytes: u64::from(geometry.block_bytes),
+        group_blocks: u64::from(geometry.group_blocks),
+        // Addresses leave each group room up to the next power of two (sb_agblklog).
+        group_shift: (geometry.group_blocks - 1).checked_ilog2().map_or(0, |bits| bits + 1),
+    })
+}

@@ -1,0 +1,112 @@
+//! A fresh directory for the files of a measurement, gone when the measurement is over.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::machine::proc::clock::pause;
+
+/// A directory below the measured one; dropping it removes it with all that is in it.
+#[derive(Debug)]
+pub struct WorkDir {
+    path: PathBuf,
+}
+
+impl WorkDir {
+    /// Makes `joj-bench-<process id>` below `parent`.
+    /// # Errors
+    /// A message that says what to do; nothing is left behind.
+    pub fn create(parent: &Path) -> Result<WorkDir, String> {
+        let place = parent.display();
+        match fs::metadata(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(format!("there is no directory {place}; make it first with `mkdir -p {place}`"));
+            }
+            Err(error) => return Err(format!("cannot look at {place}: {error}; give another directory")),
+            Ok(facts) if !facts.is_dir() => {
+                return Err(format!("{place} is not a directory; give the one on the disk to measure"));
+            }
+            Ok(_) => {}
+        }
+        for attempt in 0..100 {
+            let path = parent.join(format!("joj-bench-{}-{attempt}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(WorkDir { path }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot_write(parent, &error)),
+            }
+        }
+        Err(format!("{place} is full of joj-bench-* directories; remove those of runs that were killed"))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes every file in it, between two runs.
+    /// # Errors
+    /// As unlink(2).
+    pub fn clear(&self) -> io::Result<()> {
+        let pages = self.shared_pages();
+        for entry in fs::read_dir(&self.path)? {
+            fs::remove_file(entry?.path())?;
+        }
+        remove_all(&pages);
+        Ok(())
+    }
+
+    /// Where writing processes that were killed leave the page that waldio has them share (docs/log_format.md): one for
+    /// each database, by its inode.
+    fn shared_pages(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let page =
+            |status: fs::Metadata| format!("/dev/shm/waldio-line-{:x}-{}", status.dev(), status.ino()).into();
+        files.filter_map(|file| file.metadata().ok()).map(page).collect()
+    }
+}
+
+/// Most are not there.
+fn remove_all(pages: &[PathBuf]) {
+    for page in pages {
+        let _ = fs::remove_file(page);
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        let pages = self.shared_pages();
+        // Writing processes that a signal ended may be in the middle of making a file.
+        for _ in 0..50 {
+            match fs::remove_dir_all(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    pause(Duration::from_millis(20))
+                }
+                _ => break,
+            }
+        }
+        // Last: whoever made one until now is gone, or finds no database any more.
+        remove_all(&pages);
+        if !self.path.exists() {
+            return;
+        }
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("joj: cannot remove {}: {error}; remove it by hand", self.path.display());
+        }
+    }
+}
+
+/// What to say when a file cannot be made in or written to `place`.
+pub fn cannot_write(place: &Path, error: &io::Error) -> String {
+    let remedy = match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => "the disk or the quota is full: free 64 MiB there",
+        Some(libc::EROFS) => "it is mounted read-only: `joj bench DIR` with a writable directory",
+        Some(libc::EACCES | libc::EPERM) => {
+            "you may not write there: `joj bench DIR` with a directory of yours"
+        }
+        _ => "try another directory, `joj bench DIR`, and look into `dmesg` for the disk's errors",
+    };
+    format!("cannot write in {}: {error}; {remedy}", place.display())
+}

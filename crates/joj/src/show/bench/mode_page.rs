@@ -1,0 +1,71 @@
+//! Table 2 of the WALDIO paper as sections of the page.
+
+use joj_analysis::durability::Durability;
+use joj_analysis::key::Word;
+use joj_analysis::table_two::ModeRow;
+
+use crate::show::bars::{Bar, Entry, draw, short_name};
+use crate::show::bench::groups::groups;
+use crate::show::svg::{Fill, escape, fill_of};
+use crate::show::text::number;
+
+/// A section for each workload: transactions per second, and bytes per transaction of log and database; empty without
+/// rows.
+pub fn sections(rows: &[ModeRow]) -> String {
+    let mut text = String::new();
+    for group in groups(rows, |one, other| one.key.same_group(&other.key)) {
+        let row = group[0];
+        let members: Vec<&ModeRow> = group.into_iter().filter(|row| row.failure.is_none()).collect();
+        text.push_str(&format!(
+            "<h2>Table 2 of the WALDIO paper: {}</h2>\n{}{}{}",
+            escape(row.key.row.workload.word()),
+            // Without a flush they are a hundred times faster: on one scale the others could not be told apart.
+            draw("Transactions per second, flushed (FS, PD)", &entries(&members, flushed_speed), None, 15.0),
+            draw(
+                "Transactions per second, synchronous=NORMAL (NS)",
+                &entries(&members, normal_speed),
+                None,
+                15.0
+            ),
+            draw("KiB on the disk for each transaction", &entries(&members, bytes), None, 12.0)
+        ));
+    }
+    text
+}
+
+fn entries(rows: &[&ModeRow], bars: fn(&ModeRow) -> Vec<Bar>) -> Vec<Entry> {
+    let entry = |row: &&ModeRow| {
+        let (heading, label) = (short_name(&row.key.row.library), row.key.mode_title());
+        Entry { heading, label, bars: bars(row) }
+    };
+    rows.iter().map(entry).filter(|entry| !entry.bars.is_empty()).collect()
+}
+
+fn flushed_speed(row: &ModeRow) -> Vec<Bar> {
+    if row.key.durability == Durability::Ns { Vec::new() } else { speed(row) }
+}
+
+fn normal_speed(row: &ModeRow) -> Vec<Bar> {
+    if row.key.durability == Durability::Ns { speed(row) } else { Vec::new() }
+}
+
+fn speed(row: &ModeRow) -> Vec<Bar> {
+    let Some(summary) = &row.transactions.summary else { return Vec::new() };
+    let speed = summary.operations_per_s;
+    let ratio =
+        row.versus_stock_wal.map_or_else(String::new, |ratio| format!("  ({:.2} x WAL)", ratio.median));
+    let note = format!("{}{ratio}", number(speed.median));
+    let interval = Some((speed.low, speed.high));
+    vec![Bar { value: speed.median, interval, fill: fill_of(&row.key.row), note }]
+}
+
+fn bytes(row: &ModeRow) -> Vec<Bar> {
+    let fill = fill_of(&row.key.row);
+    let bar = |value: Option<f64>, opacity: f64, what: &str| {
+        let value = value? / 1024.0;
+        let note = format!("{} KiB {what}", number(value));
+        Some(Bar { value, interval: None, fill: Fill { opacity, ..fill }, note })
+    };
+    let of_log = bar(row.log_bytes(), 0.5, "log");
+    [of_log, bar(row.all_bytes(), 1.0, "in all")].into_iter().flatten().collect()
+}

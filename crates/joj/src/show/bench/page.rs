@@ -1,0 +1,216 @@
+//! A result as one HTML page that needs nothing else: no script, no link, no font.
+
+use joj_analysis::contended::ContendedRow;
+use joj_analysis::document::Document;
+use joj_analysis::key::{Side, Word, Workload};
+use joj_analysis::row::Row;
+use joj_analysis::statistics::Estimate;
+
+use crate::show::bars;
+use crate::show::bench::groups::groups;
+use crate::show::bench::initialisation_page;
+use crate::show::bench::mode_page;
+use crate::show::bench::pattern_page;
+use crate::show::bench::table;
+use crate::show::bench::writers;
+use crate::show::latency;
+use crate::show::svg::escape;
+use crate::show::text::{duration, number, or_dash};
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
+       padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0; }
+h2 { font-size: 1.15em; margin: 2.2em 0 .6em; padding-top: .8em; border-top: 1px solid #ddd; }
+svg { display: block; max-width: 100%; height: auto; margin: .6em 0; }
+svg text { font: 12px system-ui, sans-serif; fill: #333; }
+svg .title { font-weight: 600; font-size: 13px; }
+svg .library { font-weight: 600; fill: #555; }
+svg .tick { font-size: 11px; fill: #666; }
+svg .value { font-size: 11.5px; }
+svg .grid { stroke: #e4e4e4; stroke-width: 1; }
+svg .interval { stroke: #111; stroke-width: 1.2; }
+svg .limit { stroke: #111; stroke-width: 1.4; stroke-dasharray: 6 3; }
+svg .limit-label { font-size: 11.5px; fill: #111; font-weight: 600; }
+.pair { display: flex; flex-wrap: wrap; gap: 20px; }
+.warning { background: #fff4d6; border-left: 4px solid #e69f00; padding: .5em .9em; margin: .6em 0; }
+.failed { background: #fde3e0; border-left: 4px solid #c0392b; padding: .5em .9em; margin: .6em 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { white-space: nowrap; font-size: 14px; padding: .15em .6em; border-bottom: 1px solid #e4e4e4; text-align: right; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+table.dense th, table.dense td { font-size: 12.5px; padding: .15em .45em; }
+table.dense th { white-space: normal; vertical-align: bottom; }
+td.good { color: #00694c; font-weight: 600; }
+td.bad { color: #b3261e; font-weight: 600; }
+.facts { color: #555; }
+pre { overflow-x: auto; font-size: 11px; line-height: 1.4; background: #f6f6f6; padding: 1em; }
+";
+
+/// The page.
+pub fn page(document: &Document) -> String {
+    let environment = &document.environment;
+    let mut body = String::from("<h1>What a durable SQLite commit costs here</h1>\n");
+    body.push_str(&facts(document));
+    for warning in &document.warnings {
+        let (what, remedy) = (escape(&warning.what), escape(&warning.remedy));
+        body.push_str(&format!(
+            "<p class=\"warning\"><b>Careful:</b> {what}.<br><b>Remedy:</b> {remedy}.</p>\n"
+        ));
+    }
+    for (key, reason) in document.failures() {
+        let (key, reason) = (escape(&key), escape(reason));
+        body.push_str(&format!("<p class=\"failed\"><b>FAILED</b> {key}: {reason}</p>\n"));
+    }
+    body.push_str(&glance(document));
+    for members in groups(&document.rows, |one, other| one.key.same_group(&other.key)) {
+        body.push_str(&section(document, &members));
+    }
+    for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
+        body.push_str(&contended_section(&members));
+    }
+    if let Some(study) = &document.study {
+        body.push_str(&initialisation_page::section(&study.initialisation));
+        body.push_str(&pattern_page::section(&study.patterns));
+        body.push_str(&mode_page::sections(&study.table_two));
+    }
+    let text = escape(&table::render(document));
+    body.push_str(&format!(
+        "<h2>All figures</h2>\n<details><summary>as text</summary><pre>{text}</pre></details>\n"
+    ));
+    whole(&format!("joj bench: {}", environment.directory), "", &body)
+}
+
+/// A page of this body, which is HTML already; `more_style` follows the style that all pages share.
+pub fn whole(title: &str, more_style: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n\
+         <style>{STYLE}{more_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escape(title)
+    )
+}
+
+fn facts(document: &Document) -> String {
+    let environment = &document.environment;
+    let builds: Vec<String> = document
+        .builds
+        .iter()
+        .map(|build| format!("{} {} ({})", build.name, build.version, build.sync_call))
+        .collect();
+    let mut lines = vec![
+        table::place_line(environment),
+        format!("SQLite: {}", builds.join(", ")),
+        format!("mounted {} with {}", environment.filesystem.source, environment.filesystem.mount_options),
+        format!(
+            "{}, {}; joj {} ({}); {} cores",
+            table::plan_words(&document.plan),
+            environment.started_at,
+            environment.joj_version,
+            environment.joj_commit,
+            environment.cores
+        ),
+        format!("command: {}", environment.command_line.join(" ")),
+    ];
+    if let Some(limit) = document.best_limit()
+        && let Some(speed) = limit.operations_per_s
+    {
+        let median = duration(limit.latency.p50_ns);
+        let title = limit.kind.title();
+        lines.push(format!(
+            "the disk's limit: {} per second, median {median} ({title})",
+            number(speed.median)
+        ));
+    }
+    let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+    format!("<p class=\"facts\">{}</p>\n", lines.join("<br>\n"))
+}
+
+/// A line for each row of waldio: its multiple of stock WAL, its share of the limit.
+fn glance(document: &Document) -> String {
+    let mut lines = String::new();
+    for row in document.rows.iter().filter(|row| row.key.side == Side::Waldio) {
+        let Some(summary) = &row.summary else { continue };
+        let Some(ratio) = summary.versus_stock_wal else { continue };
+        // What overlaps with 1 may be chance, and a few percent either way nobody feels.
+        let class = match ratio.median {
+            slower if slower < 0.97 && ratio.high < 1.0 => " class=\"bad\"",
+            faster if faster > 1.03 && ratio.low > 1.0 => " class=\"good\"",
+            _ => "",
+        };
+        let share =
+            summary.share_of_limit.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", share.median));
+        lines.push_str(&format!(
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{class}>{:.2}</td><td>{:.2} to {:.2}</td><td>{share}</td></tr>\n",
+            escape(&format!("{}, {}", row.key.workload.word(), row.key.schema.word())),
+            row.key.synchronous.word().to_uppercase(),
+            row.key.log.word(),
+            escape(&row.key.library),
+            number(summary.transactions_per_s.median),
+            ratio.median,
+            ratio.low,
+            ratio.high,
+        ));
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(
+        "<h2>waldio beside stock WAL</h2>\n<table>\n<tr><th>workload, schema</th><th>synchronous</th><th>log</th><th>SQLite</th><th>tx/s</th>\
+         <th>x stock WAL</th><th>interval</th><th>share of limit</th></tr>\n{lines}</table>\n"
+    )
+}
+
+fn section(document: &Document, members: &[&Row]) -> String {
+    let first = members[0];
+    let told = |row: &&&Row| row.failure.is_none() && row.summary.is_some();
+    let rows: Vec<&Row> = members.iter().filter(told).copied().collect();
+    format!(
+        "<h2>{}</h2>\n{}<div class=\"pair\">\n{}</div>\n{}",
+        escape(&first.key.group_title()),
+        bars::throughput(document, &rows),
+        latency::plots(document, &rows),
+        if first.key.workload == Workload::Read { String::new() } else { bars::bytes(&rows) }
+    )
+}
+
+/// Two plots over the number of writers, and each number of writers in a line.
+fn contended_section(members: &[&ContendedRow]) -> String {
+    let first = members[0];
+    let told = |row: &&&ContendedRow| row.failure.is_none() && row.summary.is_some();
+    let rows: Vec<&ContendedRow> = members.iter().filter(told).copied().collect();
+    let mut lines = String::new();
+    for row in &rows {
+        let Some(summary) = &row.summary else { continue };
+        let ratio = |found: Option<Estimate>| {
+            // Stock beside itself says nothing.
+            found.filter(|_| row.key.side != Side::Wal).map_or_else(
+                || "-".to_owned(),
+                |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
+            )
+        };
+        let plain = |value: Option<f64>| or_dash(value, number);
+        let cells = [
+            format!("{} {}", row.key.writers, row.key.side_title()),
+            number(summary.commits_per_s.median),
+            ratio(summary.versus_stock_wal),
+            duration(summary.latency.p50_ns),
+            duration(summary.latency.p99_ns),
+            duration(summary.latency.p999_ns),
+            duration(summary.latency.max_ns),
+            ratio(summary.worst_wait_versus_stock_wal),
+            plain(summary.fairness.map(|fairness| fairness.median)),
+            plain(summary.flushes_per_commit),
+            plain(summary.log_bytes_max.map(|bytes| bytes as f64 / 1e6)),
+            plain(Some(summary.errors as f64)),
+        ];
+        let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+        lines.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
+    }
+    format!(
+        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table class=\"dense\">\n<tr><th>writers</th><th>commits/s</th>\
+         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>longest wait x WAL</th>\
+         <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
+        escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
+        writers::plots(&rows)
+    )
+}

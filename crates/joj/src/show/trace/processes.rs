@@ -1,0 +1,49 @@
+//! Whom a disk worked for: its requests are everybody's.
+
+use joj_analysis::trace::summary::Summary;
+
+use crate::show::sheet::Sheet;
+use crate::show::text::count;
+use crate::show::trace::words::{kib_of, part_of, percent, plain};
+
+/// Written bytes, sync calls and commits by process; empty where only one had to do with the disks and none was asked for.
+pub fn processes(summary: &Summary) -> Sheet {
+    let head = ["process", "KiB written", "share", "runs", "flushes", "sync calls", "commits"];
+    let mut sheet = Sheet::new("Whom it was for", &head);
+    let numbered = summary.processes.iter().filter(|one| one.process.is_some()).count();
+    if numbered < 2 && summary.header.process.is_none() {
+        return sheet;
+    }
+    for one in &summary.processes {
+        let number = one.process.map_or_else(String::new, |process| format!(" [{process}]"));
+        sheet.line(vec![
+            format!("{}{number}", plain(&one.name)),
+            kib_of(one.written.bytes),
+            part_of(one.written.bytes, summary.counts.writes.bytes),
+            count(one.written.requests),
+            count(one.flushes),
+            count(one.syncs),
+            count(one.commits),
+        ]);
+    }
+    if summary.processes.iter().any(|one| one.process.is_none() && one.name == "kernel threads") {
+        sheet.notes.push("Kernel threads: what they wrote for nobody who is known to wait.".to_owned());
+    }
+    sheet
+}
+
+/// What share of the disks' writes a process that was asked for has; `None` where none was.
+pub fn share(summary: &Summary) -> Option<String> {
+    let process = summary.header.process?;
+    let own = summary.processes.iter().find(|one| one.process == Some(process));
+    let (bytes, all) = (own.map_or(0, |one| one.written.bytes), summary.counts.writes.bytes);
+    let others: u64 =
+        summary.processes.iter().map(|one| one.commits).sum::<u64>() - own.map_or(0, |one| one.commits);
+    let share = if all == 0 { 0.0 } else { bytes as f64 / all as f64 };
+    Some(format!(
+        "process {process}: {} of the KiB written are for it; sync calls, commits and checkpoints below are its own, {} commits of \
+         others are left out",
+        percent(share),
+        count(others)
+    ))
+}

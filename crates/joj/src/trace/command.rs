@@ -1,0 +1,104 @@
+//! `joj trace` from its options to its exit code.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use joj_analysis::trace::file_type::FileTypes;
+use joj_analysis::trace::texts::Texts;
+use serde_json::Value;
+
+use crate::command_line::trace::TraceOptions;
+use crate::command_line::wrong_usage;
+use crate::machine::files::output_file;
+use crate::machine::proc::signal;
+use crate::show::trace::page as trace_page;
+use crate::show::trace::steps as trace_steps;
+use crate::show::trace::text as trace_text;
+use crate::trace::analysis::{Findings, Wanted};
+use crate::trace::live;
+use crate::trace::saved;
+use crate::trace::transactions::Transaction;
+
+/// Runs `joj trace`.
+/// # Errors
+/// What could not be done, where, and how to mend it.
+pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
+    if options.read.is_none()
+        && options.command.is_empty()
+        && options.pid.is_none()
+        && options.for_ns.is_none()
+    {
+        return Ok(wrong_usage(
+            "nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`",
+        ));
+    }
+    let files = options.json.iter().chain(&options.html).chain(&options.save);
+    let exported = options.export.iter().map(|(_, path)| path);
+    files.chain(exported).try_for_each(|path| output_file::check_writable(path))?;
+    let types = file_types(options.file_types.as_deref())?;
+    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    let (findings, texts, exit_code) = match &options.read {
+        Some(path) => {
+            let (findings, texts) = match saved::read(path, types, &Wanted::by(options)) {
+                Err(message) if signal::is_stopped() => {
+                    eprintln!("joj: {message}");
+                    return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+                }
+                read => read?,
+            };
+            (findings, texts, 0)
+        }
+        None => {
+            let captured = match live::run(options, types) {
+                Ok(captured) => captured,
+                Err(failure) => {
+                    eprintln!("joj: {}", failure.message);
+                    return Ok(ExitCode::from(failure.exit_code));
+                }
+            };
+            let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
+            (
+                captured.findings,
+                captured.texts,
+                if stopped { signal::STOPPED_EXIT_CODE } else { captured.exit_code },
+            )
+        }
+    };
+    report(options, &findings, &texts)?;
+    Ok(ExitCode::from(exit_code))
+}
+
+fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), String> {
+    if let Some(path) = &options.html {
+        let page = trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts);
+        output_file::write(path, &page)?;
+    }
+    let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
+    output_file::report(options.json.as_deref(), &value, || {
+        let summary = trace_text::summary(&findings.summary);
+        if options.steps.is_none() {
+            return summary;
+        }
+        let transactions = trace_steps::transactions(&findings.transactions, texts, &findings.summary.header);
+        format!("{summary}\n{transactions}")
+    })
+}
+
+/// The summary, with what each transaction cost where steps are wanted.
+fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, String> {
+    let mut value = serde_json::to_value(&findings.summary).map_err(|error| error.to_string())?;
+    if steps {
+        let transactions: Vec<Transaction> =
+            findings.transactions.iter().map(|transaction| Transaction::of(transaction, texts)).collect();
+        value["transactions"] = serde_json::to_value(transactions).map_err(|error| error.to_string())?;
+    }
+    Ok(value)
+}
+
+fn file_types(path: Option<&Path>) -> Result<FileTypes, String> {
+    let Some(path) = path else { return Ok(FileTypes::default()) };
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    FileTypes::with(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
