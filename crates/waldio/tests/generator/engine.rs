@@ -181,6 +181,10 @@ impl<'run> Engine<'run> {
             return Ok(());
         }
         let ids: Vec<String> = std::mem::take(&mut self.waiting[who]).iter().map(u64::to_string).collect();
+        if !found.error.is_empty() {
+            // Its COMMIT failed: where it shared a flush its rows are seen until the last close, and go with it.
+            return Ok(());
+        }
         let sql = format!("SELECT id FROM kept WHERE id IN ({})", ids.join(", "));
         let seen = heard(self.waldio.sql(who, &sql))?;
         let database = self.database_of(who);
