@@ -31,7 +31,7 @@ waldio/src: connection/* connection/handle/* connection/log_file/* database/* ch
  durability/flush/* log/*
 waldio/src/sqlite/vfs: database_sync embedding gated last_close log_methods main_file/* waiter
 waldio/src/ffi: kernel/fork_word kernel/lock_probe kernel/shared_page wal_index
-blockio/src: aligned descriptors page_cache real_disk real_file sync_turn
+blockio/src: aligned real/*
 """
 # Bugs that are planted on purpose, text for people, and what unit tests are made of.
 WITHOUT = r"planted|impl (fmt::)?(Debug|Display)|tests::"

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
-use blockio::sim_disk::SimDisk;
+use blockio::simulated::disk::SimDisk;
 use libfuzzer_sys::fuzz_target;
 use waldio::log::embedded_file::in_layout;
 use waldio::log::frame::{LOG_HEADER_BYTES, Salts};

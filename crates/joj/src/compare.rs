@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use joj_analysis::compare::{Comparison, Verdict, compare};
-use joj_analysis::document::Document;
+use joj_analysis::bench::compare::{Comparison, Verdict, compare};
+use joj_analysis::bench::document::Document;
 
 use crate::command_line::CompareOptions;
 use crate::machine::files::output_file;
@@ -41,7 +41,7 @@ fn render(comparison: &Comparison, documents: [&Document; 2]) -> String {
         text.push_str("\nThe conditions are the same.\n");
     } else {
         text.push_str("\nConditions that differ:\n");
-        let line = |item: &joj_analysis::compare::Difference| {
+        let line = |item: &joj_analysis::bench::compare::Difference| {
             vec![format!("  {}:", item.what), item.first.clone(), "->".to_owned(), item.second.clone()]
         };
         text.push_str(&columns(&comparison.differences.iter().map(line).collect::<Vec<_>>()));

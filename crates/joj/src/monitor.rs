@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use joj_analysis::environment::iso_8601;
+use joj_analysis::bench::environment::iso_8601;
 use joj_analysis::monitor::document::{Conditions, Document, EndReason, Ending, OwnCost};
 use joj_analysis::monitor::reading::Reading;
 use joj_analysis::monitor::sample::Sample;

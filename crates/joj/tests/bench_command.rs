@@ -11,8 +11,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use joj_analysis::document::Document;
-use joj_analysis::key::{Side, Workload};
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::key::{Side, Workload};
 use waldio::extension;
 
 /// The sides that need no extension.

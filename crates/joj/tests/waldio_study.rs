@@ -12,12 +12,12 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use joj_analysis::document::Document;
-use joj_analysis::durability::Durability;
-use joj_analysis::initialisation::{Approach, InitialisationRow};
-use joj_analysis::key::{Side, Word, Workload};
-use joj_analysis::pattern::{Pattern, PatternKey};
-use joj_analysis::table_two::Layout;
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::key::{Side, Word, Workload};
+use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
+use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
+use joj_analysis::bench::study::table_two::Layout;
 use waldio::extension;
 
 /// A fresh directory on the disk that the build uses.

@@ -61,8 +61,11 @@ fn commits_inside_of_the_window_may_be_lost() {
     let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
     let mut recording = record(&machine, &base_image(&machine, 4096), &workload, None);
     let newest = recording.history.newest();
-    let at = recording.records.iter().rposition(|record| matches!(&record.op, blockio::sim_log::Op::Mark(_)));
-    let promise = blockio::sim_log::Op::Ack(newest);
+    let at = recording
+        .records
+        .iter()
+        .rposition(|record| matches!(&record.op, blockio::simulated::log::Op::Mark(_)));
+    let promise = blockio::simulated::log::Op::Ack(newest);
     recording.records[at.expect("the close is marked")].op = promise;
     let lost = Explorer::new(vec![&judge], effort()).explore(&workload, &recording);
     println!("{}", lost.expect_err("the last commit may be lost"));

@@ -6,8 +6,8 @@ mod support;
 
 use std::path::Path;
 
-use blockio::sim_image::Image;
-use blockio::sim_log::{Op, Record};
+use blockio::simulated::image::Image;
+use blockio::simulated::log::{Op, Record};
 
 use support::explore::{Explorer, Stats};
 use support::machine::{DATABASE, LOG, Machine, Side};

@@ -9,12 +9,12 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use blockio::sim_disk::SimDisk;
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
-use blockio::sim_image::Image;
-use blockio::sim_log::{Op, Record, WriteFlags};
-use blockio::sim_state::SimOptions;
-use blockio::sim_states::Bounds;
+use blockio::simulated::crash_states::Bounds;
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::image::Image;
+use blockio::simulated::log::{Op, Record, WriteFlags};
+use blockio::simulated::state::SimOptions;
 use support::explore::{Effort, Explorer};
 use support::machine::{Machine, Side};
 use support::sqlite::SqlError;

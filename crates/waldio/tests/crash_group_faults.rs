@@ -5,9 +5,9 @@
 
 mod support;
 
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
-use blockio::sim_log::{Op, Record};
-use blockio::sim_states::Bounds;
+use blockio::simulated::crash_states::Bounds;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::log::{Op, Record};
 use support::acts::Terms;
 use support::explore::{Effort, Explorer};
 use support::group::record_group;

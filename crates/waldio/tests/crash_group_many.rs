@@ -12,8 +12,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use blockio::sim_disk::SimDisk;
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use support::actor::Commit;
 use support::flushes::Flushes;
 use support::group_faults::judge_commits;

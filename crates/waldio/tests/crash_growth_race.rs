@@ -57,7 +57,7 @@ fn rows_after_race() -> Result<(), String> {
         arrived: Mutex::new(arrived),
         go_on: Mutex::new(go_on),
     });
-    let wrap = |disk: &blockio::sim_disk::SimDisk| {
+    let wrap = |disk: &blockio::simulated::disk::SimDisk| {
         let barrier = Arc::clone(&barrier);
         let hook = move |call: Call<'_>| match call {
             Call::Write(data) if data.len() < RESERVE_BYTES_MIN => {}

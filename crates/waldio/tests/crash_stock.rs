@@ -4,7 +4,7 @@
 
 mod support;
 
-use blockio::sim_log::{Op, Record};
+use blockio::simulated::log::{Op, Record};
 use support::machine::{Machine, Side};
 use support::plan::{hold, sequences};
 use support::workload::{STEPS, Step, Synchronous, Workload, base_image, record};

@@ -3,7 +3,7 @@
 
 mod support;
 
-use blockio::sim_log::{Op, Record};
+use blockio::simulated::log::{Op, Record};
 
 use support::machine::{Machine, Side};
 use support::plan::{hold, sequences};

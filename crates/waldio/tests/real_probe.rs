@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
-use blockio::real_disk::RealDisk;
+use blockio::real::disk::RealDisk;
 
 use real::child::in_own_process;
 use real::place::Scratch;

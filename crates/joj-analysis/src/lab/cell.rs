@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{LogState, Schema, Side, Synchronous, Word, Workload, parsed_as_words};
+use crate::bench::key::{LogState, Schema, Side, Synchronous, Word, Workload, parsed_as_words};
 
 /// A filesystem that the lab's kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
-use super::crash_script::rows_after;
-use super::result::LabMachine;
-use crate::key::Synchronous;
+use crate::bench::key::Synchronous;
+use crate::lab::cell::Cell;
+use crate::lab::crash_script::rows_after;
+use crate::lab::result::LabMachine;
 
 /// What a commit writes at least: one frame, without its header in waldio's embedded layout. The databases have pages of 4 KiB.
 const FRAME_BYTES_MIN: u64 = 4096;
@@ -232,7 +232,7 @@ impl fmt::Display for StateResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Side;
+    use crate::bench::key::Side;
     use crate::lab::report::facts::sample;
 
     fn seen(commits: u64) -> Seen {

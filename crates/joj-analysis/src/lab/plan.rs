@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
-use crate::key::{LogState, Schema, Side, Synchronous};
+use crate::bench::key::{LogState, Schema, Side, Synchronous};
+use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 
 /// First word of a plan.
 pub const PLAN_FORMAT: &str = "joj-lab-plan";

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
-use crate::run::{Run, StatusLine};
+use crate::bench::run::{Run, StatusLine};
+use crate::lab::cell::Cell;
 
 /// First word of a result.
 pub const RESULT_FORMAT: &str = "joj-lab-result";

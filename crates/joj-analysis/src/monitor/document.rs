@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::quantity::Kind;
-use super::summary::Summary;
-use super::table::Table;
+use crate::monitor::quantity::Kind;
+use crate::monitor::summary::Summary;
+use crate::monitor::table::Table;
 
 /// What `format` says.
 pub const FORMAT: &str = "joj-monitor";

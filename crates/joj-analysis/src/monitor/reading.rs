@@ -1,11 +1,11 @@
 //! One look at all texts of /proc.
 
-use super::diskstats::{self, Disk};
-use super::interrupts::Interrupts;
-use super::meminfo::Memory;
-use super::net_dev::{self, Interface};
-use super::proc_text::ProcError;
-use super::stat::Stat;
+use crate::monitor::proc::diskstats::{self, Disk};
+use crate::monitor::proc::interrupts::Interrupts;
+use crate::monitor::proc::meminfo::Memory;
+use crate::monitor::proc::net_dev::{self, Interface};
+use crate::monitor::proc::proc_text::ProcError;
+use crate::monitor::proc::stat::Stat;
 
 /// The texts that can be read, by their place under /proc.
 pub const FILES: [&str; 5] = ["stat", "meminfo", "diskstats", "net/dev", "interrupts"];

@@ -1,9 +1,9 @@
 //! What happened between two readings: a value for each quantity of each thing.
 
-use super::counter::grown;
-use super::quantity::Kind;
-use super::reading::Reading;
-use super::stat::Stat;
+use crate::monitor::counter::grown;
+use crate::monitor::proc::stat::Stat;
+use crate::monitor::quantity::Kind;
+use crate::monitor::reading::Reading;
 
 /// One thing's values.
 #[derive(Debug, Clone, PartialEq)]

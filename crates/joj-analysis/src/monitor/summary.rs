@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quantity::Quantity;
+use crate::monitor::quantity::Quantity;
 use crate::statistics::percentile;
 
 /// What a quantity was like.

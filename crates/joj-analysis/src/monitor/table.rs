@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::quantity::{Kind, Weight};
-use super::sample::{Item, Sample};
-use super::summary::Summary;
+use crate::monitor::quantity::{Kind, Weight};
+use crate::monitor::sample::{Item, Sample};
+use crate::monitor::summary::Summary;
 
 /// One thing over the time.
 #[derive(Debug, Clone)]

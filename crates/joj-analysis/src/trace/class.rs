@@ -1,6 +1,6 @@
 //! What written bytes are for.
 
-use super::event::words;
+use crate::trace::event::words;
 
 words! {
     /// What bytes are for. Bytes that nobody could place are [`Class::Unattributed`] and in no other class.

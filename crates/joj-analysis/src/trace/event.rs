@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::texts::Text;
+use crate::trace::texts::Text;
 
 /// Bytes of a sector, whatever the device's own block size (Linux's block layer).
 pub const SECTOR_BYTES: u64 = 512;

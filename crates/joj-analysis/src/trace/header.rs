@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::DeviceNumber;
+use crate::trace::event::DeviceNumber;
 
 /// The version of saved traces that this code writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::event::Event;
+use crate::trace::event::Event;
 
 /// Holds events back until nothing earlier can come. Events of the same time leave in the order in which they came.
 #[derive(Debug)]

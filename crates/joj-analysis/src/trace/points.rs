@@ -6,11 +6,11 @@
 
 use serde::Serialize;
 
-use super::attribute::Outcome;
-use super::class::Class;
-use super::event::{DeviceNumber, Operation, SECTOR_BYTES};
-use super::file_type::FileType;
-use super::request::{Request, Sync};
+use crate::trace::attribution::attribute::Outcome;
+use crate::trace::attribution::request::{Request, Sync};
+use crate::trace::class::Class;
+use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
+use crate::trace::file_type::FileType;
 
 /// So many points are kept of a trace, all disks together.
 pub const POINTS_MAX: usize = 20_000;
@@ -228,9 +228,9 @@ fn merge(points: &mut Vec<Point>, (time_bits, sector_bits): Bits) {
 #[cfg(test)]
 mod tests {
     use super::super::event::FileKey;
-    use super::super::request::{Run, SyncId};
     use super::super::texts::Text;
     use super::*;
+    use crate::trace::attribution::request::{Run, SyncId};
 
     fn request(time_ns: u64, sector: u64, class: Class) -> Request {
         Request {

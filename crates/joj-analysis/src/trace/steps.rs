@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::attribute::Outcome;
-use super::event::{Event, EventKind};
-use super::request::{Request, Sync, SyncId, Work, WorkId};
+use crate::trace::attribution::attribute::Outcome;
+use crate::trace::attribution::request::{Request, Sync, SyncId, Work, WorkId};
+use crate::trace::event::{Event, EventKind};
 
 /// What belongs together: a commit or checkpoint, or a sync call outside of any.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use joj_analysis::environment::{SqliteBuild, WaldioFacts};
+use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::worker::task::{Answer, Libraries, Task};

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use joj_analysis::document::{Document, FORMAT, Limit, Plan, VERSION};
-use joj_analysis::environment::{Environment, iso_8601};
-use joj_analysis::key::Side;
+use joj_analysis::bench::document::{Document, FORMAT, Limit, Plan, VERSION};
+use joj_analysis::bench::environment::{Environment, iso_8601};
+use joj_analysis::bench::key::Side;
+use joj_analysis::bench::study::parts::StudyPart;
+use joj_analysis::bench::warnings::warnings;
 use joj_analysis::statistics::quantile_grid;
-use joj_analysis::study::StudyPart;
-use joj_analysis::warnings::warnings;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::{self, Builds};

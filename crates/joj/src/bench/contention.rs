@@ -1,8 +1,8 @@
 //! A measurement of contended commits: rows in turn, forward in one round, backward in the next.
 
-use joj_analysis::contended::{ContendedKey, ContendedRow, summarise};
-use joj_analysis::document::Limit;
-use joj_analysis::run::{Latency, SyncCount, quantiles};
+use joj_analysis::bench::contended::{ContendedKey, ContendedRow, summarise};
+use joj_analysis::bench::document::Limit;
+use joj_analysis::bench::run::{Latency, SyncCount, quantiles};
 
 use crate::bench::ask::Stop;
 use crate::bench::plans::contended::Contention;

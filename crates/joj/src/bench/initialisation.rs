@@ -1,7 +1,7 @@
 //! A measurement of the ways to initialise a log.
 
-use joj_analysis::initialisation::{Approach, InitialisationRow};
-use joj_analysis::run::Run;
+use joj_analysis::bench::run::Run;
+use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
 
 use crate::bench::ask::Stop;
 use crate::bench::plans::study::{initialisation_keys, overwrites};

@@ -1,7 +1,7 @@
 //! A measurement of log patterns.
 
-use joj_analysis::pattern::{PatternRow, summarise};
-use joj_analysis::run::Run;
+use joj_analysis::bench::run::Run;
+use joj_analysis::bench::study::pattern::{PatternRow, summarise};
 
 use crate::bench::ask::Stop;
 use crate::bench::plans::study::{frame_commits, pattern_keys};

@@ -1,11 +1,11 @@
 //! A measurement from the first round to the last: limits and rows in turn, forward in one round, backward in the
 //! next, so that neither a drift nor a neighbour favours a side.
 
-use joj_analysis::document::{Limit, LimitKind, LimitRun};
-use joj_analysis::environment::{SqliteBuild, WaldioFacts};
-use joj_analysis::key::{RowKey, Side};
-use joj_analysis::row::{Row, summarise};
-use joj_analysis::run::{Latency, Run, SyncCount, quantiles};
+use joj_analysis::bench::document::{Limit, LimitKind, LimitRun};
+use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
+use joj_analysis::bench::key::{RowKey, Side};
+use joj_analysis::bench::row::{Row, summarise};
+use joj_analysis::bench::run::{Latency, Run, SyncCount, quantiles};
 use joj_analysis::statistics::Estimate;
 
 use crate::bench::ask::{Asker, Stop};

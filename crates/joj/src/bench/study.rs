@@ -1,7 +1,7 @@
 //! `--waldio-study`: its parts one after the other, each with its rounds.
 
-use joj_analysis::document::Limit;
-use joj_analysis::study::{Study, StudyPart};
+use joj_analysis::bench::document::Limit;
+use joj_analysis::bench::study::parts::{Study, StudyPart};
 
 use crate::bench::ask::Stop;
 use crate::bench::initialisation;

@@ -1,8 +1,8 @@
 //! A measurement of Table 2 of the WALDIO paper: rows of SQLite, each with its own options for waldio.
 
-use joj_analysis::key::{Side, Word};
-use joj_analysis::run::Run;
-use joj_analysis::table_two::{Layout, ModeKey, ModeRow, summarise};
+use joj_analysis::bench::key::{Side, Word};
+use joj_analysis::bench::run::Run;
+use joj_analysis::bench::study::table_two::{Layout, ModeKey, ModeRow, summarise};
 
 use crate::bench::ask::Stop;
 use crate::bench::progress::Progress;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use joj_analysis::key::{Side, Synchronous};
+use joj_analysis::bench::key::{Side, Synchronous};
 use joj_analysis::lab::cell::FileSystemKind;
 
 /// Examples and what has to be known besides.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use joj_analysis::key::{LogState, Schema, Side, Synchronous, Workload};
-use joj_analysis::study::StudyPart;
+use joj_analysis::bench::key::{LogState, Schema, Side, Synchronous, Workload};
+use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::command_line::device::DeviceOptions;
 use crate::command_line::lab::LabOptions;
@@ -270,7 +270,7 @@ pub fn wrong_usage(what: &str) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use joj_analysis::key::Word;
+    use joj_analysis::bench::key::Word;
 
     use super::*;
 

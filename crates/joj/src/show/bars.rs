@@ -1,7 +1,7 @@
 //! Horizontal bars, one or more for each entry, under headings.
 
-use joj_analysis::document::Document;
-use joj_analysis::row::{Row, Summary};
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::row::{Row, Summary};
 
 use crate::show::svg::{Anchor, Fill, Svg, fill_of, round_steps};
 use crate::show::text::number;

@@ -1,8 +1,8 @@
 //! The distribution of latencies: time to the right on a logarithmic scale, the share of transactions that took
 //! no longer upwards, on a scale of nines so that the tail takes as much room as the rest.
 
-use joj_analysis::document::Document;
-use joj_analysis::row::Row;
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::row::Row;
 use joj_analysis::statistics::WHOLE;
 
 use crate::show::bars::short_name;

@@ -1,6 +1,6 @@
 //! SVG as text: the few shapes the plots are made of.
 
-use joj_analysis::key::{LogState, RowKey, Side};
+use joj_analysis::bench::key::{LogState, RowKey, Side};
 
 /// An SVG image under construction.
 #[derive(Debug)]

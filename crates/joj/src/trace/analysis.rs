@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use joj_analysis::trace::attribute::{Attributor, Outcome};
+use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::{Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use joj_analysis::trace::attribute::Outcome;
+use joj_analysis::trace::attribution::attribute::Outcome;
+use joj_analysis::trace::attribution::request::{Request, Sync};
 use joj_analysis::trace::event::{Event, Operation};
 use joj_analysis::trace::export::blkparse::Blkparse;
 use joj_analysis::trace::export::fio::Iolog;
 use joj_analysis::trace::export::perfetto::{AttributedRun, Perfetto, SyncCall};
 use joj_analysis::trace::export::{csv, json_lines, runs};
 use joj_analysis::trace::header::Header;
-use joj_analysis::trace::request::{Request, Sync};
 use joj_analysis::trace::texts::Texts;
 
 use crate::command_line::trace::ExportFormat;

@@ -22,7 +22,7 @@ pub fn remove(disk: &dyn Disk, log_path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockio::sim_disk::SimDisk;
+    use blockio::simulated::disk::SimDisk;
 
     #[test]
     fn a_cleared_spare_is_removed_and_no_other_file() {

@@ -305,10 +305,10 @@ impl Durability {
 #[cfg(test)]
 mod tests {
     use blockio::disk::{Disk, OpenOptions};
-    use blockio::sim_disk::SimDisk;
-    use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
-    use blockio::sim_image::Image;
-    use blockio::sim_state::SimOptions;
+    use blockio::simulated::disk::SimDisk;
+    use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+    use blockio::simulated::image::Image;
+    use blockio::simulated::state::SimOptions;
     use std::path::Path;
 
     use super::*;

@@ -318,7 +318,7 @@ impl DiskFile for EmbeddedFile {
 
 #[cfg(test)]
 mod tests {
-    use blockio::sim_disk::SimDisk;
+    use blockio::simulated::disk::SimDisk;
 
     use super::*;
     use crate::log::recovery::{scan, scan_bytes, synthetic_log};
@@ -475,7 +475,7 @@ mod tests {
             replay.begin(&record);
             replay.end(&record);
         }
-        assert_eq!(replay.undecided_units(blockio::sim_states::Grain::Sector), 0);
+        assert_eq!(replay.undecided_units(blockio::simulated::crash_states::Grain::Sector), 0);
     }
 
     #[test]

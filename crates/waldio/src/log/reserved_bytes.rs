@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_file_has_its_name_from_the_log_and_goes_when_it_is_told() {
-        let (disk, log) = (blockio::sim_disk::SimDisk::new(), Path::new("/a.db-wal"));
+        let (disk, log) = (blockio::simulated::disk::SimDisk::new(), Path::new("/a.db-wal"));
         assert!(!exist(&disk, log));
         let options = OpenOptions { create: true, ..OpenOptions::EXISTING };
         disk.open(Path::new("/a.db-wal-reserved"), options).unwrap();

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use blockio::disk::Disk;
-use blockio::real_disk::RealDisk;
+use blockio::real::disk::RealDisk;
 
 use crate::ffi::api::{Api, VERSION_MIN};
 use crate::ffi::base_vfs::BaseVfs;

@@ -16,8 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
-use blockio::sim_image::Image;
-use blockio::sim_states::Bounds;
+use blockio::simulated::crash_states::Bounds;
+use blockio::simulated::image::Image;
 
 use super::program::{Act, Actor, Program, Role};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use blockio::sim_disk::SimDisk;
+use blockio::simulated::disk::SimDisk;
 use waldio::ffi::codes::WAL_WRITE_LOCK;
 use waldio::log::frame::Salts;
 use waldio::options::Options;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
-use blockio::real_disk::RealDisk;
+use blockio::real::disk::RealDisk;
 
 /// Counts the steps of a close, and kills the process before one of them, or acts before each.
 #[derive(Default)]

@@ -225,7 +225,7 @@ impl Library {
 
     /// Registers `waldio` as it is linked into the test over a VFS that counts as a plain one. Not the default.
     pub fn register_over(&'static self, name: &'static CStr, base: &'static CStr) {
-        self.register_on(name, base, std::sync::Arc::new(blockio::real_disk::RealDisk));
+        self.register_on(name, base, std::sync::Arc::new(blockio::real::disk::RealDisk));
     }
 
     /// As `register_over`, with the log on a disk of the test's.

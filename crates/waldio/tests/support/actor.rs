@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use blockio::sim_disk::SimDisk;
+use blockio::simulated::disk::SimDisk;
 use libsqlite3_sys as ffi;
 
 use super::history::{Failed, History};

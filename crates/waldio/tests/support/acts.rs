@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use blockio::sim_fault::Fault;
+use blockio::simulated::fault::Fault;
 
 use super::actor::Actor;
 use super::history::{BASE_ROWS, Rows, put_sql, read_rows, rows_of};

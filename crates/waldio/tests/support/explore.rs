@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blockio::sim_image::Image;
-use blockio::sim_log::Op;
-use blockio::sim_states::{Bounds, Pick, Recipe};
+use blockio::simulated::crash_states::{Bounds, Pick, Recipe};
+use blockio::simulated::image::Image;
+use blockio::simulated::log::Op;
 
 use super::history::{Failed, History, Rows, check_payload, read_rows};
 use super::machine::{DATABASE, LOG, Machine, Side};
@@ -241,7 +241,8 @@ impl<'machines> Explorer<'machines> {
             assert_eq!(*outcome, Ok(()), "{workload}");
         }
         // What was promised before the first crash still holds.
-        let promise = blockio::sim_log::Record { begin: 0, end: 0, op: Op::Ack(cut.acked), failed: false };
+        let promise =
+            blockio::simulated::log::Record { begin: 0, end: 0, op: Op::Ack(cut.acked), failed: false };
         recording.records.insert(0, promise);
         let bounds = Bounds { exhaustive_units_max: 5, combinations_max: 32, samples: 4, seed: 2 };
         let effort =

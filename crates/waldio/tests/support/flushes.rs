@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use blockio::sim_log::{Inode, Op, Record, WriteFlags};
+use blockio::simulated::log::{Inode, Op, Record, WriteFlags};
 
 use super::actor::Commit;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blockio::sim_image::Image;
+use blockio::simulated::image::Image;
 
 use super::actor::{Actor, Command, Commit, Ledger, Report, SharedLedger, lock};
 use super::acts::{Performer, Terms};

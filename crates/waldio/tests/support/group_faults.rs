@@ -1,6 +1,6 @@
 //! Which COMMITs of several connections must say that a flush failed, and which must not.
 
-use blockio::sim_log::Record;
+use blockio::simulated::log::Record;
 
 use super::actor::Commit;
 use super::flushes::Flushes;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use blockio::disk::{Disk, Fill};
-use blockio::sim_disk::SimDisk;
-use blockio::sim_image::Image;
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::image::Image;
 
 use waldio::log::layout::Layout;
 use waldio::options::{FillChoice, FlushDelay, Options, PersistChoice};

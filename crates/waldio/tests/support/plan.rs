@@ -7,7 +7,7 @@
 
 use std::env;
 
-use blockio::sim_states::Bounds;
+use blockio::simulated::crash_states::Bounds;
 
 use super::explore::{Effort, Explorer, Stats};
 use super::machine::Machine;

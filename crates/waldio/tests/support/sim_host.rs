@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
-use blockio::sim_disk::SimDisk;
-use blockio::sim_file::SimFile;
-use blockio::sim_log::Inode;
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::file::SimFile;
+use blockio::simulated::log::Inode;
 use libsqlite3_sys as ffi;
 
 use super::sim_locks::{HandleId, Share};

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use blockio::sim_fault::Fault;
-use blockio::sim_image::Image;
-use blockio::sim_log::Record;
-use blockio::sim_replay::Replay;
+use blockio::simulated::fault::Fault;
+use blockio::simulated::image::Image;
+use blockio::simulated::log::Record;
+use blockio::simulated::replay::Replay;
 
 use super::history::{BASE_ROWS, Failed, History, create_sql, put_sql, read_rows, rows_of};
 use super::machine::Machine;

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<LabResult, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Side;
+    use crate::bench::key::Side;
     use crate::lab::report::facts::sample;
 
     #[test]

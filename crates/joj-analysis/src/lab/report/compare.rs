@@ -1,16 +1,16 @@
 //! Each value of the papers beside the lab's.
 
-use super::facts::Facts;
-use super::metric::Metric;
-use super::order;
-use super::outcome::{
+use crate::bench::key::Side;
+use crate::lab::cell::Cell;
+use crate::lab::report::facts::Facts;
+use crate::lab::report::metric::Metric;
+use crate::lab::report::order;
+use crate::lab::report::outcome::{
     Cause, ColumnReport, REPORT_FORMAT, REPORT_VERSION, Report, RowReport, Source, TableReport, Unserved,
     ValueReport,
 };
-use super::paper::{Column, PaperRow, PaperTable};
-use super::reason::{Known, reason};
-use crate::key::Side;
-use crate::lab::cell::Cell;
+use crate::lab::report::paper::{Column, PaperRow, PaperTable};
+use crate::lab::report::reason::{Known, reason};
 use crate::lab::result::{LabResult, Outcome};
 
 /// A figure that the device model gives without a guest.

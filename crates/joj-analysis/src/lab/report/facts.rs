@@ -95,12 +95,12 @@ impl Facts {
 pub(in crate::lab) mod sample {
     //! Made-up cells; no figure of them was measured.
 
-    use crate::key::{LogState, Schema, Side, Synchronous};
+    use crate::bench::key::{LogState, Schema, Side, Synchronous};
+    use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
     use crate::lab::result::{
         CellResult, Costs, LabMachine, LabResult, Measurement, Outcome, RESULT_FORMAT, RESULT_VERSION,
     };
-    use crate::run::{DeviceDelta, Latency, Run};
 
     /// An INSERT in this mode on ext4.
     pub fn cell(side: Side) -> Cell {

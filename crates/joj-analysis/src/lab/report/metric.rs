@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use crate::lab::report::facts::Facts;
 
 /// A figure of a cell, or of a device without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Side;
+    use crate::bench::key::Side;
     use crate::lab::cell::{Cell, Task};
     use crate::lab::report::facts::sample;
 

@@ -1,7 +1,7 @@
 //! Whether rows stand in the paper's order.
 
-use super::outcome::{ExtremeReport, Order, RowReport};
-use super::paper::{End, Extreme};
+use crate::lab::report::outcome::{ExtremeReport, Order, RowReport};
+use crate::lab::report::paper::{End, Extreme};
 
 /// Paper values less than this factor apart are equal: no paper has intervals, and 98 and 99 inserts are not an order.
 const TIE: f64 = 1.05;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::paper::End;
+use crate::lab::report::paper::End;
 use crate::lab::result::LabMachine;
 
 /// First word of a report.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::metric::Metric;
-use super::selector::Selector;
+use crate::lab::report::metric::Metric;
+use crate::lab::report::selector::Selector;
 
 /// First word of a paper's table.
 pub const PAPER_FORMAT: &str = "joj-lab-paper";

@@ -1,9 +1,9 @@
 //! What a cell's figures say about a value that is not the paper's. Nothing is guessed: amounts come from trace or counters,
 //! times from the clock, and where neither amount nor processor time explains it, what is left is the device's description.
 
-use super::facts::{Counted, Facts};
-use super::outcome::{Cause, Reason};
-use super::paper::Written;
+use crate::lab::report::facts::{Counted, Facts};
+use crate::lab::report::outcome::{Cause, Reason};
+use crate::lab::report::paper::Written;
 
 /// An amount explains a speed where it differs by this factor at least, in the right direction.
 const AMOUNT_FACTOR: f64 = 1.1;

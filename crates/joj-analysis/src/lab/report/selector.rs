@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{LogState, Schema, Side, Synchronous};
+use crate::bench::key::{LogState, Schema, Side, Synchronous};
 use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::fields::{NAMES, Value, values};
-use super::quoted::quoted;
 use crate::trace::event::Event;
+use crate::trace::export::fields::{NAMES, Value, values};
+use crate::trace::export::quoted::quoted;
 use crate::trace::texts::Texts;
 
 /// Writes the names.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::fields::{NAMES, Value, values};
 use crate::trace::event::Event;
+use crate::trace::export::fields::{NAMES, Value, values};
 use crate::trace::texts::Texts;
 
 /// Writes an event.

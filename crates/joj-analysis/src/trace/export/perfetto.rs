@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::protobuf::Message;
 use crate::trace::class::{Class, Part};
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
+use crate::trace::export::protobuf::Message;
 
 /// Bytes of one file or one use, in one request.
 #[derive(Debug, Clone, Copy)]

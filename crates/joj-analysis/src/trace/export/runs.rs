@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::quoted::quoted;
+use crate::trace::attribution::request::{Evidence, Request, Run};
 use crate::trace::event::RequestFlags;
-use crate::trace::request::{Evidence, Request, Run};
+use crate::trace::export::quoted::quoted;
 use crate::trace::texts::Texts;
 
 /// The columns. Times are of the trace's clock; `-1` and empty texts stand for what is not known.
@@ -86,9 +86,9 @@ fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::attribution::request::{SyncId, WorkId};
     use crate::trace::class::{Class, Part};
     use crate::trace::event::{DeviceNumber, FileKey, Operation};
-    use crate::trace::request::{SyncId, WorkId};
 
     #[test]
     fn each_run_is_a_line_with_as_many_values_as_there_are_names() {

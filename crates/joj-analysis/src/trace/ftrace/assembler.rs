@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::trace::event::{Content, Event, EventKind, FileKey};
 use crate::trace::texts::Texts;
 
-use super::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
-use super::volume::Volume;
+use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
+use crate::trace::ftrace::volume::Volume;
 
 /// What a filesystem's sync is called where no system call was seen around it.
 const DURABLE_WRITE: &str = "durable write";

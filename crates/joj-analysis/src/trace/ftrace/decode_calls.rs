@@ -1,7 +1,7 @@
 //! What programs do: calls that make something durable, locks, threads. And jbd2's commits.
 
-use super::known::{Known, Values};
-use super::record::{Call, What};
+use crate::trace::ftrace::known::{Known, Values};
+use crate::trace::ftrace::record::{Call, What};
 
 /// Locks by which SQLite's transactions are seen (`works`): write locks of bytes 120 and 121 of the shared memory's file (WAL) and of
 /// the 512 bytes from 2^30 on of a database, and what gives back 120, 121 or RESERVED (2^30 + 1). Those of readers tell nothing.

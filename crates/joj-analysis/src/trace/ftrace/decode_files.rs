@@ -1,7 +1,7 @@
 //! Events of filesystems: where files lie, when they are made durable, cut and removed.
 
-use super::known::{Known, Values};
-use super::record::{Length, What};
+use crate::trace::ftrace::known::{Known, Values};
+use crate::trace::ftrace::record::{Length, What};
 
 /// BH_Mapped and BH_Unwritten among ext4's flags of a mapping; the second moved from bit 12 to 11 (linux/buffer_head.h).
 const MAPPED: u64 = 1 << 4 | 1 << 11 | 1 << 12;

@@ -2,9 +2,9 @@
 
 use crate::trace::event::{EventKind, Operation, RequestFlags, SECTOR_BYTES};
 
-use super::known::{Known, Values};
-use super::record::{Request, What};
-use super::rwbs;
+use crate::trace::ftrace::known::{Known, Values};
+use crate::trace::ftrace::record::{Request, What};
+use crate::trace::ftrace::rwbs;
 
 /// All of them.
 pub(super) const REQUESTS: &[Known] = &[

@@ -1,11 +1,11 @@
 //! From a record's bytes to a [`Record`], by the formats that this kernel has.
 
-use super::decode_calls::CALLS;
-use super::decode_files::FILES;
-use super::decode_requests::REQUESTS;
-use super::format::{Field, Format};
-use super::known::{Known, Values};
-use super::record::Record;
+use crate::trace::ftrace::decode_calls::CALLS;
+use crate::trace::ftrace::decode_files::FILES;
+use crate::trace::ftrace::decode_requests::REQUESTS;
+use crate::trace::ftrace::format::{Field, Format};
+use crate::trace::ftrace::known::{Known, Values};
+use crate::trace::ftrace::record::Record;
 
 /// Every event that we can read.
 pub fn known() -> impl Iterator<Item = &'static Known> {

@@ -2,8 +2,8 @@
 
 use crate::trace::event::DeviceNumber;
 
-use super::format::Field;
-use super::record::{Command, Holder, Inode, What};
+use crate::trace::ftrace::format::Field;
+use crate::trace::ftrace::record::{Command, Holder, Inode, What};
 
 /// An event that we can read.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 //!
 //! Bits as little-endian kernels put them. Source: `events/header_event`, the kernel's Documentation/trace/ring-buffer-design.rst.
 
-use super::format::PageLayout;
+use crate::trace::ftrace::format::PageLayout;
 
 const LOST_BEFORE: u64 = 1 << 31;
 const LOST_COUNTED: u64 = 1 << 30;

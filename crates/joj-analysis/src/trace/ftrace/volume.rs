@@ -2,7 +2,7 @@
 
 use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
 
-use super::record::Holder;
+use crate::trace::ftrace::record::Holder;
 
 /// A filesystem's arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]

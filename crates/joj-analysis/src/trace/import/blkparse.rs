@@ -11,11 +11,11 @@
 
 use std::io::BufRead;
 
-use super::lines::Lines;
-use super::output::{Output, Sink};
-use super::words;
 use crate::trace::event::{DeviceNumber, Event, EventKind};
 use crate::trace::header::{Header, Source};
+use crate::trace::import::lines::Lines;
+use crate::trace::import::output::{Output, Sink};
+use crate::trace::import::words;
 
 /// Imports blkparse's text.
 /// # Errors

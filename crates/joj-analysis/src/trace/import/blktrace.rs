@@ -11,9 +11,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io::{ErrorKind, Read};
 
-use super::output::{Output, Sink};
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use crate::trace::header::{Header, Source};
+use crate::trace::import::output::{Output, Sink};
 use crate::trace::texts::Text;
 
 /// The upper three bytes of a record's first word.

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Seek};
 
-use super::ftrace_line::Line;
-use super::lines::Lines;
-use super::output::{Output, Sink};
-use super::words;
 use crate::trace::event::{Event, EventKind, FileKey, SECTOR_BYTES};
 use crate::trace::header::{Header, Source};
+use crate::trace::import::ftrace_line::Line;
+use crate::trace::import::lines::Lines;
+use crate::trace::import::output::{Output, Sink};
+use crate::trace::import::words;
 use crate::trace::texts::Text;
 
 /// Imports ftrace's text. It is read from its begin, and for a look at what is in it once more.

@@ -6,7 +6,7 @@
 //!          sqlite3-4711    [001]   123.456789: block_rq_issue: ...  as trace-cmd report prints it
 //! ```
 
-use super::words;
+use crate::trace::import::words;
 
 /// The parts of a line.
 #[derive(Debug, PartialEq, Eq)]

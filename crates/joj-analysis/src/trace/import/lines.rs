@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
 
-use super::words;
+use crate::trace::import::words;
 
 /// No line of a trace comes near it. What has none shorter is no text, and shall not fill the memory.
 const LINE_BYTES_MAX: u64 = 64 << 10;

@@ -2,12 +2,14 @@
 //!
 //! Source: Btrfs documentation, "On-disk format". Little endian.
 
-use super::checksum::{CASTAGNOLI, crc32};
-use super::piece::Piece;
-use super::regions::Regions;
-use super::{Extent, Layout, ReadAt};
 use crate::trace::event::SECTOR_BYTES;
 use crate::trace::header::RegionUse;
+use crate::trace::layout::Extent;
+use crate::trace::layout::Layout;
+use crate::trace::layout::ReadAt;
+use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
+use crate::trace::layout::piece::Piece;
+use crate::trace::layout::regions::Regions;
 
 const MAGIC: &[u8; 8] = b"_BHRfS_M";
 const SUPERBLOCK_BYTES: usize = 4096;

@@ -2,8 +2,8 @@
 //! Method: samples; each bit of each flipped, with checksums made right again; fields set to extremes; every cut.
 
 use super::Layout;
-use super::samples::{self, SECTORS, Sample};
 use crate::trace::header::RegionUse;
+use crate::trace::layout::samples::{self, SECTORS, Sample};
 
 fn all() -> Vec<Sample> {
     let mut samples = vec![

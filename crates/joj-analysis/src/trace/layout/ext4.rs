@@ -6,13 +6,16 @@
 //! ```
 //! Source: Documentation/filesystems/ext4 of the kernel. Little endian.
 
-use super::checksum::{CASTAGNOLI, crc32};
-use super::jbd2;
-use super::piece::Piece;
-use super::regions::Regions;
-use super::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::trace::event::SECTOR_BYTES;
 use crate::trace::header::{Region, RegionUse};
+use crate::trace::layout::Extent;
+use crate::trace::layout::JournalElsewhere;
+use crate::trace::layout::Layout;
+use crate::trace::layout::ReadAt;
+use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
+use crate::trace::layout::jbd2;
+use crate::trace::layout::piece::Piece;
+use crate::trace::layout::regions::Regions;
 
 /// Byte of the first superblock, whatever the block size.
 const SUPERBLOCK_AT: u64 = 1024;

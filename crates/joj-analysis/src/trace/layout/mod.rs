@@ -17,8 +17,8 @@ mod damage;
 #[cfg(test)]
 mod samples;
 
-use super::event::DeviceNumber;
-use super::header::Region;
+use crate::trace::event::DeviceNumber;
+use crate::trace::header::Region;
 
 pub use regions::in_order;
 

@@ -2,12 +2,14 @@
 //!
 //! Source: Documentation/filesystems/nilfs2.rst of the kernel. Little endian.
 
-use super::checksum::{ETHERNET, crc32};
-use super::piece::Piece;
-use super::regions::Regions;
-use super::{Extent, Layout, ReadAt};
 use crate::trace::event::SECTOR_BYTES;
 use crate::trace::header::RegionUse;
+use crate::trace::layout::Extent;
+use crate::trace::layout::Layout;
+use crate::trace::layout::ReadAt;
+use crate::trace::layout::checksum::{ETHERNET, crc32};
+use crate::trace::layout::piece::Piece;
+use crate::trace::layout::regions::Regions;
 
 const MAGIC: u16 = 0x3434;
 const SUPERBLOCK_AT: u64 = 1024;

@@ -1,8 +1,9 @@
 //! Superblocks for tests, and what must hold for every damaged one.
 
-use super::checksum::{CASTAGNOLI, ETHERNET, crc32};
-use super::{Extent, Layout};
 use crate::trace::event::DeviceNumber;
+use crate::trace::layout::Extent;
+use crate::trace::layout::Layout;
+use crate::trace::layout::checksum::{CASTAGNOLI, ETHERNET, crc32};
 
 /// Sectors of the device that the samples describe: 64 MiB.
 pub const SECTORS: u64 = 64 << 11;

@@ -5,12 +5,15 @@
 //! ```
 //! Source: "XFS Algorithms & Data Structures" (xfs-documentation). Big endian.
 
-use super::checksum::{CASTAGNOLI, crc32};
-use super::piece::Piece;
-use super::regions::Regions;
-use super::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::trace::event::SECTOR_BYTES;
 use crate::trace::header::{Region, RegionUse};
+use crate::trace::layout::Extent;
+use crate::trace::layout::JournalElsewhere;
+use crate::trace::layout::Layout;
+use crate::trace::layout::ReadAt;
+use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
+use crate::trace::layout::piece::Piece;
+use crate::trace::layout::regions::Regions;
 
 const MAGIC: u32 = 0x5846_5342;
 const SUPERBLOCK_BYTES: usize = 512;

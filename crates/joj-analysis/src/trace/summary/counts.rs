@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::class::{Class, Part};
-use super::super::event::{DeviceNumber, Operation, RequestFlags};
-use super::super::file_type::FileType;
-use super::super::histogram::{Distribution, Histogram};
-use super::super::request::{Evidence, Request};
+use crate::trace::attribution::request::{Evidence, Request};
+use crate::trace::class::{Class, Part};
+use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
+use crate::trace::file_type::FileType;
+use crate::trace::histogram::{Distribution, Histogram};
 
 /// Upper bounds of the size panel, bytes; what is larger has a bucket of its own (ATC'13, Fig. 2).
 pub const SIZE_BOUNDS: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
@@ -254,8 +254,8 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::request::Run;
     use super::*;
+    use crate::trace::attribution::request::Run;
 
     fn write(sector: u64, parts: &[(Class, u64)]) -> Request {
         let bytes = parts.iter().map(|(_, bytes)| bytes).sum();

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::class::Class;
-use super::super::file_type::FileType;
-use super::super::histogram::{Distribution, Histogram};
-use super::super::request::{Sync, Work, WorkKind};
-use super::super::texts::Texts;
+use crate::trace::attribution::request::{Sync, Work, WorkKind};
+use crate::trace::class::Class;
+use crate::trace::file_type::FileType;
+use crate::trace::histogram::{Distribution, Histogram};
+use crate::trace::texts::Texts;
 
 /// Steps of the CDF of the journal block ratio.
 pub const RATIO_STEPS: usize = 20;

@@ -11,12 +11,12 @@ use serde::Serialize;
 use self::counts::{Counter, Counts, Volume};
 use self::durability::{Durability, Persistence, SyncCalls, Works};
 use self::processes::{ProcessVolume, Processes};
-use super::attribute::Outcome;
-use super::class::Class;
-use super::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
-use super::header::Header;
-use super::request::Request;
-use super::texts::{Text, Texts};
+use crate::trace::attribution::attribute::Outcome;
+use crate::trace::attribution::request::Request;
+use crate::trace::class::Class;
+use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
+use crate::trace::header::Header;
+use crate::trace::texts::{Text, Texts};
 
 /// The version of a summary in JSON.
 pub const SUMMARY_VERSION: u32 = 1;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::super::event::Operation;
-use super::super::request::{Request, Sync, Work, WorkKind};
-use super::super::texts::{Text, Texts};
-use super::counts::Volume;
+use crate::trace::attribution::request::{Request, Sync, Work, WorkKind};
+use crate::trace::event::Operation;
+use crate::trace::summary::counts::Volume;
+use crate::trace::texts::{Text, Texts};
 
 /// So many processes are named; the rest is summed.
 const NAMED: usize = 10;
@@ -123,8 +123,8 @@ impl Processes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::request::Run;
     use super::*;
+    use crate::trace::attribution::request::Run;
 
     fn write(process: u32, for_process: u32, bytes: u64) -> Request {
         let run = Run { process, for_process, bytes, ..Run::default() };

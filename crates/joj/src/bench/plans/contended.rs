@@ -1,7 +1,7 @@
 //! Which contended rows to measure: numbers of writers, and the two sides for each.
 
-use joj_analysis::contended::{ContendedKey, WriterKind};
-use joj_analysis::key::{Schema, Side, Word};
+use joj_analysis::bench::contended::{ContendedKey, WriterKind};
+use joj_analysis::bench::key::{Schema, Side, Word};
 
 /// Longest clock of the run that counts calls for durability, in nanoseconds.
 const COUNTING_RUN_NS_MAX: u64 = 1_000_000_000;

@@ -3,9 +3,9 @@
 //! The factors say how many overwrites or appends, each with its sync, a transaction of a side is worth. They
 //! come from strace on ext4 and are meant to tell half a minute from ten, no more.
 
-use joj_analysis::contended::{ContendedKey, WriterKind};
-use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Workload};
-use joj_analysis::study::StudyPart;
+use joj_analysis::bench::contended::{ContendedKey, WriterKind};
+use joj_analysis::bench::key::{LogState, RowKey, Side, Synchronous, Workload};
+use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::bench::plans::contended::Contention;
 use crate::bench::plans::rows::{Group, Selection};
@@ -162,8 +162,8 @@ pub fn rough(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use joj_analysis::key::Word;
-    use joj_analysis::table_two::Layout;
+    use joj_analysis::bench::key::Word;
+    use joj_analysis::bench::study::table_two::Layout;
 
     use super::*;
     use crate::bench::plans::study::mode_keys;

@@ -3,7 +3,7 @@
 //! The default is not every combination: that would take half an hour. Naming a value of a dimension on the
 //! command line widens the plan in that dimension to all workloads.
 
-use joj_analysis::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
 
 /// What the command line chose; an empty list leaves the choice to the default.
 #[derive(Debug, Clone, Default)]

@@ -1,11 +1,11 @@
 //! Which rows the parts of `--waldio-study` have.
 
-use joj_analysis::durability::Durability;
-use joj_analysis::initialisation::{Approach, InitialisationKey};
-use joj_analysis::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
-use joj_analysis::pattern::{Pattern, PatternKey};
-use joj_analysis::study::StudyPart;
-use joj_analysis::table_two::{Layout, ModeKey};
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::study::initialisation::{Approach, InitialisationKey};
+use joj_analysis::bench::study::parts::StudyPart;
+use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
+use joj_analysis::bench::study::table_two::{Layout, ModeKey};
 
 use crate::bench::worker::initialisation_run::OVERWRITES_MAX;
 use crate::bench::worker::pattern_run::COMMITS_MAX;

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use joj_analysis::contended::{ContendedRun, WriterKind};
-use joj_analysis::key::{Side, Synchronous};
-use joj_analysis::run::{Run, SyncCount};
+use joj_analysis::bench::contended::{ContendedRun, WriterKind};
+use joj_analysis::bench::key::{Side, Synchronous};
+use joj_analysis::bench::run::{Run, SyncCount};
 
 use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
 use crate::bench::worker::stopwatch::run_of;

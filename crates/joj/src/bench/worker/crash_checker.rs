@@ -110,7 +110,7 @@ fn commit_another(
 
 #[cfg(test)]
 mod tests {
-    use joj_analysis::key::{Side, Synchronous};
+    use joj_analysis::bench::key::{Side, Synchronous};
 
     use super::*;
     use crate::bench::worker::crash_writer;

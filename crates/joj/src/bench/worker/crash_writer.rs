@@ -1,6 +1,6 @@
 //! The writer whose power is cut: commits the transactions of the script, and tells when each was acknowledged.
 
-use joj_analysis::key::Word;
+use joj_analysis::bench::key::Word;
 use joj_analysis::lab::crash_script::{Step, rows_of, steps, text_of};
 
 use crate::bench::worker::task::{

@@ -4,8 +4,8 @@
 
 use std::fs::File;
 
-use joj_analysis::key::{LogState, RowKey, Side, Synchronous, Word, Workload};
-use joj_analysis::run::{Run, StatusLine};
+use joj_analysis::bench::key::{LogState, RowKey, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::run::{Run, StatusLine};
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, Refusal, Reply, RowTask};

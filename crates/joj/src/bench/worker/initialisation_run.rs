@@ -7,8 +7,8 @@
 use std::io;
 use std::path::Path;
 
-use joj_analysis::initialisation::Approach;
-use joj_analysis::run::Run;
+use joj_analysis::bench::run::Run;
+use joj_analysis::bench::study::initialisation::Approach;
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Refusal, Reply};

@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use blockio::aligned::AlignedBuffer;
-use joj_analysis::durability::Durability;
-use joj_analysis::initialisation::Approach;
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::study::initialisation::Approach;
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, PatternRuns, PatternTask, Refusal, Reply};

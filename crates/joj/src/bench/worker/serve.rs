@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use joj_analysis::document::LimitKind;
+use joj_analysis::bench::document::LimitKind;
 use joj_analysis::statistics::percentile;
 
 use crate::bench::worker::contended_run;

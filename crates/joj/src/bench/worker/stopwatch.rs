@@ -1,6 +1,6 @@
 //! The clock of a run and all counters that run beside it.
 
-use joj_analysis::run::{Latency, Run, tick_share};
+use joj_analysis::bench::run::{Latency, Run, tick_share};
 
 use crate::bench::worker::task::Measured;
 use crate::machine::files::counters::{Counters, Sources};

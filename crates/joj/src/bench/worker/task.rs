@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use joj_analysis::contended::{ContendedKey, ContendedRun};
-use joj_analysis::document::LimitKind;
-use joj_analysis::initialisation::InitialisationKey;
-use joj_analysis::key::{RowKey, Schema, Side, Synchronous};
+use joj_analysis::bench::contended::{ContendedKey, ContendedRun};
+use joj_analysis::bench::document::LimitKind;
+use joj_analysis::bench::key::{RowKey, Schema, Side, Synchronous};
+use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
+use joj_analysis::bench::study::initialisation::InitialisationKey;
+use joj_analysis::bench::study::pattern::PatternKey;
 use joj_analysis::lab::crash::{Promise, Verdict};
-use joj_analysis::pattern::PatternKey;
-use joj_analysis::run::{Run, StatusLine, SyncCount};
 use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
 

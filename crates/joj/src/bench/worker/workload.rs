@@ -5,7 +5,7 @@
 //! prepared once, because compiling SQL is not what a disk is measured for, and an update never writes the value
 //! that is there, because SQLite then writes nothing at all.
 
-use joj_analysis::key::{RowKey, Schema, Workload};
+use joj_analysis::bench::key::{RowKey, Schema, Workload};
 
 /// Length of every value, in bytes, as in Mobibench.
 pub const VALUE_BYTES: usize = 100;

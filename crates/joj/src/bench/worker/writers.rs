@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use joj_analysis::run::StatusLine;
+use joj_analysis::bench::run::StatusLine;
 
 use crate::bench::worker::database_run::waldio_status;
 use crate::bench::worker::task::{Answer, ProcessReport, Refusal, Reply, Window, WriteTask, WriterReport};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
-use joj_analysis::key::{LogState, Schema, Side};
+use joj_analysis::bench::key::{LogState, Schema, Side};
 use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
 use joj_analysis::lab::crash::{CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, StateResult, Verdict};
 

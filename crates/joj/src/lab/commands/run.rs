@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::key::Side;
+use joj_analysis::bench::key::Side;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::result::{CellResult, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};

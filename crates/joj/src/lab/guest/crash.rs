@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use joj_analysis::key::Side;
+use joj_analysis::bench::key::Side;
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::{CutResult, Promise, StateResult, Verdict};
 use joj_device::chance::Chance;

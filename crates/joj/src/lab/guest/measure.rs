@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use joj_analysis::contended::{ContendedKey, WriterKind};
-use joj_analysis::key::RowKey;
+use joj_analysis::bench::contended::{ContendedKey, WriterKind};
+use joj_analysis::bench::key::RowKey;
+use joj_analysis::bench::run::{Run, quantiles};
 use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
 use joj_analysis::lab::result::Measurement;
-use joj_analysis::run::{Run, quantiles};
 
 use crate::bench::ask::Asker;
 use crate::bench::worker::task::{
@@ -113,7 +113,8 @@ impl<'job> Measurer<'job> {
             });
         };
         let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
-        let extension = (cell.side == joj_analysis::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let extension =
+            (cell.side == joj_analysis::bench::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
         let libraries = Libraries {
             sqlite,
             extension,

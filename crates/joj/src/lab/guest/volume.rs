@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use joj_analysis::key::Word;
+use joj_analysis::bench::key::Word;
 use joj_analysis::lab::cell::{Cell, Feature, FileSystemKind};
 
 use crate::lab::job::guest_path;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use joj_analysis::run::DeviceDelta;
+use joj_analysis::bench::run::DeviceDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::files::place::Place;

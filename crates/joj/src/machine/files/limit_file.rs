@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blockio::aligned::AlignedBuffer;
-use joj_analysis::document::LimitKind;
+use joj_analysis::bench::document::LimitKind;
 use rustix::fs::{IFlags, OFlags};
 use rustix::io::ReadWriteFlags;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use joj_analysis::environment::{DeviceFacts, FilesystemFacts};
+use joj_analysis::bench::environment::{DeviceFacts, FilesystemFacts};
 use rustix::fs::{major, minor, stat};
 
 /// The file system and the device of a directory.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Fill, OpenOptions};
-use blockio::real_disk::RealDisk;
-use joj_analysis::durability::Durability;
-use joj_analysis::initialisation::Approach;
+use blockio::real::disk::RealDisk;
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::study::initialisation::Approach;
 use rustix::fs::FallocateFlags;
 
 /// Size of a block, in bytes: SQLite's default page.

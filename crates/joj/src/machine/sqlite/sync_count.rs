@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use joj_analysis::run::SyncCount;
+use joj_analysis::bench::run::SyncCount;
 
 use crate::machine::proc::clock::{pause_until, shared_ns};
 use crate::machine::sqlite::slow_device::{SlowDevice, Span};

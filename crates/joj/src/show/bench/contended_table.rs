@@ -1,8 +1,8 @@
 //! Contended rows as text for a terminal.
 
-use joj_analysis::contended::{ContendedRow, ContendedSummary};
-use joj_analysis::document::Document;
-use joj_analysis::key::Side;
+use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::key::Side;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::groups::groups;

@@ -1,8 +1,8 @@
 //! The ways to initialise a log as a section of the page.
 
-use joj_analysis::initialisation::{Approach, InitialisationRow};
-use joj_analysis::key::Word;
-use joj_analysis::measurement::Measurement;
+use joj_analysis::bench::key::Word;
+use joj_analysis::bench::measurement::Measurement;
+use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
 
 use crate::show::bars::{Bar, Entry, draw};
 use crate::show::svg::{Fill, escape};

@@ -1,7 +1,7 @@
 //! The ways to initialise a log as text for a terminal.
 
-use joj_analysis::initialisation::InitialisationRow;
-use joj_analysis::measurement::{Measurement, MeasurementSummary};
+use joj_analysis::bench::measurement::{Measurement, MeasurementSummary};
+use joj_analysis::bench::study::initialisation::InitialisationRow;
 
 use crate::show::text::{columns, duration_of, kib, number, or_dash};
 

@@ -1,8 +1,8 @@
 //! Table 2 of the WALDIO paper as sections of the page.
 
-use joj_analysis::durability::Durability;
-use joj_analysis::key::Word;
-use joj_analysis::table_two::ModeRow;
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::table_two::ModeRow;
 
 use crate::show::bars::{Bar, Entry, draw, short_name};
 use crate::show::bench::groups::groups;

@@ -1,7 +1,7 @@
 //! Table 2 of the WALDIO paper as text for a terminal.
 
-use joj_analysis::key::Word;
-use joj_analysis::table_two::ModeRow;
+use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::table_two::ModeRow;
 
 use crate::show::bench::groups::groups;
 use crate::show::text::{columns, count, duration_of, kib, number, or_dash};

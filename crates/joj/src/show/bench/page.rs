@@ -1,9 +1,9 @@
 //! A result as one HTML page that needs nothing else: no script, no link, no font.
 
-use joj_analysis::contended::ContendedRow;
-use joj_analysis::document::Document;
-use joj_analysis::key::{Side, Word, Workload};
-use joj_analysis::row::Row;
+use joj_analysis::bench::contended::ContendedRow;
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::key::{Side, Word, Workload};
+use joj_analysis::bench::row::Row;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bars;

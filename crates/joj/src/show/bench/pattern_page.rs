@@ -1,8 +1,8 @@
 //! Log patterns as a section of the page.
 
-use joj_analysis::durability::Durability;
-use joj_analysis::key::Word;
-use joj_analysis::pattern::{Pattern, PatternRow};
+use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::pattern::{Pattern, PatternRow};
 
 use crate::show::bars::{Bar, Entry, draw};
 use crate::show::svg::{Fill, escape};

@@ -1,6 +1,6 @@
 //! Log patterns as text for a terminal.
 
-use joj_analysis::pattern::PatternRow;
+use joj_analysis::bench::study::pattern::PatternRow;
 
 use crate::show::bench::groups::groups;
 use crate::show::text::{columns, duration_of, kib, number, or_dash};

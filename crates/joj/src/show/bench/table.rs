@@ -1,8 +1,8 @@
 //! A result as text for a terminal of 140 columns.
 
-use joj_analysis::document::{Document, Limit, Plan};
-use joj_analysis::environment::{Environment, SqliteBuild};
-use joj_analysis::row::{Row, Summary};
+use joj_analysis::bench::document::{Document, Limit, Plan};
+use joj_analysis::bench::environment::{Environment, SqliteBuild};
+use joj_analysis::bench::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::contended_table;

@@ -1,8 +1,8 @@
 //! Contended rows over the number of writers: throughput from zero up, the longest wait on a logarithmic scale. The
 //! numbers of writers stand at their logarithm, so that doubling them is always the same step.
 
-use joj_analysis::contended::{ContendedRow, ContendedSummary};
-use joj_analysis::key::Side;
+use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
+use joj_analysis::bench::key::Side;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::latency::decades;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use joj_analysis::key::{Synchronous, Word};
+use joj_analysis::bench::key::{Synchronous, Word};
 use joj_analysis::lab::crash::{CellStates, CrashResult, StateResult, Verdict};
 
 /// The table, and a line for each state that broke a promise.

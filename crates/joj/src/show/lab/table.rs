@@ -37,7 +37,8 @@ pub fn table(result: &LabResult) -> String {
             Outcome::Measured(measured) => {
                 let run = &measured.run;
                 traced |= measured.costs.is_some();
-                let device = |amount: fn(&joj_analysis::run::DeviceDelta) -> Option<u64>, unit: f64| {
+                let device = |amount: fn(&joj_analysis::bench::run::DeviceDelta) -> Option<u64>,
+                              unit: f64| {
                     let amount = run.device.as_ref().and_then(amount);
                     amount
                         .map_or("-".to_owned(), |amount| format!("{:.1}", run.per_transaction(amount) / unit))

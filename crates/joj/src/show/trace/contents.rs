@@ -1,8 +1,8 @@
 //! What is in a request, in words: `data app.db-journal 0..12 KiB; journal: descriptor, log of inode table`.
 
+use joj_analysis::trace::attribution::request::{Evidence, Run};
 use joj_analysis::trace::class::{Class, Part};
 use joj_analysis::trace::event::FileKey;
-use joj_analysis::trace::request::{Evidence, Run};
 use joj_analysis::trace::texts::Texts;
 
 use crate::show::trace::words::{last_part, path};

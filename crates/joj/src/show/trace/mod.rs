@@ -3,11 +3,7 @@
 #[cfg(test)]
 mod sample;
 pub mod page;
-mod scatter;
-mod curves;
-mod panels;
-mod axis;
-mod colours;
+mod plots;
 pub mod text;
 pub mod steps;
 mod contents;

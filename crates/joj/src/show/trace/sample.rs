@@ -1,6 +1,6 @@
 //! A small trace for tests: SQLite on ext4 on a loop device, as docs of SQLite and jbd2 say that it writes.
 
-use joj_analysis::trace::attribute::Attributor;
+use joj_analysis::trace::attribution::attribute::Attributor;
 use joj_analysis::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
@@ -356,7 +356,8 @@ impl Writer {
         let mut transactions = StepsOfTransactions::new(0, 3).of_process(header.process);
         let mut attributor = Attributor::new(header, FileTypes::default());
         {
-            let mut sink = |outcome: joj_analysis::trace::attribute::Outcome<'_>, texts: &Texts| {
+            let mut sink = |outcome: joj_analysis::trace::attribution::attribute::Outcome<'_>,
+                            texts: &Texts| {
                 summariser.outcome(&outcome, texts);
                 collector.outcome(&outcome);
                 transactions.outcome(&outcome);

@@ -4,9 +4,9 @@ use super::*;
 use crate::log::frame::Salts;
 use crate::log::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
 use crate::options::FillChoice;
-use blockio::sim_disk::SimDisk;
-use blockio::sim_image::Image;
-use blockio::sim_state::SimOptions;
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::image::Image;
+use blockio::simulated::state::SimOptions;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, OpenOptions};
-use blockio::sim_disk::SimDisk;
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 
 use crate::checkpoint::worker::Worker;
 use crate::database::Database;

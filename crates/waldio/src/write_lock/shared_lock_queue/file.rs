@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blockio::descriptors;
+use blockio::real::descriptors;
 use rustix::fs::{FlockOperation, Gid, Mode, OFlags, Uid, fchmod, fchown, flock};
 use rustix::io::Errno;
 

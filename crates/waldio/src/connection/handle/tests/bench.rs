@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use blockio::disk::{Disk, OpenOptions};
-use blockio::sim_disk::SimDisk;
-use blockio::sim_fault::{Counted, Fault, FaultKind, Kept};
-use blockio::sim_image::Image;
-use blockio::sim_states::Bounds;
+use blockio::simulated::crash_states::Bounds;
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::image::Image;
 
 use super::*;
 use crate::checkpoint::worker::Worker;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use blockio::disk::Disk;
-use blockio::sim_log::Op;
+use blockio::simulated::log::Op;
 
 use super::*;
 use crate::checkpoint::barrier::Outcome;
@@ -358,7 +358,7 @@ fn a_log_that_cannot_be_opened_is_not_taken_for_none() {
     let folder = std::env::temp_dir().join(format!("waldio-unopened-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("app.db-wal")).unwrap();
     let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
-    let (path, disk) = (folder.join("app.db"), Arc::new(blockio::real_disk::RealDisk));
+    let (path, disk) = (folder.join("app.db"), Arc::new(blockio::real::disk::RealDisk));
     let database = Database::new((path, None), "unix".to_owned(), disk, helpers, Options::default());
     let flushed = database.flush_now();
     std::fs::remove_dir_all(&folder).unwrap();

@@ -1,0 +1,317 @@
+//! Two results side by side: ratios of medians, and which conditions differ.
+//!
+//! A row's interval tells how its runs differ within one measurement, not what the disk was like in it. That the disk's own limit
+//! tells, which is measured beside the rows: a row counts as another one only where its speed and its share of the limit both say so,
+//! in the same direction.
+
+use crate::bench::contended::{ContendedKey, ContendedRow};
+use crate::bench::document::{Document, Plan};
+use crate::bench::environment::conditions;
+use crate::bench::key::RowKey;
+use crate::bench::row::Row;
+use crate::statistics::Estimate;
+
+/// By how much the disk's limit has to differ to be told among the conditions.
+const LIMIT_MOVES_MIN: f64 = 1.05;
+
+/// A condition with a different value in each result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is.
+    pub what: String,
+    /// In the first result.
+    pub first: String,
+    /// In the second.
+    pub second: String,
+}
+
+/// Whether two measurements of a row differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// They do.
+    Differs,
+    /// The intervals have a value in common.
+    Overlap,
+    /// Measured in shares of the disk's limit they do not, or in the other direction.
+    DiskMoved,
+}
+
+/// A row that both results have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// What was measured.
+    pub key: RowKey,
+    /// Transactions per second in the first result.
+    pub first: Estimate,
+    /// And in the second.
+    pub second: Estimate,
+    /// Second median by first.
+    pub ratio: f64,
+    /// The same of the shares of the disk's limit.
+    pub share_ratio: Option<f64>,
+    /// Whether the two differ by more than chance.
+    pub verdict: Verdict,
+    /// Median latency of the second by that of the first.
+    pub latency_ratio: Option<f64>,
+}
+
+/// A contended row that both results have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContendedPair {
+    /// What was measured.
+    pub key: ContendedKey,
+    /// Commits per second in the first result.
+    pub first: Estimate,
+    /// And in the second.
+    pub second: Estimate,
+    /// Second median by first.
+    pub ratio: f64,
+    /// The same of the shares of the disk's limit.
+    pub share_ratio: Option<f64>,
+    /// Whether the two differ by more than chance.
+    pub verdict: Verdict,
+    /// Median of the longest waits of the second by that of the first.
+    pub worst_wait_ratio: Option<f64>,
+}
+
+/// What two results say about each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Conditions that differ.
+    pub differences: Vec<Difference>,
+    /// Rows of both, in the first's order.
+    pub pairs: Vec<Pair>,
+    /// Contended rows of both, in the first's order.
+    pub contended: Vec<ContendedPair>,
+    /// The disk's limit, second by first.
+    pub limit_ratio: Option<f64>,
+    /// Rows that one of them lacks, or that failed in one, with which and why.
+    pub unpaired: Vec<(String, &'static str)>,
+}
+
+fn speed(row: &Row) -> Option<Estimate> {
+    row.summary.as_ref().filter(|_| row.failure.is_none()).map(|summary| summary.transactions_per_s)
+}
+
+fn median_latency(row: &Row) -> f64 {
+    row.summary.as_ref().map_or(0.0, |summary| summary.latency.p50_ns as f64)
+}
+
+/// The ratio of two speeds, that of their shares of the limit, and what the two say.
+fn ratios(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> (f64, Option<f64>, Verdict) {
+    let ratio = second.median / first.median;
+    let share_ratio = limit_ratio.map(|limit_ratio| ratio / limit_ratio);
+    let agrees = |limit_ratio: f64| {
+        let shares = second.scaled(1.0 / limit_ratio);
+        !first.overlaps(&shares) && (shares.median > first.median) == (second.median > first.median)
+    };
+    let verdict = if first.overlaps(&second) {
+        Verdict::Overlap
+    } else if limit_ratio.is_none_or(agrees) {
+        Verdict::Differs
+    } else {
+        Verdict::DiskMoved
+    };
+    (ratio, share_ratio, verdict)
+}
+
+fn pair(first_row: &Row, second_row: &Row, limit_ratio: Option<f64>) -> Option<Pair> {
+    let (first, second) = (speed(first_row)?, speed(second_row)?);
+    let (ratio, share_ratio, verdict) = ratios(first, second, limit_ratio);
+    let latency_ratio = median_latency(second_row) / median_latency(first_row);
+    Some(Pair {
+        key: first_row.key.clone(),
+        first,
+        second,
+        ratio,
+        share_ratio,
+        verdict,
+        latency_ratio: latency_ratio.is_finite().then_some(latency_ratio),
+    })
+}
+
+fn contended_pair(
+    first_row: &ContendedRow,
+    second_row: &ContendedRow,
+    limit_ratio: Option<f64>,
+) -> Option<ContendedPair> {
+    let sound = |row: &ContendedRow| row.summary.clone().filter(|_| row.failure.is_none());
+    let (first, second) = (sound(first_row)?, sound(second_row)?);
+    let waits = first.worst_wait_ns.zip(second.worst_wait_ns);
+    let (ratio, share_ratio, verdict) = ratios(first.commits_per_s, second.commits_per_s, limit_ratio);
+    Some(ContendedPair {
+        key: first_row.key.clone(),
+        first: first.commits_per_s,
+        second: second.commits_per_s,
+        ratio,
+        share_ratio,
+        verdict,
+        worst_wait_ratio: waits
+            .map(|(before, after)| after.median / before.median)
+            .filter(|ratio| ratio.is_finite()),
+    })
+}
+
+/// Pairs rows with equal keys; what stays alone, or cannot be used, goes to `unpaired` with the reason.
+fn pair_up<R, K: PartialEq + ToString, P>(
+    (first, second): (&[R], &[R]),
+    key: impl Fn(&R) -> &K,
+    pair: impl Fn(&R, &R) -> Option<P>,
+    unpaired: &mut Vec<(String, &'static str)>,
+) -> Vec<P> {
+    let mut pairs = Vec::new();
+    for row in first {
+        match second.iter().find(|other| key(other) == key(row)) {
+            None => unpaired.push((key(row).to_string(), "only in the first")),
+            Some(other) => match pair(row, other) {
+                Some(found) => pairs.push(found),
+                None => unpaired.push((key(row).to_string(), "FAILED in one of them")),
+            },
+        }
+    }
+    let extra = second.iter().filter(|row| first.iter().all(|other| key(other) != key(row)));
+    unpaired.extend(extra.map(|row| (key(row).to_string(), "only in the second")));
+    pairs
+}
+
+fn differences(first: &Document, second: &Document) -> Vec<Difference> {
+    let ours = conditions(&first.environment, &first.builds);
+    let theirs = conditions(&second.environment, &second.builds);
+    let find = |list: &[(String, String)], what: &str| {
+        let found = list.iter().find(|(name, _)| name == what);
+        found.map_or_else(|| "absent".to_owned(), |(_, value)| value.clone())
+    };
+    let mut names: Vec<&String> = ours.iter().map(|(name, _)| name).collect();
+    names.extend(theirs.iter().map(|(name, _)| name).filter(|name| find(&ours, name) == "absent"));
+    let all = names.into_iter().map(|name| Difference {
+        what: name.clone(),
+        first: find(&ours, name),
+        second: find(&theirs, name),
+    });
+    let mut list: Vec<Difference> = all.filter(|difference| difference.first != difference.second).collect();
+    if first.plan.transactions != second.plan.transactions {
+        list.push(Difference {
+            what: "transactions per run".to_owned(),
+            first: first.plan.transactions.to_string(),
+            second: second.plan.transactions.to_string(),
+        });
+    }
+    if first.plan.seconds != second.plan.seconds {
+        let words =
+            |plan: &Plan| plan.seconds.map_or_else(|| "none".to_owned(), |seconds| seconds.to_string());
+        list.push(Difference {
+            what: "seconds per run".to_owned(),
+            first: words(&first.plan),
+            second: words(&second.plan),
+        });
+    }
+    list
+}
+
+/// Compares `second` with `first`; ratios above 1 mean that the second is faster.
+pub fn compare(first: &Document, second: &Document) -> Comparison {
+    let mut unpaired = Vec::new();
+    let limits = limit(first).zip(limit(second));
+    let limit_ratio = limits.map(|(before, after)| after.median / before.median);
+    let rows = (&first.rows[..], &second.rows[..]);
+    let pairs = pair_up(rows, |row| &row.key, |one, other| pair(one, other, limit_ratio), &mut unpaired);
+    let rows = (&first.contended[..], &second.contended[..]);
+    let beside = |one: &ContendedRow, other: &ContendedRow| contended_pair(one, other, limit_ratio);
+    let contended = pair_up(rows, |row| &row.key, beside, &mut unpaired);
+    let mut differences = differences(first, second);
+    differences.extend(limits.filter(|(before, after)| has_moved(before, after)).map(|(before, after)| {
+        let [first, second] = [before, after].map(|limit| format!("{:.0}", limit.median));
+        Difference { what: "the disk's own limit, durable writes/s".to_owned(), first, second }
+    }));
+    Comparison { differences, pairs, contended, limit_ratio, unpaired }
+}
+
+fn limit(document: &Document) -> Option<Estimate> {
+    document.best_limit()?.operations_per_s
+}
+
+/// Whether the disk was another one, as it were.
+fn has_moved(before: &Estimate, after: &Estimate) -> bool {
+    let ratio = after.median / before.median;
+    !before.overlaps(after) && !(1.0 / LIMIT_MOVES_MIN..LIMIT_MOVES_MIN).contains(&ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::document::tests::{contended, document};
+    use crate::bench::key::{LogState, Side};
+    use crate::bench::row::tests::{key, row};
+
+    #[test]
+    fn equal_results_differ_in_nothing() {
+        let comparison = compare(&document(), &document());
+        assert_eq!((comparison.differences.len(), comparison.unpaired.len()), (0, 0));
+        assert_eq!(comparison.limit_ratio, Some(1.0));
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::Overlap && pair.ratio == 1.0));
+    }
+
+    #[test]
+    fn faster_rows_and_other_conditions_are_named() {
+        let mut second = document();
+        second.environment.kernel = "7.1".to_owned();
+        second.plan.transactions = 20;
+        let summary = second.rows[0].summary.as_mut().unwrap();
+        summary.transactions_per_s = Estimate::of(&[980.0, 1_000.0, 1_020.0]).unwrap();
+        let comparison = compare(&document(), &second);
+        let names: Vec<&str> = comparison.differences.iter().map(|item| item.what.as_str()).collect();
+        assert_eq!(names, ["kernel", "transactions per run"]);
+        assert!((comparison.pairs[0].ratio - 2.0).abs() < 0.01);
+        assert_eq!(comparison.pairs[0].verdict, Verdict::Differs);
+        assert_eq!(comparison.pairs[1].verdict, Verdict::Overlap);
+    }
+
+    /// The same command twice, on a disk that was 1.91 times as fast the second time.
+    #[test]
+    fn a_row_that_moved_with_the_disk_does_not_differ() {
+        let with_speeds = |limit: f64, row: f64| {
+            let mut document = document();
+            let around = |speed: f64| Estimate::of(&[speed * 0.99, speed, speed * 1.01]).unwrap();
+            document.limits[0].operations_per_s = Some(around(limit));
+            document.rows[0].summary.as_mut().unwrap().transactions_per_s = around(row);
+            document
+        };
+        let compared = |limit, row| {
+            let comparison = compare(&with_speeds(10_000.0, 1_000.0), &with_speeds(limit, row));
+            let pair = &comparison.pairs[0];
+            (pair.verdict, (pair.share_ratio.unwrap() * 100.0).round(), comparison.differences.len())
+        };
+        assert_eq!(compared(19_100.0, 1_800.0), (Verdict::DiskMoved, 94.0, 1));
+        assert_eq!(compared(19_100.0, 1_910.0), (Verdict::DiskMoved, 100.0, 1));
+        assert_eq!(compared(19_100.0, 3_000.0), (Verdict::Differs, 157.0, 1), "faster than the disk became");
+        assert_eq!(compared(19_100.0, 800.0), (Verdict::Differs, 42.0, 1));
+        assert_eq!(compared(10_100.0, 1_800.0), (Verdict::Differs, 178.0, 0));
+        assert_eq!(compared(10_100.0, 1_005.0), (Verdict::Overlap, 100.0, 0));
+    }
+
+    #[test]
+    fn contended_rows_are_paired_by_writers_and_side() {
+        let mut second = contended();
+        second.plan.seconds = Some(10.0);
+        let summary = second.contended[1].summary.as_mut().unwrap();
+        summary.commits_per_s = Estimate::of(&[1_790.0, 1_800.0, 1_810.0]).unwrap();
+        summary.worst_wait_ns = Estimate::of(&[4_000.0]);
+        second.contended[0].key.writers = 3;
+        let comparison = compare(&contended(), &second);
+        assert_eq!(comparison.differences.len(), 1);
+        assert_eq!((comparison.contended.len(), comparison.unpaired.len()), (1, 2));
+        let pair = &comparison.contended[0];
+        assert!((pair.ratio - 2.0).abs() < 0.01 && pair.verdict == Verdict::Differs);
+        assert!((pair.worst_wait_ratio.unwrap() - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn rows_without_a_partner_are_listed_with_the_reason() {
+        let (mut first, mut second) = (document(), document());
+        first.rows.push(row(key(Side::Delete, LogState::None), &[10]));
+        second.rows[1].failure = Some("lost a row".to_owned());
+        second.rows.push(row(key(Side::Off, LogState::None), &[10]));
+        let reasons: Vec<&str> = compare(&first, &second).unpaired.iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons, ["FAILED in one of them", "only in the first", "only in the second"]);
+    }
+}

@@ -1,0 +1,332 @@
+//! What to hold against a result, each with its remedy.
+//!
+//! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
+//! the rows: found by running the same plan on an idle machine and beside a compiler.
+
+use crate::bench::contended::ContendedRow;
+use crate::bench::document::{Document, Limit, LimitRun, Warning};
+use crate::bench::row::Row;
+use crate::bench::run::Run;
+use crate::bench::study::parts::Study;
+use crate::statistics::Estimate;
+
+/// Share of all cores that others may use before flushes have to wait for a core.
+const OTHERS_SHARE_MAX: f64 = 0.25;
+
+/// Share of latencies near the scheduler's tick that an idle machine does not reach.
+const TICK_SHARE_MAX: f64 = 0.05;
+
+/// Half width of an interval, relative to its median, past which a row's median says little.
+const HALF_WIDTH_MAX: f64 = 0.15;
+
+/// How far the limit may move between its fastest and slowest measurement.
+const LIMIT_SPREAD_MAX: f64 = 2.0;
+
+/// Others' bytes per second as a share of what joj's overwrites cause, past which device columns mislead.
+const FOREIGN_SHARE_MAX: f64 = 0.25;
+
+/// Share of a run's time past which its longest wait may have been longer still.
+const WAIT_SHARE_MAX: f64 = 0.5;
+
+/// Time that must have been watched before others' writes are judged, in nanoseconds.
+const IDLE_NS_MIN: f64 = 10e6;
+
+/// Everything doubtful about `document`, worst first.
+pub fn warnings(document: &Document) -> Vec<Warning> {
+    let checks = [
+        failed_rows,
+        busy_cores,
+        ticks,
+        foreign_writes,
+        moving_limit,
+        wide_intervals,
+        few_runs,
+        failed_inserts,
+        cut_waits,
+    ];
+    checks.iter().filter_map(|check| check(document)).collect()
+}
+
+fn warning(kind: &str, what: String, remedy: &str) -> Option<Warning> {
+    Some(Warning { kind: kind.to_owned(), what, remedy: remedy.to_owned() })
+}
+
+fn failed_rows(document: &Document) -> Option<Warning> {
+    let failed = document.failures();
+    let (key, reason) = failed.first()?;
+    let of_study = document.study.as_ref().map_or(0, Study::row_count);
+    let all = document.rows.len() + document.contended.len() + of_study;
+    warning(
+        "failed_rows",
+        format!("{} of {all} rows FAILED, first {key}: {reason}", failed.len()),
+        "do not use them; run that row alone, and report it with the JSON file if it fails again",
+    )
+}
+
+fn median(values: Vec<f64>) -> Option<f64> {
+    Estimate::of(&values).map(|estimate| estimate.median)
+}
+
+/// Runs of the study.
+fn study_runs(document: &Document) -> impl Iterator<Item = &Run> {
+    let measurements = document.study.iter().flat_map(Study::measurements);
+    measurements.flat_map(|(_, measurement)| &measurement.runs)
+}
+
+fn busy_cores(document: &Document) -> Option<Warning> {
+    let cores = document.environment.cores.max(1) as f64;
+    let of_rows = document.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.others_cores);
+    let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).filter_map(|run| run.others_cores);
+    let contended = document.contended.iter().flat_map(|row| &row.runs);
+    let of_contended = contended.filter_map(|run| run.run.others_cores);
+    let of_study = study_runs(document).filter_map(|run| run.others_cores);
+    let others = median(of_rows.chain(of_limits).chain(of_contended).chain(of_study).collect())?;
+    if others <= cores * OTHERS_SHARE_MAX {
+        return None;
+    }
+    warning(
+        "busy_cores",
+        format!("others kept {others:.1} of {cores} cores busy, so flushes waited for a core"),
+        "end or pause the other work (`top` names it) and run again",
+    )
+}
+
+fn ticks(document: &Document) -> Option<Warning> {
+    let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).map(|run| run.tick_share);
+    let of_rows = document.rows.iter().flat_map(|row| &row.runs).map(|run| run.tick_share);
+    let of_study = study_runs(document).map(|run| run.tick_share);
+    let shares: Vec<f64> = of_limits.chain(of_rows).chain(of_study).collect();
+    let touched = shares.iter().filter(|share| **share > TICK_SHARE_MAX).count();
+    // One run in ten may have met something else that takes 4 ms.
+    if touched == 0 || touched * 10 < shares.len() {
+        return None;
+    }
+    warning(
+        "scheduler_ticks",
+        format!(
+            "in {touched} of {} runs many flushes took 4 ms or a multiple of it: the scheduler's tick, \
+             not the disk's",
+            shares.len()
+        ),
+        "free a core, or give the machine another one, and run again; every ratio in these runs is too small",
+    )
+}
+
+/// (bytes the device wrote, nanoseconds it had) over all runs of the limits that `wanted` picks.
+fn device_traffic(document: &Document, wanted: impl Fn(&Limit) -> bool) -> (f64, f64) {
+    let runs = document.limits.iter().filter(|limit| wanted(limit)).flat_map(|limit| &limit.runs);
+    let traffic = runs.filter_map(|run| Some((run.device?.written_bytes as f64, run.elapsed_ns as f64)));
+    traffic.fold((0.0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1))
+}
+
+/// While the file is clean joj writes nothing, so what the device writes then is somebody else's. While joj does
+/// write, some file systems add as much again and more, so that time tells nothing about others.
+fn foreign_writes(document: &Document) -> Option<Warning> {
+    let (foreign_bytes, idle_ns) = device_traffic(document, |limit| !limit.kind.stores_data());
+    let (all_bytes, busy_ns) = device_traffic(document, |limit| limit.kind.stores_data());
+    let share = (foreign_bytes / idle_ns) / (all_bytes / busy_ns);
+    if idle_ns < IDLE_NS_MIN || !share.is_finite() || share <= FOREIGN_SHARE_MAX {
+        return None;
+    }
+    warning(
+        "foreign_writes",
+        format!(
+            "others wrote {:.1} MB a second to this device, {:.0} % of what joj's own overwrites make it write",
+            foreign_bytes * 1e3 / idle_ns,
+            share * 100.0
+        ),
+        "stop whatever else writes to this device (`iotop` names it); the disk KB column includes its bytes",
+    )
+}
+
+fn moving_limit(document: &Document) -> Option<Warning> {
+    let limit = document.best_limit()?;
+    let speeds: Vec<f64> = limit.runs.iter().map(LimitRun::operations_per_s).collect();
+    let fastest = speeds.iter().copied().fold(0.0, f64::max);
+    let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
+    if speeds.len() < 2 || fastest <= slowest * LIMIT_SPREAD_MAX {
+        return None;
+    }
+    warning(
+        "moving_limit",
+        format!("the disk's limit moved between {slowest:.0} and {fastest:.0} writes per second"),
+        "compare only ratios, which are paired in time; for absolute figures wait until the disk is left alone",
+    )
+}
+
+/// (what was measured, its throughput) of every row, of whatever kind.
+fn speeds(document: &Document) -> Vec<(String, Estimate)> {
+    let of_row = |row: &Row| Some((row.key.to_string(), row.summary.as_ref()?.transactions_per_s));
+    let of_contended = |row: &ContendedRow| Some((row.key.to_string(), row.summary.as_ref()?.commits_per_s));
+    let rows = document.rows.iter().filter_map(of_row);
+    let study = document.study.iter().flat_map(Study::measurements);
+    let of_study = study.filter_map(|(name, found)| Some((name, found.summary.as_ref()?.operations_per_s)));
+    rows.chain(document.contended.iter().filter_map(of_contended)).chain(of_study).collect()
+}
+
+fn wide_intervals(document: &Document) -> Option<Warning> {
+    let intervals: Vec<(String, f64)> =
+        speeds(document).into_iter().map(|(key, speed)| (key, speed.relative_half_width())).collect();
+    let wide: Vec<&(String, f64)> = intervals.iter().filter(|(_, width)| *width > HALF_WIDTH_MAX).collect();
+    let (widest, width) = wide.iter().max_by(|left, right| left.1.total_cmp(&right.1))?;
+    warning(
+        "wide_intervals",
+        format!(
+            "{} of {} rows have an interval wider than +-{:.0} %; widest: {widest}, +-{:.0} %",
+            wide.len(),
+            intervals.len(),
+            HALF_WIDTH_MAX * 100.0,
+            width * 100.0
+        ),
+        "run again with more runs (`--runs 11`) on an idle machine",
+    )
+}
+
+fn few_runs(document: &Document) -> Option<Warning> {
+    let least = speeds(document).iter().map(|(_, speed)| speed.samples).min()?;
+    if least >= 3 {
+        return None;
+    }
+    warning(
+        "few_runs",
+        format!("{least} run(s) of a row give no interval worth the name"),
+        "leave out `--runs` and `--quick`: the default gives an interval",
+    )
+}
+
+fn failed_inserts(document: &Document) -> Option<Warning> {
+    let errors = |row: &ContendedRow| row.summary.as_ref().map_or(0, |summary| summary.errors);
+    let failed: Vec<&ContendedRow> = document.contended.iter().filter(|row| errors(row) > 0).collect();
+    let worst = failed.iter().max_by_key(|row| errors(row))?;
+    warning(
+        "failed_inserts",
+        format!("INSERTs failed in {} rows, most in {}: {}", failed.len(), worst.key, errors(worst)),
+        "read `errors` in the JSON (`--json FILE`); SQLITE_BUSY is a wait longer than busy_timeout, which latencies lack",
+    )
+}
+
+/// A wait cannot be seen to be longer than the run it is in.
+fn cut_waits(document: &Document) -> Option<Warning> {
+    let is_cut = |row: &&ContendedRow| {
+        row.runs.iter().any(|run| run.run.latency.max_ns as f64 > run.run.elapsed_ns as f64 * WAIT_SHARE_MAX)
+    };
+    let cut: Vec<&ContendedRow> = document.contended.iter().filter(is_cut).collect();
+    let first = cut.first()?;
+    warning(
+        "cut_waits",
+        format!(
+            "in {} rows a writer waited for more than half of a run, first {}: longer waits cannot show",
+            cut.len(),
+            first.key
+        ),
+        "run again with longer runs (`--seconds 20`)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::document::tests::{contended, document, study};
+    use crate::bench::run::{DeviceDelta, Latency};
+    use crate::bench::study::initialisation::InitialisationRow;
+
+    fn kinds(document: &Document) -> Vec<String> {
+        warnings(document).into_iter().map(|warning| warning.kind).collect()
+    }
+
+    fn limit_run(elapsed_ns: u64, device_bytes: u64) -> LimitRun {
+        LimitRun {
+            round: 0,
+            operations: 100,
+            elapsed_ns,
+            latency: Latency::default(),
+            own_bytes: 409_600,
+            device: Some(DeviceDelta { written_bytes: device_bytes, write_requests: 100, flushes: None }),
+            others_cores: None,
+            tick_share: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_quiet_machine_gets_none() {
+        assert_eq!(kinds(&document()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_doubt_is_named_alone() {
+        let mut busy = document();
+        busy.rows.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| run.others_cores = Some(1.4));
+        assert_eq!(kinds(&busy), ["busy_cores"]);
+
+        let mut ticking = document();
+        ticking.rows[0].runs[0].tick_share = 0.5;
+        assert_eq!(kinds(&ticking), ["scheduler_ticks"]);
+
+        let mut shared = document();
+        shared.limits[0].runs = vec![limit_run(100_000_000, 4_096_000); 3];
+        assert_eq!(kinds(&shared), Vec::<String>::new(), "a file system may write ten times as much");
+        shared.limits[2].runs = vec![limit_run(20_000_000, 0)];
+        assert_eq!(kinds(&shared), Vec::<String>::new());
+        shared.limits[2].runs = vec![limit_run(20_000_000, 819_200)];
+        assert_eq!(kinds(&shared), ["foreign_writes"]);
+
+        let mut moving = document();
+        moving.limits[0].runs = vec![limit_run(100_000_000, 409_600), limit_run(300_000_000, 409_600)];
+        assert_eq!(kinds(&moving), ["moving_limit"]);
+
+        let mut failed = document();
+        failed.rows[1].failure = Some("count is 99 and 100 were acknowledged".to_owned());
+        assert_eq!(kinds(&failed), ["failed_rows"]);
+    }
+
+    #[test]
+    fn contended_rows_are_judged_too() {
+        assert_eq!(kinds(&contended()), Vec::<String>::new());
+        let mut failing = contended();
+        failing.contended[1].summary.as_mut().unwrap().errors = 3;
+        assert_eq!(kinds(&failing), ["failed_inserts"]);
+        let mut waiting = contended();
+        waiting.contended[0].runs[2].run.latency.max_ns = 150_000_000_000;
+        assert_eq!(kinds(&waiting), ["cut_waits"]);
+        let mut wrong = contended();
+        wrong.contended[0].failure = Some("integrity_check said: no".to_owned());
+        assert_eq!(kinds(&wrong), ["failed_rows"]);
+        let mut wide = contended();
+        wide.contended[0].summary.as_mut().unwrap().commits_per_s =
+            Estimate::of(&[100.0, 500.0, 900.0]).unwrap();
+        assert_eq!(kinds(&wide), ["wide_intervals"]);
+    }
+
+    #[test]
+    fn rows_of_the_study_are_judged_too() {
+        assert_eq!(kinds(&study()), Vec::<String>::new());
+        let mut failed = study();
+        failed.study.as_mut().unwrap().initialisation[0].failure = Some("a block is lost".to_owned());
+        assert_eq!(kinds(&failed), ["failed_rows"]);
+        let mut busy = study();
+        let rows = &mut busy.study.as_mut().unwrap().initialisation;
+        let runs = rows.iter_mut().flat_map(|row| &mut row.second_pass.runs);
+        runs.for_each(|run| run.others_cores = Some(1.9));
+        let rows = &mut busy.study.as_mut().unwrap().initialisation;
+        rows.iter_mut().for_each(|row| row.first_pass.runs.truncate(2));
+        rows.iter_mut().for_each(InitialisationRow::summarise);
+        assert_eq!(kinds(&busy), ["few_runs"], "half of the runs are not most");
+    }
+
+    #[test]
+    fn intervals_and_runs_are_judged_by_their_summary() {
+        let mut wide = document();
+        let summary = wide.rows[0].summary.as_mut().unwrap();
+        summary.transactions_per_s = Estimate::of(&[100.0, 500.0, 900.0]).unwrap();
+        assert_eq!(kinds(&wide), ["wide_intervals"]);
+        summary_of_one(&mut wide);
+        assert_eq!(kinds(&wide), ["few_runs"]);
+        assert!(warnings(&wide).iter().all(|warning| !warning.remedy.is_empty()));
+    }
+
+    fn summary_of_one(document: &mut Document) {
+        for row in &mut document.rows {
+            row.summary.as_mut().unwrap().transactions_per_s = Estimate::of(&[500.0]).unwrap();
+        }
+    }
+}

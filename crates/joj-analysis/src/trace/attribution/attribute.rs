@@ -1,0 +1,489 @@
+//! Puts events together: requests with what is in them and what caused them, sync calls, commits.
+//!
+//! ```text
+//! Queue -> runs that wait  --Issue-->  a request under way  --Complete-->  Outcome::Request
+//! SyncBegin .. SyncEnd -> Outcome::Sync      Lock .. Lock -> Outcome::Work, when its thread begins the next
+//! ```
+//!
+//! Events come in the order of their times. Memory grows with what is under way and with the number of files, not of events.
+
+use std::collections::HashMap;
+
+use crate::trace::attribution::barriers::Barriers;
+use crate::trace::attribution::classify::{by_extent, classify};
+use crate::trace::attribution::extents::{Extents, Owner};
+use crate::trace::attribution::files::{FileInfo, Files};
+use crate::trace::attribution::places::{Kind, Places};
+use crate::trace::attribution::queued::Queued;
+use crate::trace::attribution::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
+use crate::trace::attribution::syncs::{Syncs, works_for_others};
+use crate::trace::attribution::transactions::Works;
+use crate::trace::class::{Class, Part};
+use crate::trace::event::{
+    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
+};
+use crate::trace::file_type::{FileType, FileTypes};
+use crate::trace::header::Header;
+use crate::trace::texts::{Text, Texts};
+
+/// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
+const UNISSUED_NS: u64 = 30_000_000_000;
+/// How many events pass between two looks for such runs.
+const LOOK_EVERY: u64 = 1 << 16;
+
+/// Something that is complete.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// A request is complete.
+    Request(&'a Request),
+    /// A sync call has returned.
+    Sync(&'a Sync),
+    /// A commit or checkpoint is over.
+    Work(&'a Work),
+    /// An event that is neither part of a request nor of a call (names, deletions, journal commits, losses), and what its
+    /// thread is in the middle of.
+    Note(&'a Event, Option<WorkId>),
+}
+
+/// Takes whatever is complete.
+pub type Sink<'a> = dyn FnMut(Outcome<'_>, &Texts) + 'a;
+
+/// Attribution of one trace.
+#[derive(Debug)]
+pub struct Attributor {
+    places: Places,
+    files: Files,
+    extents: Extents,
+    queued: Queued,
+    barriers: Barriers,
+    issued: HashMap<(DeviceNumber, Operation, u64), Request>,
+    syncs: Syncs,
+    works: Works,
+    with_fua: Vec<DeviceNumber>,
+    /// By number of a thread's name: does it work for others? `None`: not asked yet.
+    helpers: Vec<Option<bool>>,
+    events: u64,
+}
+
+impl Attributor {
+    /// For the trace with this head; file types by these rules.
+    pub fn new(header: &Header, types: FileTypes) -> Self {
+        let with_fua = header.disks.iter().filter(|disk| disk.fua).map(|disk| disk.whole).collect();
+        Self {
+            places: Places::new(header),
+            files: Files::new(types),
+            extents: Extents::default(),
+            queued: Queued::default(),
+            barriers: Barriers::default(),
+            issued: HashMap::new(),
+            syncs: Syncs::default(),
+            works: Works::default(),
+            with_fua,
+            helpers: Vec::new(),
+            events: 0,
+        }
+    }
+
+    /// The next event.
+    pub fn event(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+        self.events += 1;
+        if self.events.is_multiple_of(LOOK_EVERY) {
+            self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
+        }
+        match event.kind {
+            EventKind::Queue => {
+                self.learn_helper(event.command, texts);
+                self.queue(event, texts);
+            }
+            EventKind::Issue => self.issue(event, texts, sink),
+            EventKind::Complete => self.complete(event, texts, sink),
+            EventKind::Requeue => self.requeue(event),
+            // A capture of one disk hears of calls and locks for files of all.
+            EventKind::SyncBegin | EventKind::DurableWrite | EventKind::Lock
+                if event.file.is_some() && !self.places.holds_files(event.file.device) => {}
+            EventKind::SyncBegin | EventKind::DurableWrite => {
+                let info = self.files.get(event.file);
+                let work = self.works.sync(event.thread, info.file_type);
+                self.syncs.begin(event, info, work);
+            }
+            EventKind::SyncEnd => {
+                if let Some(sync) = self.syncs.end(event) {
+                    self.barriers.over(sync.id);
+                    sink(Outcome::Sync(&sync), texts);
+                }
+            }
+            EventKind::Lock => self.lock(event, texts, sink),
+            EventKind::Named => self.files.named(event.file, event.name, texts),
+            EventKind::Unlinked => self.files.unlinked(event.file, event.detail),
+            EventKind::Extent => {
+                let disk = self.places.whole(event.device);
+                if event.content == Content::BtrfsTree {
+                    self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
+                } else {
+                    self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
+                }
+            }
+            EventKind::Freed => self.extents.forget(event.file),
+            EventKind::Truncated => self.extents.cut(event.file, event.bytes),
+            EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
+        }
+        if is_note(event.kind) {
+            sink(Outcome::Note(event, self.works.under_way(event.thread)), texts);
+        }
+    }
+
+    /// The trace is over: what is under way is handed on as it is.
+    pub fn finish(mut self, texts: &Texts, sink: &mut Sink<'_>) {
+        let mut left: Vec<Request> = std::mem::take(&mut self.issued).into_values().collect();
+        left.sort_by_key(|request| (request.issued_ns, request.sector));
+        for request in left {
+            self.emit(&request, texts, sink);
+        }
+        self.give_up(u64::MAX, texts, sink);
+        for sync in self.syncs.finish() {
+            sink(Outcome::Sync(&sync), texts);
+        }
+        for work in self.works.finish() {
+            sink(Outcome::Work(&work), texts);
+        }
+    }
+
+    fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+        // Only databases are locked that far out.
+        if event.detail == 1 && event.offset >= 0x4000_0000 {
+            self.files.is_database(event.file);
+        }
+        if let Some(over) = self.works.lock(event, self.files.get(event.file)) {
+            sink(Outcome::Work(&over), texts);
+        }
+    }
+
+    fn queue(&mut self, event: &Event, texts: &Texts) {
+        let disk = self.places.whole(event.device);
+        let runs = self.runs(event, disk, texts);
+        let wants_flush = event.flags.has(RequestFlags::PREFLUSH) || event.flags.has(RequestFlags::FUA);
+        if wants_flush && !event.flags.has(RequestFlags::CONTINUED) {
+            let run =
+                runs.first().copied().unwrap_or_else(|| self.run(event, disk, event.sector, 0, None, texts));
+            self.barriers.want(disk, run, self.with_fua.contains(&disk));
+        }
+        for run in runs {
+            self.queued.push(disk, event.operation, run);
+        }
+    }
+
+    /// A run, cut where the filesystem's layout or a file's extents change.
+    fn runs(&self, event: &Event, disk: DeviceNumber, texts: &Texts) -> Vec<Run> {
+        let mut runs = Vec::with_capacity(1);
+        let end = event.end_sector();
+        let mut sector = event.sector;
+        while sector < end {
+            let mut until = self.places.alike_until(disk, sector).min(end);
+            let mut owner = None;
+            if event.backing == Backing::Unseen && self.places.region(disk, sector).is_none() {
+                let found = self.extents.owner(disk, sector, until);
+                until = match found {
+                    Some(found) => until.min(found.end_sector),
+                    None => self.extents.next_owned(disk, sector, until),
+                };
+                owner = found;
+            }
+            runs.push(self.run(event, disk, sector, until - sector, owner, texts));
+            sector = until;
+        }
+        if let Some(last) = runs.last_mut() {
+            // A length that is no multiple of a sector stays as it was told.
+            last.bytes -= (end - event.sector) * 512 - event.bytes;
+        }
+        runs
+    }
+
+    /// The run of `sectors` sectors from `sector` on; `owner`: whose it is by the extents.
+    fn run(
+        &self,
+        event: &Event,
+        disk: DeviceNumber,
+        sector: u64,
+        sectors: u64,
+        owner: Option<Owner>,
+        texts: &Texts,
+    ) -> Run {
+        let skipped = (sector - event.sector) * 512;
+        let mut part_event = Event { sector, offset: event.offset + skipped, ..*event };
+        if let Some(tree) = owner.and_then(|owner| owner.tree) {
+            (part_event.content, part_event.detail) = (Content::BtrfsTree, tree);
+        }
+        let filesystem = self.places.filesystem(disk, sector);
+        let region = self.places.region(disk, sector);
+        let kind = self.places.kind(filesystem);
+        // ext4's journal writes what it holds to its place as metadata, data of files among it.
+        let is_files = kind == Kind::Ext4 && owner.is_some_and(|owner| owner.tree.is_none());
+        let seen = if is_files { None } else { classify(&part_event, region, kind, &self.places) };
+        let (class, part, evidence) = match (seen, owner) {
+            (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),
+            (Some((class, part)), _) => (class, part, Evidence::Seen),
+            (None, Some(Owner { file, .. })) => {
+                let (class, part) = by_extent(file, kind);
+                (class, part, Evidence::Extent)
+            }
+            (None, None) => (Class::Unattributed, Part::Plain, Evidence::None),
+        };
+        let holds_file = class == Class::Data || part == Part::LogOfData;
+        let (file, offset) = match owner {
+            // What became of a file's old place is not the file's.
+            Some(owner) if seen.is_none() && holds_file => (owner.file, owner.offset),
+            _ if holds_file => (event.file, part_event.offset),
+            _ => (FileKey::NONE, part_event.offset),
+        };
+        let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
+        let cause = self.cause(event, class, file, filesystem, texts);
+        let work = cause.map_or_else(|| self.works.under_way(event.thread), |sync| sync.work);
+        let changed = class == Class::Journal && event.backing == Backing::Device && event.detail > 0;
+        Run {
+            queued_ns: event.time_ns,
+            sector,
+            bytes: sectors * 512,
+            class,
+            part,
+            file,
+            name: info.name,
+            file_type: info.file_type,
+            deleted: info.deleted,
+            offset,
+            evidence,
+            intended: event.flags,
+            cause: cause.map(|sync| sync.id),
+            work,
+            journal_of_journal: class == Class::Journal && cause.is_some_and(|sync| self.for_a_journal(sync)),
+            changed_bytes: if changed { u32::try_from(event.detail - 1).ok() } else { None },
+            process: event.process,
+            command: event.command,
+            for_process: match cause {
+                Some(sync) => sync.process,
+                None if self.is_helper(event.command) => 0,
+                None => event.process,
+            },
+        }
+    }
+
+    /// True for a call that makes SQLite's journal durable: its file, or in a commit the directory that names it.
+    fn for_a_journal(&self, sync: &Sync) -> bool {
+        let in_commit = || sync.work.is_some_and(|work| self.works.kind(work) == Some(WorkKind::Commit));
+        let database = matches!(sync.file_type, FileType::SqliteDatabase | FileType::SharedMemory);
+        sync.file_type.is_sqlite_journal() || (!database && in_commit())
+    }
+
+    fn cause(
+        &self,
+        event: &Event,
+        class: Class,
+        file: FileKey,
+        filesystem: Option<usize>,
+        texts: &Texts,
+    ) -> Option<&Sync> {
+        if event.operation == Operation::Read {
+            return None;
+        }
+        if let Some(own) = self.syncs.of_thread(event.thread) {
+            return Some(own);
+        }
+        if !self.is_helper(event.command) {
+            return None;
+        }
+        // In ordered mode the journal's thread writes other files' data first, for whoever waits for it.
+        let data_of =
+            (class == Class::Data && !texts.get(event.command).starts_with("jbd2/")).then_some(file);
+        self.syncs.waiting(self.places.file_device(filesystem?), data_of)
+    }
+
+    fn is_helper(&self, name: Text) -> bool {
+        self.helpers.get(name.0 as usize) == Some(&Some(true))
+    }
+
+    /// Looks at a thread's name once, not at each of its requests.
+    fn learn_helper(&mut self, name: Text, texts: &Texts) {
+        let at = name.0 as usize;
+        if self.helpers.len() <= at {
+            self.helpers.resize(at + 1, None);
+        }
+        self.helpers[at].get_or_insert_with(|| works_for_others(texts.get(name)));
+    }
+
+    fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+        let disk = self.places.whole(event.device);
+        let runs = if event.operation == Operation::Flush {
+            self.barriers.issued(disk).into_iter().collect()
+        } else {
+            let taken = self.queued.take(disk, event.operation, event.sector, event.end_sector());
+            self.without_gaps(event, disk, taken, texts)
+        };
+        let key = (disk, event.operation, key_sector(event));
+        let request = Request {
+            issued_ns: event.time_ns,
+            disk,
+            sector: key.2,
+            bytes: event.bytes,
+            operation: event.operation,
+            issued: event.flags,
+            command: event.command,
+            runs,
+            ..Request::default()
+        };
+        if let Some(before) = self.issued.insert(key, request) {
+            self.emit(&before, texts, sink);
+        }
+    }
+
+    /// What nobody saw being handed over is placed by the layout and the extents alone.
+    fn without_gaps(&self, event: &Event, disk: DeviceNumber, taken: Vec<Run>, texts: &Texts) -> Vec<Run> {
+        let covered: u64 = taken.iter().map(|run| run.bytes).sum();
+        if covered == event.bytes {
+            return taken;
+        }
+        let mut runs = Vec::with_capacity(taken.len() + 1);
+        let mut sector = event.sector;
+        let gap = |from: u64, until: u64| {
+            let event =
+                Event { sector: from, bytes: (until - from) * 512, backing: Backing::Unseen, ..*event };
+            self.runs(&event, disk, texts)
+        };
+        for run in taken {
+            if run.sector > sector {
+                runs.extend(gap(sector, run.sector));
+            }
+            sector = run.sector + run.bytes.div_ceil(512);
+            runs.push(run);
+        }
+        if sector < event.end_sector() {
+            runs.extend(gap(sector, event.end_sector()));
+        }
+        runs
+    }
+
+    fn requeue(&mut self, event: &Event) {
+        let disk = self.places.whole(event.device);
+        if let Some(request) = self.issued.remove(&(disk, event.operation, key_sector(event))) {
+            for run in request.runs.into_iter().filter(|run| run.bytes > 0) {
+                self.queued.push(disk, event.operation, run);
+            }
+        }
+    }
+
+    fn complete(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+        // What had a flush before or behind it is told complete twice: with its bytes, and without when the flush is over.
+        if event.bytes == 0 && event.operation != Operation::Flush && event.detail == 0 {
+            return;
+        }
+        let disk = self.places.whole(event.device);
+        let Some(mut request) = self.issued.remove(&(disk, event.operation, key_sector(event))) else {
+            return;
+        };
+        request.completed_ns = Some(event.time_ns);
+        request.error = event.detail;
+        if event.bytes > 0 && event.bytes < request.bytes && event.detail == 0 {
+            // The device took a part; the rest comes with a completion of its own.
+            let rest = self.rest_of(&mut request, event.end_sector());
+            self.issued.insert((disk, rest.operation, rest.sector), rest);
+        }
+        self.emit(&request, texts, sink);
+    }
+
+    /// Cuts a request at a sector; what is behind it is the rest.
+    fn rest_of(&self, request: &mut Request, at: u64) -> Request {
+        let mut rest = Request { runs: Vec::new(), completed_ns: None, sector: at, ..request.clone() };
+        let done = (at - request.sector) * 512;
+        rest.bytes = request.bytes.saturating_sub(done);
+        request.bytes = done;
+        for run in std::mem::take(&mut request.runs) {
+            let end = run.sector + run.bytes.div_ceil(512);
+            if run.sector < at {
+                request.runs.push(super::queued::cut(&run, run.sector, end.min(at)));
+            }
+            if end > at {
+                rest.runs.push(super::queued::cut(&run, run.sector.max(at), end));
+            }
+        }
+        rest
+    }
+
+    /// Hands on runs that wait since before `before_ns`.
+    fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut Sink<'_>) {
+        for (disk, operation, run) in self.queued.take_older(before_ns) {
+            let request = Request {
+                issued_ns: run.queued_ns,
+                disk,
+                sector: run.sector,
+                bytes: run.bytes,
+                operation,
+                issued: run.intended,
+                command: run.command,
+                runs: vec![run],
+                unissued: true,
+                ..Request::default()
+            };
+            self.emit(&request, texts, sink);
+        }
+    }
+
+    fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut Sink<'_>) {
+        if request.operation != Operation::Read {
+            self.count_for_syncs(request);
+            self.count_for_works(request);
+        }
+        sink(Outcome::Request(request), texts);
+    }
+
+    fn count_for_syncs(&mut self, request: &Request) {
+        let is_flush = request.operation == Operation::Flush;
+        let mut counted = None;
+        for run in &request.runs {
+            let Some(sync) = run.cause.and_then(|id| self.syncs.get_mut(id)) else { continue };
+            let written = request.written_of(run);
+            sync.bytes[usize::from(run.class.code())] += written;
+            if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
+                sync.control_bytes += written;
+            }
+            if counted != run.cause {
+                counted = run.cause;
+                sync.requests += 1;
+                sync.writes += u64::from(request.operation == Operation::Write);
+                sync.flushes += u64::from(is_flush);
+                sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
+                sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
+            }
+        }
+    }
+
+    fn count_for_works(&mut self, request: &Request) {
+        let is_flush = request.operation == Operation::Flush;
+        let mut counted = None;
+        for run in &request.runs {
+            let Some(work) = run.work.and_then(|id| self.works.get_mut(id)) else { continue };
+            let written = request.written_of(run);
+            work.bytes[usize::from(run.class.code())] += written;
+            work.journal_of_journal_bytes += if run.journal_of_journal { written } else { 0 };
+            if counted != run.work {
+                counted = run.work;
+                work.flushes += u64::from(is_flush);
+                work.writes += u64::from(request.operation == Operation::Write);
+            }
+        }
+    }
+}
+
+/// A flush has no place; some kernels tell -1.
+fn key_sector(event: &Event) -> u64 {
+    if event.operation == Operation::Flush { 0 } else { event.sector }
+}
+
+fn is_note(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Named
+            | EventKind::Unlinked
+            | EventKind::Truncated
+            | EventKind::JournalBegin
+            | EventKind::JournalEnd
+            | EventKind::Lost
+    )
+}

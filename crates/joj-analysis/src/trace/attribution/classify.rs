@@ -1,0 +1,336 @@
+//! What a run of bytes is for: from the region it lies in, the memory it came from, and what its first bytes say.
+//!
+//! Evidence, strongest first: the content (a magic number), the region (the filesystem's own layout), the page cache that
+//! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
+
+use crate::trace::attribution::places::{Kind, Places};
+use crate::trace::class::{Class, Part};
+use crate::trace::event::{Backing, Content, DeviceNumber, Event, FileKey, RequestFlags};
+use crate::trace::header::{Region, RegionUse};
+
+/// Btrfs's tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
+const BTRFS_LOG_TREE: i64 = -6;
+/// The inode whose pages are F2FS's nodes (`node_ino` of its superblock, which mkfs.f2fs always sets so).
+const F2FS_NODES: u64 = 1;
+
+/// What a run is for, as far as the event and the disk's layout say. `region` is the one that holds its first sector, `kind`
+/// that of the filesystem there. `None`: neither the memory nor the layout tells.
+pub fn classify(
+    event: &Event,
+    region: Option<&Region>,
+    kind: Kind,
+    places: &Places,
+) -> Option<(Class, Part)> {
+    if let Some(found) = by_content(event) {
+        return Some(found);
+    }
+    if let Some(region) = region {
+        return Some(by_region(event, region, kind, places));
+    }
+    match event.backing {
+        Backing::File | Backing::Direct => Some((Class::Data, Part::Plain)),
+        Backing::Inner => Some(inner(event, kind)),
+        Backing::Device | Backing::Private => outside_regions(event, kind, places),
+        Backing::Unseen => flagged(event, kind),
+    }
+}
+
+/// What a filesystem itself calls metadata (REQ_META): all that XFS keeps in buffers. Btrfs says the same of log trees.
+fn flagged(event: &Event, kind: Kind) -> Option<(Class, Part)> {
+    let is_metadata = matches!(kind, Kind::Xfs | Kind::Ext4) && event.flags.has(RequestFlags::METADATA);
+    is_metadata.then_some((Class::Metadata, Part::Plain))
+}
+
+fn by_content(event: &Event) -> Option<(Class, Part)> {
+    let part = match event.content {
+        Content::JournalDescriptor => Part::Descriptor,
+        Content::JournalCommit => Part::Commit,
+        Content::JournalSuperblock => Part::JournalSuperblock,
+        Content::JournalRevoke => Part::Revoke,
+        Content::XfsLog => Part::LogRecord,
+        Content::BtrfsTree => return Some(btrfs_tree(event.detail)),
+        Content::XfsBuffer => return Some(xfs_buffer(event.detail)),
+        _ => return None,
+    };
+    Some((Class::Journal, part))
+}
+
+fn by_region(event: &Event, region: &Region, kind: Kind, places: &Places) -> (Class, Part) {
+    match region.purpose {
+        RegionUse::Journal if kind == Kind::Xfs => (Class::Journal, Part::LogRecord),
+        RegionUse::Journal => (Class::Journal, logged(event, region, places)),
+        RegionUse::FastCommit => (Class::Journal, Part::FastCommit),
+        RegionUse::Superblock => (Class::Superblock, Part::Plain),
+        other => (Class::Metadata, part_of(other)),
+    }
+}
+
+/// Which part of metadata a region holds.
+fn part_of(purpose: RegionUse) -> Part {
+    match purpose {
+        RegionUse::GroupDescriptors => Part::GroupDescriptors,
+        RegionUse::BlockBitmap => Part::BlockBitmap,
+        RegionUse::InodeBitmap => Part::InodeBitmap,
+        RegionUse::InodeTable => Part::InodeTable,
+        RegionUse::GroupHeader => Part::GroupHeader,
+        RegionUse::Checkpoint => Part::Checkpoint,
+        RegionUse::SegmentInformation => Part::SegmentInformation,
+        RegionUse::NodeAddress => Part::NodeAddress,
+        RegionUse::SegmentSummary => Part::SegmentSummary,
+        RegionUse::Superblock | RegionUse::Journal | RegionUse::FastCommit => Part::Plain,
+    }
+}
+
+/// What a block of jbd2's log is. Its memory is the logged metadata block itself, whose page cache says which one that is.
+fn logged(event: &Event, region: &Region, places: &Places) -> Part {
+    if region.journal_offset == 0 && event.sector == region.sector {
+        return Part::JournalSuperblock;
+    }
+    match event.backing {
+        Backing::Device => logged_metadata(event, places),
+        Backing::File | Backing::Direct => Part::LogOfData,
+        Backing::Private | Backing::Inner => Part::LogOfCopy,
+        // Only the block that ends a transaction must be durable at once.
+        Backing::Unseen if event.flags.has(RequestFlags::FUA) => Part::Commit,
+        Backing::Unseen => Part::Plain,
+    }
+}
+
+fn logged_metadata(event: &Event, places: &Places) -> Part {
+    // The page cache is the filesystem's, whose log may be on another disk.
+    let cached = Some(event.file.device).filter(|device| *device != DeviceNumber::NONE);
+    let cached = cached.unwrap_or(event.device);
+    let (disk, home) = (places.whole(cached), places.sector_of(cached, event.offset));
+    // Control blocks are buffers of the log's own blocks; their content is asked first.
+    if disk == places.whole(event.device) && home == event.sector {
+        return Part::Plain;
+    }
+    match places.region(disk, home).map(|region| region.purpose) {
+        Some(RegionUse::InodeTable) => Part::LogOfInodeTable,
+        Some(RegionUse::BlockBitmap) => Part::LogOfBlockBitmap,
+        Some(RegionUse::InodeBitmap) => Part::LogOfInodeBitmap,
+        Some(RegionUse::GroupDescriptors) => Part::LogOfGroupDescriptors,
+        Some(RegionUse::Superblock) => Part::LogOfSuperblock,
+        Some(_) => Part::LogOfCopy,
+        None => Part::LogOfDirectory,
+    }
+}
+
+/// What a run is for that lies in an extent of this file. Filesystems name extents of files only, but F2FS of its nodes, too.
+pub fn by_extent(file: FileKey, kind: Kind) -> (Class, Part) {
+    match (kind, file.inode) {
+        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
+        _ => (Class::Data, Part::Plain),
+    }
+}
+
+/// A file that the filesystem keeps for itself.
+fn inner(event: &Event, kind: Kind) -> (Class, Part) {
+    match (kind, event.file.inode) {
+        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
+        (Kind::Nilfs2, 3..=6) => (Class::Metadata, Part::InnerFile),
+        _ => (Class::Metadata, Part::Plain),
+    }
+}
+
+fn outside_regions(event: &Event, kind: Kind, places: &Places) -> Option<(Class, Part)> {
+    match (kind, event.backing) {
+        // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
+        (Kind::Ext4, Backing::Device) if places.sector_of(event.device, event.offset) != event.sector => {
+            Some((Class::Journal, Part::LogOfCopy))
+        }
+        // Without the layout it may as well be a bitmap.
+        (Kind::Ext4, Backing::Device) if places.has_layout(places.whole(event.device), event.sector) => {
+            Some((Class::Metadata, Part::Directory))
+        }
+        (Kind::Ext4, _) => Some((Class::Metadata, Part::Plain)),
+        (Kind::Btrfs, Backing::Device) => Some((Class::Superblock, Part::Plain)),
+        (Kind::Nilfs2, Backing::Device) => Some((Class::Metadata, Part::SegmentSummary)),
+        (Kind::Xfs | Kind::Btrfs | Kind::F2fs | Kind::Nilfs2, _) => Some((Class::Metadata, Part::Plain)),
+        // A program may write to the device itself: that is neither data of a file nor metadata.
+        (Kind::Other, _) => None,
+    }
+}
+
+/// Trees by their numbers (btrfs_tree.h of Linux's user interface).
+fn btrfs_tree(owner: i64) -> (Class, Part) {
+    let part = match owner {
+        BTRFS_LOG_TREE => return (Class::Journal, Part::LogTree),
+        1 => Part::RootTree,
+        2 | 3 | 4 | 10 | 11 => Part::ExtentTree,
+        7 => Part::ChecksumTree,
+        5 | 256.. => Part::FileTree,
+        // Made before the capture began, which saw only that it lies among trees.
+        0 => Part::Plain,
+        _ => Part::Tree,
+    };
+    (Class::Metadata, part)
+}
+
+/// XFS's buffers by their magic numbers (XFS Algorithms and Data Structures).
+fn xfs_buffer(magic: i64) -> (Class, Part) {
+    let bytes = u32::try_from(magic).unwrap_or(0).to_be_bytes();
+    let part = match &bytes {
+        b"XFSB" => return (Class::Superblock, Part::Plain),
+        b"XAGF" | b"XAGI" | b"XAFL" => Part::GroupHeader,
+        b"XD2B" | b"XD2D" | b"XD2F" | b"XDB3" | b"XDD3" | b"XDF3" | b"XARM" => Part::Directory,
+        [b'I', b'N', ..] => Part::InodeTable,
+        b"ABTB" | b"ABTC" | b"AB3B" | b"AB3C" | b"IABT" | b"IAB3" | b"FIBT" | b"FIB3" | b"BMAP" | b"BMA3"
+        | b"RMB3" | b"R3FC" => Part::Tree,
+        _ => Part::Plain,
+    };
+    (Class::Metadata, part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::FileKey;
+    use crate::trace::header::{Disk, FileSystem, Header};
+
+    const DISK: DeviceNumber = DeviceNumber(7);
+
+    /// Superblock at 2, inode table at 100, journal from 1000 on.
+    fn places(kind: &str) -> Places {
+        let region =
+            |sector, sectors, purpose| Region { disk: DISK, sector, sectors, purpose, journal_offset: 0 };
+        Places::new(&Header {
+            disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
+            filesystems: vec![FileSystem {
+                device: DISK,
+                kind: kind.to_owned(),
+                disks: vec![DISK],
+                regions: vec![
+                    region(2, 2, RegionUse::Superblock),
+                    region(100, 80, RegionUse::InodeTable),
+                    region(1000, 800, RegionUse::Journal),
+                ],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        })
+    }
+
+    fn class(kind: &str, event: &Event) -> Option<(Class, Part)> {
+        let places = places(kind);
+        let kind = places.kind(places.filesystem(DISK, event.sector));
+        classify(event, places.region(DISK, event.sector), kind, &places)
+    }
+
+    fn event(sector: u64, backing: Backing, offset: u64) -> Event {
+        Event { device: DISK, sector, bytes: 4096, backing, offset, ..Event::default() }
+    }
+
+    #[test]
+    fn a_block_of_the_log_says_which_metadata_it_is_a_copy_of() {
+        let logged = |offset| class("ext4", &event(1016, Backing::Device, offset)).map(|(_, part)| part);
+        assert_eq!(logged(100 * 512), Some(Part::LogOfInodeTable));
+        assert_eq!(logged(2 * 512), Some(Part::LogOfSuperblock));
+        assert_eq!(logged(5000 * 512), Some(Part::LogOfDirectory));
+        assert_eq!(logged(1016 * 512), Some(Part::Plain));
+        let copy = class("ext4", &event(1016, Backing::Private, 0));
+        assert_eq!(copy, Some((Class::Journal, Part::LogOfCopy)));
+        assert_eq!(
+            class("ext4", &event(1000, Backing::Device, 0)),
+            Some((Class::Journal, Part::JournalSuperblock))
+        );
+    }
+
+    #[test]
+    fn a_log_on_another_disk_holds_copies_of_the_filesystems_blocks() {
+        let log = DeviceNumber(8);
+        let region = |disk, sector, purpose| Region { disk, sector, sectors: 80, purpose, journal_offset: 0 };
+        let disk = |number| Disk { number, whole: number, sectors: 1 << 20, ..Disk::default() };
+        let places = Places::new(&Header {
+            disks: vec![disk(DISK), disk(log)],
+            filesystems: vec![FileSystem {
+                device: DISK,
+                kind: "ext4".to_owned(),
+                disks: vec![DISK],
+                regions: vec![region(DISK, 100, RegionUse::InodeTable), region(log, 16, RegionUse::Journal)],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        });
+        let logged = |sector, home: u64| {
+            let file = FileKey { device: DISK, inode: 0, generation: 0 };
+            let event = Event { device: log, file, ..event(sector, Backing::Device, home * 512) };
+            classify(&event, places.region(log, sector), Kind::Ext4, &places)
+        };
+        assert_eq!(logged(24, 104), Some((Class::Journal, Part::LogOfInodeTable)));
+        // The same number on the other disk is another place.
+        assert_eq!(logged(24, 24), Some((Class::Journal, Part::LogOfDirectory)));
+    }
+
+    #[test]
+    fn content_comes_first_and_regions_before_page_caches() {
+        let commit = Event { content: Content::JournalCommit, ..event(1024, Backing::Device, 1024 * 512) };
+        assert_eq!(class("ext4", &commit), Some((Class::Journal, Part::Commit)));
+        assert_eq!(
+            class("ext4", &event(104, Backing::Device, 104 * 512)),
+            Some((Class::Metadata, Part::InodeTable))
+        );
+        assert_eq!(
+            class("ext4", &event(9000, Backing::Device, 9000 * 512)),
+            Some((Class::Metadata, Part::Directory))
+        );
+        assert_eq!(class("ext4", &event(9000, Backing::File, 0)), Some((Class::Data, Part::Plain)));
+    }
+
+    #[test]
+    fn without_memory_only_the_layout_speaks() {
+        assert_eq!(class("ext4", &event(9000, Backing::Unseen, 0)), None);
+        let fua = Event { flags: RequestFlags::FUA, ..event(1032, Backing::Unseen, 0) };
+        assert_eq!(class("ext4", &fua), Some((Class::Journal, Part::Commit)));
+        assert_eq!(class("ext4", &event(1032, Backing::Unseen, 0)), Some((Class::Journal, Part::Plain)));
+        assert_eq!(class("vfat", &event(9000, Backing::Device, 0)), None);
+        let meta = Event { flags: RequestFlags::METADATA, ..event(9000, Backing::Unseen, 0) };
+        assert_eq!(class("xfs", &meta), Some((Class::Metadata, Part::Plain)));
+        assert_eq!((class("btrfs", &meta), class("vfat", &meta)), (None, None));
+        // XFS's log has nothing but records, from its first block on.
+        for sector in [1000, 1032] {
+            let record = Event { flags: RequestFlags::FUA, ..event(sector, Backing::Unseen, 0) };
+            assert_eq!(class("xfs", &record), Some((Class::Journal, Part::LogRecord)));
+        }
+    }
+
+    #[test]
+    fn without_the_layout_no_part_is_claimed() {
+        let header = Header {
+            disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
+            filesystems: vec![FileSystem {
+                kind: "ext4".to_owned(),
+                disks: vec![DISK],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        };
+        let found =
+            classify(&event(9000, Backing::Device, 9000 * 512), None, Kind::Ext4, &Places::new(&header));
+        assert_eq!(found, Some((Class::Metadata, Part::Plain)));
+        let copy =
+            classify(&event(9000, Backing::Device, 800 * 512), None, Kind::Ext4, &Places::new(&header));
+        assert_eq!(copy, Some((Class::Journal, Part::LogOfCopy)));
+    }
+
+    #[test]
+    fn filesystems_have_their_own_trees_and_inner_files() {
+        let tree =
+            |owner| Event { content: Content::BtrfsTree, detail: owner, ..event(9000, Backing::Inner, 0) };
+        assert_eq!(class("btrfs", &tree(-6)), Some((Class::Journal, Part::LogTree)));
+        assert_eq!(class("btrfs", &tree(5)), Some((Class::Metadata, Part::FileTree)));
+        let buffer = |magic: &[u8; 4]| Event {
+            content: Content::XfsBuffer,
+            detail: i64::from(u32::from_be_bytes(*magic)),
+            ..event(9000, Backing::Private, 0)
+        };
+        assert_eq!(class("xfs", &buffer(b"XAGF")), Some((Class::Metadata, Part::GroupHeader)));
+        assert_eq!(class("xfs", &buffer(b"IN\x81\xa4")), Some((Class::Metadata, Part::InodeTable)));
+        let inner = |inode| Event {
+            file: FileKey { device: DISK, inode, generation: 0 },
+            ..event(9000, Backing::Inner, 0)
+        };
+        assert_eq!(class("f2fs", &inner(1)), Some((Class::Node, Part::Plain)));
+        assert_eq!(class("nilfs2", &inner(3)), Some((Class::Metadata, Part::InnerFile)));
+    }
+}

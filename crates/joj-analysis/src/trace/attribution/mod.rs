@@ -1,0 +1,19 @@
+//! Which file, commit and cause each request has. Top to bottom:
+//!
+//! ```text
+//! attribute      events in, requests out: asks all below
+//! transactions   commits under way;  syncs: which sync a request belongs to;  queued, barriers: requests not done yet
+//! files          what each file is at that time;  places, extents: whose block that is
+//! classify       what a request holds: data, a file's metadata, a journal's block
+//! ```
+
+pub mod attribute;
+mod barriers;
+mod queued;
+mod syncs;
+mod transactions;
+pub mod request;
+mod files;
+mod extents;
+mod classify;
+mod places;

@@ -1,0 +1,198 @@
+//! What lies where on the disks of a trace: partitions, filesystems, and the regions that filesystems reserve.
+
+use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
+use crate::trace::header::{FileSystem, Header, Region};
+
+/// Sectors of a whole disk that belong to something.
+#[derive(Debug, Clone, Copy)]
+struct Stretch<T> {
+    disk: DeviceNumber,
+    first: u64,
+    end: u64,
+    /// Place of its filesystem in the trace's head.
+    owner: usize,
+    what: T,
+}
+
+/// Looks up disks, filesystems and regions by number and sector.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// (number, whole disk, first sector) in order of number.
+    disks: Vec<(DeviceNumber, DeviceNumber, u64)>,
+    regions: Vec<Stretch<Region>>,
+    filesystems: Vec<Stretch<()>>,
+    /// Device number of each filesystem's files, its kind, and whether its layout is known.
+    kinds: Vec<(DeviceNumber, Kind, bool)>,
+}
+
+/// A filesystem whose blocks we can tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// ext4, and ext3 and ext2 under its driver.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+    /// F2FS.
+    F2fs,
+    /// NILFS2.
+    Nilfs2,
+    /// Another, of which only page caches tell.
+    Other,
+}
+
+impl Kind {
+    fn of(name: &str) -> Self {
+        match name {
+            "ext4" | "ext3" | "ext2" => Self::Ext4,
+            "xfs" => Self::Xfs,
+            "btrfs" => Self::Btrfs,
+            "f2fs" => Self::F2fs,
+            "nilfs2" => Self::Nilfs2,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Places {
+    /// The places that a trace's head names.
+    pub fn new(header: &Header) -> Self {
+        let mut places = Self::default();
+        for disk in &header.disks {
+            places.disks.push((disk.number, disk.whole, disk.start_sector));
+        }
+        places.disks.sort_unstable();
+        for (index, filesystem) in header.filesystems.iter().enumerate() {
+            let has_layout = !filesystem.regions.is_empty();
+            places.kinds.push((filesystem.device, Kind::of(&filesystem.kind), has_layout));
+            places.add(header, index, filesystem);
+        }
+        places.regions.sort_by_key(|stretch| (stretch.disk, stretch.first));
+        places.filesystems.sort_by_key(|stretch| (stretch.disk, stretch.first));
+        places
+    }
+
+    fn add(&mut self, header: &Header, index: usize, filesystem: &FileSystem) {
+        for disk in filesystem.disks.iter().filter_map(|&number| header.disk(number)) {
+            let end = disk.start_sector.saturating_add(disk.sectors);
+            let first = disk.start_sector;
+            self.filesystems.push(Stretch { disk: disk.whole, first, end, owner: index, what: () });
+        }
+        for &region in &filesystem.regions {
+            let end = region.sector.saturating_add(region.sectors);
+            let (disk, first) = (region.disk, region.sector);
+            self.regions.push(Stretch { disk, first, end, owner: index, what: region });
+        }
+    }
+
+    /// The whole disk of a disk or partition; itself where the trace's head does not know it.
+    pub fn whole(&self, device: DeviceNumber) -> DeviceNumber {
+        self.entry(device).map_or(device, |(_, whole, _)| whole)
+    }
+
+    /// Sector of the whole disk that holds a byte of a disk or partition.
+    pub fn sector_of(&self, device: DeviceNumber, byte: u64) -> u64 {
+        self.entry(device).map_or(0, |(_, _, start)| start) + byte / SECTOR_BYTES
+    }
+
+    fn entry(&self, device: DeviceNumber) -> Option<(DeviceNumber, DeviceNumber, u64)> {
+        let at = self.disks.binary_search_by_key(&device, |(number, ..)| *number).ok()?;
+        self.disks.get(at).copied()
+    }
+
+    /// The region that holds a sector of a whole disk.
+    pub fn region(&self, disk: DeviceNumber, sector: u64) -> Option<&Region> {
+        find(&self.regions, disk, sector).map(|stretch| &stretch.what)
+    }
+
+    /// Where the region ends that holds a sector, or where the next begins: up to there all is alike.
+    pub fn alike_until(&self, disk: DeviceNumber, sector: u64) -> u64 {
+        let after = self.regions.partition_point(|stretch| (stretch.disk, stretch.first) <= (disk, sector));
+        let own = find(&self.regions, disk, sector).map(|stretch| stretch.end);
+        let next =
+            self.regions.get(after).filter(|stretch| stretch.disk == disk).map(|stretch| stretch.first);
+        own.or(next).unwrap_or(u64::MAX)
+    }
+
+    /// The filesystem on a sector of a whole disk, by its place in the trace's head; for a journal on a disk of its own,
+    /// the one that it serves.
+    pub fn filesystem(&self, disk: DeviceNumber, sector: u64) -> Option<usize> {
+        let served = || find(&self.regions, disk, sector).map(|stretch| stretch.owner);
+        find(&self.filesystems, disk, sector).map(|stretch| stretch.owner).or_else(served)
+    }
+
+    /// True for files of a filesystem that the trace is about, and where it says nothing of filesystems.
+    pub fn holds_files(&self, device: DeviceNumber) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|(own, ..)| *own == device)
+    }
+
+    /// True where the layout of the filesystem on a sector is known: what lies outside of its regions is then something else.
+    pub fn has_layout(&self, disk: DeviceNumber, sector: u64) -> bool {
+        let known = self.filesystem(disk, sector).and_then(|filesystem| self.kinds.get(filesystem));
+        known.is_some_and(|(_, _, has_layout)| *has_layout)
+    }
+
+    /// What files of a filesystem have as their device.
+    pub fn file_device(&self, filesystem: usize) -> DeviceNumber {
+        self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, ..)| *device)
+    }
+
+    /// What kind a filesystem is.
+    pub fn kind(&self, filesystem: Option<usize>) -> Kind {
+        filesystem.and_then(|index| self.kinds.get(index)).map_or(Kind::Other, |(_, kind, _)| *kind)
+    }
+}
+
+fn find<T>(stretches: &[Stretch<T>], disk: DeviceNumber, sector: u64) -> Option<&Stretch<T>> {
+    let after = stretches.partition_point(|stretch| (stretch.disk, stretch.first) <= (disk, sector));
+    stretches.get(after.checked_sub(1)?).filter(|stretch| stretch.disk == disk && sector < stretch.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::header::{Disk, RegionUse};
+
+    fn places() -> Places {
+        let [whole, part] = [DeviceNumber(16), DeviceNumber(17)];
+        let disk =
+            |number, start_sector, sectors| Disk { number, whole, start_sector, sectors, ..Disk::default() };
+        let region =
+            |sector, sectors, purpose| Region { disk: whole, sector, sectors, purpose, journal_offset: 0 };
+        Places::new(&Header {
+            disks: vec![disk(whole, 0, 10_000), disk(part, 2048, 4096)],
+            filesystems: vec![FileSystem {
+                device: part,
+                kind: "ext4".into(),
+                disks: vec![part],
+                regions: vec![region(2050, 8, RegionUse::Superblock), region(3000, 100, RegionUse::Journal)],
+                ..FileSystem::default()
+            }],
+            ..Header::default()
+        })
+    }
+
+    #[test]
+    fn sectors_lead_to_their_filesystem_and_region() {
+        let (places, disk) = (places(), DeviceNumber(16));
+        let region = |sector| places.region(disk, sector).map(|region| region.purpose);
+        assert_eq!((region(2049), region(2050), region(2058)), (None, Some(RegionUse::Superblock), None));
+        assert_eq!((region(3099), region(3100)), (Some(RegionUse::Journal), None));
+        assert_eq!((places.filesystem(disk, 2047), places.filesystem(disk, 2048)), (None, Some(0)));
+        assert_eq!((places.filesystem(disk, 6143), places.filesystem(disk, 6144)), (Some(0), None));
+        assert_eq!(places.kind(Some(0)), Kind::Ext4);
+        let ends = [2049, 2051, 2060, 3000, 9000].map(|sector| places.alike_until(disk, sector));
+        assert_eq!(ends, [2050, 2058, 3000, 3100, u64::MAX]);
+    }
+
+    #[test]
+    fn a_partition_is_part_of_its_disk() {
+        let places = places();
+        assert_eq!(
+            (places.whole(DeviceNumber(17)), places.whole(DeviceNumber(99))),
+            (DeviceNumber(16), DeviceNumber(99))
+        );
+        assert_eq!(places.sector_of(DeviceNumber(17), 4096), 2056);
+    }
+}

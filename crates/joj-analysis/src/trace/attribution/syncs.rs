@@ -1,0 +1,131 @@
+//! The sync calls that are under way, and which of them causes what kernel threads write.
+
+use std::collections::HashMap;
+
+use crate::trace::attribution::files::FileInfo;
+use crate::trace::attribution::request::{Sync, SyncId, WorkId};
+use crate::trace::class::Class;
+use crate::trace::event::{DeviceNumber, Event, FileKey};
+
+/// Sync calls between their begin and their end.
+#[derive(Debug, Default)]
+pub struct Syncs {
+    of_thread: HashMap<u32, Sync>,
+    threads: HashMap<SyncId, u32>,
+    begun: u64,
+}
+
+impl Syncs {
+    /// A call begins.
+    pub fn begin(&mut self, event: &Event, info: FileInfo, work: Option<WorkId>) -> &Sync {
+        let id = SyncId(self.begun);
+        self.begun += 1;
+        let sync = Sync {
+            id,
+            call: event.name,
+            file: event.file,
+            name: info.name,
+            file_type: info.file_type,
+            thread: event.thread,
+            process: event.process,
+            command: event.command,
+            begun_ns: event.time_ns,
+            ended_ns: None,
+            result: 0,
+            bytes: [0; Class::ALL.len()],
+            control_bytes: 0,
+            flush_ns: 0,
+            requests: 0,
+            writes: 0,
+            flushes: 0,
+            last_completed_ns: 0,
+            work,
+        };
+        self.threads.insert(id, event.thread);
+        if let Some(before) = self.of_thread.insert(event.thread, sync) {
+            self.threads.remove(&before.id);
+        }
+        &self.of_thread[&event.thread]
+    }
+
+    /// A thread's call ends. `None` where its begin was before the trace.
+    pub fn end(&mut self, event: &Event) -> Option<Sync> {
+        let mut sync = self.of_thread.remove(&event.thread)?;
+        self.threads.remove(&sync.id);
+        sync.ended_ns = Some(event.time_ns);
+        sync.result = event.detail;
+        Some(sync)
+    }
+
+    /// The call that a thread is in.
+    pub fn of_thread(&self, thread: u32) -> Option<&Sync> {
+        self.of_thread.get(&thread)
+    }
+
+    /// The call that a kernel thread works for: the one that began first, of those for files of that filesystem; for a
+    /// file's data only a call for that very file.
+    pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
+        self.of_thread
+            .values()
+            .filter(|sync| sync.file.device == filesystem || !sync.file.is_some())
+            .filter(|sync| data_of.is_none_or(|file| file == sync.file || !sync.file.is_some()))
+            .min_by_key(|sync| sync.id)
+    }
+
+    /// A call that has not ended yet.
+    pub fn get_mut(&mut self, id: SyncId) -> Option<&mut Sync> {
+        self.of_thread.get_mut(self.threads.get(&id)?)
+    }
+
+    /// Calls that never ended, in the order in which they began.
+    pub fn finish(&mut self) -> Vec<Sync> {
+        let mut left: Vec<Sync> = std::mem::take(&mut self.of_thread).into_values().collect();
+        left.sort_by_key(|sync| sync.id);
+        left
+    }
+}
+
+/// True for the names of kernel threads that write for others: journals, write-back, filesystem workers, loop devices.
+pub fn works_for_others(command: &str) -> bool {
+    const NAMES: [&str; 9] =
+        ["jbd2/", "kworker/", "xfsaild/", "xfs-", "btrfs-", "f2fs_", "segctord", "loop", "ext4-"];
+    NAMES.iter().any(|name| command.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(thread: u32, inode: u64) -> Event {
+        let file = FileKey { device: DeviceNumber(3), inode, generation: 0 };
+        Event { thread, file, ..Event::default() }
+    }
+
+    #[test]
+    fn a_kernel_thread_works_for_the_call_that_began_first() {
+        let mut syncs = Syncs::default();
+        syncs.begin(&begin(1, 10), FileInfo::default(), None);
+        syncs.begin(&begin(2, 20), FileInfo::default(), None);
+        let cause = |syncs: &Syncs, file: Option<u64>| {
+            let data_of = file.map(|inode| begin(0, inode).file);
+            syncs.waiting(DeviceNumber(3), data_of).map(|sync| sync.id.0)
+        };
+        assert_eq!(
+            (cause(&syncs, None), cause(&syncs, Some(20)), cause(&syncs, Some(30))),
+            (Some(0), Some(1), None)
+        );
+        assert_eq!(syncs.waiting(DeviceNumber(4), None), None);
+        let ended = syncs.end(&Event { time_ns: 9, detail: -5, ..begin(1, 0) }).expect("it began");
+        assert_eq!((ended.ended_ns, ended.result, cause(&syncs, None)), (Some(9), -5, Some(1)));
+        assert_eq!(syncs.end(&begin(1, 0)), None);
+    }
+
+    #[test]
+    fn programs_are_not_taken_for_kernel_threads() {
+        assert!(
+            works_for_others("jbd2/vda-8")
+                && works_for_others("kworker/u4:1")
+                && !works_for_others("sqlite3")
+        );
+    }
+}
