@@ -47,6 +47,11 @@ fn no_file_takes_the_place_of_a_standard_descriptor() {
 }
 
 #[test]
+fn a_standard_descriptor_that_was_free_is_filled() {
+    holds("low_descriptors_are_filled");
+}
+
+#[test]
 fn a_folder_that_cannot_be_opened_is_written_to() {
     holds("unreadable_folder");
 }

@@ -1,6 +1,6 @@
 //! Which descriptors files get.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -30,7 +30,22 @@ fn at_least(file: OwnedFd, minimum: i32) -> rustix::io::Result<OwnedFd> {
     if file.as_raw_fd() >= minimum {
         return Ok(file);
     }
-    rustix::io::fcntl_dupfd_cloexec(&file, minimum)
+    let moved = rustix::io::fcntl_dupfd_cloexec(&file, minimum)?;
+    drop(file);
+    fill(DESCRIPTOR_MIN);
+    Ok(moved)
+}
+
+/// Fills what is free below `minimum`, as SQLite does behind its own opens (os_unix.c, `robust_open`). SQLite closes a database
+/// that it opens there again, and with that gives back all locks that this process has on it.
+fn fill(minimum: i32) {
+    while let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()) {
+        if null.as_raw_fd() >= minimum {
+            break;
+        }
+        // It stays open: the next file would get its place.
+        let _ = null.into_raw_fd();
+    }
 }
 
 /// Makes a system call again that a signal interrupted, but not for ever: somebody may answer EINTR each time.

@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 27] = [
+pub const NAMED: [(&str, &str); 28] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -64,6 +64,25 @@ pub const NAMED: [(&str, &str); 27] = [
          A> INSERT INTO kept VALUES (4)
          1: complain
          1: kill
+         A> SELECT count(*) FROM kept",
+    ),
+    (
+        "low_descriptors_are_filled",
+        "# As behind SQLite's own opens: else C's is the first at descriptor 2, and SQLite, which closes that one, gives back all of the
+         # process's locks on the database. D then takes itself for the last, and deletes the log of A.
+         A = 1 waldio app.db
+         B = 1 stock app.db
+         C = 1 stock app.db
+         D = 2 waldio app.db
+         A: open
+         D: open
+         B> INSERT INTO kept VALUES (1)
+         1: stderr
+         A> INSERT INTO kept VALUES (2)
+         C> SELECT count(*) FROM kept
+         D> SELECT count(*) FROM kept
+         D: close
+         D> INSERT INTO kept VALUES (3)
          A> SELECT count(*) FROM kept",
     ),
     (
