@@ -7,10 +7,12 @@
 
 mod real;
 
+use std::io;
+use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
-use real::child::in_own_process;
+use real::child::{Running, again, in_own_process, role};
 use real::place::{Scratch, skipped};
 use real::refusal::{is_possible, refuse, refuse_after};
 use real::sqlite::{Connection, system};
@@ -136,4 +138,115 @@ fn commits_that_failed_together_are_none_when_all_have_closed_at_once() {
         }
         assert!(failed > 100, "{failed} commits failed");
     });
+}
+
+/// Of the process whose COMMIT fails: with two connections that write, closed when it is told so.
+fn fail_and_close(path: &Path, options: &str) {
+    let open = || system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+    let (db, other) = (open(), open());
+    for db in [&db, &other] {
+        db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
+    }
+    refuse("fdatasync", "EIO", 1);
+    assert!(db.run("INSERT INTO t VALUES('failed')").1.is_some());
+    refuse("fdatasync", "EIO", 0);
+    println!("\nfailed");
+    wait_for_order();
+    drop((db, other));
+    println!("closed");
+}
+
+/// Of the other process: it has the database open, and answers statements.
+fn answer(path: &Path, is_stock: bool) {
+    let db = if is_stock { system().open_stock(path) } else { system().open(path) };
+    let (_, error) = db.run("SELECT count(*) FROM t");
+    println!("\nopen {}", error.is_some());
+    loop {
+        let sql = wait_for_order();
+        if sql.is_empty() {
+            return;
+        }
+        println!("{:?}", db.run(&sql).0);
+    }
+}
+
+fn wait_for_order() -> String {
+    let mut order = String::new();
+    io::stdin().read_line(&mut order).unwrap();
+    order
+}
+
+/// A line that begins like this.
+fn until(process: &mut Running, begin: &str) -> String {
+    loop {
+        let line = process.line().expect("it ended");
+        if line.starts_with(begin) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_failed_goes_while_another_process_has_the_database_open() {
+    const NAME: &str = "a_commit_that_failed_goes_while_another_process_has_the_database_open";
+    if let Some(arguments) = role(NAME) {
+        let path = Path::new(&arguments[1]);
+        let _ = system().load(None);
+        return match &*arguments[0] {
+            "fails" => fail_and_close(path, &arguments[2]),
+            who => answer(path, who == "stock"),
+        };
+    }
+    if !is_possible() {
+        return skipped("system calls are refused on x86_64 and aarch64 alone");
+    }
+    system().load(None).unwrap();
+    // Who the other one is, what it does before the close, and how often the row may be there: once, where it went on from there.
+    let cases = [
+        ("waldio", "", 0),
+        ("stock", "", 0),
+        ("waldio", "checkpoint", 1),
+        ("stock", "checkpoint", 1),
+        ("stock", "commit", 1),
+    ];
+    for options in ["", "waldio_persist=fua", "waldio_layout=embedded"] {
+        for (who, act, most) in cases {
+            let case = format!("{options}, {who}, {act}");
+            let scratch = Scratch::new("failed-beside");
+            let path = scratch.join("a.db");
+            let open = || system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+            let db = open();
+            db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES('before')");
+            let name = path.to_str().unwrap();
+            let mut other = Running::start_with_input(&mut again(NAME, &[who, name]));
+            let refused = until(&mut other, "open") == "open true";
+            assert_eq!(refused, options.contains("embedded") && who == "stock", "{case}");
+            let mut fails = Running::start_with_input(&mut again(NAME, &["fails", name, options]));
+            until(&mut fails, "failed");
+            drop(db);
+            if !refused {
+                other.tell(match act {
+                    "checkpoint" => "PRAGMA wal_checkpoint\n",
+                    "commit" => "INSERT INTO t VALUES('other')\n",
+                    _ => "SELECT 1\n",
+                });
+                until(&mut other, "[");
+            }
+            fails.tell("close\n");
+            until(&mut fails, "closed");
+            other.tell("SELECT count(*) FROM t WHERE a = 'failed'\n");
+            let seen = until(&mut other, "[");
+            drop((other, fails));
+            let stock = system().open_stock(&path);
+            let db = if options.contains("embedded") { open() } else { stock };
+            let count = db.one("SELECT count(*) FROM t WHERE a = 'failed'");
+            assert!(
+                count.parse::<u32>().unwrap() <= if refused { 0 } else { most },
+                "{case}: {count} in the end, {seen} beside"
+            );
+            let rest = db.one("SELECT count(*) FROM t WHERE a <> 'failed'");
+            assert_eq!(rest, if act == "commit" && !refused { "4" } else { "3" }, "{case}");
+            assert_eq!(db.one("PRAGMA integrity_check"), "ok", "{case}");
+        }
+    }
 }

@@ -30,6 +30,7 @@ use crate::write_lock::queue_state::{Sleeper, Turn};
 
 mod copying;
 mod checkpoints;
+mod closing;
 mod reading;
 mod settings;
 
@@ -78,6 +79,8 @@ struct State {
     contended: bool,
     /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
     copy_synced: bool,
+    /// What checkpoints had copied at most when this connection got the database for itself (`closing`).
+    copied_when_alone: Option<u32>,
     reads: DurableReads,
 }
 
@@ -274,25 +277,9 @@ impl Connection {
         self.with_log(|log, _| log.size())
     }
 
-    /// Region 0 of the wal-index was mapped, or is about to be unmapped (`None`).
-    pub fn set_wal_index(&self, wal_index: Option<WalIndex>) {
-        if let Ok(mut state) = self.state() {
-            state.wal_index = wal_index;
-        }
-    }
-
-    /// SQLite is about to unmap the wal-index, and closes the log then. On a poisoned one: `is_alone` finds out whether nobody else
-    /// has the database open. It is given whether it should wait for that.
-    pub fn before_unmap(&self, is_alone: impl FnOnce(bool) -> bool) {
-        if self.database.check_poison().is_ok() {
-            return;
-        }
-        if let Ok(mut state) = self.state()
-            && let State { log: Some(log), wal_index, .. } = &mut *state
-            && is_alone(log.leaves())
-        {
-            log.take_back_failed(*wal_index);
-        }
+    /// Region 0 of the wal-index was mapped, or is about to be unmapped (`None`); returns what was mapped until now.
+    pub fn set_wal_index(&self, wal_index: Option<WalIndex>) -> Option<WalIndex> {
+        std::mem::replace(&mut self.state().ok()?.wal_index, wal_index)
     }
 
     /// An exclusive wal-index lock is wanted. On a poisoned log neither a writer nor a checkpoint may begin.

@@ -1,8 +1,9 @@
-//! SQLite's wal-index in shared memory: the few fields that waldio reads, never writes.
+//! SQLite's wal-index in shared memory: the few fields that waldio reads. It writes none but to have all of it made anew.
 //!
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      24 | its checksum, 8
 //!          32 | salts, 8
 //!          96 | frames that checkpoints copied, 4        100 | read marks 0 to 4, 4 each
+//!         128 | frames that a checkpoint began to copy, 4
 //!
 //! The header stands there twice, 48 bytes apart; a writer changes the second copy, then the first.
 //!
@@ -98,6 +99,21 @@ impl WalIndex {
         (self.read::<u32>(16), self.read::<u32>(96))
     }
 
+    /// No checkpoint copied a frame behind this one, not even in part.
+    pub fn copied_at_most(self) -> u32 {
+        self.read::<u32>(96).max(self.read::<u32>(128))
+    }
+
+    /// Takes the header away: whoever reads next makes the wal-index anew, from the log. The caller has all locks of the wal-index.
+    pub fn forget(self) {
+        for word in (0..2 * COPY_BYTES).step_by(size_of::<u32>()) {
+            let field = ptr::with_exposed_provenance_mut::<u32>(self.address + word);
+            // SAFETY: mapped, large enough and aligned, as in `read`. Nobody else writes: the caller has the locks.
+            unsafe { ptr::write_volatile(field, 0) };
+        }
+        fence(SeqCst);
+    }
+
     /// True where read lock `number` (1 to 4) stands for a snapshot older than the newest commit: whoever holds it keeps
     /// a checkpoint from copying what came later. Nobody need hold it.
     pub fn is_old_snapshot(self, number: usize) -> bool {
@@ -154,6 +170,17 @@ mod tests {
             assert_eq!(index.page_bytes(), Some(4096));
             assert_eq!(index.published_end(), Some(32 + 3 * 4120));
         }
+        assert_eq!(index.copied_at_most(), 3);
+        region[32] = 4;
+        // SAFETY: as above.
+        let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
+        assert_eq!(index.copied_at_most(), 4);
+        index.forget();
+        assert_eq!(
+            (region[..24].iter().sum::<u32>(), region[24]),
+            (0, 3),
+            "the header goes, and nothing else"
+        );
         drop(region);
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! SQLite rolls a commit back whose sync failed, but its frames are in the file, and a poisoned log is neither written to nor deleted
 //! at the close. A commit that shares a flush is published before that: others may see it, and build on it. So it stays as long
-//! as anybody has the database open, and goes with the last close. Where the power is cut before, or all attempts to take it back
-//! fail, it is unknown whether it happened, as with SQLite alone.
+//! as this process has the database open, and goes with its last close. It does not go where another process has committed behind it,
+//! copied it into the database, or reads it at that moment. Where the power is cut before, or all attempts to take it back fail, it
+//! is unknown whether it happened, as with SQLite alone.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -42,10 +43,11 @@ impl LogFile {
         }
     }
 
-    /// Nobody else has the database open, and the log is poisoned: takes back the commits at its end that failed, published or not.
-    /// What was published and did not fail stays, and all in front of it.
-    pub fn take_back_failed(&self, wal_index: Option<WalIndex>) {
-        let Some(published) = wal_index.and_then(WalIndex::published) else { return };
+    /// Nobody else uses the log, which is poisoned: takes back the commits at its end that failed, published or not. What was
+    /// published and did not fail stays, and all in front of it; and so do all of them where a
+    /// checkpoint may have copied more than these, `copied_frames` at most.
+    pub fn take_back_failed(&self, wal_index: WalIndex, copied_frames: u32) {
+        let Some(published) = wal_index.published() else { return };
         let mut commits: Vec<Prefix> = Vec::new();
         let scanned = recovery::scan_commits(
             |into, offset| self.file.read_at(into, offset),
@@ -58,7 +60,11 @@ impl LogFile {
         let failed = |commit: &&Prefix| {
             commit.frames > published.frames || self.session.durability.has_failed(**commit)
         };
-        if let Some(first) = commits.iter().rev().take_while(failed).last() {
+        let kept = commits.len() - commits.iter().rev().take_while(failed).count();
+        let kept_frames = kept.checked_sub(1).map_or(0, |last| commits[last].frames);
+        if let Some(first) = commits.get(kept)
+            && copied_frames <= kept_frames
+        {
             self.clear_header(*first, log.page_bytes);
             let _ = self.file.sync_data();
         }

@@ -11,18 +11,19 @@
 //! keeps SQLite out until the database is on the medium; when it is gone nobody of us touches the log again. 3. whoever of us comes
 //! meanwhile waits for `app.db-waldio`, and then looks at the log's header anew.
 //!
-//! In any layout, the last close also takes back commits that failed (`log_file/taking_back`): `is_alone` tells it when it may.
+//! In any layout, a process's last close also takes back commits that failed (`log_file/taking_back`): `others` tells it when it may.
 //!
 //! Source: pager.c (`sqlite3PagerClose`), wal.c (`sqlite3WalClose`).
 
 use std::ffi::c_int;
 use std::io;
 
-use super::handle::{base_of, connection, forward, handle, private_shm};
+use super::handle::{base_of, connection, forward, handle, private_shm, shm_of};
 use super::private_shm::Closing;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
+use crate::ffi::wal_index::WalIndex;
 
 /// How often the database's lock is asked for again where another of us was just closing, and the pause.
 const TRIES: u32 = 5;
@@ -105,18 +106,49 @@ fn lock_exclusive(file: *mut sqlite3_file, again: u32) -> c_int {
     code
 }
 
-/// Whether nobody else has the database open, in any layout: SQLite has its exclusive lock, or gets it now where `waits` says that
-/// it is worth a wait. SQLite unmaps the wal-index: nothing but the close follows, which gives the lock back.
-pub(super) fn is_alone(file: *mut sqlite3_file, waits: bool) -> bool {
+/// Who else uses a log that is about to be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Nobody has the database open: SQLite has its exclusive lock, or now got it, or has it in name. The close gives it back.
+    Gone,
+    /// They have it open, and are in no transaction; all locks of the wal-index are taken, for `let_in` to give back.
+    Idle,
+    /// They may be in one.
+    Busy,
+}
+
+/// Finds out who else uses the log, in any layout; `waits`: it is worth a wait. SQLite unmaps the wal-index, has no lock of it, and
+/// closes the log next.
+pub(super) fn others(file: *mut sqlite3_file, waits: bool) -> Others {
     let mut level: c_int = 0;
     let place = (&raw mut level).cast();
     let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
+    // SAFETY: SQLite calls methods of open files only.
+    let in_name = unsafe { handle(file) }.closing.get() == Closing::InName;
     match level {
-        _ if code != SQLITE_OK => false,
-        SQLITE_LOCK_EXCLUSIVE => true,
-        SQLITE_LOCK_NONE => false,
-        _ => waits && lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK,
+        _ if code != SQLITE_OK => Others::Busy,
+        _ if in_name => Others::Gone,
+        SQLITE_LOCK_EXCLUSIVE => Others::Gone,
+        SQLITE_LOCK_NONE => Others::Busy,
+        _ if !waits => Others::Busy,
+        _ if lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK => Others::Gone,
+        _ if lock_index(file, SQLITE_SHM_LOCK) == SQLITE_OK => Others::Idle,
+        _ => Others::Busy,
     }
+}
+
+/// Takes all locks of the wal-index at once, or gives them back.
+fn lock_index(file: *mut sqlite3_file, what: c_int) -> c_int {
+    let count = WAL_READ_LOCK_0 + 5;
+    forward!(shm_of(file) => xShmLock(0, count, what | SQLITE_SHM_EXCLUSIVE), SQLITE_IOERR)
+}
+
+/// What may be taken back is: the others read the log anew.
+pub(super) fn let_in(file: *mut sqlite3_file, wal_index: Option<WalIndex>) {
+    if let Some(wal_index) = wal_index {
+        wal_index.forget();
+    }
+    lock_index(file, SQLITE_SHM_UNLOCK);
 }
 
 /// `SQLITE_FCNTL_PERSIST_WAL`, asked for: never in this layout, or a closed database would refuse SQLite. A close asks when all

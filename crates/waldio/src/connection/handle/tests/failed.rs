@@ -64,3 +64,18 @@ fn nothing_is_taken_back_from_a_log_that_the_wal_index_does_not_name() {
     bench.connection.before_unmap(|_| true);
     assert!(headers(&bench, 3).contains(&vec![true; 3]));
 }
+
+#[test]
+fn nothing_is_taken_back_that_a_checkpoint_may_have_copied_in_part() {
+    for (copied, begun) in [(3, 3), (2, 3), (3, 2)] {
+        let bench = failed_when_published();
+        bench.region[24].store(copied, Relaxed);
+        bench.region[32].store(begun, Relaxed);
+        bench.connection.before_unmap(|_| true);
+        assert!(headers(&bench, 3).contains(&vec![true; 3]), "{copied} copied, {begun} begun");
+        bench.region[24].store(2, Relaxed);
+        bench.region[32].store(2, Relaxed);
+        bench.connection.before_unmap(|_| true);
+        assert_eq!(headers(&bench, 3), BTreeSet::from([vec![true, true, false]]));
+    }
+}

@@ -20,7 +20,7 @@ use crate::sqlite::vfs::database_sync;
 use crate::sqlite::vfs::handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
-use crate::sqlite::vfs::last_close;
+use crate::sqlite::vfs::last_close::{self, Others};
 use crate::sqlite::vfs::private_shm::Closing;
 use crate::sqlite::vfs::registered::Registered;
 use crate::sqlite::vfs::waiter::{self, Call};
@@ -183,13 +183,23 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c
 unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
     heard(file, Call::Begins);
     guard::code_or(SQLITE_IOERR, || {
-        last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR))
+        let code =
+            last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR));
+        if code == SQLITE_OK && level == SQLITE_LOCK_EXCLUSIVE {
+            // SAFETY: SQLite calls methods of open files only.
+            unsafe { connection(file) }.note_alone(true);
+        }
+        code
     })
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
     heard(file, Call::Unlocks);
-    forward!(file, xUnlock(level), SQLITE_IOERR)
+    guard::code_or(SQLITE_IOERR, || {
+        // SAFETY: SQLite calls methods of open files only.
+        unsafe { connection(file) }.note_alone(false);
+        forward!(file, xUnlock(level), SQLITE_IOERR)
+    })
 }
 
 unsafe extern "C" fn check_reserved_lock(file: *mut sqlite3_file, reserved_out: *mut c_int) -> c_int {
@@ -441,8 +451,15 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        connection.before_unmap(|is_last| last_close::is_alone(file, is_last));
-        connection.set_wal_index(None);
+        let others = Cell::new(Others::Busy);
+        connection.before_unmap(|is_last| {
+            others.set(last_close::others(file, is_last));
+            others.get() != Others::Busy
+        });
+        let wal_index = connection.set_wal_index(None);
+        if others.get() == Others::Idle {
+            last_close::let_in(file, wal_index);
+        }
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })
 }

@@ -1,0 +1,32 @@
+//! The part of a connection that is about its close on a poisoned log: commits that failed are taken back (`log_file/taking_back`).
+//!
+//! None of them is where a checkpoint copied a part of one: pages of it would stay in the database. Checkpoints of this process copy
+//! nothing that is not durable; one of another process may have, and have been killed at that. The wal-index tells how far they may have
+//! come. SQLite's own attempt at the close changes that, though it copies nothing: so it is read before, when SQLite gets the
+//! database for itself.
+
+use crate::connection::handle::{Connection, State};
+use crate::ffi::wal_index::WalIndex;
+
+impl Connection {
+    /// SQLite got the exclusive lock on the database, or gave it back.
+    pub fn note_alone(&self, is_alone: bool) {
+        if let Ok(mut state) = self.state() {
+            state.copied_when_alone = is_alone.then(|| state.wal_index.map_or(0, WalIndex::copied_at_most));
+        }
+    }
+
+    /// SQLite is about to unmap the wal-index, and closes the log then. On a poisoned one: `is_alone` finds out whether nobody else
+    /// uses it. It is given whether this is the process's last, which should wait for that.
+    pub fn before_unmap(&self, is_alone: impl FnOnce(bool) -> bool) {
+        if self.database.check_poison().is_ok() {
+            return;
+        }
+        if let Ok(mut state) = self.state()
+            && let State { log: Some(log), wal_index: Some(wal_index), copied_when_alone, .. } = &mut *state
+            && is_alone(log.leaves())
+        {
+            log.take_back_failed(*wal_index, copied_when_alone.unwrap_or_else(|| wal_index.copied_at_most()));
+        }
+    }
+}
