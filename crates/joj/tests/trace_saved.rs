@@ -348,3 +348,30 @@ fn the_guides_examples_are_what_joj_prints() {
         assert!(told(&fixture(name), &["--steps=2"]).contains(example), "{name}");
     }
 }
+
+/// README shows some lines of one command, `...` for those between.
+#[test]
+fn readme_shows_what_the_command_prints() {
+    let readme = include_str!("../../../README.md");
+    let command = readme
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("target/release/joj trace --read fixtures/traces/ext4_delete.parquet ")
+        })
+        .expect("the command");
+    let shown = readme.split("```text\n").find(|block| block.starts_with("commit 1")).expect("its output");
+    let mut arguments = vec!["trace", "--read"];
+    let file = fixture("ext4_delete");
+    arguments.push(file.to_str().unwrap());
+    arguments.extend(command.split_whitespace());
+    let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(arguments).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let mut printed = printed.lines();
+    for line in shown.lines().take_while(|line| !line.starts_with("```")).filter(|line| line.trim() != "...")
+    {
+        assert!(
+            printed.any(|other| other == line),
+            "README shows what was not printed, or not there: {line}"
+        );
+    }
+}

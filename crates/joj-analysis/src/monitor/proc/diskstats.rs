@@ -65,7 +65,7 @@ pub fn parse(text: &str) -> Result<Vec<Disk>, ProcError> {
 }
 
 impl Disk {
-    /// The quantities of [`super::quantity::Kind::Disk`] since `then`, `seconds` before; `None` where it is another device.
+    /// The quantities of [`crate::monitor::quantity::Kind::Disk`] since `then`, `seconds` before; `None` where it is another device.
     pub fn since(&self, then: &Disk, seconds: f64) -> Option<Vec<f64>> {
         if self.device != then.device || self.numbers.len() != then.numbers.len() {
             return None;
