@@ -6,6 +6,7 @@
 pub mod rules;
 
 mod dependencies;
+mod folders;
 mod layers;
 mod links;
 mod text;

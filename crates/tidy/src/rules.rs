@@ -1,7 +1,7 @@
 //! Every check, in one list.
 
 use crate::tree::{Tree, Violation};
-use crate::{dependencies, layers, links, text, unsafe_code};
+use crate::{dependencies, folders, layers, links, text, unsafe_code};
 
 /// Everything in `tree` that breaks a rule, in no particular order; empty for a tidy tree.
 pub fn violations(tree: &Tree) -> Vec<Violation> {
@@ -17,6 +17,7 @@ pub fn violations(tree: &Tree) -> Vec<Violation> {
         dependencies::outside_the_table,
         dependencies::machine_access_in_pure_crates,
         layers::upward_uses,
+        folders::crowded,
         links::dead_links,
     ];
     checks.iter().flat_map(|check| check(tree)).collect()
@@ -43,6 +44,9 @@ mod tests {
             ("crates/joj/src/utils.rs", &format!("//! D.\n{}", "\n".repeat(500))),
             ("README.md", concat!("[gone](gone.md)\nT", "ODO later\n/wo", "rk/main\n")),
             ("blob", &"\0".repeat(300 * 1024)),
+            ("crates/joj/src/lab_a.rs", "//! E.\n"),
+            ("crates/joj/src/lab_b.rs", "//! E.\n"),
+            ("crates/joj/src/lab_c.rs", "//! E.\n"),
         ]);
         let found: Vec<String> =
             violations(&tree).iter().map(|violation| violation.message.clone()).collect();
@@ -58,6 +62,7 @@ mod tests {
             "`joj`",
             "`std::fs`",
             "above",
+            "make it a folder",
             "does not exist",
         ] {
             assert!(

@@ -10,9 +10,6 @@
 pub mod assembler;
 pub mod volume;
 pub mod decoder;
-mod decode_files;
-mod decode_calls;
-mod decode_requests;
 pub mod known;
 pub mod record;
 pub mod rwbs;

@@ -12,8 +12,8 @@ use crate::command_line::lab::ReportOptions;
 use crate::lab::shipped::device_values;
 use crate::lab::shipped::papers;
 use crate::machine::files::output_file;
-use crate::show::lab::report_page;
-use crate::show::lab::report_text;
+use crate::show::lab::report::page as report_page;
+use crate::show::lab::report::text as report_text;
 
 /// Runs `joj lab report`.
 /// # Errors

@@ -1,7 +1,5 @@
 //! What `joj lab` shows: tables of cells, of crash states, and a report beside the papers' numbers.
 
-pub mod report_page;
-pub mod report_text;
-mod report_sheet;
+pub mod report;
 pub mod table;
 pub mod crash_table;

@@ -1,11 +1,15 @@
 //! From a record's bytes to a [`Record`], by the formats that this kernel has.
 
-use crate::trace::ftrace::decode_calls::CALLS;
-use crate::trace::ftrace::decode_files::FILES;
-use crate::trace::ftrace::decode_requests::REQUESTS;
+use crate::trace::ftrace::decoder::calls::CALLS;
+use crate::trace::ftrace::decoder::files::FILES;
+use crate::trace::ftrace::decoder::requests::REQUESTS;
 use crate::trace::ftrace::format::{Field, Format};
 use crate::trace::ftrace::known::{Known, Values};
 use crate::trace::ftrace::record::Record;
+
+mod calls;
+mod files;
+mod requests;
 
 /// Every event that we can read.
 pub fn known() -> impl Iterator<Item = &'static Known> {

@@ -2,7 +2,7 @@
 
 use joj_analysis::lab::report::outcome::Report;
 
-use crate::show::lab::report_sheet::{REASONS, sentences, sheet, sources, unserved};
+use crate::show::lab::report::sheet::{REASONS, sentences, sheet, sources, unserved};
 use crate::show::text::wrap;
 
 const LETTERS: usize = 100;

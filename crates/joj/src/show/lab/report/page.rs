@@ -4,7 +4,7 @@ use joj_analysis::lab::report::outcome::{Report, RowReport, TableReport};
 
 use crate::show::bars::{Bar, Entry, draw};
 use crate::show::bench::page;
-use crate::show::lab::report_sheet::{REASONS, label, sentences, sheet, short, sources, unserved};
+use crate::show::lab::report::sheet::{REASONS, label, sentences, sheet, short, sources, unserved};
 use crate::show::svg::{Fill, escape};
 
 const PAPER: Fill = Fill { colour: "#a8a8a8", opacity: 1.0 };
