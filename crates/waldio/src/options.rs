@@ -50,7 +50,7 @@ pub struct Options {
     /// `waldio_strict`: nothing is reserved, no frame waits for its commit: file sizes, deletions and
     /// syncs are exactly stock's.
     pub strict: bool,
-    /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in line.
+    /// `waldio_group_commit`: commits of several connections share flushes, and writers stand in the queue.
     pub group_commit: bool,
     /// `waldio_durable_reads`: no reader sees a commit that is not durable yet.
     pub durable_reads: bool,

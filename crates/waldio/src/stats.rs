@@ -36,9 +36,9 @@ pub struct Stats {
     pub delayed_flushes: AtomicU64,
     /// The most commits that one flush made durable.
     pub largest_group: AtomicU64,
-    /// How long connections stood in line for the write lock, from the first BUSY to the lock.
+    /// How long connections stood in the queue for the write lock, from the first BUSY to the lock.
     pub queue_waits: Histogram,
-    /// How often the write lock was kept for the first in line.
+    /// How often the write lock was kept for the first in the queue.
     pub hand_overs: AtomicU64,
     /// How often another process was woken because the write lock was given back.
     pub process_hand_overs: AtomicU64,

@@ -1,4 +1,4 @@
-//! Goal: only SQLite's own busy handler waits in line. A sleep of the application's lasts as long as it says, and keeps the
+//! Goal: only SQLite's own busy handler waits in the queue. A sleep of the application's lasts as long as it says, and keeps the
 //! lock from nobody.
 //! Method: connections that are refused the lock, and then do what an application may do; each test in a process of its own.
 
@@ -177,7 +177,7 @@ fn told_beside_a_reservation() -> Option<i32> {
         let path = &path;
         scope.spawn(move || {
             let waiter = open(system(), path);
-            // Asks, naps for 1 ms, asks, and naps in line: the third time it comes for what is kept.
+            // Asks, naps for 1 ms, asks, and naps in the queue: the third time it comes for what is kept.
             let third = move || {
                 if ASKS.fetch_add(1, SeqCst) == 2 {
                     tell.send(()).unwrap();

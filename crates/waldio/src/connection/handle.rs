@@ -366,7 +366,7 @@ impl Connection {
         turn
     }
 
-    /// The base VFS refused the write lock. True where the connection stands in line now.
+    /// The base VFS refused the write lock. True where the connection stands in the queue now.
     pub fn write_refused(&self) -> bool {
         let queues = self.queues();
         if queues {
@@ -396,7 +396,7 @@ impl Connection {
         self.busy_timeout().nap(now(), nominal)
     }
 
-    /// The busy handler naps in line: until the connection may write, or until the nap is over.
+    /// The busy handler naps in the queue: until the connection may write, or until the nap is over.
     pub fn nap(&self, nap: &Nap) {
         if nap.is_last {
             thread::sleep(nap.until.saturating_duration_since(now()));

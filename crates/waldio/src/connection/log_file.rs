@@ -74,7 +74,7 @@ pub struct LogFile {
     name_due: bool,
     /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
     number: Option<(CommitNumber, Option<Prefix>)>,
-    bell: Arc<Waker>,
+    waker: Arc<Waker>,
     /// It counts among `LogSession::leaving`.
     leaves: bool,
 }
@@ -94,7 +94,7 @@ impl LogFile {
             transaction: Transaction::default(),
             sync_follows: false,
             number: None,
-            bell: Arc::default(),
+            waker: Arc::default(),
             leaves: false,
         }
     }

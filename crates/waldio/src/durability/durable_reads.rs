@@ -7,7 +7,7 @@
 //! since its last transaction, no page might be read: there the lock waits, and there it need not be repeated.
 //!
 //! Who holds the write lock does not wait: what it builds on is in front of its own commit, and COMMIT returns when
-//! both are durable. If it rolls back, the wait comes with the end of its transaction. Who comes back from a nap in the line
+//! both are durable. If it rolls back, the wait comes with the end of its transaction. Who comes back from a nap in the queue
 //! for the write lock reads one page, the first, before it asks for that lock again: that page does not wait either.
 //!
 //! Invariant: a transaction that never had the write lock, and did not come from that line, gets no page before its
@@ -25,7 +25,7 @@ pub struct DurableReads {
     cached: Option<Version>,
     /// The snapshot of the transaction under way, until it is known to be durable.
     owed: Option<Version>,
-    /// The connection stood in line for the write lock, and has not begun a transaction since.
+    /// The connection stood in the queue for the write lock, and has not begun a transaction since.
     behind_nap: bool,
     /// The transaction's first page need not wait.
     excused: bool,
@@ -34,7 +34,7 @@ pub struct DurableReads {
 }
 
 impl DurableReads {
-    /// A nap in the line for the write lock is over.
+    /// A nap in the queue for the write lock is over.
     pub fn napped(&mut self) {
         self.behind_nap = true;
     }

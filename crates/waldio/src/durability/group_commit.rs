@@ -2,7 +2,7 @@
 //!
 //! A deferred commit takes a number while it holds SQLite's write lock, after its frames are in the file. So numbers
 //! count in the order of the log, and one flush covers every number given out before it began. Whoever waits and
-//! finds no flush under way leads one for all; the others sleep, each at a bell of its own, so that each wake-up is
+//! finds no flush under way leads one for all; the others sleep, each at a waker of its own, so that each wake-up is
 //! one that counts.
 //!
 //! Invariants: 1. the durable mark is a contiguous prefix: it only moves to a number that was given out before a flush
@@ -151,13 +151,13 @@ impl GroupCommit {
     }
 
     /// Returns when `number` is durable. `flush` makes the whole file durable; it is called, without any lock held,
-    /// where this caller has to lead. `bell` is the caller's own.
+    /// where this caller has to lead. `waker` is the caller's own.
     /// # Errors
     /// This commit, and every later one, may not be on the medium.
     pub fn wait(
         &self,
         number: CommitNumber,
-        bell: &Arc<Waker>,
+        waker: &Arc<Waker>,
         flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
         // Whoever leads may be a thread that a child of fork has not.
@@ -181,10 +181,10 @@ impl GroupCommit {
             if !state.flushing {
                 return self.lead(state, number, flush);
             }
-            bell.mute();
-            state.asleep.push_back((number, Arc::clone(bell)));
+            waker.mute();
+            state.asleep.push_back((number, Arc::clone(waker)));
             drop(state);
-            bell.wait();
+            waker.wait();
         }
     }
 
@@ -235,7 +235,7 @@ impl GroupCommit {
             std::mem::take(&mut state.asleep).into_iter().partition(|(number, _)| *number <= durable);
         state.asleep = others;
         let covered: VecDeque<(CommitNumber, Arc<Waker>)> = covered;
-        state.covered.extend(covered.into_iter().map(|(_, bell)| bell));
+        state.covered.extend(covered.into_iter().map(|(_, waker)| waker));
         if planted::is(Bug::LostWakeUp) {
             return;
         }
@@ -288,9 +288,9 @@ impl State {
         if planted::is(Bug::FailureNotTold) {
             return;
         }
-        let asleep = self.asleep.drain(..).map(|(_, bell)| bell);
-        for bell in self.covered.drain(..).chain(asleep) {
-            bell.ring();
+        let asleep = self.asleep.drain(..).map(|(_, waker)| waker);
+        for waker in self.covered.drain(..).chain(asleep) {
+            waker.ring();
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum Bug {
     FailureNotTold,
     /// The write lock is promised to one while another asks the base VFS for it.
     HolderIgnored,
-    /// Those who sleep in line are passed without limit.
+    /// Those who sleep in the queue are passed without limit.
     PassesUnlimited,
     /// A connection that closes keeps what was handed to it.
     HandOverSwallowed,

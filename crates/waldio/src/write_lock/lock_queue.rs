@@ -1,7 +1,7 @@
 //! Who may write next: connections of this process that found SQLite's write lock taken, first come first served.
 //!
 //! SQLite never blocks in a lock: it is told BUSY, gives up its snapshot, and calls the busy handler, which sleeps
-//! through our `xSleep` and tries again. So a waiter stands in line from its first BUSY; in `xSleep` it can be
+//! through our `xSleep` and tries again. So a waiter stands in the queue from its first BUSY; in `xSleep` it can be
 //! reached. Whoever gives the lock back reserves it for the first who can be reached and wakes that one alone: a
 //! wake-up without reservation would lose the race to a running thread and use up `busy_timeout` in milliseconds.
 //! A reservation lapses, so that nothing waits for a connection that never comes back.
@@ -10,7 +10,7 @@
 //! on its way, a few times.
 //!
 //! A waiter that cannot be reached (a busy handler of the application's own) keeps its place, and is passed over.
-//! The line knows this process alone; where another process holds the lock, the first in line waits among those of other
+//! The queue knows this process alone; where another process holds the lock, the first in the queue waits among those of other
 //! processes (`shared_lock_queue`), and looks again and again all the same.
 
 use std::path::Path;
@@ -33,7 +33,7 @@ mod other_processes;
 #[derive(Debug)]
 pub struct LockQueue {
     state: Mutex<QueueState>,
-    /// How many stand in line, for a look without the lock.
+    /// How many stand in the queue, for a look without the lock.
     waiting: AtomicUsize,
     /// Not in a model, and not where other processes' locks cannot be seen.
     shared: Option<SharedLockQueue>,
@@ -43,7 +43,7 @@ pub struct LockQueue {
 }
 
 impl LockQueue {
-    /// An empty line; among other processes where the locks of this database are POSIX locks.
+    /// An empty queue; among other processes where the locks of this database are POSIX locks.
     pub fn new(database: Option<&Path>, stats: Arc<Stats>) -> LockQueue {
         let database = database.filter(|_| cfg!(not(feature = "model")));
         let shared = database.map(|path| SharedLockQueue::new(path, Arc::clone(&stats)));
@@ -64,7 +64,7 @@ impl LockQueue {
     }
 
     fn note(&self, state: &QueueState) {
-        self.waiting.store(state.line.len(), Relaxed);
+        self.waiting.store(state.places.len(), Relaxed);
     }
 
     /// A connection wants the write lock.
@@ -74,7 +74,7 @@ impl LockQueue {
                 state.take(connection);
                 return Turn::Try;
             }
-            state.stand_in_line(connection, sleeper, now);
+            state.wait_in_queue(connection, sleeper, now);
             Turn::Wait
         })
     }
@@ -117,12 +117,12 @@ impl LockQueue {
         self.change(|state| state.grant_in_vain(connection));
     }
 
-    /// True while a connection stands in line, of this process or another.
+    /// True while a connection stands in the queue, of this process or another.
     pub fn is_awaited(&self) -> bool {
         self.waiting.load(Relaxed) > 0 || self.shared.as_ref().is_some_and(SharedLockQueue::is_awaited)
     }
 
-    /// The lock was given back to the base VFS: it is kept for the first in line who sleeps.
+    /// The lock was given back to the base VFS: it is kept for the first in the queue who sleeps.
     pub fn released(&self, connection: usize) {
         self.change(|state| {
             if state.holder == Some(connection) {
@@ -141,7 +141,7 @@ impl LockQueue {
         });
     }
 
-    /// Ends `shut`: the first in line is next.
+    /// Ends `shut`: the first in the queue is next.
     pub fn reopen(&self) {
         self.change(|state| {
             state.shut = false;
@@ -167,7 +167,7 @@ impl LockQueue {
     /// Where the lock is free: reserves it for the first who sleeps, and wakes that one. Where another process has it:
     /// wakes the first, who looks from here on whether it still does.
     fn hand_over(&self, state: &mut QueueState) {
-        if state.line.is_empty() || state.shut || state.holder.is_some() {
+        if state.places.is_empty() || state.shut || state.holder.is_some() {
             return;
         }
         let now = primitives::now();
@@ -203,7 +203,7 @@ impl LockQueue {
     ) {
         let (began, deadline) = (primitives::now(), nap.until);
         let mut state = self.state();
-        state.stand_in_line(connection, sleeper, began);
+        state.wait_in_queue(connection, sleeper, began);
         state.set_asleep(connection, true);
         self.note(&state);
         let (mut standing, mut slept) = (None, Slept::Here);
@@ -247,7 +247,7 @@ impl LockQueue {
         state.set_asleep(connection, false);
         let claimed = state.reserved.is_some_and(|reserved| reserved.connection == connection);
         if !claimed {
-            // Whoever is next in line sleeps until it is woken, and that was this one's task.
+            // Whoever is next in the queue sleeps until it is woken, and that was this one's task.
             self.hand_over(&mut state);
             self.ring_on(slept);
         }
@@ -296,7 +296,7 @@ mod tests {
 
     /// Waits until `count` connections can be reached.
     fn until_asleep(queue: &LockQueue, count: usize) {
-        while queue.state().line.iter().filter(|place| place.asleep).count() < count {
+        while queue.state().places.iter().filter(|place| place.asleep).count() < count {
             thread::yield_now();
         }
     }
@@ -473,7 +473,7 @@ mod tests {
                 Instant::now()
             });
             until_asleep(&queue, 1);
-            // The first in line gives up: the second looks from here on, and sees that the lock is not free.
+            // The first in the queue gives up: the second looks from here on, and sees that the lock is not free.
             queue.sleep(1, &one, &Nap::until(now), || Some(false));
             assert!(second.join().unwrap() >= deadline, "woken for a lock that another process has");
         });

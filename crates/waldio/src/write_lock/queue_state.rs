@@ -1,4 +1,4 @@
-//! The line for the write lock: who stands in it, whom the lock is kept for, who may pass. Decides; waits for nobody.
+//! The queue for the write lock: who stands in it, whom the lock is kept for, who may pass. Decides; waits for nobody.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::threads::primitives::{Condvar, now};
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
-/// How often the first in line looks whether another process still holds the lock.
+/// How often the first in the queue looks whether another process still holds the lock.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
 /// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
 const LOOK_UNRUNG: Duration = Duration::from_millis(4);
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// A place in line of a connection that neither sleeps nor asks is kept this long.
+/// A place in the queue of a connection that neither sleeps nor asks is kept this long.
 const PLACE_KEPT: Duration = Duration::from_secs(1);
 /// The lock changed hands between connections this recently: it is contended.
 const CONTENDED: Duration = Duration::from_millis(5);
@@ -46,7 +46,7 @@ pub struct QueueState {
     /// Who has the lock, or is asking the base VFS for it.
     pub holder: Option<usize>,
     /// Who stands in it, in the order of coming.
-    pub line: VecDeque<Place>,
+    pub places: VecDeque<Place>,
     /// Whom the lock is kept for.
     pub reserved: Option<Reserved>,
     /// How often the present reservation was passed.
@@ -60,7 +60,7 @@ pub struct QueueState {
     contended_until: Option<Instant>,
 }
 
-/// One connection in line.
+/// One connection in the queue.
 #[derive(Debug)]
 pub struct Place {
     /// Whose.
@@ -99,7 +99,7 @@ pub struct Reserved {
     pub awake: bool,
 }
 
-/// What a thread in line does next.
+/// What a thread in the queue does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// It takes the lock.
@@ -118,7 +118,7 @@ impl QueueState {
         if self.shut || self.holder.is_some() && !planted::is(Bug::HolderIgnored) {
             return false;
         }
-        let others_sleep = self.line.iter().any(|place| place.asleep && place.connection != connection);
+        let others_sleep = self.places.iter().any(|place| place.asleep && place.connection != connection);
         let is_few = self.passes < PASSES_MAX || planted::is(Bug::PassesUnlimited);
         let may_pass = !others_sleep || is_few;
         match self.reserved {
@@ -137,7 +137,7 @@ impl QueueState {
         if !is_held && !is_kept {
             return Turn::Try;
         }
-        self.stand_in_line(connection, sleeper, now);
+        self.wait_in_queue(connection, sleeper, now);
         if is_held { Turn::Wait } else { Turn::Stale }
     }
 
@@ -171,9 +171,9 @@ impl QueueState {
         self.holder = Some(connection);
     }
 
-    /// The lock goes to `connection`: past those who sleep in line before it, or it was their turn.
+    /// The lock goes to `connection`: past those who sleep in the queue before it, or it was their turn.
     fn count_pass(&mut self, connection: usize) {
-        let first = self.line.iter().find(|place| place.asleep || place.connection == connection);
+        let first = self.places.iter().find(|place| place.asleep || place.connection == connection);
         match first {
             Some(place) if place.connection != connection => self.passes += 1,
             _ => self.passes = 0,
@@ -182,12 +182,12 @@ impl QueueState {
 
     /// True where this connection waits for another process, and nobody stands before it.
     pub fn waits_for_other_process(&self, connection: usize) -> bool {
-        let first = self.line.iter().find(|place| place.asleep);
+        let first = self.places.iter().find(|place| place.asleep);
         let waits = self.foreign && !self.shut && self.holder.is_none();
         waits && first.is_some_and(|place| place.connection == connection)
     }
 
-    /// A thread in line looks: whether the lock is free for it. `rings`: other processes ring when it is. `from`: it may
+    /// A thread in the queue looks: whether the lock is free for it. `rings`: other processes ring when it is. `from`: it may
     /// not have it by its own look before.
     pub fn next_look(
         &self,
@@ -206,7 +206,7 @@ impl QueueState {
             Some(reserved) if now < reserved.until => return Look::At(reserved.until),
             _ => {}
         }
-        let first = self.line.iter().find(|place| place.asleep);
+        let first = self.places.iter().find(|place| place.asleep);
         if first.is_none_or(|place| place.connection != connection) {
             return Look::Woken;
         }
@@ -231,10 +231,10 @@ impl QueueState {
         }
         self.drop_kept_for(connection);
         if self.holder.is_none() && !self.shut {
-            // Another process has it, or somebody of this one whom the line does not know.
+            // Another process has it, or somebody of this one whom the queue does not know.
             self.foreign = true;
         }
-        self.stand_in_line(connection, sleeper, now);
+        self.wait_in_queue(connection, sleeper, now);
     }
 
     /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
@@ -255,7 +255,7 @@ impl QueueState {
         self.foreign = false;
         self.holder = Some(connection);
         let place = self.leave(connection);
-        if !self.line.is_empty() || self.last.is_some_and(|last| last != connection) {
+        if !self.places.is_empty() || self.last.is_some_and(|last| last != connection) {
             self.contended_until = Some(now + CONTENDED);
         }
         self.last = Some(connection);
@@ -264,13 +264,13 @@ impl QueueState {
 
     /// Whom to hand the lock to: the first who can be reached. Places of those not heard of for long are given up.
     pub fn first_asleep(&mut self, now: Instant) -> Option<&mut Place> {
-        self.line.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
-        self.line.iter_mut().find(|place| place.asleep)
+        self.places.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
+        self.places.iter_mut().find(|place| place.asleep)
     }
 
-    /// Puts a connection in line, or notes that it is still there.
-    pub fn stand_in_line(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
-        match self.line.iter_mut().find(|place| place.connection == connection) {
+    /// Puts a connection in the queue, or notes that it is still there.
+    pub fn wait_in_queue(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
+        match self.places.iter_mut().find(|place| place.connection == connection) {
             Some(place) => place.seen = now,
             None => {
                 let sleeper = Arc::clone(sleeper);
@@ -283,7 +283,7 @@ impl QueueState {
                     came: now,
                     seen: now,
                 };
-                self.line.push_back(place);
+                self.places.push_back(place);
             }
         }
         self.contended_until = Some(now + CONTENDED);
@@ -291,20 +291,20 @@ impl QueueState {
 
     /// A connection's busy handler naps at a place among other processes.
     pub fn set_shared_place(&mut self, connection: usize, number: usize) {
-        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+        if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
             place.shared_place = Some(number);
         }
     }
 
-    /// Takes a connection out of the line.
+    /// Takes a connection out of the queue.
     pub fn leave(&mut self, connection: usize) -> Option<Place> {
-        let at = self.line.iter().position(|place| place.connection == connection)?;
-        self.line.remove(at)
+        let at = self.places.iter().position(|place| place.connection == connection)?;
+        self.places.remove(at)
     }
 
     /// A connection's busy handler naps, or is done.
     pub fn set_asleep(&mut self, connection: usize, asleep: bool) {
-        if let Some(place) = self.line.iter_mut().find(|place| place.connection == connection) {
+        if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
             place.woken = false;
             place.shared_place = None;
@@ -320,113 +320,114 @@ mod tests {
     const NANOSECOND: Duration = Duration::from_nanos(1);
     const UNKNOWN: fn() -> Option<bool> = || None;
 
-    /// A line of these connections, asleep, who came in this order.
+    /// A queue of these connections, asleep, who came in this order.
     fn asleep(connections: &[usize], now: Instant) -> QueueState {
-        let mut line = QueueState::default();
+        let mut queue = QueueState::default();
         for connection in connections {
-            line.stand_in_line(*connection, &Arc::default(), now);
-            line.set_asleep(*connection, true);
+            queue.wait_in_queue(*connection, &Arc::default(), now);
+            queue.set_asleep(*connection, true);
         }
-        line
+        queue
     }
 
-    fn reserve(line: &mut QueueState, connection: usize, until: Instant, awake: bool) {
-        line.reserved = Some(Reserved { connection, until, awake });
+    fn reserve(queue: &mut QueueState, connection: usize, until: Instant, awake: bool) {
+        queue.reserved = Some(Reserved { connection, until, awake });
     }
 
-    fn look(line: &QueueState, connection: usize, now: Instant) -> Look {
-        line.next_look(connection, now, now, false, UNKNOWN)
+    fn look(queue: &QueueState, connection: usize, now: Instant) -> Look {
+        queue.next_look(connection, now, now, false, UNKNOWN)
     }
 
     #[test]
     fn what_is_kept_for_one_is_its_own_until_the_time_is_over() {
         let now = now();
         let until = now + RESERVATION;
-        let mut line = asleep(&[1, 2], now);
-        reserve(&mut line, 1, until, true);
+        let mut queue = asleep(&[1, 2], now);
+        reserve(&mut queue, 1, until, true);
         let just_before = until.checked_sub(NANOSECOND).unwrap();
-        assert!(line.is_kept(just_before) && !line.is_kept(until));
-        assert_eq!([1, 2].map(|one| line.may_take(one, just_before)), [true, false]);
-        assert_eq!([1, 2].map(|one| look(&line, one, just_before)), [Look::Mine, Look::At(until)]);
+        assert!(queue.is_kept(just_before) && !queue.is_kept(until));
+        assert_eq!([1, 2].map(|one| queue.may_take(one, just_before)), [true, false]);
+        assert_eq!([1, 2].map(|one| look(&queue, one, just_before)), [Look::Mine, Look::At(until)]);
         // From here on as if nothing were kept: the first who sleeps is next, and others may pass it.
-        assert_eq!([1, 2].map(|one| line.may_take(one, until)), [true, true]);
-        reserve(&mut line, 2, until, true);
-        assert_eq!([1, 2].map(|one| look(&line, one, until)), [Look::Mine, Look::Woken]);
+        assert_eq!([1, 2].map(|one| queue.may_take(one, until)), [true, true]);
+        reserve(&mut queue, 2, until, true);
+        assert_eq!([1, 2].map(|one| look(&queue, one, until)), [Look::Mine, Look::Woken]);
     }
 
     #[test]
     fn who_claims_what_is_kept_for_it_already_gets_no_longer_time() {
         let now = now();
-        let mut line = asleep(&[1], now);
+        let mut queue = asleep(&[1], now);
         let until = now + RESERVATION;
-        let claimed = |line: &mut QueueState, at: Instant| {
-            line.claim(1, at);
-            line.reserved.map(|reserved| (reserved.connection, reserved.until, reserved.awake))
+        let claimed = |queue: &mut QueueState, at: Instant| {
+            queue.claim(1, at);
+            queue.reserved.map(|reserved| (reserved.connection, reserved.until, reserved.awake))
         };
-        reserve(&mut line, 1, until, false);
-        assert_eq!(claimed(&mut line, now + RESERVATION / 2), Some((1, until, true)));
-        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "it had lapsed");
-        reserve(&mut line, 2, until + RESERVATION * 2, false);
-        assert_eq!(claimed(&mut line, until), Some((1, until + RESERVATION, true)), "another's");
+        reserve(&mut queue, 1, until, false);
+        assert_eq!(claimed(&mut queue, now + RESERVATION / 2), Some((1, until, true)));
+        assert_eq!(claimed(&mut queue, until), Some((1, until + RESERVATION, true)), "it had lapsed");
+        reserve(&mut queue, 2, until + RESERVATION * 2, false);
+        assert_eq!(claimed(&mut queue, until), Some((1, until + RESERVATION, true)), "another's");
     }
 
     #[test]
     fn those_who_sleep_are_passed_a_few_times_and_no_more() {
         let now = now();
-        let mut line = asleep(&[1], now);
+        let mut queue = asleep(&[1], now);
         for _ in 0..PASSES_MAX {
-            assert!(line.may_take(2, now));
-            line.take(2);
-            line.holder = None;
+            assert!(queue.may_take(2, now));
+            queue.take(2);
+            queue.holder = None;
         }
-        assert!(!line.may_take(2, now) && line.may_take(1, now));
+        assert!(!queue.may_take(2, now) && queue.may_take(1, now));
         // Whoever claimed was counted then.
-        line.claim(1, now);
-        line.take(1);
-        assert_eq!((line.holder, line.passes, line.reserved.is_none()), (Some(1), 0, true));
-        assert!(!line.may_take(1, now) && !line.may_take(2, now), "held");
+        queue.claim(1, now);
+        queue.take(1);
+        assert_eq!((queue.holder, queue.passes, queue.reserved.is_none()), (Some(1), 0, true));
+        assert!(!queue.may_take(1, now) && !queue.may_take(2, now), "held");
     }
 
     #[test]
     fn the_lock_counts_as_contended_for_a_while_after_it_changed_hands() {
         let now = now();
-        let mut line = QueueState::default();
-        let mut granted = |connection, at| line.grant(connection, at).1;
+        let mut queue = QueueState::default();
+        let mut granted = |connection, at| queue.grant(connection, at).1;
         assert!(!granted(1, now) && !granted(1, now));
         assert!(granted(2, now), "another had it");
         let over = now + CONTENDED;
         assert!(granted(2, over.checked_sub(NANOSECOND).unwrap()) && !granted(2, over));
-        let mut line = asleep(&[3], over);
-        assert!(line.grant(2, over).1, "another wants it");
-        let (place, _) = line.grant(3, over);
-        assert_eq!((place.map(|place| place.connection), line.line.len()), (Some(3), 0));
+        let mut queue = asleep(&[3], over);
+        assert!(queue.grant(2, over).1, "another wants it");
+        let (place, _) = queue.grant(3, over);
+        assert_eq!((place.map(|place| place.connection), queue.places.len()), (Some(3), 0));
     }
 
     #[test]
     fn the_first_who_sleeps_looks_for_another_process() {
         let now = now();
-        let mut line = asleep(&[1, 2], now);
-        assert!(!line.waits_for_other_process(1), "nobody of another process has it");
-        line.refuse(3, &Arc::default(), now);
-        assert_eq!([1, 2, 3].map(|one| line.waits_for_other_process(one)), [true, false, false]);
-        line.set_asleep(1, false);
-        assert_eq!([1, 2].map(|one| line.waits_for_other_process(one)), [false, true]);
-        let looks =
-            |line: &QueueState, from, rings, free: Option<bool>| line.next_look(2, now, from, rings, || free);
-        assert_eq!(looks(&line, now, false, Some(true)), Look::Mine);
-        assert_eq!(looks(&line, now, false, Some(false)), Look::OtherProcess(now + LOOK_EVERY));
-        assert_eq!(looks(&line, now, true, Some(false)), Look::OtherProcess(now + LOOK_UNRUNG));
-        assert_eq!(looks(&line, now, false, None), Look::Woken);
+        let mut queue = asleep(&[1, 2], now);
+        assert!(!queue.waits_for_other_process(1), "nobody of another process has it");
+        queue.refuse(3, &Arc::default(), now);
+        assert_eq!([1, 2, 3].map(|one| queue.waits_for_other_process(one)), [true, false, false]);
+        queue.set_asleep(1, false);
+        assert_eq!([1, 2].map(|one| queue.waits_for_other_process(one)), [false, true]);
+        let looks = |queue: &QueueState, from, rings, free: Option<bool>| {
+            queue.next_look(2, now, from, rings, || free)
+        };
+        assert_eq!(looks(&queue, now, false, Some(true)), Look::Mine);
+        assert_eq!(looks(&queue, now, false, Some(false)), Look::OtherProcess(now + LOOK_EVERY));
+        assert_eq!(looks(&queue, now, true, Some(false)), Look::OtherProcess(now + LOOK_UNRUNG));
+        assert_eq!(looks(&queue, now, false, None), Look::Woken);
         let later = now + NANOSECOND;
         assert_eq!(
-            looks(&line, later, false, Some(true)),
+            looks(&queue, later, false, Some(true)),
             Look::OtherProcess(later),
             "its nap has not begun"
         );
         for shut in [true, false] {
-            (line.shut, line.holder) = (shut, (!shut).then_some(9));
-            assert!(!line.waits_for_other_process(2));
-            assert_eq!(looks(&line, now, false, Some(true)), Look::Woken);
+            (queue.shut, queue.holder) = (shut, (!shut).then_some(9));
+            assert!(!queue.waits_for_other_process(2));
+            assert_eq!(looks(&queue, now, false, Some(true)), Look::Woken);
         }
     }
 
@@ -434,26 +435,26 @@ mod tests {
     fn a_refusal_of_one_that_nothing_stands_before_tells_of_another_process() {
         let now = now();
         let refused = |holder: Option<usize>, shut: bool| {
-            let mut line = QueueState { holder, shut, ..QueueState::default() };
-            reserve(&mut line, 1, now + RESERVATION, true);
-            line.refuse(1, &Arc::default(), now);
-            (line.is_foreign(), line.holder, line.reserved.is_some(), line.line.len())
+            let mut queue = QueueState { holder, shut, ..QueueState::default() };
+            reserve(&mut queue, 1, now + RESERVATION, true);
+            queue.refuse(1, &Arc::default(), now);
+            (queue.is_foreign(), queue.holder, queue.reserved.is_some(), queue.places.len())
         };
         assert_eq!(refused(None, false), (true, None, false, 1));
         assert_eq!(refused(Some(1), false), (true, None, false, 1), "it had asked");
         assert_eq!(refused(Some(2), false), (false, Some(2), false, 1));
         assert_eq!(refused(None, true), (false, None, false, 1), "a checkpoint has it");
-        let mut line = asleep(&[], now);
-        line.refuse(1, &Arc::default(), now);
-        line.grant_in_vain(1);
+        let mut queue = asleep(&[], now);
+        queue.refuse(1, &Arc::default(), now);
+        queue.grant_in_vain(1);
         assert_eq!(
-            (line.is_foreign(), line.holder, line.line.len()),
+            (queue.is_foreign(), queue.holder, queue.places.len()),
             (false, Some(1), 1),
             "it keeps its place"
         );
-        reserve(&mut line, 2, now + RESERVATION, true);
-        line.drop_kept_for(1);
-        assert!(line.reserved.is_some());
+        reserve(&mut queue, 2, now + RESERVATION, true);
+        queue.drop_kept_for(1);
+        assert!(queue.reserved.is_some());
     }
 
     #[test]
@@ -461,12 +462,12 @@ mod tests {
         let now = now();
         let until = now + RESERVATION;
         let asked = |holder: Option<usize>, kept: Option<usize>, at: Instant| {
-            let mut line = QueueState { holder, ..QueueState::default() };
+            let mut queue = QueueState { holder, ..QueueState::default() };
             if let Some(connection) = kept {
-                reserve(&mut line, connection, until, false);
+                reserve(&mut queue, connection, until, false);
             }
-            let turn = line.ask_in_vain(1, &Arc::default(), at);
-            (turn, line.line.len(), line.holder == holder, line.is_kept(now) == kept.is_some())
+            let turn = queue.ask_in_vain(1, &Arc::default(), at);
+            (turn, queue.places.len(), queue.holder == holder, queue.is_kept(now) == kept.is_some())
         };
         assert_eq!(asked(None, None, now), (Turn::Try, 0, true, true));
         assert_eq!(asked(Some(1), Some(1), now), (Turn::Try, 0, true, true), "it has it, or has it next");
@@ -478,17 +479,17 @@ mod tests {
     #[test]
     fn places_of_those_not_heard_of_for_long_are_given_up() {
         let now = now();
-        let mut line = asleep(&[1, 2, 3], now);
+        let mut queue = asleep(&[1, 2, 3], now);
         for connection in [1, 2] {
-            line.set_asleep(connection, false);
+            queue.set_asleep(connection, false);
         }
-        let last_seen = line.line.iter().map(|place| place.seen).max().unwrap();
-        line.stand_in_line(2, &Arc::default(), last_seen + NANOSECOND);
-        let first = line.first_asleep(last_seen + PLACE_KEPT).map(|place| place.connection);
-        let left: Vec<usize> = line.line.iter().map(|place| place.connection).collect();
+        let last_seen = queue.places.iter().map(|place| place.seen).max().unwrap();
+        queue.wait_in_queue(2, &Arc::default(), last_seen + NANOSECOND);
+        let first = queue.first_asleep(last_seen + PLACE_KEPT).map(|place| place.connection);
+        let left: Vec<usize> = queue.places.iter().map(|place| place.connection).collect();
         assert_eq!((first, left), (Some(3), vec![2, 3]));
-        line.set_shared_place(3, 7);
-        let shared: Vec<Option<usize>> = line.line.iter().map(|place| place.shared_place).collect();
+        queue.set_shared_place(3, 7);
+        let shared: Vec<Option<usize>> = queue.places.iter().map(|place| place.shared_place).collect();
         assert_eq!(shared, [None, Some(7)]);
     }
 }

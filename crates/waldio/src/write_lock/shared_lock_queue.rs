@@ -1,9 +1,9 @@
-//! The line across processes: the first in line of each stands at a place of a page that they share, and whoever gives
+//! The queue across processes: the first in the queue of each stands at a place of a page that they share, and whoever gives
 //! the write lock back rings for the one that came first.
 //!
 //! Hints alone. Who has the lock only the kernel knows, which frees it when its process dies; every wait here ends by
 //! itself. So whatever the page holds, after a kill -9, from an old file or by malice, costs time and nothing else. A
-//! place whose process died is freed by the first who rings there: nobody is woken, and the next in line is rung for.
+//! place whose process died is freed by the first who rings there: nobody is woken, and the next in the queue is rung for.
 //!
 //! The page is opened when another process has the lock for the first time, or has the page already. The second matters to a
 //! process that always finds the lock free, because those who wait for it are slower: it looks now and then. Whoever has no page
@@ -36,7 +36,7 @@ pub struct SharedLockQueue {
     folder: PathBuf,
     database: PathBuf,
     file: OnceLock<Result<PageFile, String>>,
-    /// When the first in line came; 0: nobody waits.
+    /// When the first in the queue came; 0: nobody waits.
     ticket: AtomicU32,
     /// The last wait ended by a ring.
     rings_come: AtomicBool,
@@ -110,10 +110,10 @@ impl SharedLockQueue {
     /// The place of that number, below `PLACES`, where nobody was faster.
     fn stand_at<'a>(&self, words: &'a Words, number: usize) -> Option<Standing<'a>> {
         let place = &words.places[number];
-        let bell = place.bell.load(SeqCst);
+        let wake_word = place.wake_word.load(SeqCst);
         place.ticket.store(self.ticket.load(Relaxed), Relaxed);
         let taken = words.waiting.fetch_or(1 << number, SeqCst) & 1 << number;
-        (taken == 0).then(|| Standing { words, number, bell })
+        (taken == 0).then(|| Standing { words, number, wake_word })
     }
 
     /// A connection of this process has the lock: who is first now came later.
@@ -176,8 +176,8 @@ fn first(words: &Words) -> Option<usize> {
 fn ring_at(words: &Words, number: usize) -> bool {
     let Some(place) = words.places.get(number) else { return false };
     words.waiting.fetch_and(!(1 << number), SeqCst);
-    place.bell.fetch_add(1, SeqCst);
-    futex::wake(&place.bell, futex::Flags::empty(), 1).is_ok_and(|woken| woken > 0)
+    place.wake_word.fetch_add(1, SeqCst);
+    futex::wake(&place.wake_word, futex::Flags::empty(), 1).is_ok_and(|woken| woken > 0)
 }
 
 /// A place that was taken; given back when dropped.
@@ -185,21 +185,21 @@ pub struct Standing<'a> {
     words: &'a Words,
     /// Which.
     pub number: usize,
-    bell: u32,
+    wake_word: u32,
 }
 
 impl Standing<'_> {
     /// Sleeps until it is rung, or for so long; may return earlier.
     pub fn wait(&self, time: Duration) {
         let Ok(time) = futex::Timespec::try_from(time) else { return };
-        let bell = &self.words.places[self.number].bell;
+        let wake_word = &self.words.places[self.number].wake_word;
         // An error is an interruption, the end of the time, or a ring before.
-        let _ = futex::wait(bell, futex::Flags::empty(), self.bell, Some(&time));
+        let _ = futex::wait(wake_word, futex::Flags::empty(), self.wake_word, Some(&time));
     }
 
     /// True once it was rung: the place is free again.
     pub fn is_rung(&self) -> bool {
-        self.words.places[self.number].bell.load(SeqCst) != self.bell
+        self.words.places[self.number].wake_word.load(SeqCst) != self.wake_word
     }
 }
 
@@ -213,7 +213,11 @@ impl Drop for Standing<'_> {
 
 impl fmt::Debug for Standing<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Standing").field("number", &self.number).field("bell", &self.bell).finish()
+        formatter
+            .debug_struct("Standing")
+            .field("number", &self.number)
+            .field("wake_word", &self.wake_word)
+            .finish()
     }
 }
 
@@ -239,11 +243,11 @@ mod tests {
         }
 
         /// As another process would have it.
-        fn line(&self) -> SharedLockQueue {
-            let line = SharedLockQueue::inside(&self.0, &self.0.join("app.db"), Arc::default());
-            line.open();
-            assert_eq!(line.describe().0, "open", "{}", line.describe().1);
-            line
+        fn queue(&self) -> SharedLockQueue {
+            let queue = SharedLockQueue::inside(&self.0, &self.0.join("app.db"), Arc::default());
+            queue.open();
+            assert_eq!(queue.describe().0, "open", "{}", queue.describe().1);
+            queue
         }
     }
 
@@ -253,8 +257,8 @@ mod tests {
         }
     }
 
-    fn hand_overs(line: &SharedLockQueue) -> u64 {
-        AtomicU64::load(&line.stats.process_hand_overs, SeqCst)
+    fn hand_overs(queue: &SharedLockQueue) -> u64 {
+        AtomicU64::load(&queue.stats.process_hand_overs, SeqCst)
     }
 
     /// Waits until the thread of this process with that number sleeps.
@@ -285,7 +289,7 @@ mod tests {
     #[test]
     fn a_ring_wakes_who_waits_in_another_mapping() {
         let scratch = Scratch::new("ring");
-        let (holder, waiter) = (scratch.line(), scratch.line());
+        let (holder, waiter) = (scratch.queue(), scratch.queue());
         assert!(!holder.is_awaited());
         let (slept, rung) = sleeps_until(&waiter, || {
             assert!(holder.is_awaited());
@@ -298,17 +302,17 @@ mod tests {
     #[test]
     fn who_came_first_is_rung_first_and_keeps_its_turn_until_it_has_the_lock() {
         let scratch = Scratch::new("turns");
-        let lines = [(); 3].map(|()| scratch.line());
-        let [one, two] = [0, 1].map(|number| lines[number].stand().unwrap());
-        let rung_next = || first(lines[2].words().unwrap());
+        let queues = [(); 3].map(|()| scratch.queue());
+        let [one, two] = [0, 1].map(|number| queues[number].stand().unwrap());
+        let rung_next = || first(queues[2].words().unwrap());
         assert_eq!(rung_next(), Some(one.number));
         drop(one);
         // Another was faster: it stands again.
-        let one = lines[0].stand().unwrap();
+        let one = queues[0].stand().unwrap();
         assert_eq!(rung_next(), Some(one.number));
         drop(one);
-        lines[0].settle();
-        let one = lines[0].stand().unwrap();
+        queues[0].settle();
+        let one = queues[0].stand().unwrap();
         assert_eq!(rung_next(), Some(two.number), "the other one had its turn");
         drop(two);
         assert_eq!(rung_next(), Some(one.number));
@@ -317,32 +321,32 @@ mod tests {
     #[test]
     fn who_always_finds_the_lock_free_finds_the_page_of_those_who_wait() {
         let scratch = Scratch::new("free");
-        let line = SharedLockQueue::inside(&scratch.0, &scratch.0.join("app.db"), Arc::default());
-        (0..2 * LOOK_EVERY).for_each(|_| line.settle());
-        assert_eq!(line.describe().0, "not open", "nobody else has one");
-        let _waiter = scratch.line();
-        (0..LOOK_EVERY).for_each(|_| line.settle());
-        assert_eq!(line.describe().0, "open");
+        let queue = SharedLockQueue::inside(&scratch.0, &scratch.0.join("app.db"), Arc::default());
+        (0..2 * LOOK_EVERY).for_each(|_| queue.settle());
+        assert_eq!(queue.describe().0, "not open", "nobody else has one");
+        let _waiter = scratch.queue();
+        (0..LOOK_EVERY).for_each(|_| queue.settle());
+        assert_eq!(queue.describe().0, "open");
     }
 
     #[test]
     fn a_place_that_another_took_just_before_is_not_shared() {
         let scratch = Scratch::new("race");
-        let line = scratch.line();
-        let words = line.words().unwrap();
+        let queue = scratch.queue();
+        let words = queue.words().unwrap();
         for number in [0, 1, PLACES - 1] {
-            let standing = line.stand_at(words, number);
-            assert!(standing.is_some() && line.stand_at(words, number).is_none(), "place {number}");
+            let standing = queue.stand_at(words, number);
+            assert!(standing.is_some() && queue.stand_at(words, number).is_none(), "place {number}");
             drop(standing);
-            assert!(line.stand_at(words, number).is_some(), "place {number} is free again");
+            assert!(queue.stand_at(words, number).is_some(), "place {number} is free again");
         }
-        assert!(!line.is_awaited());
+        assert!(!queue.is_awaited());
     }
 
     #[test]
     fn the_place_of_a_killed_process_costs_one_futile_ring() {
         let scratch = Scratch::new("killed");
-        let [killed, waiter, holder] = [(); 3].map(|()| scratch.line());
+        let [killed, waiter, holder] = [(); 3].map(|()| scratch.queue());
         std::mem::forget(killed.stand().unwrap());
         assert!(holder.is_awaited());
         let (slept, rung) = sleeps_until(&waiter, || holder.ring());
@@ -354,42 +358,42 @@ mod tests {
     #[test]
     fn a_wait_without_a_ring_ends_and_leaves_the_place_free() {
         let scratch = Scratch::new("unrung");
-        let line = scratch.line();
-        let standing = line.stand().unwrap();
+        let queue = scratch.queue();
+        let standing = queue.stand().unwrap();
         standing.wait(Duration::from_millis(5));
         assert!(!standing.is_rung());
         drop(standing);
-        assert!(!line.is_awaited());
+        assert!(!queue.is_awaited());
     }
 
     #[test]
     fn a_page_full_of_anything_is_survived() {
         let scratch = Scratch::new("anything");
-        let line = scratch.line();
-        let words = line.words().unwrap();
+        let queue = scratch.queue();
+        let words = queue.words().unwrap();
         for (number, place) in words.places.iter().enumerate() {
             place.ticket.store(u32::try_from(number).unwrap().wrapping_mul(u32::MAX / 3), SeqCst);
-            place.bell.store(u32::MAX, SeqCst);
+            place.wake_word.store(u32::MAX, SeqCst);
         }
         words.next_ticket.store(u32::MAX, SeqCst);
         words.waiting.store(u64::MAX, SeqCst);
-        assert!(line.stand().is_none(), "there is no place: it looks again and again");
-        line.rouse(PLACES + 1);
-        line.ring();
-        assert!(!line.is_awaited() && hand_overs(&line) == 0);
-        let standing = line.stand().unwrap();
-        line.ring();
+        assert!(queue.stand().is_none(), "there is no place: it looks again and again");
+        queue.rouse(PLACES + 1);
+        queue.ring();
+        assert!(!queue.is_awaited() && hand_overs(&queue) == 0);
+        let standing = queue.stand().unwrap();
+        queue.ring();
         assert!(standing.is_rung());
     }
 
     #[test]
     fn without_a_page_nobody_waits_and_nobody_is_told() {
-        let line = SharedLockQueue::inside(Path::new("/nowhere"), Path::new("/dev/null"), Arc::default());
-        assert_eq!(line.describe().0, "not open");
-        assert!(!line.is_awaited() && line.stand().is_none());
-        line.open();
-        line.ring();
-        let (state, why) = line.describe();
+        let queue = SharedLockQueue::inside(Path::new("/nowhere"), Path::new("/dev/null"), Arc::default());
+        assert_eq!(queue.describe().0, "not open");
+        assert!(!queue.is_awaited() && queue.stand().is_none());
+        queue.open();
+        queue.ring();
+        let (state, why) = queue.describe();
         assert!(state == "refused" && why.contains("/nowhere"), "{state}: {why}");
     }
 }

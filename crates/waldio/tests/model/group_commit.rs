@@ -23,11 +23,11 @@ enum End {
 type File = usize;
 const CHECKPOINT: File = 0;
 
-/// One connection that writes. Its bell may still ring for an earlier commit.
+/// One connection that writes. Its waker may still ring for an earlier commit.
 #[derive(Default)]
 struct Writer {
     file: File,
-    bell: Arc<Waker>,
+    waker: Arc<Waker>,
 }
 
 /// What a flush panics with.
@@ -139,7 +139,7 @@ impl Log {
             self.disk().leaders -= 1;
             result.unwrap_or_else(|panic| resume_unwind(panic))
         };
-        let result = catch_unwind(AssertUnwindSafe(|| self.group_commit.wait(number, &writer.bell, flush)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.group_commit.wait(number, &writer.waker, flush)));
         let mut disk = self.disk();
         match result {
             Ok(Ok(covered)) => {
@@ -192,7 +192,7 @@ impl Log {
             for file in 1..=writers {
                 let log = &self;
                 scope.spawn(move || {
-                    let writer = Writer { file, bell: Arc::default() };
+                    let writer = Writer { file, waker: Arc::default() };
                     for _ in 0..commits {
                         log.commit(&writer);
                     }

@@ -1,4 +1,4 @@
-//! The line for the write lock: writers that take turns, give up, close, or never come back for what was kept for them.
+//! The queue for the write lock: writers that take turns, give up, close, or never come back for what was kept for them.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl Base {
         }
     }
 
-    /// `winner` may have the lock: past the first who sleeps in line?
+    /// `winner` may have the lock: past the first who sleeps in the queue?
     fn judge_passing(&mut self, winner: usize) {
         let passed = self.line.iter_mut().take_while(|(id, ..)| *id != winner);
         if let Some((id, _, passes)) = passed.into_iter().find(|(_, sleeper, _)| sleeper.woken.is_waited_on())
@@ -177,7 +177,7 @@ fn one_sleeps_while_another_writes_on_and_on() {
     assert_took_at_most(Duration::ZERO);
 }
 
-/// What the first in line does instead of writing.
+/// What the first in the queue does instead of writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     Closes,
@@ -260,7 +260,7 @@ fn two_connections_of_one_thread() {
         }
         let (one, two) = (House::client(0), House::client(1));
         if house.lock(&one) {
-            // BUSY for its own thread, until its busy_timeout ends.
+            // BUSY for its own thread, until its busy timeout ends.
             assert!(!house.lock(&two));
             house.nap(&two, MS);
             house.unlock(&one);
@@ -300,7 +300,7 @@ fn another_process_writes() {
     assert_took_at_most(20 * MS);
 }
 
-/// Another process has the lock; the first in line looks whether it is free, and leaves; the second has to go on.
+/// Another process has the lock; the first in the queue looks whether it is free, and leaves; the second has to go on.
 fn the_first_in_line_leaves_beside_another_process() {
     let house = House::new();
     *house.base() = Base { writer: Some(0), shared: true, ..Base::default() };

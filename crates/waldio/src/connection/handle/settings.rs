@@ -13,7 +13,7 @@ impl Connection {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether its commits share flushes with others, and it stands in line for the write lock. In a child of fork there are none.
+    /// Whether its commits share flushes with others, and it stands in the queue for the write lock. In a child of fork there are none.
     pub fn shares_commits(&self) -> bool {
         self.group_commit.load(Relaxed) && !self.database.origin.is_parent()
     }

@@ -54,7 +54,7 @@ impl LogFile {
                 Failed
             })
         };
-        match durability.group_commit.wait(number, &self.bell, flush) {
+        match durability.group_commit.wait(number, &self.waker, flush) {
             Ok(covered) => {
                 if let Covered::Led(group) = covered {
                     let stats = &self.database.stats;

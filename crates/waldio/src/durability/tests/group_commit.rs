@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 const BYTES: u64 = 4120;
 
-fn bell() -> Arc<Waker> {
+fn waker() -> Arc<Waker> {
     Arc::default()
 }
 
@@ -19,8 +19,8 @@ fn one_flush_covers_every_ticket_given_out_before_it() {
     let group_commit = GroupCommit::default();
     let (one, two) = (group_commit.issue(BYTES), group_commit.issue(BYTES));
     assert!(group_commit.is_outstanding());
-    assert_eq!(group_commit.wait(one, &bell(), || Ok(())), Ok(Covered::Led(2)));
-    assert_eq!(group_commit.wait(two, &bell(), unneeded), Ok(Covered::Joined));
+    assert_eq!(group_commit.wait(one, &waker(), || Ok(())), Ok(Covered::Led(2)));
+    assert_eq!(group_commit.wait(two, &waker(), unneeded), Ok(Covered::Joined));
     assert!(!group_commit.is_outstanding());
 }
 
@@ -30,7 +30,7 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
     let one = group_commit.issue(BYTES);
     let mut two = 0;
     assert_eq!(
-        group_commit.wait(one, &bell(), || {
+        group_commit.wait(one, &waker(), || {
             two = group_commit.issue(BYTES);
             Ok(())
         }),
@@ -41,7 +41,7 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
         flushed.fetch_add(1, SeqCst);
         Ok(())
     };
-    assert_eq!(group_commit.wait(two, &bell(), flush), Ok(Covered::Led(1)));
+    assert_eq!(group_commit.wait(two, &waker(), flush), Ok(Covered::Led(1)));
     assert_eq!(flushed.load(SeqCst), 1);
 }
 
@@ -49,14 +49,14 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
 fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before() {
     let group_commit = GroupCommit::default();
     let one = group_commit.issue(BYTES);
-    assert_eq!(group_commit.wait(one, &bell(), || Ok(())), Ok(Covered::Led(1)));
+    assert_eq!(group_commit.wait(one, &waker(), || Ok(())), Ok(Covered::Led(1)));
     let (two, three) = (group_commit.issue(BYTES), group_commit.issue(BYTES));
-    assert_eq!(group_commit.wait(two, &bell(), || Err(Failed)), Err(Failed));
-    assert_eq!(group_commit.wait(three, &bell(), unneeded), Err(Failed));
-    assert_eq!(group_commit.wait(one, &bell(), unneeded), Ok(Covered::Joined));
+    assert_eq!(group_commit.wait(two, &waker(), || Err(Failed)), Err(Failed));
+    assert_eq!(group_commit.wait(three, &waker(), unneeded), Err(Failed));
+    assert_eq!(group_commit.wait(one, &waker(), unneeded), Ok(Covered::Joined));
     let four = group_commit.issue(BYTES);
     group_commit.covered(group_commit.issued());
-    assert_eq!(group_commit.wait(four, &bell(), unneeded), Err(Failed), "never retry and trust");
+    assert_eq!(group_commit.wait(four, &waker(), unneeded), Err(Failed), "never retry and trust");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn a_flush_that_panics_leaves_nobody_waiting() {
     thread::scope(|scope| {
         let mut joined = None;
         let led = catch_unwind(AssertUnwindSafe(|| {
-            group_commit.wait(one, &bell(), || {
-                joined = Some(scope.spawn(|| group_commit.wait(two, &bell(), unneeded)));
+            group_commit.wait(one, &waker(), || {
+                joined = Some(scope.spawn(|| group_commit.wait(two, &waker(), unneeded)));
                 while group_commit.state().asleep.is_empty() {
                     thread::yield_now();
                 }
@@ -77,17 +77,17 @@ fn a_flush_that_panics_leaves_nobody_waiting() {
         assert!(led.is_err(), "the panic goes on");
         assert_eq!(joined.unwrap().join().unwrap(), Err(Failed));
     });
-    assert_eq!(group_commit.wait(two, &bell(), unneeded), Err(Failed));
+    assert_eq!(group_commit.wait(two, &waker(), unneeded), Err(Failed));
 }
 
 #[test]
 fn who_wrote_nothing_joins_the_flush_of_those_who_did() {
     let group_commit = GroupCommit::default();
     let reader = group_commit.join();
-    assert_eq!(group_commit.wait(reader, &bell(), || Ok(())), Ok(Covered::Led(1)));
+    assert_eq!(group_commit.wait(reader, &waker(), || Ok(())), Ok(Covered::Led(1)));
     let (one, reader) = (group_commit.issue(BYTES), group_commit.join());
-    assert_eq!(group_commit.wait(one, &bell(), || Ok(())), Ok(Covered::Led(2)));
-    assert_eq!(group_commit.wait(reader, &bell(), unneeded), Ok(Covered::Joined));
+    assert_eq!(group_commit.wait(one, &waker(), || Ok(())), Ok(Covered::Led(2)));
+    assert_eq!(group_commit.wait(reader, &waker(), unneeded), Ok(Covered::Joined));
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn bytes_are_outstanding_until_a_flush_that_began_after_them() {
     assert_eq!(group_commit.outstanding_bytes(), 3 * BYTES);
     group_commit.covered(covers);
     assert_eq!(group_commit.outstanding_bytes(), 2 * BYTES);
-    let led = group_commit.wait(group_commit.join(), &bell(), || {
+    let led = group_commit.wait(group_commit.join(), &waker(), || {
         group_commit.issue(4 * BYTES);
         Ok(())
     });
     assert_eq!((led, group_commit.outstanding_bytes()), (Ok(Covered::Led(2)), 4 * BYTES));
-    assert_eq!(group_commit.wait(one, &bell(), unneeded), Ok(Covered::Joined));
+    assert_eq!(group_commit.wait(one, &waker(), unneeded), Ok(Covered::Joined));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn another_flush_of_the_whole_file_counts() {
     let group_commit = GroupCommit::default();
     let one = group_commit.issue(BYTES);
     group_commit.covered(group_commit.issued());
-    assert_eq!(group_commit.wait(one, &bell(), unneeded), Ok(Covered::Joined));
+    assert_eq!(group_commit.wait(one, &waker(), unneeded), Ok(Covered::Joined));
 }
 
 /// Whether a leader whose flush covered another commit wakes it.
@@ -120,8 +120,8 @@ fn leader_wakes_the_covered() -> bool {
     let group_commit = GroupCommit::default();
     let (one, two) = (group_commit.issue(BYTES), group_commit.issue(BYTES));
     thread::scope(|scope| {
-        let led = group_commit.wait(one, &bell(), || {
-            scope.spawn(|| group_commit.wait(two, &bell(), unneeded));
+        let led = group_commit.wait(one, &waker(), || {
+            scope.spawn(|| group_commit.wait(two, &waker(), unneeded));
             while group_commit.state().asleep.is_empty() {
                 thread::yield_now();
             }
@@ -154,11 +154,11 @@ fn a_checkpoint_beside_a_flush_forgets_nobody() {
     let group_commit = GroupCommit::default();
     let (one, two) = (group_commit.issue(BYTES), AtomicU64::new(0));
     thread::scope(|scope| {
-        let led = group_commit.wait(one, &bell(), || {
+        let led = group_commit.wait(one, &waker(), || {
             // A commit comes while the flush runs, and sleeps; then a checkpoint makes the first one durable.
             let first = group_commit.issued();
             two.store(group_commit.issue(BYTES), SeqCst);
-            scope.spawn(|| assert!(group_commit.wait(two.load(SeqCst), &bell(), || Ok(())).is_ok()));
+            scope.spawn(|| assert!(group_commit.wait(two.load(SeqCst), &waker(), || Ok(())).is_ok()));
             while group_commit.state().asleep.is_empty() {
                 thread::yield_now();
             }
@@ -188,7 +188,7 @@ fn many_threads_share_few_flushes_and_none_is_forgotten() {
                         running.fetch_sub(1, SeqCst);
                         Ok(())
                     };
-                    assert!(group_commit.wait(number, &bell(), flush).is_ok());
+                    assert!(group_commit.wait(number, &waker(), flush).is_ok());
                 }
             });
         }
@@ -201,7 +201,7 @@ fn many_threads_share_few_flushes_and_none_is_forgotten() {
 fn those_a_flush_let_go_and_those_who_came_meanwhile_are_awaited_by_the_next() {
     let group_commit = GroupCommit::default();
     let last = (0..4).map(|_| group_commit.issue(BYTES)).last().unwrap();
-    let led = group_commit.wait(last, &bell(), || {
+    let led = group_commit.wait(last, &waker(), || {
         (0..2).for_each(|_| {
             group_commit.issue(BYTES);
         });
@@ -216,11 +216,11 @@ fn whoever_came_during_a_flush_is_woken_to_lead_the_next() {
     let one = group_commit.issue(BYTES);
     thread::scope(|scope| {
         let mut next = None;
-        let led = group_commit.wait(one, &bell(), || {
+        let led = group_commit.wait(one, &waker(), || {
             let two = group_commit.issue(BYTES);
             next = Some(scope.spawn({
                 let group_commit = &group_commit;
-                move || group_commit.wait(two, &bell(), || Ok(()))
+                move || group_commit.wait(two, &waker(), || Ok(()))
             }));
             while group_commit.state().asleep.is_empty() {
                 thread::yield_now();

@@ -1,7 +1,7 @@
-//! A page of memory that processes share, and the words in it (docs/log_format.md, "the line across processes").
+//! A page of memory that processes share, and the words in it (docs/log_format.md, "the queue across processes").
 //!
 //!   offset 0 | magic, 4 | version, 4 | next ticket, 4 | zeros, 4 | who waits, 8: a bit for each place | zeros, 40
-//!         64 | place 0: bell, 4, ticket, 4 | place 1 ... place 63 | zeros up to 4096
+//!         64 | place 0: wake_word, 4, ticket, 4 | place 1 ... place 63 | zeros up to 4096
 //!
 //! In the host's byte order. Every value of every word is valid: others may write anything at any time.
 
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Default)]
 pub struct Place {
     /// Changes when it is rung.
-    pub bell: AtomicU32,
+    pub wake_word: AtomicU32,
     /// When its process came.
     pub ticket: AtomicU32,
 }

@@ -120,7 +120,7 @@ fn judge(is_marked: bool, call: Call) {
 /// SQLite sleeps for shorter times between two tries for a read lock (wal.c, `walTryBeginRead`).
 const NAP_MIN: Duration = Duration::from_millis(1);
 
-/// This thread sleeps: true where that was a nap in line, and is over. Else the base VFS should.
+/// This thread sleeps: true where that was a nap in the queue, and is over. Else the base VFS should.
 pub(crate) fn nap(nominal: Duration) -> bool {
     if nominal < NAP_MIN {
         return false;

@@ -1,4 +1,4 @@
-//! The part of the line that other processes are in (`shared_lock_queue`).
+//! The part of the queue that other processes are in (`shared_lock_queue`).
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -101,14 +101,14 @@ mod tests {
             Scratch(path)
         }
 
-        /// The line of a process that another process was in the way of, and whether others can ring for it.
-        fn line(&self, connection: usize, sleeper: &Arc<Sleeper>) -> Option<LockQueue> {
+        /// The queue of a process that another process was in the way of, and whether others can ring for it.
+        fn queue(&self, connection: usize, sleeper: &Arc<Sleeper>) -> Option<LockQueue> {
             let queue = LockQueue::new(Some(&self.0), Arc::default());
             assert_eq!(queue.ask(connection, sleeper, Instant::now()), Turn::Try);
             queue.refused(connection, sleeper, Instant::now());
             let (state, why) = queue.shared_lock_queue();
             if state != "open" {
-                eprintln!("skipped: no line across processes here: {why}");
+                eprintln!("skipped: no queue across processes here: {why}");
                 return None;
             }
             queue.note_rings(Slept::Rung);
@@ -126,7 +126,7 @@ mod tests {
     /// Whether a process is rung when another gives the lock back; `None` where there is no line.
     fn is_rung(database: &Scratch) -> Option<bool> {
         let (sleeper, free) = (Arc::default(), AtomicBool::new(false));
-        let (holder, waiter) = (database.line(0, &Arc::default())?, database.line(1, &sleeper)?);
+        let (holder, waiter) = (database.queue(0, &Arc::default())?, database.queue(1, &sleeper)?);
         assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
         holder.granted(0, Instant::now());
         let nap = Nap::until(Instant::now() + Duration::from_secs(10));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn whoever_waits_for_a_ring_that_does_not_come_looks_by_itself() {
         let (scratch, sleeper, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
-        let Some(queue) = scratch.line(1, &sleeper) else { return };
+        let Some(queue) = scratch.queue(1, &sleeper) else { return };
         // The holder is killed.
         let is_free = || Some(began.elapsed() > Duration::from_millis(20));
         queue.sleep(1, &sleeper, &Nap::until(began + Duration::from_secs(10)), is_free);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn whoever_is_told_by_nobody_takes_the_lock_only_when_its_nap_would_have_begun() {
         let (scratch, sleeper, began) = (Scratch::new("from"), Arc::default(), Instant::now());
-        let Some(queue) = scratch.line(1, &sleeper) else { return };
+        let Some(queue) = scratch.queue(1, &sleeper) else { return };
         let from = began + Duration::from_millis(30);
         let nap = Nap { from, ..Nap::until(began + Duration::from_secs(10)) };
         queue.sleep(1, &sleeper, &nap, || Some(true));
@@ -183,7 +183,7 @@ mod tests {
     fn while_this_process_has_use_for_the_lock_another_is_rung_now_and_then() {
         let scratch = Scratch::new("stays");
         let (Some(holder), Some(waiter)) =
-            (scratch.line(0, &Arc::default()), scratch.line(1, &Arc::default()))
+            (scratch.queue(0, &Arc::default()), scratch.queue(1, &Arc::default()))
         else {
             return;
         };

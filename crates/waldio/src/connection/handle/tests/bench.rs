@@ -22,7 +22,7 @@ pub(super) const FRAME_BYTES: usize = 24 + 4096;
 pub(super) const SALTS: Salts = Salts([7; 8]);
 /// A read lock with a snapshot of the log.
 pub(super) const READ_LOCK: i32 = WAL_READ_LOCK_0 + 1;
-/// The number of a connection that is only a name in the line.
+/// The number of a connection that is only a name in the queue.
 pub(super) const OTHER: usize = usize::MAX;
 
 /// A database, one connection to it, and the wal-index that it has mapped.
