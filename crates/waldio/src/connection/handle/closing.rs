@@ -6,13 +6,14 @@
 //! database for itself.
 
 use crate::connection::handle::{Connection, State};
+use crate::connection::log_file::LogFile;
 use crate::ffi::wal_index::WalIndex;
 
 impl Connection {
-    /// SQLite got the exclusive lock on the database, or gave it back.
-    pub fn note_alone(&self, is_alone: bool) {
+    /// Nobody else uses the database or the log from here on: there is a lock that keeps others out.
+    pub fn note_alone(&self) {
         if let Ok(mut state) = self.state() {
-            state.copied_when_alone = is_alone.then(|| state.wal_index.map_or(0, WalIndex::copied_at_most));
+            state.copied_when_alone = Some(state.wal_index.map_or(0, WalIndex::copied_at_most));
         }
     }
 
@@ -22,9 +23,12 @@ impl Connection {
         if self.database.check_poison().is_ok() {
             return;
         }
-        if let Ok(mut state) = self.state()
-            && let State { log: Some(log), wal_index: Some(wal_index), copied_when_alone, .. } = &mut *state
-            && is_alone(log.leaves())
+        let is_last = self.state().is_ok_and(|mut state| state.log.as_mut().is_some_and(LogFile::leaves));
+        if !is_alone(is_last) {
+            return;
+        }
+        if let Ok(state) = self.state()
+            && let State { log: Some(log), wal_index: Some(wal_index), copied_when_alone, .. } = &*state
         {
             log.take_back_failed(*wal_index, copied_when_alone.unwrap_or_else(|| wal_index.copied_at_most()));
         }

@@ -125,16 +125,19 @@ pub(super) fn others(file: *mut sqlite3_file, waits: bool) -> Others {
     let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
     // SAFETY: SQLite calls methods of open files only.
     let in_name = unsafe { handle(file) }.closing.get() == Closing::InName;
-    match level {
-        _ if code != SQLITE_OK => Others::Busy,
-        _ if in_name => Others::Gone,
-        SQLITE_LOCK_EXCLUSIVE => Others::Gone,
-        SQLITE_LOCK_NONE => Others::Busy,
-        _ if !waits => Others::Busy,
+    let locked = match level {
+        _ if code != SQLITE_OK => return Others::Busy,
+        _ if in_name => return Others::Gone,
+        SQLITE_LOCK_EXCLUSIVE => return Others::Gone,
+        SQLITE_LOCK_NONE => return Others::Busy,
+        _ if !waits => return Others::Busy,
         _ if lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK => Others::Gone,
         _ if lock_index(file, SQLITE_SHM_LOCK) == SQLITE_OK => Others::Idle,
-        _ => Others::Busy,
-    }
+        _ => return Others::Busy,
+    };
+    // SAFETY: as above.
+    unsafe { connection(file) }.note_alone();
+    locked
 }
 
 /// Takes all locks of the wal-index at once, or gives them back.

@@ -187,7 +187,7 @@ unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
             last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR));
         if code == SQLITE_OK && level == SQLITE_LOCK_EXCLUSIVE {
             // SAFETY: SQLite calls methods of open files only.
-            unsafe { connection(file) }.note_alone(true);
+            unsafe { connection(file) }.note_alone();
         }
         code
     })
@@ -195,11 +195,7 @@ unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
     heard(file, Call::Unlocks);
-    guard::code_or(SQLITE_IOERR, || {
-        // SAFETY: SQLite calls methods of open files only.
-        unsafe { connection(file) }.note_alone(false);
-        forward!(file, xUnlock(level), SQLITE_IOERR)
-    })
+    forward!(file, xUnlock(level), SQLITE_IOERR)
 }
 
 unsafe extern "C" fn check_reserved_lock(file: *mut sqlite3_file, reserved_out: *mut c_int) -> c_int {
