@@ -30,11 +30,11 @@ pub use sqlite::extension::{Registration, register, sqlite3_waldio_init, sqlite3
 #[cfg(feature = "model")]
 pub use {
     checkpoint::barrier::{Barrier, CLOSED_MAX, Outcome, SlowReader},
-    checkpoint::worker::Worker,
     connection::{Connection, Granted},
     database::Database,
     durability::delayed_flush::Flusher,
     durability::group_commit::{CommitNumber, Covered, Failed, GroupCommit},
+    durability::growth::Worker,
     stats::Stats,
     threads::primitives::Waker,
     write_lock::busy_timeout::Nap,

@@ -36,7 +36,7 @@ fn at_least(file: OwnedFd, minimum: i32) -> rustix::io::Result<OwnedFd> {
     Ok(moved)
 }
 
-/// Fills what is free below `minimum`, as SQLite does behind its own opens (os_unix.c, `robust_open`). SQLite closes a database
+/// Fills what is free below `minimum`, as SQLite does after its own opens (os_unix.c, `robust_open`). SQLite closes a database
 /// that it opens there again, and with that gives back all locks that this process has on it.
 fn fill(minimum: i32) {
     while let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()) {

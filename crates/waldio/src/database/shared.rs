@@ -9,12 +9,12 @@ use std::time::Duration;
 use blockio::disk::{Disk, DiskFile, FileId, OpenOptions};
 
 use crate::checkpoint::barrier::Barrier;
-use crate::checkpoint::worker::{Growth, Worker};
 use crate::database::old_spare;
 use crate::database::super_journal::SuperJournals;
 use crate::database::synced_database::SyncedDatabase;
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::flush::{self, Poison};
+use crate::durability::growth::{Growth, Worker};
 use crate::durability::log_session::LogSession;
 use crate::failure::Failure;
 use crate::ffi::kernel::lock_probe::LockProbe;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! delayed_flush    waldio_group: commits that do not wait, and the thread that flushes for them
+//! growth           the thread that reserves log space ahead of need
 //! log_session      one log that connections of this process have open
 //! persist_choice   flush, or durable writes, and how the log is filled
 //! flush            the one place that flushes a log, and that poisons it
@@ -10,6 +11,7 @@
 //! ```
 
 pub(crate) mod delayed_flush;
+pub(crate) mod growth;
 pub(crate) mod log_session;
 mod persist_choice;
 pub(crate) mod flush;

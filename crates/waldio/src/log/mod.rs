@@ -3,11 +3,11 @@
 //! ```text
 //! embedded_file    a log whose frames are whole pages, seen as SQLite's own
 //! reserved_bytes   where such a page has its frame's header
-//! rewrite          frames that are written once more
+//! rewrite          a log written over itself, after a failed sync
 //! pending_writes   frames that wait in memory for the next write
 //! recovery         the frames of a log that are valid, and what a crash left behind them
 //! layout, frame    where a frame stands, its header, its checksum
-//! reserve          log space that is prepared ahead of need
+//! reserve          how much log space is prepared ahead of need
 //! ```
 
 pub mod embedded_file;

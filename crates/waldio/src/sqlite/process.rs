@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use blockio::disk::{Disk, FileId};
 
-use crate::checkpoint::worker::Worker;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::database::super_journal::SuperJournals;
 use crate::durability::delayed_flush::Flusher;
+use crate::durability::growth::Worker;
 use crate::ffi::kernel::fork_word::ForkWord;
 use crate::ffi::kernel::leaked;
 use crate::options::Options;

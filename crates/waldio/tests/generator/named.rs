@@ -68,7 +68,7 @@ pub const NAMED: [(&str, &str); 28] = [
     ),
     (
         "low_descriptors_are_filled",
-        "# As behind SQLite's own opens: else C's is the first at descriptor 2, and SQLite, which closes that one, gives back all of the
+        "# As after SQLite's own opens: else C's is the first at descriptor 2, and SQLite, which closes that one, gives back all of the
          # process's locks on the database. D then takes itself for the last, and deletes the log of A.
          A = 1 waldio app.db
          B = 1 stock app.db

@@ -1,16 +1,16 @@
 //! The part of a connection that is about its close on a poisoned log: commits that failed are taken back (`log_file/taking_back`).
 //!
-//! None of them is where a checkpoint copied a part of one: pages of it would stay in the database. Checkpoints of this process copy
-//! nothing that is not durable; one of another process may have, and have been killed at that. The wal-index tells how far they may have
-//! come. SQLite's own attempt at the close changes that, though it copies nothing: so it is read before, when SQLite gets the
-//! database for itself.
+//! Where a checkpoint copied a part of such a commit, it is not taken back: pages of it would stay in the database. Checkpoints of this
+//! process copy nothing that is not durable. One of another process may have begun to, and been killed. The wal-index says how far a
+//! checkpoint may have come. SQLite's own attempt at the close changes that, though it copies nothing. So the wal-index is read before
+//! that, when SQLite gets the database for itself.
 
 use crate::connection::handle::{Connection, State};
 use crate::connection::log_file::LogFile;
 use crate::ffi::wal_index::WalIndex;
 
 impl Connection {
-    /// Nobody else uses the database or the log from here on: there is a lock that keeps others out.
+    /// A lock keeps all other connections out of the database or the log from here on.
     pub fn note_alone(&self) {
         if let Ok(mut state) = self.state() {
             state.copied_when_alone = Some(state.wal_index.map_or(0, WalIndex::copied_at_most));

@@ -10,9 +10,9 @@ use blockio::disk::{Disk, DiskFile, OpenOptions};
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 
-use crate::checkpoint::worker::Worker;
 use crate::database::Database;
 use crate::durability::delayed_flush::Flusher;
+use crate::durability::growth::Worker;
 use crate::durability::log_session::LogSession;
 use crate::log::layout::Layout;
 use crate::options::{FlushDelay, Options};

@@ -10,9 +10,9 @@ use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use blockio::simulated::image::Image;
 
 use super::*;
-use crate::checkpoint::worker::Worker;
 use crate::database::super_journal::SuperJournals;
 use crate::durability::delayed_flush::Flusher;
+use crate::durability::growth::Worker;
 use crate::log::frame::FrameHeader;
 use crate::log::recovery::synthetic_log;
 use crate::options::FlushDelay;

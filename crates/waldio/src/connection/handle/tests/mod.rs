@@ -8,9 +8,9 @@ use blockio::simulated::log::Op;
 
 use super::*;
 use crate::checkpoint::barrier::Outcome;
-use crate::checkpoint::worker::Worker;
 use crate::database::super_journal::SuperJournals;
 use crate::durability::delayed_flush::Flusher;
+use crate::durability::growth::Worker;
 use crate::ffi::codes::WAL_LOG_READ_LOCKS;
 use crate::options::PersistChoice;
 use crate::threads::origin::Origin;
