@@ -289,6 +289,13 @@ pub struct Event {
     pub name: Text,
 }
 
+impl EventKind {
+    /// True for what happens to a request of a disk, from being handed over to its end.
+    pub fn is_of_a_request(self) -> bool {
+        matches!(self, Self::Queue | Self::Issue | Self::Complete | Self::Requeue)
+    }
+}
+
 impl Event {
     /// First sector after it. A length that is no multiple of a sector is rounded up, as it occupies the whole.
     pub fn end_sector(&self) -> u64 {

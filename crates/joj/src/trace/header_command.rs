@@ -28,8 +28,8 @@ pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, String> {
             serde_json::to_string_pretty(&places(path, below, &header)?)
         }
         _ => {
-            let before = trace_header::counters(&header);
-            header.ending = Some(trace_header::ending(&header, &before, trace_header::CaptureEnd::default()));
+            let now = trace_header::counters(&header);
+            header.ending = Some(trace_header::ending(&now, &now, trace_header::CaptureEnd::default()));
             serde_json::to_string_pretty(&header)
         }
     };

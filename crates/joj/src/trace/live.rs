@@ -1,5 +1,6 @@
 //! A capture from its start to its findings: the command runs meanwhile, or time passes.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,16 +78,19 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
-    let mut out = Chosen { analysis: Analysis::new(&header, types, &Wanted::by(options))?, own, disks };
+    let analysis = Analysis::new(&header, types, &Wanted::by(options))?;
+    let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     let result = watch(options, &mut capture, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
+    let after = trace_header::counters(&header);
+    out.span_ns.end = after.at_ns;
     let lost = capture.stop()?;
     let is_cut_short = is_stopped();
     let cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
-    let mut ending = trace_header::ending(&header, &before, CaptureEnd { events: 0, lost, cut_short });
+    let mut ending = trace_header::ending(&before, &after, CaptureEnd { events: 0, lost, cut_short });
     // From here on Ctrl-C means the analysis.
     signal::forget_stop();
     let texts = analyse(capture, &mut out)?;
@@ -126,10 +130,16 @@ struct Chosen {
     own: Option<Vec<DeviceNumber>>,
     /// The whole disks that are captured.
     disks: Vec<DeviceNumber>,
+    /// From the first reading of the disks' counters to the last, in the trace's clock: a request's events outside belong to nothing
+    /// that the disks are asked for.
+    span_ns: Range<u64>,
 }
 
 impl Chosen {
     fn take(&mut self, event: &Event, texts: &Texts) {
+        if event.kind.is_of_a_request() && !self.span_ns.contains(&event.time_ns) {
+            return;
+        }
         let elsewhere = |own: &Vec<DeviceNumber>| !own.contains(&event.file.device);
         // Requests were chosen by their disk.
         if event.kind != EventKind::Queue && event.file.is_some() && self.own.as_ref().is_some_and(elsewhere)

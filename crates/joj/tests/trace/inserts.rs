@@ -34,6 +34,7 @@ impl Traced {
         let (json, runs) = (volume.beside("summary.json"), volume.beside("runs.csv"));
         let (json_text, runs_option) = (json.display().to_string(), format!("runs={}", runs.display()));
         let options = ["--backend", backend, "--steps=100", "--json", &json_text, "--export", &runs_option];
+        volume.settle();
         let output = joj(volume, &options, environment, command);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let text = std::fs::read(&json).expect("a summary");

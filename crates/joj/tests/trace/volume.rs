@@ -86,6 +86,12 @@ impl Volume {
         self.directory.join("mnt")
     }
 
+    /// Writes what is left from before: under way when a capture begins, it would be in the disk's counters alone.
+    pub fn settle(&self) {
+        let directory = std::fs::File::open(self.path()).expect("the volume");
+        rustix::fs::syncfs(&directory).expect("syncfs");
+    }
+
     /// A file beside the mounted filesystem, not on it.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.directory.join(name)

@@ -14,9 +14,11 @@ use crate::machine::files::mounts;
 use crate::machine::proc::clock;
 use crate::machine::proc::interrupts::Interrupts;
 
-/// What is counted while a capture runs, at its start.
+/// What disks and interrupts had counted at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct CountersBefore {
+pub struct Counters {
+    /// The moment, of the trace's clock. What was completed before is counted, what was completed after is not.
+    pub at_ns: u64,
     disks: Vec<DiskCounters>,
     interrupts: Interrupts,
 }
@@ -92,24 +94,35 @@ pub fn header(
     })
 }
 
+/// Readings of the counters until two are the same: a disk that is never idle for some microseconds has no exact moment.
+const READINGS: u32 = 100;
+
 /// Reads the counters of the header's whole disks, and the interrupts.
-pub fn counters(header: &Header) -> CountersBefore {
-    let whole = header.disks.iter().filter(|disk| disk.number == disk.whole);
-    CountersBefore {
-        disks: whole.filter_map(|disk| disks::counters(disk.number)).collect(),
-        interrupts: Interrupts::read(),
+pub fn counters(header: &Header) -> Counters {
+    let read = || -> Vec<DiskCounters> {
+        let whole = header.disks.iter().filter(|disk| disk.number == disk.whole);
+        whole.filter_map(|disk| disks::counters(disk.number)).collect()
+    };
+    let mut disks = read();
+    let mut at_ns = clock::shared_ns();
+    for _ in 1..READINGS {
+        let again = read();
+        if again == disks {
+            break;
+        }
+        (disks, at_ns) = (again, clock::shared_ns());
     }
+    Counters { at_ns, disks, interrupts: Interrupts::read() }
 }
 
-/// What is known now that the capture ends.
-pub fn ending(header: &Header, before: &CountersBefore, end: CaptureEnd) -> Ending {
-    let after = counters(header);
+/// What is known of a capture that lasted from one reading of the counters to another.
+pub fn ending(before: &Counters, after: &Counters, end: CaptureEnd) -> Ending {
     let change = |now: &DiskCounters| {
         let then = before.disks.iter().find(|then| then.disk == now.disk)?;
         Some(disks::difference(now, then))
     };
     Ending {
-        ended_ns: clock::shared_ns(),
+        ended_ns: after.at_ns,
         events: end.events,
         lost: end.lost,
         cut_short: end.cut_short,
