@@ -10,7 +10,9 @@ mod real;
 use std::io;
 use std::path::Path;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use real::child::{Running, again, in_own_process, role};
 use real::place::{Scratch, skipped};
@@ -257,4 +259,122 @@ fn a_commit_that_failed_goes_while_another_process_has_the_database_open() {
             assert_eq!(db.one("PRAGMA integrity_check"), "ok", "{case}");
         }
     }
+}
+
+/// Of a process that reads all the time, in two connections whose transactions overlap, until it is told to end.
+fn read_all_the_time(path: &Path, is_stock: bool) {
+    let is_over = AtomicBool::new(false);
+    let open = || if is_stock { system().open_stock(path) } else { system().open(path) };
+    thread::scope(|scope| {
+        let reads = || {
+            let db = open();
+            db.rows("PRAGMA busy_timeout=5000");
+            while !is_over.load(Relaxed) {
+                db.rows("BEGIN; SELECT count(*) FROM t");
+                thread::sleep(Duration::from_millis(3));
+                assert_eq!(db.run("SELECT count(*) FROM t; COMMIT").1, None);
+            }
+        };
+        let readers = [scope.spawn(reads), scope.spawn(reads)];
+        println!("\nreading");
+        wait_for_order();
+        is_over.store(true, Relaxed);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// Of the process whose COMMIT fails: tells how often its row is there right after.
+fn fail_and_look(path: &Path, rewrite: &str) {
+    let open = || system().open_with(&format!("file:{}", path.display()), None).unwrap();
+    let (db, other) = (open(), open());
+    for db in [&db, &other] {
+        db.rows("PRAGMA busy_timeout=5000; PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
+    }
+    refuse("fdatasync", "EIO", 1);
+    if !rewrite.is_empty() {
+        refuse(rewrite, "EIO", 1);
+    }
+    let error = db.run("INSERT INTO t VALUES('failed')").1;
+    let seen = [&db, &other].map(|db| db.one("SELECT count(*) FROM t WHERE a = 'failed'"));
+    println!("\nlooked {} {seen:?}", error.is_some());
+    wait_for_order();
+}
+
+#[test]
+fn a_commit_that_failed_is_none_at_once_also_where_others_read_all_the_time() {
+    const NAME: &str = "a_commit_that_failed_is_none_at_once_also_where_others_read_all_the_time";
+    if let Some(arguments) = role(NAME) {
+        let path = Path::new(&arguments[1]);
+        let _ = system().load(None);
+        return match &*arguments[0] {
+            "fails" => fail_and_look(path, &arguments[2]),
+            who => read_all_the_time(path, who == "stock"),
+        };
+    }
+    if !is_possible() {
+        return skipped("system calls are refused on x86_64 and aarch64 alone");
+    }
+    system().load(None).unwrap();
+    for who in ["", "waldio", "stock"] {
+        // The write that puts the frames into the page cache again fails, too: nobody may build on them then.
+        for rewrite in ["", "pwrite64"] {
+            let case = format!("{who}, {rewrite}");
+            let scratch = Scratch::new("failed-beside-readers");
+            let path = scratch.join("a.db");
+            let db = system().open(&path);
+            db.rows("PRAGMA journal_mode=WAL; PRAGMA busy_timeout=5000; CREATE TABLE t(a); INSERT INTO t VALUES('before')");
+            let name = path.to_str().unwrap();
+            let mut readers =
+                (!who.is_empty()).then(|| Running::start_with_input(&mut again(NAME, &[who, name])));
+            readers.iter_mut().for_each(|readers| drop(until(readers, "reading")));
+            let mut fails = Running::start_with_input(&mut again(NAME, &["fails", name, rewrite]));
+            assert_eq!(until(&mut fails, "looked"), r#"looked true ["0", "0"]"#, "{case}");
+            // Whoever comes now builds on what is there.
+            let stock = system().open_stock(&path);
+            stock.rows("PRAGMA busy_timeout=5000; PRAGMA synchronous=FULL; INSERT INTO t VALUES('after')");
+            for db in [&db, &stock] {
+                assert_eq!(db.one("SELECT group_concat(a) FROM t"), "before,before,before,after", "{case}");
+            }
+            fails.tell("end\n");
+            readers.iter_mut().for_each(|readers| readers.tell("end\n"));
+            for process in [Some(fails), readers].into_iter().flatten() {
+                let (said, status) = process.finish_with_status();
+                assert!(status.success(), "{case}: {said:?}");
+            }
+            assert_eq!(stock.one("PRAGMA integrity_check"), "ok", "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_failed_stays_while_somebody_reads_and_goes_when_he_has_left() {
+    in_own_process("a_commit_that_failed_stays_while_somebody_reads_and_goes_when_he_has_left", || {
+        if !is_possible() {
+            return skipped("system calls are refused on x86_64 and aarch64 alone");
+        }
+        system().load(None).unwrap();
+        let scratch = Scratch::new("failed-long-reader");
+        let path = scratch.join("a.db");
+        let (db, other, reader) = (system().open(&path), system().open(&path), system().open_stock(&path));
+        db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a)");
+        for db in [&db, &other] {
+            db.rows("PRAGMA synchronous=FULL; INSERT INTO t VALUES('before')");
+        }
+        reader.rows("BEGIN; SELECT * FROM t");
+        refuse("fdatasync", "EIO", 1);
+        assert!(db.run("INSERT INTO t VALUES('failed')").1.is_some());
+        refuse("fdatasync", "EIO", 0);
+        let rows = |db: &Connection| db.one("SELECT group_concat(a) FROM t");
+        assert_eq!(rows(&reader), "before,before", "its snapshot");
+        assert_eq!(rows(&other), "before,before,failed", "nothing that is read may be written over");
+        reader.rows("COMMIT");
+        rows(&other);
+        for db in [&db, &other, &reader] {
+            assert_eq!(rows(db), "before,before");
+        }
+        reader.rows("INSERT INTO t VALUES('after')");
+        for db in [&db, &other, &reader] {
+            assert_eq!(rows(db), "before,before,after");
+        }
+    });
 }

@@ -30,7 +30,7 @@ use crate::write_lock::queue_state::{Sleeper, Turn};
 
 mod copying;
 mod checkpoints;
-mod closing;
+mod failed_commits;
 mod reading;
 mod settings;
 
@@ -64,6 +64,8 @@ pub struct Connection {
     reads_only: AtomicBool,
     /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
     copies_next: AtomicBool,
+    /// Its COMMIT failed, and it ended no transaction since.
+    commit_failed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -79,8 +81,6 @@ struct State {
     contended: bool,
     /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
     copy_synced: bool,
-    /// What checkpoints had copied at most when this connection got the database for itself (`closing`).
-    copied_when_alone: Option<u32>,
     reads: DurableReads,
 }
 
@@ -123,6 +123,7 @@ impl Connection {
             main_file: AtomicUsize::new(0),
             reads_only: AtomicBool::new(false),
             copies_next: AtomicBool::new(false),
+            commit_failed: AtomicBool::new(false),
         }
     }
 
@@ -174,7 +175,6 @@ impl Connection {
         let log = self.state().ok().and_then(|mut state| state.log.take());
         if let Some(log) = log {
             self.database.close_log(log.session(), log.file());
-            log.has_left();
         }
     }
 
@@ -282,14 +282,20 @@ impl Connection {
         std::mem::replace(&mut self.state().ok()?.wal_index, wal_index)
     }
 
-    /// An exclusive wal-index lock is wanted. On a poisoned log neither a writer nor a checkpoint may begin.
+    /// Exclusive wal-index locks are wanted, `count` from `slot`. On a poisoned log neither a writer nor a checkpoint may begin.
     /// # Errors
     /// `Poisoned`.
-    pub fn before_exclusive_lock(&self, slot: i32) -> Result<(), Failure> {
+    pub fn before_exclusive_lock(&self, slot: i32, count: i32) -> Result<(), Failure> {
         if slot != WAL_WRITE_LOCK && slot != WAL_CKPT_LOCK {
             return Ok(());
         }
-        match &self.state()?.log {
+        let state = self.state()?;
+        // A reader that finds no wal-index to read makes it anew, with the locks of a writer and of a recovery.
+        let is_unmade = |index: WalIndex| index.page_bytes().is_none() || index.published().is_none();
+        if (slot, count) != (WAL_CKPT_LOCK, 1) && state.wal_index.is_some_and(is_unmade) {
+            return Ok(());
+        }
+        match &state.log {
             Some(log) => log.session().durability.check(),
             None => self.database.check_poison(),
         }
@@ -468,7 +474,7 @@ impl Connection {
             log.before_publish(wal_index)?;
             log.end_commit();
             self.note_pending(log);
-            log.await_flush(wal_index)?;
+            log.await_flush(wal_index).inspect_err(|_| self.commit_failed.store(true, Relaxed))?;
         }
         if std::mem::take(&mut state.publish_failed) {
             return Err(Failure::Poisoned("frames were published that could not be written".to_owned()));

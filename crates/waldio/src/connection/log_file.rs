@@ -72,11 +72,19 @@ pub struct LogFile {
     sync_follows: bool,
     /// The next sync makes the log's name durable even if it is: strict mode does as stock, once in each connection.
     name_due: bool,
-    /// This connection's commit, of this name, is published and waits for a shared flush. No name: all that is in the file.
-    number: Option<(CommitNumber, Option<Prefix>)>,
+    /// This connection's commit is published and waits for a shared flush.
+    shared: Option<SharedCommit>,
     waker: Arc<Waker>,
-    /// It counts among `LogSession::leaving`.
-    leaves: bool,
+}
+
+/// A commit that waits for a shared flush.
+#[derive(Debug)]
+struct SharedCommit {
+    number: CommitNumber,
+    /// Its name, where the page size is known.
+    name: Option<Prefix>,
+    /// See `Durability::untold`.
+    untold: Arc<()>,
 }
 
 impl LogFile {
@@ -93,9 +101,8 @@ impl LogFile {
             page_bytes: None,
             transaction: Transaction::default(),
             sync_follows: false,
-            number: None,
+            shared: None,
             waker: Arc::default(),
-            leaves: false,
         }
     }
 

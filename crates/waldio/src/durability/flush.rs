@@ -54,6 +54,8 @@ pub struct Durability {
     recent: Mutex<RecentFrames>,
     /// Commits that were published before their flush failed.
     failed: Mutex<Vec<Prefix>>,
+    /// Each commit that leaves its flush to the group has one more of these until its COMMIT is told what came of it.
+    untold: Arc<()>,
     /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
     uncertain: AtomicBool,
     /// A sync failed where nobody had a lock of SQLite's.
@@ -74,6 +76,7 @@ impl Durability {
             known: KnownPrefix::default(),
             recent: Mutex::default(),
             failed: Mutex::default(),
+            untold: Arc::default(),
             uncertain: AtomicBool::new(false),
             rewrite_owed: AtomicBool::new(false),
             generation: Mutex::default(),
@@ -177,6 +180,16 @@ impl Durability {
     /// COMMIT told this one's writer that it failed.
     pub fn note_failed(&self, commit: Prefix) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+    }
+
+    /// For a commit that is published next and waits for its flush, until its COMMIT returns.
+    pub fn untold(&self) -> Arc<()> {
+        Arc::clone(&self.untold)
+    }
+
+    /// True while a commit that is published may still be noted.
+    pub fn is_any_untold(&self) -> bool {
+        Arc::strong_count(&self.untold) > 1
     }
 
     /// True for a commit that was noted.

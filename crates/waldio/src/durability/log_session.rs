@@ -55,8 +55,6 @@ pub struct LogSession {
     pub durability: Durability,
     /// How many connections of this process have it open.
     pub handles: AtomicUsize,
-    /// How many of them are about to close, once the log is poisoned.
-    pub leaving: AtomicUsize,
     file_bytes: AtomicU64,
     /// Where the newest transaction of this process ends.
     newest_end: AtomicU64,
@@ -115,7 +113,6 @@ impl LogSession {
             persist,
             durability,
             handles: AtomicUsize::new(0),
-            leaving: AtomicUsize::new(0),
             file_bytes: AtomicU64::new(file_bytes),
             newest_end: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(u64::MAX),

@@ -19,6 +19,11 @@ use crate::log::layout::frame_bytes;
 /// The header's second copy stands behind the first.
 const COPY_BYTES: usize = 48;
 
+const HEADER_WORDS: usize = 2 * COPY_BYTES / size_of::<u32>();
+
+/// The header, both copies of it.
+pub type Header = [u32; HEADER_WORDS];
+
 /// Where region 0 of the wal-index is mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct WalIndex {
@@ -104,12 +109,20 @@ impl WalIndex {
         self.read::<u32>(96).max(self.read::<u32>(128))
     }
 
-    /// Takes the header away: whoever reads next makes the wal-index anew, from the log. The caller has all locks of the wal-index.
-    pub fn forget(self) {
-        for word in (0..2 * COPY_BYTES).step_by(size_of::<u32>()) {
-            let field = ptr::with_exposed_provenance_mut::<u32>(self.address + word);
+    /// Takes the header away: whoever reads next makes the wal-index anew, from the log. The caller has the locks that SQLite takes
+    /// for that, and gives them back when the log is as it should be found, or the header is back in its place.
+    pub fn take_header(self) -> Header {
+        let header = std::array::from_fn(|word| self.read::<u32>(word * size_of::<u32>()));
+        self.put_header(&[0; HEADER_WORDS]);
+        header
+    }
+
+    /// Puts the header, both copies of it, back.
+    pub fn put_header(self, header: &Header) {
+        for (word, value) in header.iter().enumerate() {
+            let field = ptr::with_exposed_provenance_mut::<u32>(self.address + word * size_of::<u32>());
             // SAFETY: mapped, large enough and aligned, as in `read`. Nobody else writes: the caller has the locks.
-            unsafe { ptr::write_volatile(field, 0) };
+            unsafe { ptr::write_volatile(field, *value) };
         }
         fence(SeqCst);
     }
@@ -175,12 +188,12 @@ mod tests {
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         assert_eq!(index.copied_at_most(), 4);
-        index.forget();
-        assert_eq!(
-            (region[..24].iter().sum::<u32>(), region[24]),
-            (0, 3),
-            "the header goes, and nothing else"
-        );
+        let before = region.clone();
+        let header = index.take_header();
+        assert_eq!(region[..24], [0; 24]);
+        assert_eq!(region[24..], before[24..], "the header goes, and nothing else");
+        index.put_header(&header);
+        assert_eq!(region, before);
         drop(region);
     }
 }

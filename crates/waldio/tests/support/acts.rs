@@ -227,8 +227,8 @@ impl<'machine> Performer<'machine> {
                 let at = self.actor.disk().record_count();
                 ledger.published.push(at);
             }
-            // The last close takes back what failed.
-            None if ledger.last_closes.last() > ledger.published.last() && ledger.history.take_back(rows) => {
+            // It was taken back.
+            None if ledger.history.take_back(rows) => {
                 let at = self.actor.disk().record_count();
                 ledger.published.push(at);
             }

@@ -16,14 +16,18 @@ impl State {
         self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
     }
 
+    fn is_published_durable(&self) -> bool {
+        let published = self.wal_index.and_then(WalIndex::published);
+        let log = self.log.as_ref().zip(published);
+        log.is_some_and(|(log, published)| log.session().durability.is_known(published))
+    }
+
     /// The write lock is about to be given back: what SQLite's page cache holds is of the newest state, which is known to be
     /// on the medium where it was synced before it was published.
     pub(super) fn note_published(&mut self) {
-        let (Some(wal_index), Some(log)) = (self.wal_index, self.log.as_ref()) else { return };
+        let Some(wal_index) = self.wal_index else { return };
         self.reads.published(wal_index.newest());
-        if let Some(published) = wal_index.published() {
-            log.session().durability.is_known(published);
-        }
+        self.is_published_durable();
     }
 }
 
@@ -56,7 +60,7 @@ impl Connection {
         let from_cache = state.reads.may_answer_from_cache(newest);
         let durable = slot == WAL_READ_LOCK_0
             || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
-            || state.is_known_durable(newest);
+            || state.is_published_durable();
         state.reads.begin(newest, durable);
         self.may_be_volatile.store(state.reads.is_owing(), Relaxed);
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{LogFile, Share};
-use crate::durability::group_commit::{Covered, Failed};
+use super::{LogFile, Share, SharedCommit};
+use crate::durability::group_commit::{CommitNumber, Covered, Failed};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
 use crate::options::FlushDelay;
@@ -35,7 +35,7 @@ impl LogFile {
             Stats::add(&stats.delayed_commits, 1);
         } else {
             Stats::add(&stats.shared_commits, 1);
-            self.number = Some((number, name));
+            self.shared = Some(SharedCommit { number, name, untold: self.session.durability.untold() });
         }
         self.end_transaction();
         Ok(())
@@ -45,7 +45,17 @@ impl LogFile {
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let Some((number, name)) = self.number.take() else { return Ok(()) };
+        let Some(SharedCommit { number, name, untold }) = self.shared.take() else { return Ok(()) };
+        let waited = self.wait_for(number, wal_index);
+        if waited.is_err() {
+            name.into_iter().for_each(|name| self.session.durability.note_failed(name));
+        }
+        drop(untold);
+        waited
+    }
+
+    /// Returns when the flush came of everything that had this number, or a lower one.
+    fn wait_for(&mut self, number: CommitNumber, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         let durability = &self.session.durability;
         let flush = || {
             durability.sync(&*self.file, wal_index).map_err(|_| {
@@ -64,7 +74,6 @@ impl LogFile {
                 Ok(())
             }
             Err(Failed) => {
-                name.into_iter().for_each(|name| durability.note_failed(name));
                 durability.check()?;
                 Err(Failure::Poisoned("a shared flush failed".to_owned()))
             }
@@ -88,8 +97,7 @@ impl LogFile {
             // What fails here is no failure of a flush that others wait for.
             return self.session.durability.flush(&*self.file, wal_index);
         }
-        self.number = Some((self.session.durability.group_commit.join(), None));
-        self.await_flush(wal_index)?;
+        self.wait_for(self.session.durability.group_commit.join(), wal_index)?;
         // Others may have made the log without a sync.
         if self.session.is_name_settled() { Ok(()) } else { self.sync_name() }
     }

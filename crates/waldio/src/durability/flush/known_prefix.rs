@@ -5,8 +5,9 @@
 //! stops matching, and a sync too many is all that follows.
 //!
 //! Two names, because a commit is synced before it is published: that one counts only once it is. What was published when
-//! a flush began also vouches for every shorter prefix of its generation, because SQLite changes no published frame and
-//! only appends to them.
+//! a flush began also vouches for every snapshot in front of it that began since, because SQLite changes no published frame
+//! while anybody reads. A log that is shorter than a name of its generation lost commits that failed (`failed_commits`): that
+//! name, of frames that are no more, is forgotten.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -50,12 +51,13 @@ impl KnownPrefix {
         if names.committed == Some(published) {
             names.published = names.committed;
         }
-        names.published.is_some_and(|known| {
-            known == published || known.salts == published.salts && known.frames > published.frames
-        })
+        let is_of_lost_frames =
+            |known: &mut Prefix| known.salts == published.salts && known.frames > published.frames;
+        names.published.take_if(is_of_lost_frames);
+        names.published == Some(published)
     }
 
-    /// The same for a snapshot, which was published at its time.
+    /// The same for a snapshot that is in use, and whose name was asked for when it was the newest.
     pub fn covers_snapshot(&self, (salts, frames): Version) -> bool {
         self.names().published.is_some_and(|known| known.salts == salts && known.frames >= frames)
     }
@@ -75,7 +77,7 @@ mod tests {
         let known = KnownPrefix::default();
         assert!(!known.covers(prefix(1, 1, 1)));
         known.flushed(prefix(1, 5, 50));
-        assert!(known.covers(prefix(1, 5, 50)) && known.covers(prefix(1, 4, 40)));
+        assert!(known.covers(prefix(1, 5, 50)));
         assert!(!known.covers(prefix(1, 6, 60)) && !known.covers(prefix(2, 1, 1)));
         assert!(known.covers_snapshot((Salts([1; 8]), 5)) && !known.covers_snapshot((Salts([1; 8]), 6)));
         known.flushed(prefix(1, 3, 30));
@@ -90,6 +92,14 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_lost_frames_vouches_for_none_that_come_in_their_place() {
+        let known = KnownPrefix::default();
+        known.flushed(prefix(1, 5, 50));
+        assert!(!known.covers(prefix(1, 3, 30)), "frames 4 and 5 are gone");
+        assert!(!known.covers_snapshot((Salts([1; 8]), 4)) && !known.covers(prefix(1, 4, 41)));
+    }
+
+    #[test]
     fn a_commit_counts_only_once_it_is_published() {
         let known = KnownPrefix::default();
         known.flushed(prefix(1, 2, 20));
@@ -97,7 +107,7 @@ mod tests {
         // It was rolled back; somebody else's frames stand there.
         assert!(!known.covers(prefix(1, 4, 41)) && !known.covers(prefix(1, 9, 91)));
         assert!(!known.covers_snapshot((Salts([1; 8]), 4)));
-        assert!(known.covers(prefix(1, 9, 90)) && known.covers(prefix(1, 4, 40)));
+        assert!(known.covers(prefix(1, 9, 90)));
         assert!(known.covers_snapshot((Salts([1; 8]), 9)));
     }
 }

@@ -11,25 +11,20 @@
 //! keeps SQLite out until the database is on the medium; when it is gone nobody of us touches the log again. 3. whoever of us comes
 //! meanwhile waits for `app.db-waldio`, and then looks at the log's header anew.
 //!
-//! In any layout, a process's last close also takes back commits that failed (`log_file/taking_back`): `others` tells it when it may.
-//!
 //! Source: pager.c (`sqlite3PagerClose`), wal.c (`sqlite3WalClose`).
 
 use std::ffi::c_int;
 use std::io;
 
-use super::handle::{base_of, connection, forward, handle, private_shm, shm_of};
+use super::handle::{base_of, connection, forward, handle, private_shm};
 use super::private_shm::Closing;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
-use crate::ffi::wal_index::WalIndex;
 
 /// How often the database's lock is asked for again where another of us was just closing, and the pause.
 const TRIES: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
-/// The same after a COMMIT that failed: it is worth a wait that nobody sees it again.
-const TRIES_TO_TAKE_BACK: u32 = 100;
 
 /// `SQLITE_FCNTL_HAS_MOVED` was answered.
 pub(super) fn asked(file: *mut sqlite3_file) {
@@ -104,54 +99,6 @@ fn lock_exclusive(file: *mut sqlite3_file, again: u32) -> c_int {
         code = ask();
     }
     code
-}
-
-/// Who else uses a log that is about to be closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Others {
-    /// Nobody has the database open: SQLite has its exclusive lock, or now got it, or has it in name. The close gives it back.
-    Gone,
-    /// They have it open, and are in no transaction; all locks of the wal-index are taken, for `let_in` to give back.
-    Idle,
-    /// They may be in one.
-    Busy,
-}
-
-/// Finds out who else uses the log, in any layout; `waits`: it is worth a wait. SQLite unmaps the wal-index, has no lock of it, and
-/// closes the log next.
-pub(super) fn others(file: *mut sqlite3_file, waits: bool) -> Others {
-    let mut level: c_int = 0;
-    let place = (&raw mut level).cast();
-    let code = forward!(file, xFileControl(SQLITE_FCNTL_LOCKSTATE, place), SQLITE_NOTFOUND);
-    // SAFETY: SQLite calls methods of open files only.
-    let in_name = unsafe { handle(file) }.closing.get() == Closing::InName;
-    let locked = match level {
-        _ if code != SQLITE_OK => return Others::Busy,
-        _ if in_name => return Others::Gone,
-        SQLITE_LOCK_EXCLUSIVE => return Others::Gone,
-        SQLITE_LOCK_NONE => return Others::Busy,
-        _ if !waits => return Others::Busy,
-        _ if lock_exclusive(file, TRIES_TO_TAKE_BACK) == SQLITE_OK => Others::Gone,
-        _ if lock_index(file, SQLITE_SHM_LOCK) == SQLITE_OK => Others::Idle,
-        _ => return Others::Busy,
-    };
-    // SAFETY: as above.
-    unsafe { connection(file) }.note_alone();
-    locked
-}
-
-/// Takes all locks of the wal-index at once, or gives them back.
-fn lock_index(file: *mut sqlite3_file, what: c_int) -> c_int {
-    let count = WAL_READ_LOCK_0 + 5;
-    forward!(shm_of(file) => xShmLock(0, count, what | SQLITE_SHM_EXCLUSIVE), SQLITE_IOERR)
-}
-
-/// What may be taken back is: the others read the log anew.
-pub(super) fn let_in(file: *mut sqlite3_file, wal_index: Option<WalIndex>) {
-    if let Some(wal_index) = wal_index {
-        wal_index.forget();
-    }
-    lock_index(file, SQLITE_SHM_UNLOCK);
 }
 
 /// `SQLITE_FCNTL_PERSIST_WAL`, asked for: never in this layout, or a closed database would refuse SQLite. A close asks when all

@@ -13,6 +13,7 @@ pub(crate) mod vfs_methods;
 mod main_file;
 mod log_methods;
 mod last_close;
+mod taking_back;
 mod handle;
 mod embedding;
 mod private_shm;

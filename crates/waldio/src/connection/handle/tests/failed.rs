@@ -1,9 +1,10 @@
-//! Goal: a commit that failed after it was published goes with the last close, and no other does.
+//! Goal: a commit that failed after it was published is taken back, and no other is.
 //! Method: as the tests beside it; the log in every state that a power cut can leave afterwards.
 
 use std::collections::BTreeSet;
 
 use blockio::disk::OpenOptions;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 
 use super::*;
 
@@ -33,13 +34,37 @@ fn headers(bench: &Bench, count: usize) -> BTreeSet<Vec<bool>> {
     bench.states().iter().map(|image| of(&image.files[Path::new(LOG)].bytes())).collect()
 }
 
+/// Takes back what may be, where there is anything.
+fn take_back(bench: &Bench) {
+    if let Some(failed) = bench.connection.first_failed() {
+        assert!(bench.connection.take_back(failed));
+    }
+}
+
 #[test]
-fn the_last_close_takes_back_what_failed_and_that_is_durable() {
+fn what_failed_is_taken_back_and_that_is_durable() {
     let bench = failed_when_published();
-    bench.connection.before_unmap(|_| false);
-    assert!(headers(&bench, 3).contains(&vec![true; 3]), "others have the database open");
-    bench.connection.before_unmap(|waits| waits);
+    assert!(bench.connection.has_failed_commit());
+    assert!(bench.connection.take_commit_failed() && !bench.connection.take_commit_failed());
+    assert!(headers(&bench, 3).contains(&vec![true; 3]));
+    take_back(&bench);
     assert_eq!(headers(&bench, 3), BTreeSet::from([vec![true, true, false]]));
+}
+
+#[test]
+fn a_commit_stays_where_the_write_that_takes_it_back_fails() {
+    let bench = failed_when_published();
+    let failed = bench.connection.first_failed().unwrap();
+    let fault = Fault {
+        counted: Counted::Changes,
+        number: bench.disk.count(Counted::Changes),
+        kind: FaultKind::Io,
+        kept: Kept::Nothing,
+        lasting: false,
+    };
+    bench.disk.set_fault(Some(fault));
+    assert!(!bench.connection.take_back(failed));
+    assert!(bench.connection.take_back(failed));
 }
 
 #[test]
@@ -49,7 +74,8 @@ fn nothing_is_taken_back_that_others_built_on() {
     let [third, fourth] = [3, 4].map(|count| bench.frames(count).len());
     log.write_at(&bench.log[third..fourth], third as u64).unwrap();
     bench.publish(4);
-    bench.connection.before_unmap(|_| true);
+    assert!(!bench.connection.has_failed_commit());
+    take_back(&bench);
     assert!(headers(&bench, 4).contains(&vec![true; 4]), "another process's commit stands behind it");
 }
 
@@ -61,7 +87,7 @@ fn nothing_is_taken_back_from_a_log_that_the_wal_index_does_not_name() {
     for copy in [0, 12] {
         bench.region[copy + 8].fetch_add(1, Relaxed);
     }
-    bench.connection.before_unmap(|_| true);
+    take_back(&bench);
     assert!(headers(&bench, 3).contains(&vec![true; 3]));
 }
 
@@ -71,11 +97,11 @@ fn nothing_is_taken_back_that_a_checkpoint_may_have_copied_in_part() {
         let bench = failed_when_published();
         bench.region[24].store(copied, Relaxed);
         bench.region[32].store(begun, Relaxed);
-        bench.connection.before_unmap(|_| true);
+        take_back(&bench);
         assert!(headers(&bench, 3).contains(&vec![true; 3]), "{copied} copied, {begun} begun");
         bench.region[24].store(2, Relaxed);
         bench.region[32].store(2, Relaxed);
-        bench.connection.before_unmap(|_| true);
+        take_back(&bench);
         assert_eq!(headers(&bench, 3), BTreeSet::from([vec![true, true, false]]));
     }
 }

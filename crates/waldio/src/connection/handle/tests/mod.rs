@@ -143,7 +143,7 @@ fn a_flush_that_fails_fails_the_commit_and_all_that_follow() {
     bench.connection.before_unlock(WAL_WRITE_LOCK);
     let why = bench.connection.database.poisoned();
     assert!(why.as_deref().is_some_and(|why| why.contains(LOG)), "{why:?}");
-    assert!(matches!(bench.connection.before_exclusive_lock(WAL_WRITE_LOCK), Err(Failure::Poisoned(_))));
+    assert!(matches!(bench.connection.before_exclusive_lock(WAL_WRITE_LOCK, 1), Err(Failure::Poisoned(_))));
     assert!(bench.connection.log_write(&[0; 24], bench.frames(1).len() as u64).is_err());
     assert!(bench.connection.database.check_poison().is_err());
 }

@@ -20,9 +20,10 @@ use crate::sqlite::vfs::database_sync;
 use crate::sqlite::vfs::handle::{
     MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
 };
-use crate::sqlite::vfs::last_close::{self, Others};
+use crate::sqlite::vfs::last_close;
 use crate::sqlite::vfs::private_shm::Closing;
 use crate::sqlite::vfs::registered::Registered;
+use crate::sqlite::vfs::taking_back;
 use crate::sqlite::vfs::waiter::{self, Call};
 use crate::write_lock::queue_state::Turn;
 
@@ -186,8 +187,7 @@ unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
         let code =
             last_close::lock(file, level).unwrap_or_else(|| forward!(file, xLock(level), SQLITE_IOERR));
         if code == SQLITE_OK && level == SQLITE_LOCK_EXCLUSIVE {
-            // SAFETY: SQLite calls methods of open files only.
-            unsafe { connection(file) }.note_alone();
+            taking_back::when_alone(file);
         }
         code
     })
@@ -316,6 +316,9 @@ unsafe fn lock_shared(
         connection.before_read_unlock();
     }
     let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
+    if !locks && slot >= WAL_READ_LOCK_0 {
+        taking_back::after_transaction(file);
+    }
     if code != SQLITE_OK || !locks || slot < WAL_READ_LOCK_0 {
         return code;
     }
@@ -363,7 +366,7 @@ unsafe fn lock_exclusively(
         note_refusal();
         return refusal;
     }
-    if let Err(failure) = connection.before_exclusive_lock(slot) {
+    if let Err(failure) = connection.before_exclusive_lock(slot, count) {
         if writes {
             connection.write_released();
         }
@@ -447,15 +450,8 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        let others = Cell::new(Others::Busy);
-        connection.before_unmap(|is_last| {
-            others.set(last_close::others(file, is_last));
-            others.get() != Others::Busy
-        });
-        let wal_index = connection.set_wal_index(None);
-        if others.get() == Others::Idle {
-            last_close::let_in(file, wal_index);
-        }
+        taking_back::before_close(file);
+        connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })
 }
