@@ -21,7 +21,7 @@ pub enum FillChoice {
 /// How a commit reaches the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistChoice {
-    /// `flush`: nothing measured says that direct writes are faster (ARCHITECTURE.md).
+    /// `flush`: nothing measured says that direct writes are faster (docs/decisions).
     Auto,
     /// A buffered write, then fdatasync.
     Flush,

@@ -2,7 +2,7 @@
 //!
 //! SQLite starts the log anew when a checkpoint has copied all of it and no reader uses it. Where commits share
 //! flushes there is always one that waits with a read lock, and a writer that adds frames while the checkpoint copies
-//! (F3): the log grows for ever, and each commit tries a checkpoint in vain. So when a checkpoint has copied most of
+//! (docs/sqlite_internals.md): the log grows for ever, and each commit tries a checkpoint in vain. So when a checkpoint has copied most of
 //! a log of working size, the next one holds the write lock, and new read locks wait until it has copied the rest:
 //! some tens of frames and one flush of the database. Then readers need no log, and the next writer starts it anew.
 

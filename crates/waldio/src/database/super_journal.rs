@@ -2,7 +2,7 @@
 //!
 //! SQLite writes one where a transaction changes several databases in rollback mode. It then ignores what the second
 //! phase of each commit says (vdbeaux.c, `vdbeCommit`: the super-journal is gone, the transaction has happened), so a
-//! log that takes part must be durable when its `xSync` returns (F5).
+//! log that takes part must be durable when its `xSync` returns (docs/sqlite_internals.md).
 //!
 //! Those of a parent are none of a child's after a fork: each process has a list of its own.
 

@@ -19,7 +19,7 @@ pub fn persist(options: &Options, facts: Facts) -> Persist {
     let flush = |reason: &str| Persist { fua: false, reason: reason.to_owned() };
     match options.persist {
         PersistChoice::Flush => return flush("asked for"),
-        // With a log in use direct writes are 3 to 5 % slower on a disk without FUA (ARCHITECTURE.md), and nobody has
+        // With a log in use direct writes are 3 to 5 % slower on a disk without FUA (docs/decisions), and nobody has
         // measured one with it.
         PersistChoice::Auto => return flush("direct writes were nowhere measured to be faster"),
         PersistChoice::Fua => {}

@@ -9,7 +9,7 @@
 //! bytes that do not belong there included (`reserved_bytes`). 2. the header in the file has a version that no SQLite knows, and a
 //! right checksum: SQLite without us refuses such a log (`SQLITE_CANTOPEN`) and changes no byte. 3. a log without
 //! frames has a header that says so (the guard), and is never empty while somebody uses it.
-//! Arithmetic only: no system call. Source: the paper's Header Embedding (WALDIO, ATC'15); sqlite-wal.md A.9.
+//! Arithmetic only: no system call. Source: the paper's Header Embedding (WALDIO, ATC'15); docs/sqlite_internals.md.
 
 use crate::log::frame::{
     FRAME_HEADER_BYTES, LOG_HEADER_BYTES, LogHeader, Salts, VERSION, header_version, with_version,

@@ -137,7 +137,7 @@ impl Process {
         self.connections().values().filter_map(Weak::upgrade).filter(has_it).collect()
     }
 
-    /// A connection whose database SQLite named with this very pointer (F6: the name's address pairs a log with
+    /// A connection whose database SQLite named with this very pointer (docs/sqlite_internals.md: the name's address pairs a log with
     /// its database even when other shims stand above us).
     pub fn add_connection(&self, name: usize, connection: &Arc<Connection>) {
         self.connections().insert(name, Arc::downgrade(connection));
