@@ -10,6 +10,7 @@ done is not run again. Two hours or more on 2 cores. Prints those that nobody no
 """
 
 import argparse
+import glob
 import os
 import random
 import re
@@ -29,7 +30,7 @@ def tests_of(names):
 FILES = """
 waldio/src: connection/* connection/handle/* connection/log_file/* database/* checkpoint/* write_lock/* write_lock/*/* durability/*
  durability/flush/* log/*
-waldio/src/sqlite/vfs: database_sync embedding gated last_close log_methods main_file/* waiter
+waldio/src/sqlite/vfs: checkpoint_locks database_sync embedding last_close log_methods main_file/* taking_back waiter
 waldio/src/ffi: kernel/fork_word kernel/lock_probe kernel/shared_page wal_index
 blockio/src: aligned real/*
 """
@@ -58,6 +59,8 @@ def chosen_files():
             folder = word[:-1]
         else:
             files.append(f"crates/{folder}/{word}.rs")
+    if gone := [file for file in files if not glob.glob(os.path.join(ROOT, file))]:
+        sys.exit(f"FILES names what is not there: {' '.join(gone)}")
     return files
 
 
