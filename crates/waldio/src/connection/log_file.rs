@@ -180,7 +180,7 @@ impl LogFile {
         if file_bytes == 0 {
             return Ok(());
         }
-        self.session.begin_cycle(file_bytes);
+        self.session.space.begin_cycle(file_bytes);
         self.make_durable(wal_index)
     }
 
@@ -246,7 +246,7 @@ impl LogFile {
             return Ok(());
         }
         if !self.is_durable(commit, wal_index) {
-            if commit && !header && !self.session.is_reserved() {
+            if commit && !header && !self.session.space.is_settled() {
                 // The second commit: a log that is written once pays for none. Of a log that was cut the first: its header
                 // was synced, and so was the cut.
                 self.session.reserve_first(&*self.file);
@@ -257,7 +257,7 @@ impl LogFile {
             }
             if header && !header_waits {
                 // Once a cycle: another process may have cut or extended the file.
-                self.session.begin_cycle(self.file.size()?);
+                self.session.space.begin_cycle(self.file.size()?);
             }
             self.make_durable(wal_index)?;
         }
@@ -373,10 +373,10 @@ impl LogFile {
             Stats::add(&self.database.stats.commits, 1);
         }
         self.pending.give_back();
-        self.session.note_used(ended.end);
+        self.session.space.note_used(ended.end);
         // Without syncs nobody waits for the file to grow, and the sync of a growth would write frames that
         // `synchronous=NORMAL` leaves to the next checkpoint.
-        if ended.end > 0 && self.sync_follows && self.session.wants_growth(ended.end) {
+        if ended.end > 0 && self.sync_follows && self.session.space.wants_growth(ended.end) {
             self.session.durability.note_generation(ended.commit_name().map(|name| name.salts));
             self.database.grow_soon(&self.session, ended.end);
         }

@@ -15,7 +15,7 @@ use crate::database::synced_database::SyncedDatabase;
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::flush::{self, Poison};
 use crate::durability::growth::{Growth, Worker};
-use crate::durability::log_session::LogSession;
+use crate::durability::log_session::{FoundLog, LogSession};
 use crate::failure::Failure;
 use crate::ffi::kernel::lock_probe::LockProbe;
 use crate::log::embedded_file::{self, in_layout};
@@ -162,20 +162,16 @@ impl Database {
             Some(session) => Arc::clone(session),
             None => {
                 old_spare::remove(&*self.disk, &self.log_path);
-                let size = file.size()?;
-                let shared = (Arc::clone(&self.stats), Arc::clone(&open.poison));
-                let facts = file.facts();
-                let session = LogSession::new(
-                    (self.log_path.clone(), file_id, layout),
-                    open.options,
-                    facts,
-                    (size, created),
-                    shared,
-                );
-                if size > 0 {
-                    session.assume_filled();
-                }
-                Arc::new(session)
+                let found = FoundLog {
+                    path: self.log_path.clone(),
+                    file_id,
+                    layout,
+                    file_bytes: file.size()?,
+                    is_new: created,
+                    facts: file.facts(),
+                };
+                let (stats, poison) = (Arc::clone(&self.stats), Arc::clone(&open.poison));
+                Arc::new(LogSession::new(found, open.options, stats, poison))
             }
         };
         self.embedded.store(session.layout == Layout::Embedded, Relaxed);
@@ -221,7 +217,7 @@ impl Database {
         if session.durability.group_commit.is_outstanding() {
             let _ = session.durability.flush_unlocked(file, false);
         }
-        session.close();
+        session.space.close();
         if open.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
             open.session = None;
         }

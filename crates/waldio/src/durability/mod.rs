@@ -4,6 +4,7 @@
 //! delayed_flush    waldio_group: commits that do not wait, and the thread that flushes for them
 //! growth           the thread that reserves log space ahead of need
 //! log_session      one log that connections of this process have open
+//! reserved_space   the space ahead of a log's frames: how much, whether more is wanted
 //! persist_choice   flush, or durable writes, and how the log is filled
 //! flush            the one place that flushes a log, and that poisons it
 //! group_commit     commits that share a flush: numbers, the durable mark, who flushes
@@ -13,6 +14,7 @@
 pub(crate) mod delayed_flush;
 pub(crate) mod growth;
 pub(crate) mod log_session;
+pub(crate) mod reserved_space;
 mod persist_choice;
 pub(crate) mod flush;
 pub(crate) mod group_commit;

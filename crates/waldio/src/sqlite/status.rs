@@ -103,7 +103,7 @@ impl Rows {
 fn session_rows(rows: &mut Rows, session: &LogSession) {
     let options = &session.options;
     rows.text("fill_asked", fill_name(options.fill), "waldio_fill");
-    rows.text("fill", session.fill_used(), "what the file took");
+    rows.text("fill", session.space.text(), "what the file took");
     rows.text("persist_asked", persist_name(options.persist), "waldio_persist");
     let persist = if session.is_fua() { "fua" } else { "flush" };
     let source = if session.persist.fua && !session.is_fua() {

@@ -48,7 +48,7 @@ impl LogFile {
             self.session.give_up_fua();
             return Ok(false);
         }
-        self.session.note_end(log_end);
+        self.session.space.note_end(log_end);
         let bytes_max = self.session.recent_bytes_max();
         self.session.durability.recent().append((before, name), start, self.pending.bytes(), bytes_max);
         self.pending.clear();
@@ -94,7 +94,7 @@ impl LogFile {
         }
         Stats::add(&self.database.stats.writes, 1);
         Stats::add(&self.database.stats.bytes_written, end - start);
-        self.session.note_end(end);
+        self.session.space.note_end(end);
         self.pending.clear();
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::log::frame::Salts;
-use crate::log::reserve::{LOG_BYTES_DEFAULT, STEP_BYTES};
+use crate::log::reserve::{FIRST_BYTES, LOG_BYTES_DEFAULT, STEP_BYTES};
 use crate::options::FillChoice;
+use blockio::disk::Fill;
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::image::Image;
 use blockio::simulated::state::SimOptions;
@@ -12,18 +13,23 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
 
+fn session_of(file: &dyn DiskFile, options: Options) -> LogSession {
+    let found = FoundLog {
+        path: "/app.db-wal".into(),
+        file_id: file.identity().unwrap(),
+        layout: Layout::Stock,
+        file_bytes: 0,
+        is_new: true,
+        facts: file.facts(),
+    };
+    LogSession::new(found, options, Arc::default(), Arc::default())
+}
+
 fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
     let disk = SimDisk::from_image(&Image::default(), SimOptions { free_bytes, ..SimOptions::default() });
     let path = PathBuf::from("/app.db-wal");
     let file = disk.open(&path, CREATE).unwrap();
-    let shared = (Arc::default(), Arc::default());
-    let session = LogSession::new(
-        (path, file.identity().unwrap(), Layout::Stock),
-        Options::default(),
-        file.facts(),
-        (0, true),
-        shared,
-    );
+    let session = session_of(&*file, Options::default());
     session.reserve_first(&*file);
     (disk, session)
 }
@@ -32,9 +38,9 @@ fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
 fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
     let asks = |frame: &u64| {
         let used_bytes = 32 + frame * 4120;
-        session.note_end(used_bytes);
-        session.note_used(used_bytes);
-        let wants = session.wants_growth(used_bytes);
+        session.space.note_end(used_bytes);
+        session.space.note_used(used_bytes);
+        let wants = session.space.wants_growth(used_bytes);
         if wants {
             let disk: Arc<dyn Disk> = Arc::new(disk.clone());
             session.grow(&disk, used_bytes);
@@ -46,7 +52,7 @@ fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
 
 #[test]
 fn a_nearly_full_disk_is_asked_for_room_when_the_log_doubled_or_began_anew() {
-    let (disk, session) = session_on(FREE_BYTES_MIN - 1);
+    let (disk, session) = session_on((16 << 20) - 1);
     assert_eq!(orders(&disk, &session, 40), [1, 3, 7, 15, 31]);
     // The file has 40 frames now: half of it is enough for half as many.
     assert_eq!(orders(&disk, &session, 40), [20], "after a reset");
@@ -63,8 +69,8 @@ fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
     assert_eq!(session.stats.errors.load(Relaxed), asked.len() as u64, "each failure is told");
     disk.set_capacity(u64::MAX);
     let used_bytes = 32 + 40 * 4120;
-    session.note_end(used_bytes);
-    assert!(session.wants_growth(used_bytes));
+    session.space.note_end(used_bytes);
+    assert!(session.space.wants_growth(used_bytes));
     let disk: Arc<dyn Disk> = Arc::new(disk);
     session.grow(&disk, used_bytes);
     assert!(session.stats.growths.load(Relaxed) > 0);
@@ -76,15 +82,15 @@ fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
         let (disk, session) = session_on(u64::MAX);
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
-        session.note_end(used_bytes);
-        session.note_used(used_bytes);
-        assert!(session.wants_growth(used_bytes));
+        session.space.note_end(used_bytes);
+        session.space.note_used(used_bytes);
+        assert!(session.space.wants_growth(used_bytes));
         if begun_anew {
-            session.note_used(32 + 4120);
+            session.space.note_used(32 + 4120);
         }
         session.grow(&disk, used_bytes);
-        assert!(begun_anew || !session.wants_growth(used_bytes), "it has room now");
-        session.file_bytes() - used_bytes
+        assert!(begun_anew || !session.space.wants_growth(used_bytes), "it has room now");
+        session.space.file_bytes() - used_bytes
     };
     assert_eq!((grown(false), grown(true)), (STEP_BYTES, 0));
 }
@@ -97,9 +103,9 @@ fn a_growth_syncs_no_other_generation_than_the_one_it_was_ordered_for() {
         log.write_at(&[1; 32], 0).unwrap();
         session.durability.note_generation(Some(Salts([if begun_anew { 2 } else { 1 }; 8])));
         let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
-        session.note_end(used_bytes);
-        session.note_used(used_bytes);
-        assert!(session.wants_growth(used_bytes));
+        session.space.note_end(used_bytes);
+        session.space.note_used(used_bytes);
+        assert!(session.space.wants_growth(used_bytes));
         let disk: Arc<dyn Disk> = Arc::new(disk);
         session.grow(&disk, used_bytes);
         session.stats.growth_flushes.load(Relaxed)
@@ -112,22 +118,12 @@ fn a_growth_syncs_no_other_generation_than_the_one_it_was_ordered_for() {
 fn once_there_is_room_the_log_grows_again() {
     let (full, session) = session_on(0);
     assert_eq!(orders(&full, &session, 3), [1, 3]);
-    assert_eq!(session.fill_used(), "none: the file system is nearly full");
+    assert_eq!(session.space.text(), "none: the file system is nearly full");
     let options = SimOptions::default();
     let roomy = SimDisk::from_image(&full.image(), options);
     assert_eq!(orders(&roomy, &session, 100)[0], 2);
-    assert!(session.file_bytes() > 32 + 100 * 4120, "{} bytes", session.file_bytes());
-    assert_eq!(session.fill_used(), "zeroes", "the status tells what is so now");
-}
-
-#[test]
-fn pieces_double_where_the_place_takes_them_in_half_the_time_and_halve_elsewhere() {
-    let half = PIECE_TIME_MAX / 2;
-    let just_below = half.checked_sub(Duration::from_nanos(1)).unwrap();
-    assert_eq!(next_piece(512 << 10, just_below), 1 << 20);
-    assert_eq!(next_piece(512 << 10, half), 256 << 10);
-    assert_eq!(next_piece(PIECE_BYTES.1, Duration::ZERO), PIECE_BYTES.1);
-    assert_eq!(next_piece(PIECE_BYTES_MIN, PIECE_TIME_MAX), PIECE_BYTES_MIN);
+    assert!(session.space.file_bytes() > 32 + 100 * 4120, "{} bytes", session.space.file_bytes());
+    assert_eq!(session.space.text(), "zeroes", "the status tells what is so now");
 }
 
 #[test]
@@ -136,13 +132,12 @@ fn the_first_space_is_little_where_zeroes_are_written_and_the_working_size_where
         let disk = SimDisk::new();
         let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
         let options = Options { fill: FillChoice::Only(fill), ..Options::default() };
-        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
-        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
-        assert!(!session.is_reserved());
+        let session = session_of(&*file, options);
+        assert!(!session.space.is_settled());
         session.reserve_first(&*file);
-        assert!(session.is_reserved());
-        assert_eq!(file.size().unwrap(), session.file_bytes());
-        session.file_bytes()
+        assert!(session.space.is_settled());
+        assert_eq!(file.size().unwrap(), session.space.file_bytes());
+        session.space.file_bytes()
     };
     let sizes = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(first);
     assert_eq!(sizes, [FIRST_BYTES, FIRST_BYTES, LOG_BYTES_DEFAULT]);
@@ -160,21 +155,21 @@ fn the_logs_name_is_synced_once_or_as_often_as_asked() {
 #[test]
 fn a_log_that_was_cut_to_nothing_has_no_reserve() {
     let (_, session) = session_on(u64::MAX);
-    session.begin_cycle(FIRST_BYTES);
-    assert!(session.is_reserved());
-    session.begin_cycle(0);
-    assert!(!session.is_reserved() && session.file_bytes() == 0);
+    session.space.begin_cycle(FIRST_BYTES);
+    assert!(session.space.is_settled());
+    session.space.begin_cycle(0);
+    assert!(!session.space.is_settled() && session.space.file_bytes() == 0);
 }
 
 #[test]
 fn a_log_that_is_closed_does_not_grow() {
     let (disk, session) = session_on(u64::MAX);
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let before = session.file_bytes();
-    assert!(session.wants_growth(before));
-    session.close();
+    let before = session.space.file_bytes();
+    assert!(session.space.wants_growth(before));
+    session.space.close();
     session.grow(&disk, before);
-    assert_eq!(session.file_bytes(), before);
+    assert_eq!(session.space.file_bytes(), before);
 }
 
 #[test]
@@ -183,14 +178,13 @@ fn growth_is_made_as_was_asked_but_never_by_what_another_process_could_lose() {
         let disk = SimDisk::new();
         let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
         let options = Options { fill: FillChoice::Only(fill), log_bytes: 64 << 10, ..Options::default() };
-        let place = (PathBuf::from("/app.db-wal"), file.identity().unwrap(), Layout::Stock);
-        let session = LogSession::new(place, options, file.facts(), (0, true), Default::default());
+        let session = session_of(&*file, options);
         session.reserve_first(&*file);
-        let used_bytes = session.file_bytes();
-        assert!(session.wants_growth(used_bytes));
+        let used_bytes = session.space.file_bytes();
+        assert!(session.space.wants_growth(used_bytes));
         session.grow(&(Arc::new(disk) as Arc<dyn Disk>), used_bytes);
-        assert!(session.file_bytes() > used_bytes);
-        session.fill_used()
+        assert!(session.space.file_bytes() > used_bytes);
+        session.space.text()
     };
     let used = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(grown);
     assert_eq!(used, ["zeroes", "unwritten", "zeroes"]);

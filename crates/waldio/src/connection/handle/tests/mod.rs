@@ -30,7 +30,7 @@ fn a_commit_is_on_the_medium_when_its_sync_returns() {
     for number in 1..=3 {
         bench.commit(number);
         assert!(bench.survive(number) && !bench.survive(number + 1), "commit {number}");
-        assert_eq!((bench.flushes(), session.is_reserved()), (number as u64, number > 1));
+        assert_eq!((bench.flushes(), session.space.is_settled()), (number as u64, number > 1));
     }
 }
 
