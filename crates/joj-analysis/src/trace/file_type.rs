@@ -39,6 +39,11 @@ impl FileType {
     pub fn is_sqlite_journal(self) -> bool {
         matches!(self, Self::RollbackJournal | Self::WriteAheadLog | Self::SuperJournal)
     }
+
+    /// True for a database, and for what SQLite writes to be able to undo or redo.
+    pub fn is_sqlite(self) -> bool {
+        self == Self::SqliteDatabase || self.is_sqlite_journal()
+    }
 }
 
 const BUILT_IN: &str = include_str!("file_types.txt");

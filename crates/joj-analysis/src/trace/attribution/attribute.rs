@@ -103,7 +103,7 @@ impl Attributor {
                 if event.file.is_some() && !self.places.holds_files(event.file.device) => {}
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
-                let work = self.works.sync(event.thread, info.file_type);
+                let work = self.works.sync(event.thread, info, texts);
                 self.syncs.begin(event, info, work);
             }
             EventKind::SyncEnd => {
@@ -128,7 +128,8 @@ impl Attributor {
             EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
         }
         if is_note(event.kind) {
-            sink(Outcome::Note(event, self.works.under_way(event.thread)), texts);
+            let info = self.files.get(event.file);
+            sink(Outcome::Note(event, self.works.under_way_with(event.thread, info, texts)), texts);
         }
     }
 
@@ -153,7 +154,7 @@ impl Attributor {
         if event.detail == 1 && event.offset >= 0x4000_0000 {
             self.files.is_database(event.file);
         }
-        if let Some(over) = self.works.lock(event, self.files.get(event.file)) {
+        for over in self.works.lock(event, self.files.get(event.file), texts) {
             sink(Outcome::Work(&over), texts);
         }
     }

@@ -9,6 +9,11 @@ use crate::trace::texts::{Text, Texts};
 /// Endings that SQLite puts behind a database's name.
 const SQLITE_ENDINGS: [&str; 3] = ["-wal", "-journal", "-shm"];
 
+/// The path of the database that a file of this path is, or is beside.
+pub fn database_of(path: &str) -> &str {
+    SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path)
+}
+
 /// A file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileInfo {

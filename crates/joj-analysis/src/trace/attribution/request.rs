@@ -196,6 +196,8 @@ pub struct Work {
     pub begun_ns: u64,
     /// When it was given back; `None` if the trace ended before.
     pub ended_ns: Option<u64>,
+    /// It lasted until the connection closed: that holds its lock in exclusive locking mode, for all commits in one.
+    pub until_close: bool,
     /// Sync calls in it.
     pub syncs: u64,
     /// Written bytes by class.

@@ -4,14 +4,18 @@
 //! transaction in WAL mode holds byte 120 of the wal-index, a checkpoint byte 121 (sqlite.org/lockingv3.html, walformat.html).
 //! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still: that is how
 //! an extension shares flushes. In exclusive locking mode there are no such locks, and so no commits.
+//!
+//! A thread may be in transactions of several databases at once. A sync call of SQLite's files belongs to that of its database; what names
+//! no database, such as a directory, belongs to the one that began last. A transaction over two databases is a commit of each.
 
 use std::collections::HashMap;
 
-use crate::trace::attribution::files::FileInfo;
+use crate::trace::attribution::files::{FileInfo, database_of};
 use crate::trace::attribution::request::{Work, WorkId, WorkKind};
 use crate::trace::class::Class;
 use crate::trace::event::{Event, FileKey};
 use crate::trace::file_type::FileType;
+use crate::trace::texts::{Text, Texts};
 
 const RESERVED_BYTE: u64 = 0x4000_0001;
 const WAL_WRITE_BYTE: u64 = 120;
@@ -20,10 +24,10 @@ const WAL_CHECKPOINT_BYTE: u64 = 121;
 const WRITE_LOCK: i64 = 1;
 const UNLOCK: i64 = 2;
 
-/// Work under way, and the last of each thread.
+/// Work under way, and what each thread ended since it last began some.
 #[derive(Debug, Default)]
 pub struct Works {
-    of_thread: HashMap<u32, Work>,
+    of_thread: HashMap<u32, Vec<Work>>,
     /// Who has a file's lock byte.
     holders: HashMap<(u32, FileKey, u64), u32>,
     threads: HashMap<WorkId, u32>,
@@ -31,39 +35,43 @@ pub struct Works {
 }
 
 impl Works {
-    /// A lock was set or given back. Returns the thread's work before, if it is over now for good.
-    pub fn lock(&mut self, event: &Event, info: FileInfo) -> Option<Work> {
+    /// A lock was set or given back. Returns what the thread ended before and is over for good.
+    pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Work> {
         match event.detail {
-            WRITE_LOCK => self.begin(event, info),
+            WRITE_LOCK => return self.begin(event, info, texts),
             UNLOCK => {
                 for byte in [RESERVED_BYTE, WAL_WRITE_BYTE, WAL_CHECKPOINT_BYTE] {
                     if event.offset <= byte && (event.bytes == 0 || byte - event.offset < event.bytes) {
                         self.end(event, byte);
                     }
                 }
-                None
             }
-            _ => None,
+            _ => {}
         }
+        Vec::new()
     }
 
-    fn begin(&mut self, event: &Event, info: FileInfo) -> Option<Work> {
+    fn begin(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Work> {
         let kind = match (event.offset, event.bytes) {
             (RESERVED_BYTE, 1) => WorkKind::Commit,
             (WAL_WRITE_BYTE, 1) => WorkKind::Commit,
             (WAL_CHECKPOINT_BYTE, 1) => WorkKind::Checkpoint,
-            _ => return None,
+            _ => return Vec::new(),
         };
+        let works = self.of_thread.entry(event.thread).or_default();
         // A checkpoint that starts the log anew takes the write lock as well.
-        let busy = self.of_thread.get(&event.thread).is_some_and(|work| work.ended_ns.is_none());
-        if busy {
-            return None;
+        let is_in_it = |work: &Work| {
+            work.ended_ns.is_none() && (work.file == event.file || is_same_database(work, info.name, texts))
+        };
+        if works.iter().any(is_in_it) {
+            return Vec::new();
         }
         let id = WorkId(self.begun);
         self.begun += 1;
         self.holders.insert((event.process, event.file, event.offset), event.thread);
-        self.threads.insert(id, event.thread);
-        let work = Work {
+        let (over, mut left): (Vec<Work>, Vec<Work>) =
+            std::mem::take(works).into_iter().partition(|work| work.ended_ns.is_some());
+        left.push(Work {
             id,
             kind,
             file: event.file,
@@ -73,57 +81,92 @@ impl Works {
             command: event.command,
             begun_ns: event.time_ns,
             ended_ns: None,
+            until_close: false,
             syncs: 0,
             bytes: [0; Class::ALL.len()],
             journal_of_journal_bytes: 0,
             writes: 0,
             flushes: 0,
-        };
-        let before = self.of_thread.insert(event.thread, work);
-        if let Some(before) = &before {
-            self.threads.remove(&before.id);
+        });
+        *works = left;
+        self.threads.insert(id, event.thread);
+        for work in &over {
+            self.threads.remove(&work.id);
         }
-        before
+        over
     }
 
     fn end(&mut self, event: &Event, byte: u64) {
         let Some(thread) = self.holders.remove(&(event.process, event.file, byte)) else { return };
-        if let Some(work) = self.of_thread.get_mut(&thread).filter(|work| work.file == event.file) {
-            work.ended_ns.get_or_insert(event.time_ns);
+        let under_way = |work: &&mut Work| work.file == event.file && work.ended_ns.is_none();
+        let works = self.of_thread.get_mut(&thread).into_iter().flatten();
+        for work in works.filter(under_way) {
+            work.ended_ns = Some(event.time_ns);
+            work.until_close = byte == RESERVED_BYTE && (event.offset, event.bytes) == (0, 0);
         }
     }
 
-    /// The work that a sync call of a thread belongs to, which counts it.
-    pub fn sync(&mut self, thread: u32, file_type: FileType) -> Option<WorkId> {
-        let work = self.of_thread.get_mut(&thread)?;
-        let late = work.kind == WorkKind::Commit && work.syncs == 0 && file_type == FileType::WriteAheadLog;
-        (work.ended_ns.is_none() || late).then(|| {
-            work.syncs += 1;
-            work.id
-        })
+    /// The work that a sync call of a thread belongs to, which counts it; `info`: the file that is synced.
+    pub fn sync(&mut self, thread: u32, info: FileInfo, texts: &Texts) -> Option<WorkId> {
+        let works = self.of_thread.get_mut(&thread)?;
+        let is_late = |work: &Work| {
+            work.kind == WorkKind::Commit && work.syncs == 0 && info.file_type == FileType::WriteAheadLog
+        };
+        let may_be = |work: &Work| work.ended_ns.is_none() || is_late(work);
+        let index = chosen(works, may_be, info, texts)?;
+        let work = &mut works[index];
+        work.syncs += 1;
+        Some(work.id)
     }
 
-    /// What a thread is in the middle of.
+    /// What a thread is in the middle of where something happens to this file.
+    pub fn under_way_with(&self, thread: u32, info: FileInfo, texts: &Texts) -> Option<WorkId> {
+        let works = self.of_thread.get(&thread)?;
+        chosen(works, |work| work.ended_ns.is_none(), info, texts).map(|index| works[index].id)
+    }
+
+    /// What a thread is in the middle of: what it began last.
     pub fn under_way(&self, thread: u32) -> Option<WorkId> {
-        self.of_thread.get(&thread).filter(|work| work.ended_ns.is_none()).map(|work| work.id)
+        let mut newest_first = self.of_thread.get(&thread)?.iter().rev();
+        newest_first.find(|work| work.ended_ns.is_none()).map(|work| work.id)
     }
 
     /// Work that may still get requests.
     pub fn get_mut(&mut self, id: WorkId) -> Option<&mut Work> {
-        self.of_thread.get_mut(self.threads.get(&id)?)
+        self.of_thread.get_mut(self.threads.get(&id)?)?.iter_mut().find(|work| work.id == id)
     }
 
     /// What kind of work it is, as long as it may get requests.
     pub fn kind(&self, id: WorkId) -> Option<WorkKind> {
-        Some(self.of_thread.get(self.threads.get(&id)?)?.kind)
+        let works = self.of_thread.get(self.threads.get(&id)?)?;
+        works.iter().find(|work| work.id == id).map(|work| work.kind)
     }
 
     /// Everything that is left, in the order in which it began.
     pub fn finish(&mut self) -> Vec<Work> {
-        let mut left: Vec<Work> = std::mem::take(&mut self.of_thread).into_values().collect();
+        let mut left: Vec<Work> = std::mem::take(&mut self.of_thread).into_values().flatten().collect();
         left.sort_by_key(|work| work.id);
         left
     }
+}
+
+/// The newest of those that `may_be` that is of the file's database, where the file is SQLite's; else the newest of them.
+fn chosen(works: &[Work], may_be: impl Fn(&Work) -> bool, info: FileInfo, texts: &Texts) -> Option<usize> {
+    let is_of = |work: &Work| may_be(work) && is_same_database(work, info.name, texts);
+    let is_sqlites = info.file_type.is_sqlite() || info.file_type == FileType::SharedMemory;
+    let is_others = |work: &Work| is_sqlites && has_names(work, info.name, texts);
+    let newest = || works.iter().rposition(|work| may_be(work) && !is_others(work));
+    works.iter().rposition(is_of).or_else(newest)
+}
+
+/// True where the names are known and of one database.
+fn is_same_database(work: &Work, name: Text, texts: &Texts) -> bool {
+    let [one, other] = [work.name, name].map(|name| database_of(texts.get(name)));
+    has_names(work, name, texts) && one == other
+}
+
+fn has_names(work: &Work, name: Text, texts: &Texts) -> bool {
+    [work.name, name].into_iter().all(|name| !texts.get(name).is_empty())
 }
 
 #[cfg(test)]
@@ -135,39 +178,74 @@ mod tests {
         Event { time_ns, thread, process: 1, offset, bytes, detail, file, ..Event::default() }
     }
 
+    fn named(name: Text) -> FileInfo {
+        FileInfo { name, file_type: FileType::SqliteDatabase, deleted: false }
+    }
+
     #[test]
     fn a_transaction_lasts_from_reserved_to_its_unlock() {
-        let mut works = Works::default();
-        assert_eq!(works.lock(&lock(1, 5, RESERVED_BYTE, 1, 1), FileInfo::default()), None);
-        let inside = works.sync(5, FileType::SqliteDatabase);
+        let (mut works, texts) = (Works::default(), Texts::default());
+        let database = FileInfo { file_type: FileType::SqliteDatabase, ..FileInfo::default() };
+        assert_eq!(works.lock(&lock(1, 5, RESERVED_BYTE, 1, 1), database, &texts), []);
+        let inside = works.sync(5, database, &texts);
         // SQLite gives back PENDING and RESERVED at once.
-        works.lock(&lock(9, 5, RESERVED_BYTE - 1, 2, 2), FileInfo::default());
+        works.lock(&lock(9, 5, RESERVED_BYTE - 1, 2, 2), database, &texts);
         assert_eq!(
-            (inside, works.under_way(5), works.sync(5, FileType::SqliteDatabase)),
+            (inside, works.under_way(5), works.sync(5, database, &texts)),
             (Some(WorkId(0)), None, None)
         );
-        let before = works.lock(&lock(11, 5, RESERVED_BYTE, 1, 1), FileInfo::default()).expect("the first");
+        let before = &works.lock(&lock(11, 5, RESERVED_BYTE, 1, 1), database, &texts)[0];
         assert_eq!((before.begun_ns, before.ended_ns, before.syncs), (1, Some(9), 1));
+        assert!(!before.until_close);
+        works.lock(&lock(12, 5, 0, 0, 2), database, &texts);
+        assert!(works.finish()[0].until_close, "the connection closed");
     }
 
     #[test]
     fn a_shared_flush_after_the_lock_belongs_to_the_commit() {
-        let mut works = Works::default();
-        works.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default());
-        works.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default());
-        assert_eq!(works.sync(5, FileType::WriteAheadLog), Some(WorkId(0)));
-        assert_eq!(works.sync(5, FileType::WriteAheadLog), None, "one flush is enough for a commit");
+        let (mut works, texts) = (Works::default(), Texts::default());
+        let log = FileInfo { file_type: FileType::WriteAheadLog, ..FileInfo::default() };
+        works.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default(), &texts);
+        works.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
+        assert_eq!(works.sync(5, log, &texts), Some(WorkId(0)));
+        assert_eq!(works.sync(5, log, &texts), None, "one flush is enough for a commit");
     }
 
     #[test]
     fn a_checkpoint_is_no_commit_even_where_it_takes_the_write_lock() {
-        let mut works = Works::default();
-        works.lock(&lock(1, 5, WAL_CHECKPOINT_BYTE, 1, 1), FileInfo::default());
-        works.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default());
-        works.lock(&lock(3, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default());
+        let (mut works, texts) = (Works::default(), Texts::default());
+        for (time_ns, byte, detail) in
+            [(1, WAL_CHECKPOINT_BYTE, 1), (2, WAL_WRITE_BYTE, 1), (3, WAL_WRITE_BYTE, 2)]
+        {
+            works.lock(&lock(time_ns, 5, byte, 1, detail), FileInfo::default(), &texts);
+        }
         assert_eq!(works.under_way(5), Some(WorkId(0)));
-        works.lock(&lock(4, 6, 0, 0, 2), FileInfo::default());
+        works.lock(&lock(4, 6, 0, 0, 2), FileInfo::default(), &texts);
         let left = works.finish();
         assert_eq!((left.len(), left[0].kind, left[0].ended_ns), (1, WorkKind::Checkpoint, Some(4)));
+    }
+
+    #[test]
+    fn a_thread_commits_to_one_database_while_it_has_the_lock_of_another() {
+        let (mut works, mut texts) = (Works::default(), Texts::default());
+        let [one, other, journal, shared] =
+            ["/e.db", "/g.db", "/e.db-journal", "/g.db-shm"].map(|name| named(texts.keep(name)));
+        let of = |inode: u64, event: Event| Event { file: FileKey { inode, ..FileKey::NONE }, ..event };
+        works.lock(&of(1, lock(1, 5, RESERVED_BYTE, 1, 1)), one, &texts);
+        let mut over = Vec::new();
+        for time_ns in [10, 20] {
+            over.extend(works.lock(&of(2, lock(time_ns, 5, RESERVED_BYTE, 1, 1)), other, &texts));
+            // It is the same transaction still.
+            assert!(works.lock(&of(3, lock(time_ns, 5, WAL_WRITE_BYTE, 1, 1)), shared, &texts).is_empty());
+            let newest = works.under_way(5);
+            assert_eq!(works.sync(5, other, &texts), newest);
+            assert_eq!(works.sync(5, FileInfo::default(), &texts), newest, "a directory, say");
+            assert_eq!(works.sync(5, journal, &texts), Some(WorkId(0)), "of the other database");
+            works.lock(&of(2, lock(time_ns + 5, 5, RESERVED_BYTE - 1, 2, 2)), other, &texts);
+        }
+        over.extend(works.finish());
+        let told: Vec<_> =
+            over.iter().map(|work| (work.name == one.name, work.syncs, work.ended_ns)).collect();
+        assert_eq!(told, [(false, 2, Some(15)), (true, 2, None), (false, 2, Some(25))]);
     }
 }

@@ -61,6 +61,8 @@ pub struct Works {
     pub total: u64,
     /// How many of them had a sync call or a write of their own.
     pub with_requests: u64,
+    /// How many of them lasted until their connection closed, which is all that is seen of the commits in exclusive locking mode.
+    pub until_close: u64,
     /// Sync calls in all.
     pub syncs: u64,
     /// Bytes written by class, in all.
@@ -118,6 +120,7 @@ pub struct Durability {
     calls: BTreeMap<(String, FileType), CallGroup>,
     commits: WorkGroup,
     checkpoints: WorkGroup,
+    outside: u64,
     paths: u64,
     ratio_sum: f64,
     ratios: [u64; RATIO_STEPS + 1],
@@ -140,6 +143,7 @@ impl Durability {
         let group = self.calls.entry(key).or_default();
         let duration_ns = sync.ended_ns.map(|ended_ns| ended_ns.saturating_sub(sync.begun_ns));
         group.out.calls += 1;
+        self.outside += u64::from(sync.work.is_none() && sync.file_type.is_sqlite());
         group.out.failed += u64::from(sync.result < 0);
         group.out.requests += sync.requests;
         group.out.flushes += sync.flushes;
@@ -181,6 +185,7 @@ impl Durability {
         };
         group.out.total += 1;
         group.out.with_requests += u64::from(work.syncs + work.writes > 0);
+        group.out.until_close += u64::from(work.until_close);
         group.out.syncs += work.syncs;
         group.out.journal_of_journal_bytes += work.journal_of_journal_bytes;
         group.out.writes += work.writes;
@@ -190,6 +195,11 @@ impl Durability {
         if let Some(ended_ns) = work.ended_ns {
             group.duration.add(ended_ns.saturating_sub(work.begun_ns));
         }
+    }
+
+    /// Sync calls of databases, their logs and their journals that belong to no commit and no checkpoint.
+    pub fn sqlite_syncs_outside(&self) -> u64 {
+        self.outside
     }
 
     /// (sync calls, persistence paths, commits, checkpoints)

@@ -88,6 +88,8 @@ pub struct Summary {
     pub commits: Works,
     /// SQLite's checkpoints.
     pub checkpoints: Works,
+    /// Sync calls of databases, their logs and their journals that belong to no commit and no checkpoint.
+    pub sqlite_syncs_outside: u64,
     /// Filesystem journals' commits.
     pub journal_commits: u64,
     /// The files with the most bytes.
@@ -197,6 +199,7 @@ impl Summariser {
     /// The summary of everything, under the trace's head.
     pub fn finish(self, header: &Header, texts: &Texts) -> Summary {
         let counts = self.counter.finish();
+        let sqlite_syncs_outside = self.durability.sqlite_syncs_outside();
         let (sync_calls, persistence, commits, checkpoints) = self.durability.finish();
         let data = counts
             .classes
@@ -218,6 +221,7 @@ impl Summariser {
             persistence,
             commits,
             checkpoints,
+            sqlite_syncs_outside,
             journal_commits: self.journal_commits,
             files,
             files_not_named,

@@ -87,6 +87,16 @@ pub fn careful(summary: &Summary) -> Vec<String> {
     if summary.commits.total == 0 && summary.sync_calls.iter().any(|calls| sqlite(&calls.file_type)) {
         let why = "locks were not captured, or SQLite held them throughout (locking_mode=EXCLUSIVE)";
         found.push(format!("SQLite's files were synced, but no commit was seen: {why}"));
+    } else if summary.sqlite_syncs_outside > 0 {
+        let calls = counted(summary.sqlite_syncs_outside, "sync call", "sync calls");
+        let why = "SQLite takes no locks for the checkpoint of its last close, nor in exclusive locking mode";
+        found.push(format!("{calls} of SQLite's files are in no commit and no checkpoint below: {why}"));
+    }
+    if summary.commits.until_close > 0 {
+        let commits = counted(summary.commits.until_close, "commit", "commits");
+        found.push(format!(
+            "{commits} lasted until the connection closed (locking_mode=EXCLUSIVE): what was committed in between is not told apart"
+        ));
     }
     found.extend(header.inferred.iter().map(|guess| format!("inferred: {}", plain(guess))));
     found

@@ -1,0 +1,87 @@
+//! Goal: SQLite's commits are counted for each database, whatever else their thread has locked, and what cannot be counted is said.
+//! Method: one thread that has a lock on one database and commits to another; the last close of a database in WAL mode.
+
+mod trace;
+
+use std::collections::BTreeMap;
+
+use trace::inserts::Traced;
+use trace::volume::{has_backend, volume_or_skip};
+
+/// Two connections of one thread: `held` keeps a lock, `other` makes a table and commits nine rows.
+const TWO_DATABASES: &str = "
+import os, sqlite3, sys
+directory, mode, lock = sys.argv[1:]
+held = sqlite3.connect(directory + '/held.db', isolation_level=None)
+other = sqlite3.connect(directory + '/other.db', isolation_level=None)
+for sql in lock.split(';'):
+    held.execute(sql)
+other.execute('PRAGMA journal_mode=' + mode)
+other.execute('PRAGMA synchronous=FULL')
+other.execute('CREATE TABLE t(a)')
+for number in range(9):
+    other.execute('INSERT INTO t VALUES(?)', (number,))
+os._exit(0)
+";
+
+const CLOSE: &str = "
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1] + '/closed.db', isolation_level=None)
+connection.execute('PRAGMA journal_mode=WAL')
+connection.execute('PRAGMA synchronous=FULL')
+connection.execute('CREATE TABLE t(a)')
+connection.close()
+";
+
+fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
+    let mut commits = BTreeMap::new();
+    for commit in &traced.commits {
+        let file = commit["file"].as_str().expect("a path").trim_start_matches('/');
+        *commits.entry(file.trim_end_matches("-shm").to_owned()).or_default() += 1;
+    }
+    commits
+}
+
+#[test]
+fn a_thread_that_has_the_lock_of_one_database_commits_to_another() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let script = volume.beside("two.py");
+    std::fs::write(&script, TWO_DATABASES).expect("a script");
+    let exclusive = "PRAGMA locking_mode=EXCLUSIVE;CREATE TABLE t(a);INSERT INTO t VALUES(1)";
+    let in_transaction = "CREATE TABLE t(a);BEGIN IMMEDIATE";
+    let cases = [("DELETE", exclusive), ("DELETE", in_transaction), ("WAL", in_transaction)];
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        for (number, (mode, lock)) in cases.into_iter().enumerate() {
+            let directory = volume.path().join(format!("{backend}{number}"));
+            std::fs::create_dir(&directory).expect("a directory");
+            let program = ["/usr/bin/python3", script.to_str().expect("UTF-8")];
+            let place = directory.display().to_string();
+            let command = program.into_iter().chain([&*place, mode, lock]).map(str::to_owned);
+            let traced = Traced::command(&volume, backend, mode, &[], &command.collect::<Vec<_>>());
+            let name = |database: &str| format!("{backend}{number}/{database}.db");
+            let found = commits_by_database(&traced);
+            // What turns the log on is a commit, too.
+            let others = if mode == "WAL" { 11 } else { 10 };
+            // An open transaction has written nothing.
+            let expected = [(name("held"), 1), (name("other"), others)].into();
+            assert_eq!(found, expected, "{backend}, {mode}, {lock}");
+        }
+    }
+}
+
+#[test]
+fn the_checkpoint_of_the_last_close_is_said_to_be_missing() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let script = volume.beside("close.py");
+    std::fs::write(&script, CLOSE).expect("a script");
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let directory = volume.path().join(backend);
+        std::fs::create_dir(&directory).expect("a directory");
+        let words = [&script, &directory].map(|path| path.display().to_string());
+        let command: Vec<String> = std::iter::once("/usr/bin/python3".to_owned()).chain(words).collect();
+        let traced = Traced::command(&volume, backend, "close", &[], &command);
+        // The log, and the database behind the copy.
+        assert_eq!(traced.summary["sqlite_syncs_outside"], 2, "{backend}");
+        assert_eq!(traced.summary["checkpoints"]["total"], 0, "{backend}");
+    }
+}
