@@ -35,9 +35,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &MonitorOptions) -> Result<ExitCode, String> {
-    for file in [&options.json, &options.html, &options.csv].into_iter().flatten() {
-        check_writable(file)?;
-    }
+    check_writable([&options.json, &options.html, &options.csv].into_iter().flatten())?;
     let (mut files, mut warnings) = ProcFiles::open(&options.proc)?;
     let first = files.read()?;
     let mut table = Table::new(chosen_disks(&options.device, &first)?);

@@ -6,6 +6,7 @@ mod trace;
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::Value;
 use trace::runs::{Line, number, read, written_blocks, written_parts_of_blocks};
 use trace::volume::{Volume, has_backend, joj, or_skip, volume_or_skip};
 
@@ -177,5 +178,39 @@ fn check_both_on<Block: PartialEq + std::fmt::Debug>(
         let differs = inner.iter().zip(outer).position(|(one, other)| one != other);
         let shown = differs.map(|at| (at, &inner[at], &outer[at]));
         assert_eq!((shown, inner.len()), (None, outer.len()), "{mode}: (eBPF, tracefs)");
+    }
+}
+
+#[test]
+fn names_that_are_no_text_stay_names_of_different_files() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let script = "import os, sys
+place = sys.argv[1].encode()
+for name, pages in ((b'\\xff.bin', 1), (b'\\xfe.bin', 2), ('\\ufffd.bin'.encode(), 4)):
+    file = os.open(place + b'/' + name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.write(file, os.urandom(4096 * pages))
+    os.fsync(file)
+";
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let json = volume.beside("names.json");
+        let place = volume.path().join(backend);
+        std::fs::create_dir(&place).expect("a directory");
+        volume.settle();
+        let command = ["/usr/bin/python3", "-c", script, place.to_str().expect("UTF-8")].map(str::to_owned);
+        let options = ["--backend", backend, "--json", json.to_str().expect("UTF-8")];
+        let output = joj(&volume, &options, &[], &command);
+        assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("JSON")).expect("JSON");
+        let files = summary["files"].as_array().expect("files").iter();
+        let told: Vec<(&str, u64)> = files
+            .map(|file| {
+                (file["path"].as_str().expect("a path"), file["written"]["bytes"].as_u64().expect("bytes"))
+            })
+            .filter(|(path, _)| path.ends_with(".bin"))
+            .collect();
+        let name = |name: &str| format!("/{backend}/{name}.bin");
+        let names = [name("\u{fffd}"), name("\\xfe"), name("\\xff")];
+        let expected: Vec<(&str, u64)> = names.iter().map(String::as_str).zip([16384, 8192, 4096]).collect();
+        assert_eq!(told, expected, "{backend}");
     }
 }

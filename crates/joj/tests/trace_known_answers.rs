@@ -239,6 +239,23 @@ fn a_capture_of_nothing_is_an_error() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("nothing was captured"), "{said}");
     assert!(!files.iter().any(|file| file.exists()), "no result of nothing");
+    // A command that fails is the better reason.
+    volume.settle();
+    let failing = ["sh", "-c", "exit 3"].map(str::to_owned);
+    assert_eq!(joj(&volume, &[], &[], &failing).status.code(), Some(3));
+}
+
+#[test]
+fn a_trim_is_told_and_counted() {
+    let volume = or_skip(Volume::create("ext4")).filter(|_| has_backend("bpf"));
+    let Some(volume) = volume else { return };
+    volume.settle();
+    let trim = ["fstrim".to_owned(), volume.path().display().to_string()];
+    let output = joj(&volume, &[], &[], &trim);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && told.contains("KiB discarded or zeroed in"), "{told}");
+    let line = told.lines().find(|line| line.contains(" discards ")).expect("what the disk counted");
+    assert!(line.trim_end().ends_with(" 0"), "{line}");
 }
 
 #[test]

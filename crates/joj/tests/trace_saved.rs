@@ -375,3 +375,23 @@ fn readme_shows_what_the_command_prints() {
         );
     }
 }
+
+#[test]
+fn no_result_is_written_over_another_or_over_the_trace() {
+    let scratch = Scratch::new("twice");
+    let trace = scratch.0.join("a.parquet");
+    fs::copy(fixture(FIXTURES[0]), &trace).expect("a trace");
+    let before = fs::read(&trace).expect("its bytes");
+    let [trace_name, other] = [&trace, &scratch.0.join("./a.json")].map(|path| path.display().to_string());
+    let export = format!("csv={}", scratch.0.join("a.json").display());
+    for options in
+        [&["--json", &trace_name][..], &["--save", &trace_name], &["--json", &other, "--export", &export]]
+    {
+        let output = read(&trace, options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains("is named twice"), "{options:?}: {said}");
+    }
+    assert!(fs::read(&trace).expect("its bytes") == before && !scratch.0.join("a.json").exists());
+    let twice = read(&trace, &["--json", "/dev/null", "--export", "csv=/dev/null"]);
+    assert!(twice.status.success(), "a device keeps nothing");
+}

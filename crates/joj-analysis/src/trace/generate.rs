@@ -31,8 +31,8 @@ pub fn header() -> Header {
         name: name.to_owned(),
         start_sector,
         sectors,
-        write_cache: true,
-        fua: false,
+        write_cache: Some(true),
+        fua: Some(false),
         behind: None,
         interrupt: Some("virtio0-req.0".to_owned()),
     };

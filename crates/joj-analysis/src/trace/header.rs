@@ -77,10 +77,10 @@ pub struct Disk {
     pub start_sector: u64,
     /// Its length.
     pub sectors: u64,
-    /// True for `write back`: what is complete may still be lost.
-    pub write_cache: bool,
-    /// True where the device takes FUA writes.
-    pub fua: bool,
+    /// True for `write back`: what is complete may still be lost. `None` where an imported trace does not tell.
+    pub write_cache: Option<bool>,
+    /// True where the device takes FUA writes; `None` as above.
+    pub fua: Option<bool>,
     /// For a loop device, the file behind it.
     pub behind: Option<String>,
     /// Names in /proc/interrupts that belong to it, for example `virtio0-req.0`.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Sub-buckets of each power of two: a percentile is at most 1/32 too high.
-const SUB_BITS: u32 = 5;
+/// Sub-buckets of each power of two: a percentile is at most 1/128 too high.
+const SUB_BITS: u32 = 7;
 const SUBS: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
 

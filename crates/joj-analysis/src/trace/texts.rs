@@ -1,5 +1,6 @@
 //! Names of files, processes and blocks, each kept once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A name in a [`Texts`]. The first, 0, is always the empty one: no name.
@@ -9,6 +10,19 @@ pub struct Text(pub u32);
 impl Text {
     /// No name.
     pub const NONE: Self = Self(0);
+}
+
+/// A file's name as text. Bytes that are no UTF-8 are spelled `\xff`, so that two such names stay two.
+pub fn name_of(bytes: &[u8]) -> Cow<'_, str> {
+    let Err(_) = std::str::from_utf8(bytes) else { return String::from_utf8_lossy(bytes) };
+    let mut name = String::with_capacity(bytes.len() + 12);
+    for chunk in bytes.utf8_chunks() {
+        name.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            name.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    Cow::Owned(name)
 }
 
 /// The names of one trace. It grows with the number of different names, not with the number of events.
@@ -60,6 +74,19 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_no_text_stay_apart() {
+        let names = [
+            &b"\xff.bin"[..],
+            b"\xfe.bin",
+            "\u{fffd}.bin".as_bytes(),
+            "\u{e4}\u{2192}".as_bytes(),
+            b"a\xe2\x86z",
+        ];
+        let told = names.map(|name| name_of(name).into_owned());
+        assert_eq!(told, ["\\xff.bin", "\\xfe.bin", "\u{fffd}.bin", "\u{e4}\u{2192}", "a\\xe2\\x86z"]);
+    }
 
     #[test]
     fn a_text_is_kept_once_and_the_first_is_empty() {

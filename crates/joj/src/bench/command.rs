@@ -64,9 +64,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
     if let Err(text) = check(options, &selection) {
         return Ok(wrong_usage(&text));
     }
-    for file in [&options.json, &options.html].into_iter().flatten() {
-        check_writable(file)?;
-    }
+    check_writable([&options.json, &options.html].into_iter().flatten())?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     match measure(options, &selection) {
         Ok(document) => report(options, &document),

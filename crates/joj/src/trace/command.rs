@@ -35,7 +35,8 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     }
     let files = options.json.iter().chain(&options.html).chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);
-    files.chain(exported).try_for_each(|path| output_file::check_writable(path))?;
+    // What is read must not be written over.
+    output_file::check_writable(options.read.iter().chain(files).chain(exported))?;
     let types = file_types(options.file_types.as_deref())?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let (findings, texts, exit_code) = match &options.read {

@@ -96,12 +96,14 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let texts = analyse(capture, &mut out)?;
     if !out.analysis.has_traffic() {
         let disks: Vec<&str> = header.disks.iter().map(|disk| disk.name.as_str()).collect();
-        return Err(format!(
+        let message = format!(
             "nothing was captured: no request went to {}, and nobody called for durability there; the files may be in \
              memory, or on a disk that `--device` leaves out",
             disks.join(", ")
-        )
-        .into());
+        );
+        // A command that failed is the better reason.
+        let failed = u8::try_from(exit_code).ok().filter(|code| *code != 0);
+        return Err(Failure { message, exit_code: failed.unwrap_or(1) });
     }
     ending.events = out.analysis.events();
     header.ending = Some(ending);

@@ -68,7 +68,8 @@ pub struct Attributor {
 impl Attributor {
     /// For the trace with this head; file types by these rules.
     pub fn new(header: &Header, types: FileTypes) -> Self {
-        let with_fua = header.disks.iter().filter(|disk| disk.fua).map(|disk| disk.whole).collect();
+        let with_fua =
+            header.disks.iter().filter(|disk| disk.fua == Some(true)).map(|disk| disk.whole).collect();
         Self {
             places: Places::new(header),
             files: Files::new(types),

@@ -51,6 +51,10 @@ pub struct DiskCheck {
     pub flushes: u64,
     /// Flushes that were handed over without a write: the kernel counts each among the writes, too.
     pub empty_flushes: u64,
+    /// Discards seen.
+    pub discards: u64,
+    /// Discards by its own counters; `None` where the trace has none.
+    pub counted_discards: Option<u64>,
     /// Its own counters: writes; `None` where the trace has none.
     pub counted_writes: Option<u64>,
     /// Bytes written by its own counters.
@@ -179,6 +183,7 @@ impl Summariser {
             Operation::Write | Operation::WriteZeroes => disk.written.add(request.bytes),
             Operation::Read => disk.read.add(request.bytes),
             Operation::Flush => disk.flushes += 1,
+            Operation::Discard => disk.discards += 1,
             _ => {}
         }
         let is_write = request.operation == Operation::Write;
@@ -256,6 +261,7 @@ fn checked(mut disks: HashMap<DeviceNumber, DiskCheck>, header: &Header) -> Vec<
         let counters = ending.and_then(|ending| ending.disks.iter().find(|counted| counted.disk == number));
         DiskCheck {
             disk: header.disk(number).map_or_else(|| number.to_string(), |disk| disk.name.clone()),
+            counted_discards: counters.map(|counted| counted.discards),
             counted_writes: counters.map(|counted| counted.writes),
             counted_written_bytes: counters.map(|counted| counted.written_bytes),
             counted_reads: counters.map(|counted| counted.reads),

@@ -61,9 +61,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
 pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Result<ExitCode, String> {
-    if let Some(file) = &options.json {
-        output_file::check_writable(file)?;
-    }
+    output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.recordings {
         let directory = directory.join(RECORDINGS_DIRECTORY);
         fs::create_dir_all(&directory)

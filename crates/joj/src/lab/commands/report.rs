@@ -19,9 +19,7 @@ use crate::show::lab::report::text as report_text;
 /// # Errors
 /// Which file is no result, and why; what could not be written.
 pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
-    for file in [&options.html, &options.json].into_iter().flatten() {
-        output_file::check_writable(file)?;
-    }
+    output_file::check_writable([&options.html, &options.json].into_iter().flatten())?;
     let results =
         options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, String>>()?;
     let papers = papers::all()?;

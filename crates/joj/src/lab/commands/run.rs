@@ -76,9 +76,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
         output_file::print(&lines)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(file) = &options.json {
-        output_file::check_writable(file)?;
-    }
+    output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
             .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;

@@ -90,8 +90,8 @@ fn whole_disk(directory: &Path, interrupts: &Interrupts) -> Option<Disk> {
         name: name_of(directory)?,
         start_sector: 0,
         sectors: number(directory, "size")?,
-        write_cache: read(directory, "queue/write_cache").is_some_and(|mode| mode == "write back"),
-        fua: read(directory, "queue/fua").is_some_and(|flag| flag == "1"),
+        write_cache: read(directory, "queue/write_cache").map(|mode| mode == "write back"),
+        fua: read(directory, "queue/fua").map(|flag| flag == "1"),
         behind: read(directory, "loop/backing_file").filter(|file| !file.is_empty()),
         interrupt: interrupt_of(directory, interrupts),
     })

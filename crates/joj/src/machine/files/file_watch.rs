@@ -16,6 +16,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use joj_analysis::trace::texts::name_of;
+
 /// FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID | FAN_REPORT_DFID_NAME_TARGET
 const INIT: u32 = 1 | 2 | 0x100 | 0x1e00;
 /// FAN_MARK_ADD | FAN_MARK_FILESYSTEM
@@ -128,7 +130,7 @@ fn change(message: &[u8]) -> Option<Change> {
             TARGET => target = identity(handle_kind, handle),
             NAMED_IN | RENAMED_TO => {
                 let name = information[20 + handle_bytes..].split(|byte| *byte == 0).next().unwrap_or(&[]);
-                place = Some(((handle_kind, handle.to_vec()), String::from_utf8_lossy(name).into_owned()));
+                place = Some(((handle_kind, handle.to_vec()), name_of(name).into_owned()));
             }
             _ => {}
         }

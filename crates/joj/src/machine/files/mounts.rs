@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::{Disk, FileSystem};
+use joj_analysis::trace::texts::name_of;
 
 use crate::machine::devices::disks::parse_number;
 
@@ -35,7 +36,7 @@ impl Mount {
     /// A path below the mount as seen from the filesystem's root; `None` for a path elsewhere.
     pub fn inside(&self, path: &Path) -> Option<String> {
         let rest = path.strip_prefix(&self.mount_point).ok()?;
-        Some(self.root.join(rest).to_string_lossy().into_owned())
+        Some(name_of(self.root.join(rest).as_os_str().as_bytes()).into_owned())
     }
 }
 

@@ -2,28 +2,43 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// Looks whether a file can be made, before a minute of measuring and not after it. `-` is standard output.
+/// Looks whether files can be made, and that each is another one, before a minute of measuring and not after it. `-` is
+/// standard output.
 /// # Errors
-/// Where it cannot.
-pub fn check_writable(file: &Path) -> Result<(), String> {
-    if is_stdout(file) {
-        return Ok(());
+/// Where one cannot be made, or two are the same.
+pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for file in files.into_iter().filter(|file| !is_stdout(file)) {
+        let place = place(file)?;
+        if places.contains(&place) {
+            let name = file.display();
+            return Err(format!("{name} is named twice; give each result a FILE of its own"));
+        }
+        // Nothing is kept in a device, such as /dev/null.
+        if !place.exists() || place.is_file() {
+            places.push(place);
+        }
     }
+    Ok(())
+}
+
+/// The path without links of a file that can be made.
+fn place(file: &Path) -> Result<PathBuf, String> {
     let parent = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    if file.is_dir() || !parent.is_dir() {
+    let directory = fs::canonicalize(parent).ok().filter(|directory| directory.is_dir() && !file.is_dir());
+    let place = directory.zip(file.file_name()).map(|(directory, name)| directory.join(name));
+    let place = place.ok_or_else(|| {
         let name = file.display();
-        return Err(format!(
-            "cannot write {name}: it is a directory or its directory is missing; give another FILE"
-        ));
-    }
-    Ok(())
+        format!("cannot write {name}: it is a directory or its directory is missing; give another FILE")
+    })?;
+    Ok(fs::canonicalize(&place).unwrap_or(place))
 }
 
 /// True where `--json FILE` means standard output.

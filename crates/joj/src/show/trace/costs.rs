@@ -146,5 +146,8 @@ pub fn latencies(summary: &Summary) -> Sheet {
             sheet.line(line);
         }
     }
+    if !sheet.lines.is_empty() {
+        sheet.notes.push("Percentiles, here and elsewhere, are at most 1 % too high.".to_owned());
+    }
     sheet
 }

@@ -2,6 +2,7 @@
 
 use joj_analysis::trace::header::{Disk, Source};
 use joj_analysis::trace::summary::Summary;
+use joj_analysis::trace::summary::counts::Volume;
 
 use crate::show::text::{count, duration};
 use crate::show::trace::processes;
@@ -31,8 +32,18 @@ pub fn facts(summary: &Summary) -> Vec<String> {
             lines.push(format!("{kind} at {place} with {}", plain(&filesystem.options)));
         }
     }
+    let discards = match summary.counts.discards {
+        Volume { requests: 0, .. } => String::new(),
+        Volume { requests, bytes } => {
+            format!(
+                ", {} KiB discarded or zeroed in {}",
+                kib_of(bytes),
+                counted(requests, "request", "requests")
+            )
+        }
+    };
     lines.push(format!(
-        "{}, {}, {}; {}",
+        "{}, {}, {}; {}{discards}",
         duration(summary.span_ns),
         counted(summary.events, "event", "events"),
         match summary.lost {
@@ -112,8 +123,16 @@ pub fn disks(summary: &Summary) -> Vec<&Disk> {
 
 /// A disk in words: `loop2, write back, no FUA, in /img/disk`.
 pub fn device(disk: &Disk) -> String {
-    let cache = if disk.write_cache { "write back" } else { "write through" };
-    let fua = if disk.fua { "FUA" } else { "no FUA" };
+    let cache = match disk.write_cache {
+        Some(true) => "write back",
+        Some(false) => "write through",
+        None => "cache unknown",
+    };
+    let fua = match disk.fua {
+        Some(true) => "FUA",
+        Some(false) => "no FUA",
+        None => "FUA unknown",
+    };
     let behind = disk.behind.as_ref().map_or_else(String::new, |file| format!(", in {}", plain(file)));
     format!("{}, {cache}, {fua}{behind}", plain(&disk.name))
 }

@@ -60,7 +60,8 @@ pub fn header() -> Header {
             whole: DISK,
             name: "loop2".to_owned(),
             sectors: 2 << 20,
-            write_cache: true,
+            write_cache: Some(true),
+            fua: Some(false),
             behind: Some("/img/ext4".to_owned()),
             ..Disk::default()
         }],

@@ -81,10 +81,6 @@ fn flush_notes(summary: &Summary) -> Vec<String> {
             count(counts.fua_issued)
         ));
     }
-    if counts.discards.requests > 0 {
-        let (requests, kib) = (count(counts.discards.requests), kib_of(counts.discards.bytes));
-        notes.push(format!("Discarded or zeroed: {kib} KiB in {requests} requests."));
-    }
     notes
 }
 
@@ -204,8 +200,9 @@ pub fn disks(summary: &Summary) -> Sheet {
     sheet
 }
 
-fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 4] {
+fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 5] {
     [
+        ("discards", disk.discards, disk.counted_discards),
         ("writes", disk.written.requests + disk.empty_flushes, disk.counted_writes),
         ("bytes written", disk.written.bytes, disk.counted_written_bytes),
         ("reads", disk.read.requests, disk.counted_reads),

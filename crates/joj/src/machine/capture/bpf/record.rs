@@ -3,7 +3,7 @@
 use joj_analysis::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
-use joj_analysis::trace::texts::{Text, Texts};
+use joj_analysis::trace::texts::{Text, Texts, name_of};
 
 use crate::machine::capture::bpf::calls;
 
@@ -63,7 +63,7 @@ fn long(record: &[u8], at: usize) -> u32 {
 }
 
 fn until_zero(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
+    name_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
 /// Names come from the file up to the root, each ended by a zero. A path that was cut is only the file's own name.
