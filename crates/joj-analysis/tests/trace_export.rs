@@ -8,10 +8,12 @@ use std::process::Command;
 
 use joj_analysis::trace::class::{Class, Part};
 use joj_analysis::trace::event::{DeviceNumber, Operation, RequestFlags};
+use joj_analysis::trace::export::Exporter;
 use joj_analysis::trace::export::fio::Iolog;
 use joj_analysis::trace::export::perfetto::{AttributedRun, Perfetto, SyncCall};
 use joj_analysis::trace::header::{Disk, Header};
 use joj_analysis::trace::import::ftrace;
+use joj_analysis::trace::texts::Texts;
 
 const FTRACE: &[u8] = include_bytes!("../../../fixtures/import/ext4_sqlite.ftrace");
 
@@ -22,7 +24,7 @@ fn iolog() -> String {
     let mut out = Vec::new();
     let mut iolog = Iolog::new(&header, &mut out).unwrap();
     ftrace::import(std::io::Cursor::new(FTRACE), &mut |event, _| {
-        iolog.event(event, &mut out).map_err(|error| error.to_string())
+        iolog.event(event, &Texts::default(), &mut out).map_err(|error| error.to_string())
     })
     .unwrap();
     iolog.finish(&mut out).unwrap();

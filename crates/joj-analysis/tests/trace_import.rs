@@ -7,7 +7,8 @@
 use std::io::Cursor;
 
 use joj_analysis::trace::event::Event;
-use joj_analysis::trace::export::{blkparse as to_blkparse, json_lines};
+use joj_analysis::trace::export::json_lines::JsonLines;
+use joj_analysis::trace::export::{Exporter, blkparse as to_blkparse};
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
@@ -33,7 +34,7 @@ fn from_blkparse(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
 fn told(import: impl FnOnce(&mut Sink) -> Result<Header, String>) -> Result<String, String> {
     let mut lines = Vec::new();
     let mut sink = |event: &Event, texts: &Texts| {
-        json_lines::event(event, texts, &mut lines).map_err(|error| error.to_string())
+        JsonLines.event(event, texts, &mut lines).map_err(|error| error.to_string())
     };
     let header = import(&mut sink)?;
     let lines = String::from_utf8(lines).unwrap();

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use joj_analysis::trace::export::{FORMATS, Format};
 
 /// Examples and explanations below the list of options.
 pub const TRACE_EXAMPLES: &str = "\
@@ -46,23 +47,6 @@ impl BackendChoice {
             Self::Tracefs => "tracefs",
         }
     }
-}
-
-/// A format to write events in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// Each run of each request with all that is known of it, comma separated
-    Runs,
-    /// Opens in ui.perfetto.dev: a slice for each request, a track for each file
-    Perfetto,
-    /// fio's iolog, version 3, with its flushes
-    Iolog,
-    /// The text of blkparse
-    Blkparse,
-    /// One line an event, comma separated
-    Csv,
-    /// One JSON object an event
-    Jsonl,
 }
 
 /// Options of `joj trace`.
@@ -121,9 +105,9 @@ pub struct TraceOptions {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
-    /// Write the events in another format; may be repeated
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export)]
-    pub export: Vec<(ExportFormat, PathBuf)>,
+    /// Write the trace in another format; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export, long_help = export_help())]
+    pub export: Vec<(&'static Format, PathBuf)>,
 
     /// The command to trace, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
@@ -152,15 +136,18 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("`{text}` is no size; write it like 500MiB, 8GiB, 0"))
 }
 
-fn parse_export(text: &str) -> Result<(ExportFormat, PathBuf), String> {
-    let known = || {
-        let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
-    };
-    let (format, file) =
+fn export_help() -> String {
+    let lines = FORMATS.iter().map(|format| format!("\n  {:8}  {}", format.name, format.help));
+    format!("Write the trace in another format; may be repeated:{}", lines.collect::<String>())
+}
+
+fn parse_export(text: &str) -> Result<(&'static Format, PathBuf), String> {
+    let (name, file) =
         text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
-    let format = ExportFormat::from_str(format, true)
-        .map_err(|_| format!("`{format}` is no format; take one of {}", known()))?;
+    let format = FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let known = FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        format!("`{name}` is no format; take one of {known}")
+    })?;
     if file.is_empty() { Err("no FILE behind `=`".to_owned()) } else { Ok((format, PathBuf::from(file))) }
 }
 
@@ -189,7 +176,8 @@ mod tests {
 
     #[test]
     fn exports_name_their_format_and_file() {
-        assert_eq!(parse_export("csv=a=b"), Ok((ExportFormat::Csv, PathBuf::from("a=b"))));
+        let (format, file) = parse_export("csv=a=b").unwrap();
+        assert_eq!((format.name, file), ("csv", PathBuf::from("a=b")));
         assert!(parse_export("csv").unwrap_err().contains("FORMAT=FILE"));
         assert!(parse_export("xml=a").unwrap_err().contains("runs, perfetto"));
         assert!(parse_export("csv=").is_err());

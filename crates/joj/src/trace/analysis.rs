@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::{Event, EventKind};
+use joj_analysis::trace::export::Format;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
 use joj_analysis::trace::points::{PointCollector, Points};
@@ -11,7 +12,7 @@ use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
 
-use crate::command_line::trace::{ExportFormat, TraceOptions};
+use crate::command_line::trace::TraceOptions;
 use crate::trace::exports::Exports;
 use crate::trace_file::TraceWriter;
 
@@ -26,7 +27,7 @@ pub struct Wanted<'a> {
     /// Transactions that are told step by step.
     pub steps: usize,
     /// Files in other formats.
-    pub exports: &'a [(ExportFormat, PathBuf)],
+    pub exports: &'a [(&'static Format, PathBuf)],
     /// Where the trace is kept.
     pub save: Option<&'a Path>,
 }

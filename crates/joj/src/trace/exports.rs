@@ -5,28 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::Outcome;
-use joj_analysis::trace::attribution::request::{Request, Sync};
-use joj_analysis::trace::event::{Event, Operation};
-use joj_analysis::trace::export::blkparse::Blkparse;
-use joj_analysis::trace::export::fio::Iolog;
-use joj_analysis::trace::export::perfetto::{AttributedRun, Perfetto, SyncCall};
-use joj_analysis::trace::export::{csv, json_lines, runs};
+use joj_analysis::trace::event::Event;
+use joj_analysis::trace::export::{Exporter, Format};
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::texts::Texts;
 
-use crate::command_line::trace::ExportFormat;
-
-enum Kind {
-    Runs,
-    Perfetto(Box<Perfetto>),
-    Iolog(Box<Iolog>),
-    Blkparse(Blkparse),
-    Csv,
-    Jsonl,
-}
-
 struct Export {
-    kind: Kind,
+    exporter: Box<dyn Exporter>,
     path: PathBuf,
     out: BufWriter<File>,
 }
@@ -51,101 +36,26 @@ impl Drop for Exports {
 }
 
 impl Export {
-    fn create(format: ExportFormat, path: &Path, header: &Header) -> io::Result<Self> {
+    fn create(format: &Format, path: &Path, header: &Header) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create(path)?);
-        let kind = match format {
-            ExportFormat::Runs => {
-                runs::head(&mut out)?;
-                Kind::Runs
-            }
-            ExportFormat::Perfetto => Kind::Perfetto(Box::new(Perfetto::new(&mut out)?)),
-            ExportFormat::Iolog => Kind::Iolog(Box::new(Iolog::new(header, &mut out)?)),
-            ExportFormat::Blkparse => Kind::Blkparse(Blkparse::new(header.started_ns)),
-            ExportFormat::Csv => {
-                csv::head(&mut out)?;
-                Kind::Csv
-            }
-            ExportFormat::Jsonl => Kind::Jsonl,
-        };
-        Ok(Self { kind, path: path.to_owned(), out })
-    }
-
-    fn event(&mut self, event: &Event, texts: &Texts) -> io::Result<()> {
-        let out = &mut self.out;
-        match &mut self.kind {
-            Kind::Runs | Kind::Perfetto(_) => Ok(()),
-            Kind::Iolog(log) => log.event(event, out),
-            Kind::Blkparse(text) => text.event(event, texts, out),
-            Kind::Csv => csv::event(event, texts, out),
-            Kind::Jsonl => json_lines::event(event, texts, out),
-        }
-    }
-
-    fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) -> io::Result<()> {
-        if let (Kind::Runs, Outcome::Request(request)) = (&self.kind, outcome) {
-            return runs::request(request, texts, &mut self.out);
-        }
-        let Kind::Perfetto(perfetto) = &mut self.kind else { return Ok(()) };
-        match outcome {
-            Outcome::Request(request) => slices(perfetto, request, texts, &mut self.out),
-            Outcome::Sync(sync) => call(perfetto, sync, texts, &mut self.out),
-            Outcome::Work(_) | Outcome::Note(..) => Ok(()),
-        }
+        let exporter = (format.begin)(header, &mut out)?;
+        Ok(Self { exporter, path: path.to_owned(), out })
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        if let Kind::Iolog(log) = &mut self.kind {
-            log.finish(&mut self.out)?;
-        }
+        self.exporter.finish(&mut self.out)?;
         self.out.flush()
     }
-}
-
-fn slices(perfetto: &mut Perfetto, request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
-    let slice = |at: usize| {
-        let run = request.runs.get(at);
-        AttributedRun {
-            issued_ns: request.issued_ns,
-            completed_ns: request.completed_ns.unwrap_or(request.issued_ns),
-            device: request.disk,
-            sector: run.map_or(request.sector, |run| run.sector),
-            bytes: run.map_or(request.bytes, |run| run.bytes),
-            operation: request.operation,
-            flags: run.map_or(request.issued, |run| run.intended),
-            class: run.map_or_else(Default::default, |run| run.class),
-            part: run.map_or_else(Default::default, |run| run.part),
-            file_name: run.map_or("", |run| texts.get(run.name)),
-            file_offset: run.map_or(0, |run| run.offset),
-            thread_name: texts.get(request.command),
-            sync_call: run.and_then(|run| run.cause).map_or(0, |sync| sync.0 + 1),
-        }
-    };
-    // A flush without a known cause has no run, and is a slice all the same.
-    (0..request.runs.len().max(usize::from(request.operation == Operation::Flush)))
-        .try_for_each(|at| perfetto.run(&slice(at), out))
-}
-
-fn call(perfetto: &mut Perfetto, sync: &Sync, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
-    let call = SyncCall {
-        number: sync.id.0 + 1,
-        begin_ns: sync.begun_ns,
-        end_ns: sync.ended_ns.unwrap_or(sync.begun_ns),
-        call: texts.get(sync.call),
-        file_name: texts.get(sync.name),
-        thread: sync.thread,
-        thread_name: "thread",
-    };
-    perfetto.sync_call(&call, out)
 }
 
 impl Exports {
     /// Begins the files.
     /// # Errors
     /// One cannot be made.
-    pub fn create(wanted: &[(ExportFormat, PathBuf)], header: &Header) -> Result<Self, String> {
+    pub fn create(wanted: &[(&Format, PathBuf)], header: &Header) -> Result<Self, String> {
         let mut exports = Self::default();
         for (format, path) in wanted {
-            let file = Export::create(*format, path, header)
+            let file = Export::create(format, path, header)
                 .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
             exports.files.push(file);
         }
@@ -154,12 +64,12 @@ impl Exports {
 
     /// An event goes by.
     pub fn event(&mut self, event: &Event, texts: &Texts) {
-        self.each(|file| file.event(event, texts));
+        self.each(|file| file.exporter.event(event, texts, &mut file.out));
     }
 
     /// Something is complete.
     pub fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
-        self.each(|file| file.outcome(outcome, texts));
+        self.each(|file| file.exporter.outcome(outcome, texts, &mut file.out));
     }
 
     fn each(&mut self, mut write: impl FnMut(&mut Export) -> io::Result<()>) {

@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use crate::trace::event::{Event, EventKind, Operation, RequestFlags, SECTOR_BYTES};
+use crate::trace::export::Exporter;
 use crate::trace::texts::Texts;
 
 /// Writes blkparse's text.
@@ -19,11 +20,11 @@ impl Blkparse {
     pub fn new(started_ns: u64) -> Self {
         Self { started_ns, lines: 0 }
     }
+}
 
+impl Exporter for Blkparse {
     /// Writes an event, if it is one that blkparse knows.
-    /// # Errors
-    /// Those of `out`.
-    pub fn event(&mut self, event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+    fn event(&mut self, event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
         let action = match event.kind {
             EventKind::Queue => 'Q',
             EventKind::Issue => 'D',

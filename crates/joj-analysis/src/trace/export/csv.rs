@@ -3,21 +3,32 @@
 use std::io::{self, Write};
 
 use crate::trace::event::Event;
+use crate::trace::export::Exporter;
 use crate::trace::export::fields::{NAMES, Value, values};
 use crate::trace::export::quoted::quoted;
 use crate::trace::texts::Texts;
 
-/// Writes the names.
-/// # Errors
-/// Those of `out`.
-pub fn head(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", NAMES.join(","))
+/// Writes the lines.
+#[derive(Debug)]
+pub struct Csv;
+
+impl Csv {
+    /// Writes the names.
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: &mut dyn Write) -> io::Result<Self> {
+        writeln!(out, "{}", NAMES.join(","))?;
+        Ok(Self)
+    }
 }
 
-/// Writes an event.
-/// # Errors
-/// Those of `out`.
-pub fn event(event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+impl Exporter for Csv {
+    fn event(&mut self, event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+        line(event, texts, out)
+    }
+}
+
+fn line(event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     for (index, value) in values(event, texts).iter().enumerate() {
         if index > 0 {
             out.write_all(b",")?;
@@ -56,9 +67,9 @@ mod tests {
         let sync =
             Event { kind: EventKind::SyncEnd, detail: -5, name: texts.keep("fsync"), ..Event::default() };
         let mut out = Vec::new();
-        head(&mut out).unwrap();
-        event(&queue, &texts, &mut out).unwrap();
-        event(&sync, &texts, &mut out).unwrap();
+        Csv::new(&mut out).unwrap();
+        line(&queue, &texts, &mut out).unwrap();
+        line(&sync, &texts, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0].split(',').count(), 18);

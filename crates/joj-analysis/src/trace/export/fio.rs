@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags, SECTOR_BYTES};
+use crate::trace::export::Exporter;
 use crate::trace::header::Header;
+use crate::trace::texts::Texts;
 
 /// Writes an iolog.
 #[derive(Debug)]
@@ -53,11 +55,11 @@ impl Iolog {
         let disks = header.disks.iter().map(|disk| (disk.number, disk.whole, path(disk.whole))).collect();
         Ok(Self { disks, started_ns: header.started_ns, last_us: 0, opened: BTreeSet::new(), waiting: None })
     }
+}
 
+impl Exporter for Iolog {
     /// Takes an event; only `Queue` is replayed.
-    /// # Errors
-    /// Those of `out`.
-    pub fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
+    fn event(&mut self, event: &Event, _texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
         if event.kind != EventKind::Queue {
             return Ok(());
         }
@@ -82,10 +84,7 @@ impl Iolog {
         Ok(())
     }
 
-    /// Writes what still waits. The log is complete then.
-    /// # Errors
-    /// Those of `out`.
-    pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let Some(bio) = self.waiting.take() else { return Ok(()) };
         let known = self.disks.iter().find(|(number, ..)| *number == bio.device);
         let (whole, path) = known.map_or_else(
@@ -152,7 +151,7 @@ mod tests {
             Event { operation: Operation::Discard, sector: 64, time_ns: 8_000, ..write },
             Event { operation: Operation::Read, bytes: 512, device: DeviceNumber(5), ..write },
         ] {
-            iolog.event(&event, &mut out).unwrap();
+            iolog.event(&event, &Texts::default(), &mut out).unwrap();
         }
         iolog.finish(&mut out).unwrap();
         let wanted = "fio version 3 iolog\n1 /dev/sda add\n1 /dev/sda open\n1 /dev/sda datasync 0 0\n\

@@ -3,13 +3,21 @@
 use std::io::{self, Write};
 
 use crate::trace::event::Event;
+use crate::trace::export::Exporter;
 use crate::trace::export::fields::{NAMES, Value, values};
 use crate::trace::texts::Texts;
 
-/// Writes an event.
-/// # Errors
-/// Those of `out`.
-pub fn event(event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the lines.
+#[derive(Debug)]
+pub struct JsonLines;
+
+impl Exporter for JsonLines {
+    fn event(&mut self, event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+        line(event, texts, out)
+    }
+}
+
+fn line(event: &Event, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     let mut before = '{';
     for (index, (name, value)) in NAMES.iter().zip(values(event, texts)).enumerate() {
         let text = match &value {
@@ -48,7 +56,7 @@ mod tests {
         let named =
             Event { kind: EventKind::Named, name: texts.keep("a\"\n"), detail: -1, ..Event::default() };
         let mut out = Vec::new();
-        event(&named, &texts, &mut out).unwrap();
+        line(&named, &texts, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,

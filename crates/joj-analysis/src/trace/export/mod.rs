@@ -1,4 +1,15 @@
 //! Traces for other programs: events or requests in, bytes out. No exporter holds more than the present request.
+//!
+//! ```text
+//! FORMATS -> begin (head) -> event | outcome, as they go by -> finish
+//! ```
+
+use std::io::{self, Write};
+
+use crate::trace::attribution::attribute::Outcome;
+use crate::trace::event::Event;
+use crate::trace::header::Header;
+use crate::trace::texts::Texts;
 
 pub mod runs;
 pub mod perfetto;
@@ -9,3 +20,72 @@ pub mod json_lines;
 pub mod csv;
 mod fields;
 mod quoted;
+
+/// Writes a trace in one format while it goes by. What a format has no use for it leaves out.
+pub trait Exporter: std::fmt::Debug {
+    /// Takes an event.
+    /// # Errors
+    /// Those of `out`.
+    fn event(&mut self, _event: &Event, _texts: &Texts, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes what is complete.
+    /// # Errors
+    /// Those of `out`.
+    fn outcome(&mut self, _outcome: &Outcome<'_>, _texts: &Texts, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes what still waits. The trace is over.
+    /// # Errors
+    /// Those of `out`.
+    fn finish(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A format to write traces in.
+#[derive(Debug)]
+pub struct Format {
+    /// As `--export` takes it.
+    pub name: &'static str,
+    /// What it is, for `--help`.
+    pub help: &'static str,
+    /// Writes what stands in front of everything.
+    pub begin: fn(&Header, &mut dyn Write) -> io::Result<Box<dyn Exporter>>,
+}
+
+/// Every format.
+pub static FORMATS: [Format; 6] = [
+    Format {
+        name: "runs",
+        help: "each run of each request with all that is known of it, comma separated",
+        begin: |_, out| Ok(Box::new(runs::Runs::new(out)?)),
+    },
+    Format {
+        name: "perfetto",
+        help: "opens in ui.perfetto.dev: a slice for each request, a track for each file",
+        begin: |_, out| Ok(Box::new(perfetto::Perfetto::new(out)?)),
+    },
+    Format {
+        name: "iolog",
+        help: "fio's iolog, version 3, with its flushes",
+        begin: |header, out| Ok(Box::new(fio::Iolog::new(header, out)?)),
+    },
+    Format {
+        name: "blkparse",
+        help: "the text of blkparse",
+        begin: |header, _| Ok(Box::new(blkparse::Blkparse::new(header.started_ns))),
+    },
+    Format {
+        name: "csv",
+        help: "one line an event, comma separated",
+        begin: |_, out| Ok(Box::new(csv::Csv::new(out)?)),
+    },
+    Format {
+        name: "jsonl",
+        help: "one JSON object an event",
+        begin: |_, _| Ok(Box::new(json_lines::JsonLines)),
+    },
+];

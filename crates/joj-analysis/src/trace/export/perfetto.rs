@@ -6,9 +6,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::trace::attribution::attribute::Outcome;
+use crate::trace::attribution::request::{Request, Sync};
 use crate::trace::class::{Class, Part};
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
+use crate::trace::export::Exporter;
 use crate::trace::export::protobuf::Message;
+use crate::trace::texts::Texts;
 
 /// Bytes of one file or one use, in one request.
 #[derive(Debug, Clone, Copy)]
@@ -210,4 +214,50 @@ fn amount(bytes: u64) -> String {
     } else {
         format!("{bytes} B")
     }
+}
+impl Exporter for Perfetto {
+    fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+        match outcome {
+            Outcome::Request(request) => slices(self, request, texts, out),
+            Outcome::Sync(sync) => call(self, sync, texts, out),
+            Outcome::Work(_) | Outcome::Note(..) => Ok(()),
+        }
+    }
+}
+
+fn slices(perfetto: &mut Perfetto, request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+    let slice = |at: usize| {
+        let run = request.runs.get(at);
+        AttributedRun {
+            issued_ns: request.issued_ns,
+            completed_ns: request.completed_ns.unwrap_or(request.issued_ns),
+            device: request.disk,
+            sector: run.map_or(request.sector, |run| run.sector),
+            bytes: run.map_or(request.bytes, |run| run.bytes),
+            operation: request.operation,
+            flags: run.map_or(request.issued, |run| run.intended),
+            class: run.map_or_else(Default::default, |run| run.class),
+            part: run.map_or_else(Default::default, |run| run.part),
+            file_name: run.map_or("", |run| texts.get(run.name)),
+            file_offset: run.map_or(0, |run| run.offset),
+            thread_name: texts.get(request.command),
+            sync_call: run.and_then(|run| run.cause).map_or(0, |sync| sync.0 + 1),
+        }
+    };
+    // A flush without a known cause has no run, and is a slice all the same.
+    (0..request.runs.len().max(usize::from(request.operation == Operation::Flush)))
+        .try_for_each(|at| perfetto.run(&slice(at), out))
+}
+
+fn call(perfetto: &mut Perfetto, sync: &Sync, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+    let call = SyncCall {
+        number: sync.id.0 + 1,
+        begin_ns: sync.begun_ns,
+        end_ns: sync.ended_ns.unwrap_or(sync.begun_ns),
+        call: texts.get(sync.call),
+        file_name: texts.get(sync.name),
+        thread: sync.thread,
+        thread_name: "thread",
+    };
+    perfetto.sync_call(&call, out)
 }

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::{Evidence, Request, Run};
 use crate::trace::event::RequestFlags;
+use crate::trace::export::Exporter;
 use crate::trace::export::quoted::quoted;
 use crate::trace::texts::Texts;
 
@@ -13,17 +15,28 @@ const HEAD: &str = "queued_ns,issued_ns,completed_ns,disk,first_sector,byte_leng
                     file_device,file_inode,file_generation,file_path,file_type,file_deleted,file_offset,\
                     changed_bytes,sync_call,sqlite_work,journal_of_journal,process_id,queued_by,issued_by";
 
-/// Writes the line of column names.
-/// # Errors
-/// Those of `out`.
-pub fn head(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{HEAD}")
+/// Writes the lines.
+#[derive(Debug)]
+pub struct Runs;
+
+impl Runs {
+    /// Writes the line of column names.
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: &mut dyn Write) -> io::Result<Self> {
+        writeln!(out, "{HEAD}")?;
+        Ok(Self)
+    }
+}
+
+impl Exporter for Runs {
+    fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+        if let Outcome::Request(request) = outcome { self::request(request, texts, out) } else { Ok(()) }
+    }
 }
 
 /// Writes the runs of a request, a line each; a flush of which nobody knows for whom it is has one too.
-/// # Errors
-/// Those of `out`.
-pub fn request(request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+fn request(request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     if request.runs.is_empty() {
         let run = Run {
             queued_ns: request.issued_ns,
@@ -122,8 +135,8 @@ mod tests {
             ..Request::default()
         };
         let mut out = Vec::new();
-        head(&mut out).expect("memory");
-        request(&whole, &texts, &mut out).expect("memory");
+        let mut runs = Runs::new(&mut out).expect("memory");
+        runs.outcome(&Outcome::Request(&whole), &texts, &mut out).expect("memory");
         let text = String::from_utf8(out).expect("text");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
