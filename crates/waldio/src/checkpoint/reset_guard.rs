@@ -12,6 +12,8 @@ use crate::log::frame::Salts;
 #[derive(Debug, Default)]
 pub struct ResetGuard {
     remembered: Option<Salts>,
+    /// How far earlier checkpoints began to copy.
+    attempted: u32,
 }
 
 impl ResetGuard {
@@ -19,6 +21,16 @@ impl ResetGuard {
     /// the wal-index: from here on SQLite reads the header that the checkpoint will work from.
     pub fn remember(&mut self, salts: Option<Salts>) {
         self.remembered = salts;
+    }
+
+    /// The connection took the checkpoint lock, and earlier ones began to copy so many frames at most.
+    pub fn remember_attempted(&mut self, frames: u32) {
+        self.attempted = frames;
+    }
+
+    /// See `remember_attempted`; `None` while no checkpoint is under way.
+    pub fn attempted(&self) -> Option<u32> {
+        self.is_checkpointing().then_some(self.attempted)
     }
 
     /// The checkpoint lock was given back.

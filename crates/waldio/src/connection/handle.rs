@@ -259,6 +259,9 @@ impl Connection {
         self.note_pending(log);
         if result.is_ok() {
             self.copies_next.store(false, Relaxed);
+        } else if let (Some(attempted), Some(wal_index)) = (state.guard.attempted(), wal_index) {
+            // SQLite announced what it would copy next, and gives the checkpoint up.
+            wal_index.put_attempted(attempted);
         }
         result
     }
@@ -325,6 +328,8 @@ impl Connection {
         state.copy_synced = false;
         let salts = state.wal_index.map(WalIndex::salts);
         if slot == WAL_CKPT_LOCK {
+            let attempted = state.wal_index.map_or(0, WalIndex::attempted);
+            state.guard.remember_attempted(attempted);
             state.guard.remember(salts);
         }
         if slot == WAL_WRITE_LOCK {

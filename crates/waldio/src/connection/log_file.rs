@@ -412,6 +412,11 @@ impl LogFile {
         &*self.file
     }
 
+    /// The same, for a caller that lets go of the connection.
+    pub fn shared_file(&self) -> Arc<dyn DiskFile> {
+        Arc::clone(&self.file)
+    }
+
     /// What this connection shares with the others of its process.
     pub fn session(&self) -> &Arc<LogSession> {
         &self.session

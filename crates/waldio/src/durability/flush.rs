@@ -56,6 +56,8 @@ pub struct Durability {
     failed: Mutex<Vec<Prefix>>,
     /// Each commit that leaves its flush to the group has one more of these until its COMMIT is told what came of it.
     untold: Arc<()>,
+    /// Until when no attempt to take failed commits back keeps readers out: the last one did so in vain.
+    rest_until: Mutex<Option<Instant>>,
     /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
     uncertain: AtomicBool,
     /// A sync failed where nobody had a lock of SQLite's.
@@ -77,6 +79,7 @@ impl Durability {
             recent: Mutex::default(),
             failed: Mutex::default(),
             untold: Arc::default(),
+            rest_until: Mutex::default(),
             uncertain: AtomicBool::new(false),
             rewrite_owed: AtomicBool::new(false),
             generation: Mutex::default(),
@@ -190,6 +193,11 @@ impl Durability {
     /// True while a commit that is published may still be noted.
     pub fn is_any_untold(&self) -> bool {
         Arc::strong_count(&self.untold) > 1
+    }
+
+    /// See the field.
+    pub fn rest(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True for a commit that was noted.

@@ -1,4 +1,5 @@
-//! SQLite's wal-index in shared memory: the few fields that waldio reads. It writes none but to have all of it made anew.
+//! SQLite's wal-index in shared memory: the few fields that waldio reads. It writes none but to have all of it made anew, and to
+//! take back what a checkpoint that copied nothing announced.
 //!
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      24 | its checksum, 8
 //!          32 | salts, 8
@@ -18,6 +19,9 @@ use crate::log::layout::frame_bytes;
 
 /// The header's second copy stands behind the first.
 const COPY_BYTES: usize = 48;
+
+/// Where the frames stand that a checkpoint began to copy.
+const ATTEMPTED: usize = 128;
 
 const HEADER_WORDS: usize = 2 * COPY_BYTES / size_of::<u32>();
 
@@ -106,7 +110,20 @@ impl WalIndex {
 
     /// No checkpoint copied a frame behind this one, not even in part.
     pub fn copied_at_most(self) -> u32 {
-        self.read::<u32>(96).max(self.read::<u32>(128))
+        self.read::<u32>(96).max(self.attempted())
+    }
+
+    /// How far checkpoints began to copy.
+    pub fn attempted(self) -> u32 {
+        self.read(ATTEMPTED)
+    }
+
+    /// The checkpoint under way copied nothing, and gives up: none began behind `frames`. The caller has the checkpoint lock.
+    pub fn put_attempted(self, frames: u32) {
+        let field = ptr::with_exposed_provenance_mut::<u32>(self.address + ATTEMPTED);
+        // SAFETY: mapped, large enough and aligned, as in `read`. Only whoever has the lock writes.
+        unsafe { ptr::write_volatile(field, frames) };
+        fence(SeqCst);
     }
 
     /// Takes the header away: whoever reads next makes the wal-index anew, from the log. The caller has the locks that SQLite takes

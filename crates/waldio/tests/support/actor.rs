@@ -186,6 +186,11 @@ impl Actor {
         let Writing { txn, ids, frame_at, after, state, published_at, .. } = self.writing.take();
         let returned_at = self.disk.record_count();
         let mut ledger = self.ledger();
+        if let (Ok(()), Some(number)) = (&outcome, state)
+            && !ledger.history.keep(number)
+        {
+            ledger.wrong.push(format!("COMMIT of {txn} says OK, and it was taken back"));
+        }
         match (&outcome, state) {
             (Ok(()), Some(number)) if full => self.disk.ack(number),
             (Ok(()), None) => ledger.wrong.push(format!("COMMIT of {txn} says OK and published nothing")),
@@ -208,6 +213,7 @@ impl Actor {
         let mut writing = self.writing.borrow_mut();
         let mut ledger = self.ledger();
         ledger.history.publish(writing.txn, &writing.ids);
+        ledger.history.is_pending();
         let at = self.disk.record_count();
         ledger.published.push(at);
         writing.published_at = Some(at);

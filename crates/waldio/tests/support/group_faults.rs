@@ -46,11 +46,12 @@ pub fn judge_commits(records: &[Record], commits: &[Commit]) -> Vec<String> {
     let mut wrong = Vec::new();
     for commit in commits.iter().filter(|commit| commit.full) {
         let covered_at = flushes.covering(commit).filter(|at| *at < commit.returned_at);
+        let is_before_failures = |at: usize| flushes.first_failed().is_none_or(|failed_at| at < failed_at);
         match &commit.outcome {
             Ok(()) if covered_at.is_none() => {
                 wrong.push(format!("COMMIT of {} says OK and no flush covers it", commit.txn));
             }
-            Err(error) if covered_at.is_some() && !flushes.is_name_lost(commit) => {
+            Err(error) if covered_at.is_some_and(is_before_failures) && !flushes.is_name_lost(commit) => {
                 wrong.push(format!("COMMIT of {} says {error} though a flush covered it", commit.txn));
             }
             Err(error) if !HONEST_CODES.contains(&error.primary()) => {

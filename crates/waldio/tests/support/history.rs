@@ -103,6 +103,10 @@ pub struct History {
     states: Vec<Rows>,
     /// States of transactions that are there although their COMMIT returned an error.
     failed: BTreeSet<u64>,
+    /// States of transactions whose COMMIT has not returned.
+    pending: BTreeSet<u64>,
+    /// Those of them that were taken back: their COMMIT must return an error.
+    taken_back: BTreeSet<u64>,
 }
 
 impl Default for History {
@@ -114,7 +118,12 @@ impl Default for History {
 impl History {
     /// The history that begins with the base image.
     pub fn new() -> History {
-        History { states: vec![(1..=BASE_ROWS).map(|id| (id, 0)).collect()], failed: BTreeSet::new() }
+        History {
+            states: vec![(1..=BASE_ROWS).map(|id| (id, 0)).collect()],
+            failed: BTreeSet::new(),
+            pending: BTreeSet::new(),
+            taken_back: BTreeSet::new(),
+        }
     }
 
     /// The number of the newest state.
@@ -141,20 +150,34 @@ impl History {
         self.publish_rows(rows);
     }
 
+    /// COMMIT of the transaction that made the newest state has not returned.
+    pub fn is_pending(&mut self) {
+        self.pending.insert(self.newest());
+    }
+
+    /// COMMIT of the transaction that made this state returned OK: false where it was taken back.
+    pub fn keep(&mut self, number: u64) -> bool {
+        self.pending.remove(&number);
+        !self.taken_back.contains(&number)
+    }
+
     /// COMMIT of the transaction that made this state returned an error. It may be taken back.
     pub fn fail(&mut self, number: u64) {
+        self.pending.remove(&number);
         self.failed.insert(number);
     }
 
-    /// Publishes these rows, where they are what is left when transactions whose COMMIT returned an error are taken back.
+    /// Publishes these rows, where they are what is left when transactions whose COMMIT returned an error, or has not returned, are
+    /// taken back.
     pub fn take_back(&mut self, rows: &Rows) -> bool {
-        let left = self.find(rows);
-        let is_sound =
-            left.is_some_and(|left| (left + 1..=self.newest()).all(|number| self.failed.contains(&number)));
-        if is_sound {
-            self.publish_rows(rows.clone());
+        let Some(left) = self.find(rows) else { return false };
+        let gone = left + 1..=self.newest();
+        if !gone.clone().all(|number| self.failed.contains(&number) || self.pending.contains(&number)) {
+            return false;
         }
-        is_sound
+        self.taken_back.extend(gone);
+        self.publish_rows(rows.clone());
+        true
     }
 
     /// Publishes these rows.
@@ -186,6 +209,6 @@ impl History {
     /// The history that ends with state `number`.
     pub fn until(&self, number: u64) -> History {
         let keep = usize::try_from(number).expect("few states") + 1;
-        History { states: self.states[..keep].to_vec(), failed: self.failed.clone() }
+        History { states: self.states[..keep].to_vec(), ..self.clone() }
     }
 }

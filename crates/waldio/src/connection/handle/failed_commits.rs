@@ -1,23 +1,55 @@
 //! The part of a connection that is about COMMITs that failed and are published all the same (`log_file/taking_back`).
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
 
 use crate::connection::handle::Connection;
-use crate::ffi::wal_index::{self, WalIndex};
+use crate::connection::log_file::LogFile;
+use crate::durability::log_session::LogSession;
+use crate::ffi::wal_index;
+use crate::log::frame::{Prefix, Salts};
 
 impl Connection {
-    /// True where the newest commit of the log is one of this process that failed, all that failed with it are known, and this
-    /// connection does not write.
+    /// True once the log is out of use.
+    pub fn is_poisoned(&self) -> bool {
+        self.database.check_poison().is_err()
+    }
+
+    /// True where the newest commit of the log is one of this process that failed, or may yet, or another connection takes it back at
+    /// this moment; and this connection does not write.
     pub fn has_failed_commit(&self) -> bool {
-        if self.database.check_poison().is_ok() {
-            return false;
-        }
         let Ok(state) = self.state() else { return false };
-        let (Some(log), Some(published)) = (&state.log, state.wal_index.and_then(WalIndex::published)) else {
-            return false;
-        };
+        let (Some(log), Some(wal_index)) = (&state.log, state.wal_index) else { return false };
         let durability = &log.session().durability;
-        !state.holds_write && !durability.is_any_untold() && durability.has_failed(published)
+        let is_hidden = |published: Prefix| published.salts == Salts::default();
+        let may_be = |published| is_hidden(published) || durability.has_failed(published);
+        !state.holds_write && (durability.is_any_untold() || wal_index.published().is_none_or(may_be))
+    }
+
+    /// True where no thread may yet be told that its commit failed.
+    pub fn knows_all_that_failed(&self) -> bool {
+        self.of_session(|session| !session.durability.is_any_untold())
+    }
+
+    /// True where no attempt was in vain a moment ago, or no other connection of this process is left to try again.
+    pub fn may_keep_readers_out(&self) -> bool {
+        self.of_session(|session| {
+            let is_over = |until: Instant| Instant::now() >= until;
+            session.handles.load(SeqCst) == 1 || session.durability.rest().is_none_or(is_over)
+        })
+    }
+
+    /// An attempt was in vain: no other one for so long.
+    pub fn rest(&self, pause: Duration) {
+        self.of_session(|session| {
+            *session.durability.rest() = Some(Instant::now() + pause);
+            true
+        });
+    }
+
+    /// False without a log.
+    fn of_session(&self, ask: impl FnOnce(&LogSession) -> bool) -> bool {
+        self.state().is_ok_and(|state| state.log.as_ref().is_some_and(|log| ask(log.session())))
     }
 
     /// True once after this connection's own COMMIT failed: then it is worth a wait that nobody sees it.
@@ -48,5 +80,14 @@ impl Connection {
     /// Makes the commit there, and all behind it, none. Nobody reads. True where it is none from now on.
     pub fn take_back(&self, offset: u64) -> bool {
         self.state().is_ok_and(|state| state.log.as_ref().is_some_and(|log| log.take_back(offset)))
+    }
+
+    /// Has that written to the medium, as far as it can be had.
+    pub fn sync_taken_back(&self) {
+        let file = self.state().ok().and_then(|state| state.log.as_ref().map(LogFile::shared_file));
+        // Without any lock, also of this connection: it may take long.
+        if let Some(file) = file {
+            let _ = file.sync_data();
+        }
     }
 }

@@ -56,9 +56,7 @@ impl LogFile {
     /// Makes the commit whose commit frame stands at `offset` none, and so all behind it. The caller keeps others from reading as well.
     /// True where no recovery finds it from now on, but for one after a power cut.
     pub fn take_back(&self, offset: u64) -> bool {
-        let is_none = self.clear_header(offset).is_ok();
-        let _ = self.file.sync_data();
-        is_none
+        self.clear_header(offset).is_ok()
     }
 
     fn clear_header(&self, offset: u64) -> io::Result<()> {

@@ -22,24 +22,37 @@ use crate::ffi::types::sqlite3_file;
 /// How long those who read may take to leave.
 const WAIT: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(1);
+/// After an attempt in vain others read undisturbed for at least so many times as long as it kept them out.
+const REST_FACTOR: u32 = 20;
 /// Locks of a writer, a checkpoint and a recovery.
 const WRITERS: (c_int, c_int) = (WAL_WRITE_LOCK, 3);
 
-/// A connection of this process has ended its transaction.
+/// A connection of this process has ended its transaction. Where that was a COMMIT that failed, it returns once it is taken back, or in vain
+/// after `WAIT`: others may have to be told first that they failed with it.
 pub(super) fn after_transaction(file: *mut sqlite3_file) {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
-    if connection.has_failed_commit() {
-        let wait = if connection.take_commit_failed() { WAIT } else { Duration::ZERO };
-        take_back(file, wait);
+    if !connection.is_poisoned() {
+        return;
+    }
+    let waits = connection.take_commit_failed();
+    let until = Instant::now() + if waits { WAIT } else { Duration::ZERO };
+    while connection.has_failed_commit() {
+        if connection.knows_all_that_failed() {
+            return take_back(file, until);
+        }
+        if Instant::now() >= until {
+            return;
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 
 /// SQLite is about to unmap the wal-index, and closes the log then.
 pub(super) fn before_close(file: *mut sqlite3_file) {
     // SAFETY: SQLite calls methods of open files only.
-    if unsafe { connection(file) }.database.check_poison().is_err() {
-        take_back(file, WAIT);
+    if unsafe { connection(file) }.is_poisoned() {
+        take_back(file, Instant::now() + WAIT);
     }
 }
 
@@ -47,23 +60,24 @@ pub(super) fn before_close(file: *mut sqlite3_file) {
 pub(super) fn when_alone(file: *mut sqlite3_file) {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
-    if connection.database.check_poison().is_err()
+    if connection.is_poisoned()
         && let Some(failed) = connection.first_failed()
+        && connection.take_back(failed)
     {
-        connection.take_back(failed);
+        connection.sync_taken_back();
     }
 }
 
-fn take_back(file: *mut sqlite3_file, wait: Duration) {
+/// Waits until `until` at most, and not at all shortly after an attempt in vain.
+fn take_back(file: *mut sqlite3_file, until: Instant) {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
-    let until = Instant::now() + wait;
-    if !lock(file, WRITERS, until) {
+    if !connection.may_keep_readers_out() || !lock(file, WRITERS, until) {
         return;
     }
-    if let Some(failed) = connection.first_failed()
-        && let Some(header) = connection.hide_commits()
-    {
+    let began = Instant::now();
+    let taken_back = connection.first_failed().map(|failed| {
+        let Some(header) = connection.hide_commits() else { return false };
         // Each stays free: nobody begins to read.
         let left = (WAL_READ_LOCK_0..WAL_READ_LOCK_0 + 5).all(|slot| {
             let is_free = lock(file, (slot, 1), until);
@@ -72,11 +86,19 @@ fn take_back(file: *mut sqlite3_file, wait: Duration) {
             }
             is_free
         });
-        if !left || !connection.take_back(failed) {
+        let taken_back = left && connection.take_back(failed);
+        if !taken_back {
             connection.show_commits(&header);
         }
-    }
+        taken_back
+    });
     unlock(file, WRITERS);
+    match taken_back {
+        // A device that fails may take long: nobody is kept waiting for it.
+        Some(true) => connection.sync_taken_back(),
+        Some(false) => connection.rest(began.elapsed() * REST_FACTOR),
+        None => {}
+    }
 }
 
 /// Takes locks of the wal-index, all or none, before `until`.

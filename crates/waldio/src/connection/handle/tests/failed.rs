@@ -38,6 +38,7 @@ fn headers(bench: &Bench, count: usize) -> BTreeSet<Vec<bool>> {
 fn take_back(bench: &Bench) {
     if let Some(failed) = bench.connection.first_failed() {
         assert!(bench.connection.take_back(failed));
+        bench.connection.sync_taken_back();
     }
 }
 
@@ -104,4 +105,36 @@ fn nothing_is_taken_back_that_a_checkpoint_may_have_copied_in_part() {
         take_back(&bench);
         assert_eq!(headers(&bench, 3), BTreeSet::from([vec![true, true, false]]));
     }
+}
+
+#[test]
+fn a_checkpoint_whose_sync_fails_has_announced_nothing() {
+    let bench = Bench::opened(Options::default());
+    (1..=2).for_each(|number| bench.commit(number));
+    let attempted = || bench.region[32].load(Relaxed);
+    bench.region[32].store(1, Relaxed);
+    bench.connection.exclusive_lock_granted(WAL_CKPT_LOCK);
+    bench.region[32].store(2, Relaxed);
+    bench.write(3);
+    bench.fail_flushes();
+    assert!(bench.connection.log_sync().is_err());
+    assert_eq!(attempted(), 1, "what earlier ones copied may be there");
+    // Without the lock it is another one's.
+    bench.connection.before_unlock(WAL_CKPT_LOCK);
+    bench.region[32].store(2, Relaxed);
+    assert!(bench.connection.log_sync().is_err());
+    assert_eq!(attempted(), 2);
+}
+
+#[test]
+fn after_an_attempt_in_vain_readers_are_left_in_peace_but_for_the_last_close() {
+    let bench = failed_when_published();
+    assert!(bench.connection.may_keep_readers_out());
+    bench.connection.rest(std::time::Duration::from_secs(600));
+    let session = bench.connection.database.session().unwrap();
+    assert!(bench.connection.may_keep_readers_out(), "there is no other connection");
+    session.handles.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    assert!(!bench.connection.may_keep_readers_out());
+    bench.connection.rest(std::time::Duration::ZERO);
+    assert!(bench.connection.may_keep_readers_out());
 }
