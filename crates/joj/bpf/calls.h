@@ -184,31 +184,65 @@ PROGRAM(sys_exit) {
   return 0;
 }
 
-/* A sync that comes by no call of its own: io_uring, a kernel thread (loop devices). */
-INLINE void on_file_sync(struct inode *inode) {
-  if (call_under_way()) return;
+/* Who wrote directly to a file last, and wants it durable: a kernel's thread syncs when such a write is done. */
+struct asker {
+  u32 process;
+  char command[16];
+};
+MAP(MAP_LRU_HASH, struct file_key, struct asker, 4096) askers SECTION(".maps");
+#define PF_KTHREAD 0x00200000
+
+INLINE bool in_kernel_thread(void) {
+  struct task_struct *task = current_task();
+  return task->flags & PF_KTHREAD;
+}
+
+INLINE void note_asker(const struct file_key *key) {
+  if (in_kernel_thread()) return;
+  u32 process = current_process_thread() >> 32;
+  struct asker *known = map_lookup(&askers, key);
+  if (known && known->process == process) return;
+  struct asker asker = {process};
+  name_thread(asker.command);
+  map_update(&askers, key, &asker, 0);
+}
+
+/* `detail` of a begin that no end will follow. */
+#define NO_END (-1)
+
+/* A sync that comes by no call of its own: io_uring, AIO, a kernel thread (loop devices). */
+INLINE void send_file_sync(u8 kind, struct inode *inode, s64 detail) {
   struct file_key key = key_of(inode);
-  say_name((u64)inode, alias_of(inode));
-  struct record *record = begin(SYNC_BEGIN);
+  struct asker *asker = in_kernel_thread() ? map_lookup(&askers, &key) : NULL;
+  struct record *record = begin(kind);
   if (!record) return;
   set_file(record, &key);
   record->call = CALL_FILE_SYNC;
+  record->detail = detail;
+  // The thread stays: begin and end are found together by it.
+  if (asker) {
+    record->process = asker->process;
+    __builtin_memcpy(record->command, asker->command, sizeof(record->command));
+  }
   end(record);
+}
+
+INLINE void on_file_sync(struct inode *inode, bool has_end) {
+  if (!inode || call_under_way()) return;
+  say_name((u64)inode, alias_of(inode));
+  send_file_sync(SYNC_BEGIN, inode, has_end ? 0 : NO_END);
 }
 
 INLINE void on_file_synced(struct inode *inode, int result) {
-  if (call_under_way()) return;
-  struct file_key key = key_of(inode);
-  struct record *record = begin(SYNC_END);
-  if (!record) return;
-  set_file(record, &key);
-  record->call = CALL_FILE_SYNC;
-  record->detail = result;
-  end(record);
+  if (!call_under_way()) send_file_sync(SYNC_END, inode, result);
+}
+
+INLINE struct inode *inode_of_file(u64 *arguments) {
+  return READ_NUMBER((struct file *)number_of(arguments), f_inode);
 }
 
 PROGRAM(ext4_sync_file_enter) {
-  on_file_sync(READ_NUMBER((struct file *)number_of(arguments), f_inode));
+  on_file_sync(inode_of_file(arguments), true);
   return 0;
 }
 PROGRAM(ext4_sync_file_exit) {
@@ -216,7 +250,7 @@ PROGRAM(ext4_sync_file_exit) {
   return 0;
 }
 PROGRAM(f2fs_sync_file_enter) {
-  on_file_sync((void *)number_of(arguments));
+  on_file_sync((void *)number_of(arguments), true);
   return 0;
 }
 PROGRAM(f2fs_sync_file_exit) {
@@ -224,12 +258,27 @@ PROGRAM(f2fs_sync_file_exit) {
   return 0;
 }
 PROGRAM(xfs_file_fsync) {
-  struct inode *inode = xfs_inode_of(arguments);
-  if (inode) on_file_sync(inode);
+  on_file_sync(xfs_inode_of(arguments), settings.ends_of_xfs);
+  return 0;
+}
+PROGRAM(xfs_dir_fsync) {
+  on_file_sync(xfs_inode_of(arguments), settings.ends_of_xfs_directories);
   return 0;
 }
 PROGRAM(btrfs_sync_file) {
-  on_file_sync(READ_NUMBER((struct file *)number_of(arguments), f_inode));
+  on_file_sync(inode_of_file(arguments), settings.ends_of_btrfs);
+  return 0;
+}
+PROGRAM_AT_END(xfs_file_fsync) {
+  on_file_synced(inode_of_file(arguments), (int)arguments[4]);
+  return 0;
+}
+PROGRAM_AT_END(xfs_dir_fsync) {
+  on_file_synced(inode_of_file(arguments), (int)arguments[4]);
+  return 0;
+}
+PROGRAM_AT_END(btrfs_sync_file) {
+  on_file_synced(inode_of_file(arguments), (int)arguments[4]);
   return 0;
 }
 

@@ -21,6 +21,8 @@ typedef _Bool bool;
 #define APART __attribute__((noinline))
 /* A program on a tracepoint. Its arguments are pointers of the kernel's own types, in the order of the tracepoint. */
 #define PROGRAM(tracepoint) SECTION("tp_btf/" #tracepoint) int on_##tracepoint(u64 *arguments)
+/* A program on the return of a kernel's function, where no tracepoint tells it: the function's arguments, then what it returns. */
+#define PROGRAM_AT_END(function) SECTION("fexit/" #function) int on_end_of_##function(u64 *arguments)
 
 /* Structs declared with RELOCATED are not laid out as the kernel's: fields are found by name when the program is loaded. */
 #define RELOCATED __attribute__((preserve_access_index))

@@ -68,6 +68,9 @@ struct files_struct {
   struct fdtable *fdt;
 } RELOCATED;
 struct task_struct {
+  unsigned int flags;
+  char comm[16];
+  struct task_struct *group_leader;
   struct files_struct *files;
 } RELOCATED;
 struct vm_area_struct {
@@ -138,6 +141,7 @@ struct buffer_head {
 struct kiocb {
   struct file *ki_filp;
   s64 ki_pos;
+  int ki_flags;
 } RELOCATED;
 struct iomap_dio {
   struct kiocb *iocb;

@@ -1,7 +1,7 @@
 /* What goes up to user space, and how it goes. crates/joj/src/machine/capture/bpf/record.rs reads the same bytes; the codes are those of
  * crates/joj-analysis/src/trace/event.rs. */
 #pragma once
-#include "helpers.h"
+#include "kernel.h"
 
 enum kind {
   QUEUE = 1,
@@ -87,13 +87,24 @@ INLINE u64 wake_flags(void) {
   return ring_query(&events, 0) >= WAKE_BYTES ? WAKE_UP : NO_WAKE_UP;
 }
 
+#define PF_IO_WORKER 0x00000010
+
+/* The thread's name; of a worker of io_uring's, the name of the program that it works for. */
+INLINE void name_thread(char *name) {
+  struct task_struct *task = current_task();
+  if (task->flags & PF_IO_WORKER)
+    read_kernel_text(name, 16, task->group_leader->comm);
+  else
+    current_command(name, 16);
+}
+
 INLINE void stamp(struct record *record, u8 kind) {
   u64 both = current_process_thread();
   record->time_ns = now_ns();
   record->kind = kind;
   record->thread = (u32)both;
   record->process = both >> 32;
-  current_command(record->command, sizeof(record->command));
+  name_thread(record->command);
 }
 
 /* A record of zeros but for who and when; NULL, and counted, where there is no room. */

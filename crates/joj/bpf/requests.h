@@ -1,5 +1,6 @@
 /* The way of requests: queued by a filesystem or program, issued to the driver, completed. */
 #pragma once
+#include "calls.h"
 #include "memory.h"
 
 /* Whole disks that are wanted. */
@@ -36,6 +37,7 @@ INLINE u16 flags_of(u32 opf) {
 
 /* Direct I/O: the memory is a program's, so the file is known only from the request that awaits the bio. `size` counts what
  * was built so far, this bio included. */
+#define IOCB_DSYNC 2
 INLINE bool own_direct(struct walk *walk, u64 end_io) {
   if (!settings.end_of_direct || end_io != settings.end_of_direct) return false;
   struct run *run = &walk->run;
@@ -47,6 +49,7 @@ INLINE bool own_direct(struct walk *walk, u64 end_io) {
   if (!inode) return true;
   run->key = key_of(inode);
   run->inode = (u64)inode;
+  if (walk->operation == OP_WRITE && READ(call, ki_flags) & IOCB_DSYNC) note_asker(&run->key);
   run->offset = READ(call, ki_pos) + READ(direct, size) - walk->left;
   return true;
 }
@@ -81,6 +84,7 @@ INLINE void own_btrfs(struct walk *walk, u64 end_io) {
   run->inode = (u64)owner + FIELD_OFFSET(struct btrfs_inode, vfs_inode);
   run->key = key_of((void *)run->inode);
   run->offset = READ(outer, file_offset);
+  if (run->backing == DIRECT && walk->operation == OP_WRITE) note_asker(&run->key);
   if (run->backing == PRIVATE) run->backing = BY_FILE;
 }
 

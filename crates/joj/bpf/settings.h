@@ -18,7 +18,11 @@ struct settings {
   u8 log_contents;
   /* 1: the kernel has bpf_rdonly_cast (Linux 6.2). */
   u8 can_cast;
-  u8 unused[5];
+  /* 1: the end of a sync of an XFS file, of an XFS directory, and on Btrfs is seen (ENDS in object.rs has the same order). */
+  u8 ends_of_xfs;
+  u8 ends_of_xfs_directories;
+  u8 ends_of_btrfs;
+  u8 unused[2];
   /* By system call number: 0, or one of `enum call`. */
   u8 calls[CALL_NUMBERS];
 };

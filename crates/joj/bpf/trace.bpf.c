@@ -1,4 +1,5 @@
-/* The kernel's half of `joj trace`: programs on tracepoints alone, relocated to the running kernel (CO-RE).
+/* The kernel's half of `joj trace`: programs on tracepoints, and where there is none on a function's return, relocated to
+ * the running kernel (CO-RE).
  *
  *   requests.h  bios and requests        memory.h  whose bytes a bio carries     content.h  what the bytes are
  *   calls.h     sync calls, O_DSYNC      files.h   which file, its name          journal.h  jbd2, deleted files, locks

@@ -115,7 +115,7 @@ words! {
         Complete = 3 "complete",
         /// A request went back to its queue, to be issued again (device, sector, bytes, operation, flags).
         Requeue = 4 "requeue",
-        /// A system call that makes something durable begins (file, name: the call).
+        /// A system call that makes something durable begins (file, name: the call); detail -1: its end will not be told.
         SyncBegin = 5 "sync-begin",
         /// It ends; detail is what it returned (file, name: the call, detail).
         SyncEnd = 6 "sync-end",
@@ -272,7 +272,7 @@ pub struct Event {
     pub thread: u32,
     /// Its process (Linux's tgid).
     pub process: u32,
-    /// The thread's name.
+    /// The thread's name; of a worker of io_uring's, with eBPF, its program's.
     pub command: Text,
     /// The file that the bytes belong to, or that a call names.
     pub file: FileKey,

@@ -105,7 +105,10 @@ impl Attributor {
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
                 let work = self.works.sync(event.thread, info, texts);
-                self.syncs.begin(event, info, work);
+                if let Some(sync) = self.syncs.begin(event, info, work) {
+                    self.barriers.over(sync.id);
+                    sink(Outcome::Sync(&sync), texts);
+                }
             }
             EventKind::SyncEnd => {
                 if let Some(sync) = self.syncs.end(event) {

@@ -7,6 +7,9 @@ use crate::trace::attribution::request::{Sync, SyncId, WorkId};
 use crate::trace::class::Class;
 use crate::trace::event::{DeviceNumber, Event, FileKey};
 
+/// `detail` of a begin that no end will follow.
+const NO_END: i64 = -1;
+
 /// Sync calls between their begin and their end.
 #[derive(Debug, Default)]
 pub struct Syncs {
@@ -16,8 +19,9 @@ pub struct Syncs {
 }
 
 impl Syncs {
-    /// A call begins.
-    pub fn begin(&mut self, event: &Event, info: FileInfo, work: Option<WorkId>) -> &Sync {
+    /// A call begins. Returns one that is over as far as anybody will know: this one, where the capture says that no end will be
+    /// told, or the one that its thread was in, whose end was not seen.
+    pub fn begin(&mut self, event: &Event, info: FileInfo, work: Option<WorkId>) -> Option<Sync> {
         let id = SyncId(self.begun);
         self.begun += 1;
         let sync = Sync {
@@ -41,11 +45,13 @@ impl Syncs {
             last_completed_ns: 0,
             work,
         };
-        self.threads.insert(id, event.thread);
-        if let Some(before) = self.of_thread.insert(event.thread, sync) {
-            self.threads.remove(&before.id);
+        if event.detail == NO_END {
+            return Some(sync);
         }
-        &self.of_thread[&event.thread]
+        self.threads.insert(id, event.thread);
+        let before = self.of_thread.insert(event.thread, sync)?;
+        self.threads.remove(&before.id);
+        Some(before)
     }
 
     /// A thread's call ends. `None` where its begin was before the trace.
@@ -118,6 +124,20 @@ mod tests {
         let ended = syncs.end(&Event { time_ns: 9, detail: -5, ..begin(1, 0) }).expect("it began");
         assert_eq!((ended.ended_ns, ended.result, cause(&syncs, None)), (Some(9), -5, Some(1)));
         assert_eq!(syncs.end(&begin(1, 0)), None);
+    }
+
+    #[test]
+    fn calls_without_an_end_are_counted_all_the_same_and_cause_nothing_later() {
+        let mut syncs = Syncs::default();
+        let endless = Event { detail: NO_END, ..begin(1, 10) };
+        for _ in 0..3 {
+            let told = syncs.begin(&endless, FileInfo::default(), None).expect("told at once");
+            assert_eq!((told.ended_ns, told.file.inode), (None, 10));
+        }
+        assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None)), (None, None));
+        assert_eq!(syncs.begin(&begin(1, 11), FileInfo::default(), None), None);
+        let before = syncs.begin(&begin(1, 12), FileInfo::default(), None).expect("its end was not seen");
+        assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What durability costs in a trace, as tables: commits, persistence paths, sync calls, latencies.
 
 use joj_analysis::trace::class::Class;
+use joj_analysis::trace::histogram::Distribution;
 use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, Works};
 
@@ -111,16 +112,19 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
     );
     for group in &summary.sync_calls {
         let each = |sum: u64| sum as f64 / group.calls.max(1) as f64;
-        let last =
-            |value: u64| if group.last_request_ns.values == 0 { "-".to_owned() } else { duration(value) };
+        let time_of = |times: &Distribution, value: u64| {
+            if times.values == 0 { "-".to_owned() } else { duration(value) }
+        };
+        let took = |value| time_of(&group.duration_ns, value);
+        let last = |value| time_of(&group.last_request_ns, value);
         sheet.line(vec![
             format!("{}, {}", plain(&group.call), group.file_type),
             count(group.calls),
             count(group.failed),
             kib_mean(each(group.bytes.values().sum())),
             mean(each(group.flushes)),
-            duration(group.duration_ns.p50),
-            duration(group.duration_ns.p99),
+            took(group.duration_ns.p50),
+            took(group.duration_ns.p99),
             last(group.last_request_ns.p50),
             last(group.last_request_ns.p99),
             percent(group.flush_share),
@@ -131,6 +135,12 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
         sheet.without_column(2);
     }
     sheet.notes.push(CALLS_NOTE.to_owned());
+    let without_end: u64 =
+        summary.sync_calls.iter().map(|group| group.calls.saturating_sub(group.duration_ns.values)).sum();
+    if without_end > 0 {
+        let calls = counted(without_end, "call", "calls");
+        sheet.notes.push(format!("Of {calls} the end was not seen: how long they took is unknown."));
+    }
     sheet
 }
 

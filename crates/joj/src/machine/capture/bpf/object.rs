@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
 
-use crate::machine::capture::bpf::settings::Settings;
+use crate::machine::capture::bpf::settings::{ENDS, Settings};
 use crate::machine::capture::selection::Selection;
 
 /// libelf reads words of the object where they stand.
@@ -23,6 +23,13 @@ static OBJECT: &Aligned<[u8]> = &Aligned([]);
 static COMPLAINTS: Mutex<String> = Mutex::new(String::new());
 /// Without these there is no trace; each of the others only adds to it.
 const NEEDED: [&str; 5] = ["block_bio_queue", "block_rq_issue", "block_rq_complete", "sys_enter", "sys_exit"];
+
+/// Functions of filesystems that have a tracepoint of the same name for the begin of a sync and none for its end: a program is on
+/// their return.
+const SYNC_ENDS: [(&str, &str); ENDS] =
+    [("xfs_file_fsync", "xfs"), ("xfs_dir_fsync", "xfs"), ("btrfs_sync_file", "btrfs")];
+/// How the names of those programs begin, behind `on_` (bpf/helpers.h).
+const END_OF: &str = "end_of_";
 
 /// Programs at work until this is dropped.
 pub struct Attached {
@@ -41,31 +48,25 @@ impl Attached {
             return Err(format!("this joj was built {reason}: no eBPF"));
         }
         let mut kernel = Described::read()?;
-        let settings = Settings::new(selection, kernel.can_cast);
-        let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
-        let object = loop {
-            let error = match open(&settings, &kernel)?.load() {
-                Ok(object) => break object,
-                Err(error) => error,
+        let (settings, object, links) = loop {
+            let settings = Settings::new(selection, kernel.can_cast, kernel.sync_ends());
+            let Refused { program, reason } = match load(&settings, &kernel, selection) {
+                Ok((object, links)) => break (settings, object, links),
+                Err(refused) => refused,
             };
-            let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
             // A kernel whose structs changed under one program shall not lose all the others.
-            let refused = refused_program(&complaints).filter(|name| !NEEDED.contains(name));
-            let Some(name) = refused.filter(|name| kernel.tracepoints.remove(*name)) else {
-                return Err(refusal("load the eBPF programs", &error));
-            };
-            notes.push(format!("this kernel refuses the eBPF program for {name}: its events are missing"));
+            if NEEDED.contains(&program.as_str()) || !kernel.programs.remove(&program) {
+                return Err(reason);
+            }
+            if !program.starts_with(END_OF) {
+                let what = format!("this kernel refuses the eBPF program for {program}");
+                kernel.notes.push(format!("{what}: its events are missing"));
+            }
             COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
         };
-        let wanted = map(&object, "devices")?;
-        for device in &selection.devices {
-            let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
-            result.map_err(|error| format!("cannot capture more than 1024 devices at once: {error}"))?;
-        }
-        let mut links = Vec::new();
-        for program in object.progs_mut().filter(|program| program.autoload()) {
-            links.push(program.attach().map_err(|error| refusal("attach the eBPF programs", &error))?);
-        }
+        let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
+        notes.append(&mut kernel.notes);
+        notes.extend(kernel.without_ends(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()));
         Ok(Self { links, object, notes })
     }
 
@@ -119,6 +120,50 @@ fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, String>
     object.maps().find(|map| map.name() == name).ok_or_else(|| format!("the eBPF object has no map `{name}`"))
 }
 
+/// A program that this kernel does not take, and why; its name is empty where it is not one alone.
+struct Refused {
+    program: String,
+    reason: String,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self { program: String::new(), reason }
+    }
+}
+
+/// Loads and attaches what `kernel` has.
+fn load(
+    settings: &Settings,
+    kernel: &Described,
+    selection: &Selection,
+) -> Result<(Object, Vec<Link>), Refused> {
+    let object = open(settings, kernel)?.load().map_err(|error| {
+        let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let program = refused_program(&complaints).unwrap_or_default().to_owned();
+        Refused { program, reason: refusal("load the eBPF programs", &error) }
+    })?;
+    let wanted = map(&object, "devices")?;
+    for device in &selection.devices {
+        let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
+        result.map_err(|error| format!("cannot capture more than 1024 devices at once: {error}"))?;
+    }
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        let link = program.attach().map_err(|error| Refused {
+            program: own_name(&program.name().to_string_lossy()).to_owned(),
+            reason: refusal("attach the eBPF programs", &error),
+        });
+        links.push(link?);
+    }
+    Ok((object, links))
+}
+
+/// `on_NAME`: a tracepoint's name, or [`END_OF`] and a function's.
+fn own_name(program: &str) -> &str {
+    program.strip_prefix("on_").unwrap_or(program)
+}
+
 fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,12 +177,12 @@ fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
         .open_memory(&OBJECT.0)
         .map_err(|error| refusal("read the eBPF object", &error))?;
     for mut program in open.progs_mut() {
-        let section = program.section().to_string_lossy().into_owned();
-        let tracepoint = section.trim_start_matches("tp_btf/");
-        let is_there = kernel.tracepoints.contains(tracepoint);
-        if !is_there && NEEDED.contains(&tracepoint) {
+        let name = program.name().to_string_lossy().into_owned();
+        let name = own_name(&name);
+        let is_there = kernel.programs.contains(name);
+        if !is_there && NEEDED.contains(&name) {
             return Err(format!(
-                "this kernel has no tracepoint {tracepoint} (CONFIG_BLK_DEV_IO_TRACE or CONFIG_FTRACE_SYSCALLS is off)"
+                "this kernel has no tracepoint {name} (CONFIG_BLK_DEV_IO_TRACE or CONFIG_FTRACE_SYSCALLS is off)"
             ));
         }
         program.set_autoload(is_there);
@@ -152,7 +197,10 @@ fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
 
 /// What kernel and modules describe to eBPF.
 struct Described {
-    tracepoints: HashSet<String>,
+    /// Programs that can be attached: names of tracepoints, and [`END_OF`] with names of functions.
+    programs: HashSet<String>,
+    /// What is missing, a sentence each.
+    notes: Vec<String>,
     /// The function with which programs read a field by one instruction (Linux 6.2) instead of a call.
     can_cast: bool,
 }
@@ -162,17 +210,43 @@ impl Described {
         let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
             "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)"
         })?;
-        let mut described = Self { tracepoints: HashSet::new(), can_cast: false };
+        let mut described = Self { programs: HashSet::new(), notes: Vec::new(), can_cast: false };
         for entry in directory.flatten() {
             let bytes = fs::read(entry.path()).unwrap_or_default();
             for text in bytes.split(|byte| *byte == 0) {
                 if let Some(name) = text.strip_prefix(b"btf_trace_") {
-                    described.tracepoints.insert(String::from_utf8_lossy(name).into_owned());
+                    described.programs.insert(String::from_utf8_lossy(name).into_owned());
+                }
+                if let Some((name, _)) = SYNC_ENDS.iter().find(|(name, _)| name.as_bytes() == text) {
+                    described.programs.insert(format!("{END_OF}{name}"));
                 }
                 described.can_cast |= text == b"bpf_rdonly_cast";
             }
         }
         Ok(described)
+    }
+
+    /// Where the end of a sync is seen.
+    fn sync_ends(&self) -> [bool; ENDS] {
+        SYNC_ENDS.map(|(name, _)| self.programs.contains(&format!("{END_OF}{name}")))
+    }
+
+    /// What is said where sync calls are told without their end; `mounts`: /proc/self/mounts.
+    fn without_ends(&self, mounts: &str) -> Option<String> {
+        let is_told = |name: &str| self.programs.contains(name);
+        let has_end = |name: &str| self.programs.contains(&format!("{END_OF}{name}"));
+        let is_mounted = |kind| mounts.lines().any(|line| line.split_whitespace().nth(2) == Some(kind));
+        let is_lacking =
+            |(name, kind): &&(&str, &'static str)| is_told(name) && !has_end(name) && is_mounted(*kind);
+        let mut lacking: Vec<&str> = SYNC_ENDS.iter().filter(is_lacking).map(|(_, kind)| *kind).collect();
+        lacking.dedup();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "this kernel does not show the end of a sync by io_uring, AIO or a kernel thread on {}: these calls (`file sync`) are \
+                 counted, without a duration and without what was written for them",
+                lacking.join(" and ")
+            )
+        })
     }
 }
 
@@ -240,5 +314,19 @@ mod tests {
                     libbpf: failed to load object 'x'\n";
         assert_eq!(refused_program(said), Some("xfs_iunlink"));
         assert_eq!(refused_program("libbpf: failed to load object 'x'"), None);
+    }
+
+    #[test]
+    fn where_the_end_of_a_sync_is_not_seen_a_note_says_so() {
+        const MOUNTS: &str = "/dev/a / xfs rw 0 0\n/dev/b /b btrfs rw 0 0\n";
+        let programs = ["xfs_file_fsync", "xfs_dir_fsync", "btrfs_sync_file", "end_of_btrfs_sync_file"];
+        let programs = programs.map(str::to_owned).into();
+        let mut kernel = Described { programs, notes: Vec::new(), can_cast: true };
+        assert_eq!(kernel.sync_ends(), [false, false, true]);
+        let note = kernel.without_ends(MOUNTS).expect("XFS shows no end");
+        assert_eq!(kernel.without_ends("/dev/a / ext4 rw 0 0\n"), None, "nobody asks for XFS there");
+        assert!(note.contains(" on xfs:") && note.contains("without a duration"), "{note}");
+        kernel.programs.extend(["end_of_xfs_file_fsync", "end_of_xfs_dir_fsync"].map(str::to_owned));
+        assert_eq!(kernel.without_ends(MOUNTS), None);
     }
 }

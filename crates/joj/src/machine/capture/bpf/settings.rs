@@ -9,6 +9,8 @@ use crate::machine::capture::selection::Selection;
 /// Bytes of the struct.
 const BYTES: usize = 568;
 const CALLS_AT: usize = 56;
+/// Filesystems' sync routines whose end no tracepoint tells.
+pub const ENDS: usize = 3;
 /// The routines that the kernel calls when a bio is complete, in the order of the struct's fields.
 const COMPLETION_ROUTINES: [&str; 5] = [
     "iomap_dio_bio_end_io",
@@ -27,8 +29,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `can_cast`: the kernel has the function `bpf_rdonly_cast`.
-    pub fn new(selection: &Selection, can_cast: bool) -> Self {
+    /// `can_cast`: the kernel has the function `bpf_rdonly_cast`. `ends`: where the end of a sync is seen.
+    pub fn new(selection: &Selection, can_cast: bool, ends: [bool; ENDS]) -> Self {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend((rustix::param::page_size() as u64).to_ne_bytes());
         let addresses = addresses();
@@ -38,6 +40,7 @@ impl Settings {
         bytes.push(u8::from(!selection.devices.is_empty()));
         bytes.push(u8::from(selection.log_contents));
         bytes.push(u8::from(can_cast));
+        bytes.extend(ends.map(u8::from));
         bytes.resize(BYTES, 0);
         calls::fill(&mut bytes[CALLS_AT..]);
         // The block layer itself has the second of them: every kernel does.
@@ -85,8 +88,8 @@ mod tests {
     #[test]
     fn the_struct_has_its_length_and_fields_their_places() {
         let selection = Selection { log_contents: true, ..Selection::default() };
-        let bytes = Settings::new(&selection, false).bytes;
-        assert_eq!((bytes.len(), &bytes[48..51]), (BYTES, &[0, 1, 0][..]));
+        let bytes = Settings::new(&selection, false, [true, false, true]).bytes;
+        assert_eq!((bytes.len(), &bytes[48..54]), (BYTES, &[0, 1, 0, 1, 0, 1][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(calls::name(bytes[CALLS_AT + fsync]), "fsync");
     }
