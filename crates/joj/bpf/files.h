@@ -17,8 +17,7 @@ struct file_key {
 
 /* What was last said of a file: said again only when it changed. */
 struct said {
-  u64 name_hash;
-  u64 parent;
+  u64 path_hash;
   u64 links;
 };
 MAP(MAP_LRU_HASH, struct file_key, struct said, 32768) names_said SECTION(".maps");
@@ -28,8 +27,9 @@ MAP(MAP_LRU_HASH, struct file_key, struct said, 32768) names_said SECTION(".maps
 #define FILE_IS_DIRECTORY 0040000
 
 #define NAME_BYTES 256
-#define PATH_NAMES 16
-#define PATH_BYTES 1024
+/* A path is told up to so many names and bytes; both are more than a program can name at once (PATH_MAX). */
+#define PATH_NAMES 128
+#define PATH_BYTES 4096
 struct path_room {
   struct record record;
   char text[PATH_BYTES + NAME_BYTES];
@@ -59,7 +59,6 @@ struct climb {
   struct path_room *room;
   u64 dentry;
   u32 at;
-  u8 names;
   bool whole;
 };
 
@@ -77,38 +76,62 @@ static long on_name(u32 index, struct climb *climb) {
   long bytes = read_kernel_text(&climb->room->text[at & (PATH_BYTES - 1)], NAME_BYTES, READ(dentry, d_name.name));
   if (bytes <= 0) return 1;
   climb->at = at + bytes;
-  climb->names++;
   climb->dentry = (u64)parent;
   return 0;
 }
 
+/* The inode number of a directory; what is above a path that is cut is told apart by it. */
+INLINE u64 inode_number(struct dentry *dentry) {
+  struct inode *inode = READ_NUMBER(dentry, d_inode);
+  return inode ? READ_NUMBER(inode, i_ino) : 0;
+}
+
 INLINE void send_path(struct path_room *room, const struct file_key *key, u64 dentry, u8 kind, u8 marks) {
   struct record *record = &room->record;
-  struct climb climb = {room, dentry, 0, 0, false};
+  struct climb climb = {room, dentry, 0, false};
   __builtin_memset(record, 0, sizeof(*record));
   stamp(record, kind);
   set_file(record, key);
-  loop(PATH_NAMES, on_name, &climb, 0);
-  record->names = climb.names | marks | (climb.whole ? 0 : PATH_CUT);
+  loop(PATH_NAMES + 1, on_name, &climb, 0);
+  record->path_marks = marks | (climb.whole ? 0 : PATH_CUT);
+  if (!climb.whole) record->offset = inode_number((void *)climb.dentry);
   u32 bytes = climb.at;
   record->text_bytes = bytes;
   if (bytes > PATH_BYTES + NAME_BYTES) return;
   if (ring_output(&events, room, sizeof(struct record) + bytes, wake_flags())) count_lost();
 }
 
+struct ancestry {
+  u64 dentry;
+  u64 hash;
+};
+
+static long on_ancestor(u32 index, struct ancestry *ancestry) {
+  struct dentry *dentry = (void *)ancestry->dentry;
+  struct dentry *parent = READ_NUMBER(dentry, d_parent);
+  if (!parent || parent == dentry) return 1;
+  // An odd number of 64 bits, so that the order of names counts.
+  ancestry->hash = (ancestry->hash ^ READ(dentry, d_name.hash_len) ^ (u64)parent) * 0x9e3779b97f4a7c15ULL;
+  ancestry->dentry = (u64)parent;
+  return 0;
+}
+
+/* Another number for another path: any directory above a file may have been renamed since the file's last event. */
+INLINE u64 path_hash(u64 dentry) {
+  struct ancestry ancestry = {dentry, 1};
+  loop(PATH_NAMES + 1, on_ancestor, &ancestry, 0);
+  return ancestry.hash;
+}
+
 /* Says what a file is called and that it was deleted, where that is new. `dentry_address` may be 0. */
 APART int say_name(u64 inode_address, u64 dentry_address) {
+  if (!dentry_address) return 0;
   struct inode *inode = (void *)inode_address;
-  struct dentry *dentry = (void *)dentry_address;
   struct file_key key = key_of(inode);
-  struct said news = {0, 0, READ(inode, i_nlink)};
-  if (dentry) {
-    news.name_hash = READ(dentry, d_name.hash_len);
-    news.parent = (u64)READ_NUMBER(dentry, d_parent);
-  }
+  struct said news = {path_hash(dentry_address), READ(inode, i_nlink)};
   struct said *old = map_lookup(&names_said, &key);
-  bool renamed = dentry && (!old || old->name_hash != news.name_hash || old->parent != news.parent);
-  bool deleted = dentry && news.links == 0 && (!old || old->links != 0);
+  bool renamed = !old || old->path_hash != news.path_hash;
+  bool deleted = news.links == 0 && (!old || old->links != 0);
   if (!renamed && !deleted) return 0;
   u32 first = 0;
   struct path_room *room = map_lookup(&path_rooms, &first);

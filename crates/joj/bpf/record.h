@@ -55,8 +55,9 @@ struct record {
   u8 backing;
   u8 content;
   u8 call;
-  /* How many names of a path follow, the file's own first; with PATH_CUT set, the path goes on, with PATH_OF_DIRECTORY it is one's. */
-  u8 names;
+  /* Of names of a path, the file's own first, as text: PATH_CUT: it goes on above the directory with inode number `offset`;
+   * PATH_OF_DIRECTORY: it is one's. */
+  u8 path_marks;
   char command[16];
   u32 text_bytes;
 };

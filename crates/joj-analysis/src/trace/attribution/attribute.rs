@@ -486,6 +486,7 @@ fn is_note(kind: EventKind) -> bool {
         kind,
         EventKind::Named
             | EventKind::Unlinked
+            | EventKind::Freed
             | EventKind::Truncated
             | EventKind::JournalBegin
             | EventKind::JournalEnd

@@ -1,5 +1,6 @@
 //! A trace in numbers: everything the papers ask of one.
 
+pub mod files;
 pub mod processes;
 pub mod counts;
 pub mod durability;
@@ -10,33 +11,17 @@ use serde::Serialize;
 
 use self::counts::{Counter, Counts, Volume};
 use self::durability::{Durability, Persistence, SyncCalls, Works};
+use self::files::{FileVolume, Files};
 use self::processes::{ProcessVolume, Processes};
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::Request;
 use crate::trace::class::Class;
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use crate::trace::header::Header;
-use crate::trace::texts::{Text, Texts};
+use crate::trace::texts::Texts;
 
 /// The version of a summary in JSON.
 pub const SUMMARY_VERSION: u32 = 1;
-/// So many files are named; the rest is summed.
-const FILES_NAMED: usize = 25;
-
-/// A file and what was written to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct FileVolume {
-    /// Path, or what is known of it.
-    pub path: String,
-    /// What it is for.
-    pub file_type: String,
-    /// It was deleted when some of this was written.
-    pub deleted: bool,
-    /// Writes, in runs.
-    pub written: Volume,
-    /// Reads, in runs.
-    pub read: Volume,
-}
 
 /// What was seen of a disk, beside its own counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
@@ -113,7 +98,7 @@ pub struct Summariser {
     durability: Durability,
     processes: Processes,
     process: Option<u32>,
-    files: HashMap<Text, FileVolume>,
+    files: Files,
     disks: HashMap<DeviceNumber, DiskCheck>,
     events: u64,
     first_ns: Option<u64>,
@@ -166,7 +151,11 @@ impl Summariser {
                     self.durability.work(work);
                 }
             }
-            Outcome::Note(..) => {}
+            Outcome::Note(event, _) => match event.kind {
+                EventKind::Unlinked if event.detail <= 0 => self.files.gone(event.file),
+                EventKind::Freed => self.files.gone(event.file),
+                _ => {}
+            },
         }
     }
 
@@ -191,13 +180,7 @@ impl Summariser {
             return;
         }
         for run in request.runs.iter().filter(|run| run.class == Class::Data) {
-            let file = self.files.entry(run.name).or_insert_with(|| FileVolume {
-                path: texts.get(run.name).to_owned(),
-                file_type: run.file_type.text().to_owned(),
-                ..FileVolume::default()
-            });
-            file.deleted |= run.deleted;
-            if is_write { &mut file.written } else { &mut file.read }.add(run.bytes);
+            self.files.add(run, is_write, texts);
         }
     }
 
@@ -211,7 +194,7 @@ impl Summariser {
             .iter()
             .find(|one| one.label == Class::Data.text())
             .map_or(0, |one| one.written.bytes);
-        let (files, files_not_named) = largest(self.files);
+        let (files, files_not_named) = self.files.finish(header);
         let lost = header.ending.as_ref().map(|ending| ending.lost);
         Summary {
             version: SUMMARY_VERSION,
@@ -234,16 +217,6 @@ impl Summariser {
             processes: self.processes.finish(texts),
         }
     }
-}
-
-fn largest(files: HashMap<Text, FileVolume>) -> (Vec<FileVolume>, u64) {
-    let mut files: Vec<FileVolume> = files.into_values().collect();
-    files.sort_by(|a, b| {
-        (b.written.bytes, b.read.bytes).cmp(&(a.written.bytes, a.read.bytes)).then(a.path.cmp(&b.path))
-    });
-    let not_named = files.len().saturating_sub(FILES_NAMED) as u64;
-    files.truncate(FILES_NAMED);
-    (files, not_named)
 }
 
 /// What was seen beside what the disks count themselves.

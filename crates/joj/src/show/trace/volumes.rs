@@ -1,6 +1,7 @@
 //! Requests and bytes of a trace as tables: by class and part, the panels of the papers' figures, files, disks.
 
 use joj_analysis::trace::summary::counts::{Heading, Volume};
+use joj_analysis::trace::summary::files::FileVolume;
 use joj_analysis::trace::summary::{DiskCheck, Summary};
 
 use crate::show::sheet::Sheet;
@@ -140,10 +141,14 @@ pub fn interrupts(summary: &Summary) -> Sheet {
 pub fn files(summary: &Summary) -> Sheet {
     let mut sheet =
         Sheet::new("The largest files", &["file", "KiB written", "runs", "KiB read", "reads", "type"]);
+    let mark = |file: &FileVolume| if file.deleted { " (deleted)" } else { "" };
+    let short = |file: &FileVolume| path(&file.path, PATH_LETTERS - mark(file).len());
     for file in &summary.files {
-        let deleted = if file.deleted { " (deleted)" } else { "" };
+        // Paths that differ only in what is left out are shown whole.
+        let is_alone = summary.files.iter().filter(|other| short(other) == short(file)).count() == 1;
+        let shown = if is_alone { short(file) } else { path(&file.path, usize::MAX) };
         sheet.line(vec![
-            format!("{}{deleted}", path(&file.path, PATH_LETTERS - deleted.len())),
+            format!("{shown}{}", mark(file)),
             kib_of(file.written.bytes),
             count(file.written.requests),
             kib_of(file.read.bytes),
@@ -213,7 +218,6 @@ fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 5] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use joj_analysis::trace::summary::FileVolume;
 
     fn volume(requests: u64, kib: u64) -> Volume {
         Volume { requests, bytes: kib << 10 }
@@ -251,12 +255,14 @@ mod tests {
             written: volume(1, 4),
             read: volume(2, 8),
         };
+        let [first, second] = ["/first", "/second"].map(|start| format!("{start}{}/x", "/d".repeat(99)));
         let long = format!("/{}/x.db-journal", "directory".repeat(9));
-        let files_of = vec![file(&long, true), file("", false)];
+        let files_of = vec![file(&long, true), file("", false), file(&first, false), file(&second, false)];
         let sheet = files(&Summary { files: files_of, files_not_named: 1, ..Summary::default() });
         assert!(sheet.lines[0][0].ends_with("/x.db-journal (deleted)"), "{sheet:?}");
         assert_eq!(sheet.lines[0][0].chars().count(), PATH_LETTERS);
         assert_eq!(sheet.lines[1], ["(name not seen)", "4", "1", "8", "2", "other"]);
+        assert_eq!([&sheet.lines[2][0], &sheet.lines[3][0]], [&first, &second], "else they would look alike");
         assert_eq!(sheet.notes, ["1 smaller file is not shown."]);
     }
 

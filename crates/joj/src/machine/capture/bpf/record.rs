@@ -9,18 +9,18 @@ use crate::machine::capture::bpf::calls;
 
 /// Bytes of a record without the text that may follow.
 const RECORD_BYTES: usize = 96;
-/// Set in the number of names: the path goes on above the last of them.
+/// Set in the marks of a path that goes on above the last of its names.
 const PATH_CUT: u8 = 128;
-/// Set there for a directory, whose path ends with a slash.
+/// Set for a directory, whose path ends with a slash.
 const PATH_OF_DIRECTORY: u8 = 64;
 
 /// The event that a record holds; `None` where the bytes are no record, which would be a fault of ours.
 pub fn event(bytes: &[u8], texts: &mut Texts) -> Option<Event> {
     let (record, rest) = bytes.split_at_checked(RECORD_BYTES)?;
     let kind = EventKind::from_code(record[70])?;
-    let name = match kind {
-        EventKind::Named | EventKind::Unlinked => path(rest, long(record, 92), record[75], texts),
-        _ => texts.keep(calls::name(record[74])),
+    let (name, offset) = match kind {
+        EventKind::Named | EventKind::Unlinked => (path(record, rest, texts), 0),
+        _ => (texts.keep(calls::name(record[74])), quad(record, 32)),
     };
     let detail = i64::from_ne_bytes(record[40..48].try_into().ok()?);
     Some(Event {
@@ -39,7 +39,7 @@ pub fn event(bytes: &[u8], texts: &mut Texts) -> Option<Event> {
             inode: quad(record, 24),
             generation: long(record, 56),
         },
-        offset: quad(record, 32),
+        offset,
         backing: Backing::from_code(record[72])?,
         content: Content::from_code(record[73])?,
         detail: if kind == EventKind::Complete { error_of_status(detail) } else { detail },
@@ -66,20 +66,22 @@ fn until_zero(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     name_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-/// Names come from the file up to the root, each ended by a zero. A path that was cut is only the file's own name.
-fn path(bytes: &[u8], length: u32, names: u8, texts: &mut Texts) -> Text {
-    let text = &bytes[..bytes.len().min(length as usize)];
-    let parts: Vec<_> = text.split_inclusive(|byte| *byte == 0).map(until_zero).collect();
+/// Names come from the file up to the root, each ended by a zero. Where the path goes on above them, the inode number of the directory
+/// that they are in stands for the rest: no two files have the same name then, and the end still tells what a file is for.
+fn path(record: &[u8], text: &[u8], texts: &mut Texts) -> Text {
+    let length = usize::try_from(long(record, 92)).unwrap_or(usize::MAX);
+    let text = &text[..text.len().min(length)];
+    let marks = record[75];
     let mut path = String::new();
-    if names & PATH_CUT != 0 {
-        path.push_str(parts.first().map_or("", |name| name));
-    } else {
-        for part in parts.iter().rev() {
-            path.push('/');
-            path.push_str(part);
-        }
+    if marks & PATH_CUT != 0 {
+        path = format!("…(inode {})", quad(record, 32));
     }
-    if names & PATH_OF_DIRECTORY != 0 || path.is_empty() {
+    let parts: Vec<_> = text.split_inclusive(|byte| *byte == 0).map(until_zero).collect();
+    for part in parts.iter().rev() {
+        path.push('/');
+        path.push_str(part);
+    }
+    if marks & PATH_OF_DIRECTORY != 0 || path.is_empty() {
         path.push('/');
     }
     texts.keep(&path)
@@ -120,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_turned_round_and_a_cut_one_is_its_last_name() {
+    fn a_path_is_turned_round_and_a_cut_one_says_in_which_directory() {
         let mut texts = Texts::default();
         let mut bytes = record(EventKind::Named);
         bytes.extend(b"app.db\0data\0");
         bytes[92] = 12;
-        bytes[75] = 2;
         let event = event(&bytes, &mut texts).expect("a record");
         assert_eq!((texts.get(event.name), texts.get(event.command)), ("/data/app.db", "cat"));
-        bytes[75] |= PATH_CUT;
+        bytes[75] = PATH_CUT;
+        bytes[32] = 77;
         let event = super::event(&bytes, &mut texts).expect("a record");
-        assert_eq!(texts.get(event.name), "app.db");
-        bytes[75] = 2 | PATH_OF_DIRECTORY;
+        assert_eq!((texts.get(event.name), event.offset), ("…(inode 77)/data/app.db", 0));
+        bytes[75] = PATH_OF_DIRECTORY;
         let event = super::event(&bytes, &mut texts).expect("a record");
         assert_eq!(texts.get(event.name), "/data/app.db/");
         let root = super::event(&record(EventKind::Named), &mut texts).expect("a record");

@@ -1,0 +1,74 @@
+//! Goal: with eBPF each byte stands under the name that its file had when it was written, and two files are never one.
+//! Method: files of different sizes in directories as deep as programs make them and deeper than paths are told, and under a
+//! directory that is renamed before another takes its name.
+
+mod trace;
+
+use serde_json::Value;
+use trace::volume::{has_backend, joj, volume_or_skip};
+
+const PATHS: &str = "
+import os, sys
+place = sys.argv[1]
+def write(name, kib):
+    os.chdir(place)
+    # Longer than a path may be that is named at once.
+    *directories, last = name[1:].split('/')
+    for directory in directories:
+        os.path.exists(directory) or os.mkdir(directory)
+        os.chdir(directory)
+    file = os.open(last, os.O_RDWR | os.O_CREAT, 0o600)
+    os.pwrite(file, b'x' * (kib << 10), 0)
+    os.fsync(file)
+    os.close(file)
+    os.chdir(place)
+deep = ''.join('/d%d' % number for number in range(100))
+write('/p' + deep + '/x', 12)
+write('/q' + deep + '/x', 20)
+write('/r' + '/e' * 140 + '/x.db', 28)
+write('/s' + '/e' * 140 + '/x.db', 36)
+long = '/' + 'l' * 200
+write('/t' + long * 30 + '/x', 40)
+write('/u' + long * 30 + '/x', 44)
+write('/v1/x', 4)
+os.rename('v1', 'v2')
+write('/v1/x', 8)
+write('/v2/x', 64)
+";
+
+#[test]
+fn each_file_has_its_own_name_however_deep_it_lies_and_whatever_is_renamed() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("bpf")) else { return };
+        let json = volume.beside("summary.json");
+        let command = ["/usr/bin/python3", "-c", PATHS, &volume.path().display().to_string()];
+        let options = ["--backend", "bpf", "--json", &json.display().to_string()];
+        let output = joj(&volume, &options, &[], &command.map(str::to_owned));
+        assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+        check(kind, &summary);
+    }
+}
+
+fn check(kind: &str, summary: &Value) {
+    let rows = summary["files"].as_array().expect("files");
+    // Every byte is written once: all of a row is one file's.
+    let path_of = |kib: u64| {
+        let mut rows = rows.iter().filter(|row| row["written"]["bytes"].as_u64() == Some(kib << 10));
+        let row = rows.next().unwrap_or_else(|| panic!("{kind}: no row of {kib} KiB: {summary}"));
+        assert!(rows.next().is_none(), "{kind}: two rows of {kib} KiB");
+        row["path"].as_str().expect("a path")
+    };
+    let deep: String = (0..100).map(|number| format!("/d{number}")).collect();
+    assert_eq!([path_of(12), path_of(20)], [format!("/p{deep}/x"), format!("/q{deep}/x")], "{kind}");
+    for cut in [28, 36, 40, 44].map(path_of) {
+        assert!(cut.starts_with("…(inode "), "{kind}: {cut}");
+    }
+    assert!(path_of(28).ends_with("/e/x.db") && path_of(28) != path_of(36), "{kind}");
+    assert!(path_of(40).ends_with("l/x") && path_of(40) != path_of(44), "{kind}");
+    assert_eq!(path_of(64), "/v2/x", "{kind}");
+    for kib in [4, 8] {
+        assert!(path_of(kib).starts_with("/v1/x (inode "), "{kind}: {}", path_of(kib));
+    }
+    assert_eq!((rows.len(), &summary["files_not_named"]), (9, &Value::from(0)), "{kind}: {rows:?}");
+}
