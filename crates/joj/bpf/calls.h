@@ -69,10 +69,11 @@ static long on_mapping(struct task_struct *task, struct vm_area_struct *area, st
 INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes, u64 length) {
   u32 thread = (u32)current_process_thread();
   struct open_call news = {};
-  struct inode *inode = file ? READ_NUMBER(file, f_inode) : NULL;
-  if (inode) {
-    news.key = key_of(inode);
-    say_name((u64)inode, (u64)READ_NUMBER(file, f_path.dentry));
+  struct place place = {};
+  if (file) place = place_of_file(file);
+  if (place.inode) {
+    news.key = key_of(place.inode);
+    say_name((u64)place.inode, place.dentry);
   }
   news.call = call;
   news.length = length;
@@ -152,10 +153,10 @@ INLINE bool has_cut(struct open_call *open, s64 result) {
   if (!is_open(open->call)) return result == 0 && open->key.inode;
   struct file *file = result < 0 ? NULL : file_of(result);
   if (!file || READ_NUMBER(file, f_mode) & FMODE_CREATED) return false;
-  struct inode *inode = READ_NUMBER(file, f_inode);
-  if (!inode) return false;
-  open->key = key_of(inode);
-  say_name((u64)inode, (u64)READ_NUMBER(file, f_path.dentry));
+  struct place place = place_of_file(file);
+  if (!place.inode) return false;
+  open->key = key_of(place.inode);
+  say_name((u64)place.inode, place.dentry);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #define MAGIC_BTRFS 0x9123683e
 #define MAGIC_F2FS 0xf2f52010
 #define MAGIC_NILFS2 0x3434
+#define MAGIC_OVERLAY 0x794c7630
 
 struct file_key {
   u64 inode;
@@ -53,6 +54,34 @@ INLINE void set_file(struct record *record, const struct file_key *key) {
 INLINE u64 alias_of(struct inode *inode) {
   struct hlist_node *first = READ_NUMBER(inode, i_dentry.first);
   return !first ? 0 : ((u64)first - FIELD_OFFSET(struct dentry, d_u.d_alias));
+}
+
+/* A file where its bytes are: its inode, and the name by which a program has it. */
+struct place {
+  struct inode *inode;
+  u64 dentry;
+};
+
+/* From overlayfs to the filesystem below: only that one writes, and knows the file by its own inode. An overlay may lie on another. */
+INLINE void descend(struct place *place) {
+  if (!TYPE_EXISTS(struct ovl_inode)) return;
+  for (int depth = 0; depth < 2; depth++) {
+    struct inode *inode = place->inode;
+    struct super_block *super = READ_NUMBER(inode, i_sb);
+    if (READ_NUMBER(super, s_magic) != MAGIC_OVERLAY) return;
+    struct ovl_inode *outer = (void *)((u64)inode - FIELD_OFFSET(struct ovl_inode, vfs_inode));
+    struct dentry *upper = READ_NUMBER(outer, __upperdentry);
+    struct inode *below = upper ? READ_NUMBER(upper, d_inode) : NULL;
+    if (!below) return;
+    place->inode = below;
+    place->dentry = (u64)upper;
+  }
+}
+
+INLINE struct place place_of_file(struct file *file) {
+  struct place place = {READ_NUMBER(file, f_inode), (u64)READ_NUMBER(file, f_path.dentry)};
+  if (place.inode) descend(&place);
+  return place;
 }
 
 struct climb {

@@ -105,9 +105,10 @@ PROGRAM(posix_lock_inode) {
   u64 first = READ(lock, fl_start);
   u64 last = READ(lock, fl_end);
   if ((int)arguments[2] != 0 || !tells_transaction(type, first, last)) return 0;
-  struct inode *inode = (void *)number_of(arguments);
-  struct file_key key = key_of(inode);
-  if (type == 1) say_name((u64)inode, alias_of(inode));
+  struct place place = {(void *)number_of(arguments), 0};
+  descend(&place);
+  struct file_key key = key_of(place.inode);
+  if (type == 1) say_name((u64)place.inode, alias_of(place.inode));
   struct record *record = begin(LOCK);
   if (!record) return 0;
   set_file(record, &key);

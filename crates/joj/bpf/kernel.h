@@ -30,6 +30,7 @@ struct inode {
   u32 i_rdev;
   s64 i_size;
   u32 i_generation;
+  u8 i_blkbits;
   struct hlist_head i_dentry;
   struct address_space i_data;
 } RELOCATED;
@@ -46,6 +47,12 @@ struct dentry {
   union {
     struct hlist_node d_alias;
   } d_u;
+} RELOCATED;
+
+/* A file of overlayfs: what is written to it goes to the upper file, if it has one. */
+struct ovl_inode {
+  struct inode vfs_inode;
+  struct dentry *__upperdentry;
 } RELOCATED;
 
 struct path {

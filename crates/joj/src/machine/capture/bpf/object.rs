@@ -66,7 +66,9 @@ impl Attached {
         };
         let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
         notes.append(&mut kernel.notes);
-        notes.extend(kernel.without_ends(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()));
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        notes.extend(kernel.without_ends(&mounts));
+        notes.extend(kernel.without_overlay(&mounts).map(str::to_owned));
         Ok(Self { links, object, notes })
     }
 
@@ -203,6 +205,8 @@ struct Described {
     notes: Vec<String>,
     /// The function with which programs read a field by one instruction (Linux 6.2) instead of a call.
     can_cast: bool,
+    /// How a file of overlayfs leads to the one below.
+    knows_overlay: bool,
 }
 
 impl Described {
@@ -210,7 +214,8 @@ impl Described {
         let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
             "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)"
         })?;
-        let mut described = Self { programs: HashSet::new(), notes: Vec::new(), can_cast: false };
+        let mut described =
+            Self { programs: HashSet::new(), notes: Vec::new(), can_cast: false, knows_overlay: false };
         for entry in directory.flatten() {
             let bytes = fs::read(entry.path()).unwrap_or_default();
             for text in bytes.split(|byte| *byte == 0) {
@@ -220,6 +225,7 @@ impl Described {
                 if let Some((name, _)) = SYNC_ENDS.iter().find(|(name, _)| name.as_bytes() == text) {
                     described.programs.insert(format!("{END_OF}{name}"));
                 }
+                described.knows_overlay |= text == b"__upperdentry";
                 described.can_cast |= text == b"bpf_rdonly_cast";
             }
         }
@@ -231,13 +237,21 @@ impl Described {
         SYNC_ENDS.map(|(name, _)| self.programs.contains(&format!("{END_OF}{name}")))
     }
 
+    /// What is said where files of overlayfs do not lead to those below.
+    fn without_overlay(&self, mounts: &str) -> Option<&'static str> {
+        (!self.knows_overlay && is_mounted("overlay", mounts)).then_some(
+            "this kernel does not describe overlayfs: calls and locks of programs that use files through an overlay are not seen, \
+             what they write is",
+        )
+    }
+
     /// What is said where sync calls are told without their end; `mounts`: /proc/self/mounts.
     fn without_ends(&self, mounts: &str) -> Option<String> {
         let is_told = |name: &str| self.programs.contains(name);
         let has_end = |name: &str| self.programs.contains(&format!("{END_OF}{name}"));
-        let is_mounted = |kind| mounts.lines().any(|line| line.split_whitespace().nth(2) == Some(kind));
-        let is_lacking =
-            |(name, kind): &&(&str, &'static str)| is_told(name) && !has_end(name) && is_mounted(*kind);
+        let is_lacking = |(name, kind): &&(&str, &'static str)| {
+            is_told(name) && !has_end(name) && is_mounted(kind, mounts)
+        };
         let mut lacking: Vec<&str> = SYNC_ENDS.iter().filter(is_lacking).map(|(_, kind)| *kind).collect();
         lacking.dedup();
         (!lacking.is_empty()).then(|| {
@@ -248,6 +262,11 @@ impl Described {
             )
         })
     }
+}
+
+/// True where a filesystem of that kind is in /proc/self/mounts.
+fn is_mounted(kind: &str, mounts: &str) -> bool {
+    mounts.lines().any(|line| line.split_whitespace().nth(2) == Some(kind))
 }
 
 /// `libbpf: prog 'on_NAME': failed to load: -EINVAL`: the tracepoint's name.
@@ -317,13 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn where_the_end_of_a_sync_is_not_seen_a_note_says_so() {
+    fn where_a_sync_or_its_end_is_not_seen_a_note_says_so() {
         const MOUNTS: &str = "/dev/a / xfs rw 0 0\n/dev/b /b btrfs rw 0 0\n";
         let programs = ["xfs_file_fsync", "xfs_dir_fsync", "btrfs_sync_file", "end_of_btrfs_sync_file"];
         let programs = programs.map(str::to_owned).into();
-        let mut kernel = Described { programs, notes: Vec::new(), can_cast: true };
+        let mut kernel = Described { programs, notes: Vec::new(), can_cast: true, knows_overlay: false };
         assert_eq!(kernel.sync_ends(), [false, false, true]);
         let note = kernel.without_ends(MOUNTS).expect("XFS shows no end");
+        assert_eq!(kernel.without_overlay(MOUNTS), None, "nobody uses one there");
+        assert!(kernel.without_overlay("overlay /c overlay rw 0 0\n").is_some());
         assert_eq!(kernel.without_ends("/dev/a / ext4 rw 0 0\n"), None, "nobody asks for XFS there");
         assert!(note.contains(" on xfs:") && note.contains("without a duration"), "{note}");
         kernel.programs.extend(["end_of_xfs_file_fsync", "end_of_xfs_dir_fsync"].map(str::to_owned));
