@@ -35,8 +35,18 @@ INLINE u16 flags_of(u32 opf) {
   return flags;
 }
 
-/* Direct I/O: the memory is a program's, so the file is known only from the request that awaits the bio. `size` counts what
- * was built so far, this bio included. */
+/* The byte of the file at which a direct bio begins. `size` counts what was built so far, this bio included, but for the zeros with
+ * which iomap fills a block: those before a write end where it begins, those behind it begin where it ends. Which of the two it is
+ * says the disk, as blocks of files lie on blocks of the filesystem's device. */
+INLINE u64 direct_offset(struct walk *walk, struct inode *inode, u64 end) {
+  u64 begin = end - walk->left;
+  u64 on_disk = (walk->sector - walk->start_sector) << 9;
+  u64 in_block = (1ULL << READ(inode, i_blkbits)) - 1;
+  bool is_behind = ((begin ^ on_disk) & in_block) && !((end ^ on_disk) & in_block);
+  return is_behind ? end : begin;
+}
+
+/* Direct I/O: the memory is a program's, so the file is known only from the request that awaits the bio. */
 #define IOCB_DSYNC 2
 INLINE bool own_direct(struct walk *walk, u64 end_io) {
   if (!settings.end_of_direct || end_io != settings.end_of_direct) return false;
@@ -50,7 +60,7 @@ INLINE bool own_direct(struct walk *walk, u64 end_io) {
   run->key = key_of(inode);
   run->inode = (u64)inode;
   if (walk->operation == OP_WRITE && READ(call, ki_flags) & IOCB_DSYNC) note_asker(&run->key);
-  run->offset = READ(call, ki_pos) + READ(direct, size) - walk->left;
+  run->offset = direct_offset(walk, inode, READ(call, ki_pos) + READ(direct, size));
   return true;
 }
 

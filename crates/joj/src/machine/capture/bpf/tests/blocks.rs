@@ -121,6 +121,39 @@ fn direct_writes_know_their_file_and_offset() {
     assert_direct("xfs", 320);
 }
 
+/// Into blocks that were reserved, and so are zeros: what a write leaves of its block is written, too, before it and behind it.
+fn assert_padded(kind: &str, mebibytes: u64) {
+    let Some(mounted) = volume(kind, mebibytes) else { return };
+    let path = mounted.path().join("reserved.bin");
+    let reserved = File::create(&path).expect("a file");
+    rustix::fs::fallocate(&reserved, rustix::fs::FallocateFlags::empty(), 0, 65536).expect("room");
+    reserved.sync_all().expect("a sync");
+    let Some((events, _)) = captured(&mounted, || {
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path).expect("O_DIRECT");
+        let memory = vec![9_u8; 2 * 8192];
+        let start = memory.as_ptr().align_offset(8192);
+        for offset in [1024, 9216] {
+            file.write_all_at(&memory[start..start + 512], offset).expect("a direct write");
+        }
+        file.write_all_at(&memory[start..start + 5120], 20480).expect("a direct write");
+    }) else {
+        return;
+    };
+    let direct = writes(&events, Backing::Direct);
+    let mut places: Vec<_> = direct.iter().map(|run| (run.offset, run.bytes)).collect();
+    places.sort_unstable();
+    let first = [(0, 1024), (1024, 512), (1536, 2560)];
+    let second = first.map(|(offset, bytes)| (offset + 8192, bytes));
+    let third = [(20480, 5120), (25600, 3072)];
+    assert_eq!(places, [&first[..], &second[..], &third[..]].concat(), "{kind}");
+}
+
+#[test]
+fn zeros_around_a_direct_write_have_their_place_in_the_file() {
+    assert_padded("ext4", 64);
+    assert_padded("xfs", 320);
+}
+
 #[test]
 fn xfs_writes_data_and_a_log_record() {
     let Some(mounted) = volume("xfs", 320) else { return };
