@@ -344,3 +344,14 @@ fn what_ext4_writes_as_metadata_into_a_files_extent_is_the_files() {
     // XFS says so of its own buffers alone.
     assert_eq!(placed("xfs", &named).0, Class::Metadata);
 }
+
+#[test]
+fn a_call_whose_descriptor_is_not_open_is_none() {
+    let call = |kind, time_ns, detail| Event { detail, ..write(kind, time_ns, 0, 0) };
+    let results = [-9, 0, -5].into_iter().zip(1..);
+    let events = results.flat_map(|(result, time)| {
+        [call(EventKind::SyncBegin, time * 10, 0), call(EventKind::SyncEnd, time * 10 + 1, result)]
+    });
+    let seen = attributed(&events.collect::<Vec<_>>());
+    assert_eq!(seen.syncs.iter().map(|sync| sync.result).collect::<Vec<_>>(), [0, -5]);
+}

@@ -29,6 +29,8 @@ enum call {
 #define O_TRUNC 01000
 /* The file was not there before it was opened. */
 #define FMODE_CREATED 0x100000
+/* Opened with O_PATH. */
+#define FMODE_PATH 0x4000
 #define RWF_DSYNC 2
 #define RWF_SYNC 4
 #define MS_SYNC 4
@@ -103,6 +105,12 @@ INLINE void on_write(u8 call, struct pt_regs *registers) {
   open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
 }
 
+/* A descriptor of nothing, or for paths alone, is about no file: the call fails (EBADF). */
+INLINE void on_sync(u8 call, struct pt_regs *registers) {
+  struct file *file = file_of(ARGUMENT_0(registers));
+  if (file && !(READ_NUMBER(file, f_mode) & FMODE_PATH)) open_call(call, SYNC_BEGIN, file, 0, 0, 0);
+}
+
 /* Which file is cut is known when the call returns: it is the one that it opened. */
 INLINE void on_open(u8 call, struct pt_regs *registers) {
   u64 flags = call == CALL_OPEN ? ARGUMENT_1(registers) : ARGUMENT_2(registers);
@@ -128,7 +136,8 @@ PROGRAM(sys_enter) {
     case CALL_MSYNC: {
       struct mapped mapped = {};
       if (!(ARGUMENT_2(registers) & MS_SYNC)) break;
-      find_vma(current_task(), ARGUMENT_0(registers), on_mapping, &mapped, 0);
+      // Memory of no file is not written anywhere; where the area could not be looked up, the call may be about any file.
+      if (!find_vma(current_task(), ARGUMENT_0(registers), on_mapping, &mapped, 0) && !mapped.file) break;
       open_call(call, SYNC_BEGIN, mapped.file, 0, 0, 0);
       break;
     }
@@ -139,7 +148,7 @@ PROGRAM(sys_enter) {
     // By a path: the filesystem says which file it is.
     case CALL_TRUNCATE: open_call(call, 0, NULL, 0, 0, ARGUMENT_1(registers)); break;
     case CALL_FTRUNCATE: open_call(call, 0, file_of(ARGUMENT_0(registers)), 0, 0, ARGUMENT_1(registers)); break;
-    default: open_call(call, SYNC_BEGIN, file_of(ARGUMENT_0(registers)), 0, 0, 0);
+    default: on_sync(call, registers);
   }
   return 0;
 }

@@ -28,6 +28,8 @@ use crate::trace::texts::{Text, Texts};
 
 /// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
 const UNISSUED_NS: u64 = 30_000_000_000;
+/// What a call returns whose descriptor leads to no file that it could make durable (EBADF): it is about nothing on a disk.
+const NO_SUCH_FILE: i64 = -9;
 /// How many events pass between two looks for such runs.
 const LOOK_EVERY: u64 = 1 << 16;
 
@@ -113,7 +115,11 @@ impl Attributor {
             EventKind::SyncEnd => {
                 if let Some(sync) = self.syncs.end(event) {
                     self.barriers.over(sync.id);
-                    sink(Outcome::Sync(&sync), texts);
+                    if sync.result == NO_SUCH_FILE {
+                        self.works.not_a_sync(sync.work);
+                    } else {
+                        sink(Outcome::Sync(&sync), texts);
+                    }
                 }
             }
             EventKind::Lock => self.lock(event, texts, sink),

@@ -125,6 +125,13 @@ impl Works {
         chosen(works, |work| work.ended_ns.is_none(), info, texts).map(|index| works[index].id)
     }
 
+    /// A sync call that was counted turned out to be none.
+    pub fn not_a_sync(&mut self, work: Option<WorkId>) {
+        if let Some(work) = work.and_then(|id| self.get_mut(id)) {
+            work.syncs = work.syncs.saturating_sub(1);
+        }
+    }
+
     /// What a thread is in the middle of: what it began last.
     pub fn under_way(&self, thread: u32) -> Option<WorkId> {
         let mut newest_first = self.of_thread.get(&thread)?.iter().rev();

@@ -61,6 +61,33 @@ fn every_kind_of_durable_call_has_a_begin_an_end_and_its_file() {
 }
 
 #[test]
+fn what_is_about_no_file_is_no_call() {
+    let Some(mounted) = volume("ext4", 64) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let Some((events, _)) = captured(&mounted, || {
+        // SAFETY: no memory is touched; nothing has a number that high.
+        assert_eq!(unsafe { libc::fsync(99_999) }, -1);
+        // SAFETY: no memory is touched; no descriptor is negative.
+        assert_eq!(unsafe { libc::fdatasync(-1) }, -1);
+        let named = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).expect("the file");
+        // SAFETY: the descriptor is open, for its path alone.
+        assert_eq!(unsafe { libc::fsync(named.as_raw_fd()) }, -1);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping of memory.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_WRITE, flags, -1, 0) };
+        assert_ne!(map, libc::MAP_FAILED);
+        // SAFETY: mapped above, whole.
+        assert_eq!(unsafe { libc::msync(map, 4096, libc::MS_SYNC) }, 0);
+        // SAFETY: mapped above and not used any more.
+        assert_eq!(unsafe { libc::munmap(map, 4096) }, 0);
+    }) else {
+        return;
+    };
+    let calls = [EventKind::SyncBegin, EventKind::SyncEnd].map(|kind| of_kind(&events, kind).len());
+    assert_eq!(calls, [0, 0]);
+}
+
+#[test]
 fn a_file_that_is_cut_by_its_path_or_by_opening_it_is_told() {
     for kind in ["ext4", "xfs", "btrfs"] {
         let Some(mounted) = volume(kind, 512) else { continue };
