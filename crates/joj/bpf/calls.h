@@ -24,6 +24,7 @@ enum call {
   CALL_OPENAT,
   CALL_OPENAT2,
   CALL_CREAT,
+  CALL_IO_SUBMIT,
 };
 #define O_DSYNC 010000
 #define O_TRUNC 01000
@@ -119,6 +120,65 @@ INLINE void on_open(u8 call, struct pt_regs *registers) {
   if (call == CALL_CREAT || flags & O_TRUNC) open_call(call, 0, NULL, 0, 0, 0);
 }
 
+/* Who asked last that a file be durable, by a direct write or by AIO: a kernel's thread syncs it. */
+struct asker {
+  u32 process;
+  char command[16];
+};
+MAP(MAP_LRU_HASH, struct file_key, struct asker, 4096) askers SECTION(".maps");
+#define PF_KTHREAD 0x00200000
+
+INLINE bool in_kernel_thread(void) {
+  struct task_struct *task = current_task();
+  return task->flags & PF_KTHREAD;
+}
+
+INLINE void note_asker(const struct file_key *key) {
+  if (in_kernel_thread()) return;
+  u32 process = current_process_thread() >> 32;
+  struct asker *known = map_lookup(&askers, key);
+  if (known && known->process == process) return;
+  struct asker asker = {process};
+  name_thread(asker.command);
+  map_update(&askers, key, &asker, 0);
+}
+
+/* The part of AIO's struct iocb (linux/aio_abi.h) that says what is asked, and of which file. */
+struct aio_block {
+  u64 data;
+  u32 key;
+  u32 flags;
+  u16 operation;
+  u16 priority;
+  u32 descriptor;
+};
+enum { AIO_FSYNC = 2, AIO_FDATASYNC = 3, AIO_BLOCKS_MAX = 1024 };
+
+struct submission {
+  u64 blocks;
+  u64 count;
+};
+static long on_aio_block(u32 index, struct submission *submission) {
+  void *at = NULL;
+  struct aio_block block = {};
+  if (index >= submission->count) return 1;
+  if (read_user(&at, sizeof(at), (void *)(submission->blocks + index * sizeof(at))) || read_user(&block, sizeof(block), at)) return 0;
+  if (block.operation != AIO_FSYNC && block.operation != AIO_FDATASYNC) return 0;
+  struct file *file = file_of(block.descriptor);
+  struct place place = {};
+  if (file) place = place_of_file(file);
+  if (!place.inode) return 0;
+  struct file_key key = key_of(place.inode);
+  note_asker(&key);
+  return 0;
+}
+
+/* A kernel's thread does what AIO asks for: the call itself is not the sync. */
+INLINE void on_submit(struct pt_regs *registers) {
+  struct submission submission = {ARGUMENT_2(registers), ARGUMENT_1(registers)};
+  loop(AIO_BLOCKS_MAX, on_aio_block, &submission, 0);
+}
+
 PROGRAM(sys_enter) {
   u64 number = arguments[1];
   if (number >= CALL_NUMBERS) return 0;
@@ -132,6 +192,7 @@ PROGRAM(sys_enter) {
     case CALL_WRITEV:
     case CALL_PWRITEV:
     case CALL_PWRITEV2: on_write(call, registers); break;
+    case CALL_IO_SUBMIT: on_submit(registers); break;
     case CALL_SYNC: open_call(call, SYNC_BEGIN, NULL, 0, 0, 0); break;
     case CALL_MSYNC: {
       struct mapped mapped = {};
@@ -192,29 +253,6 @@ PROGRAM(sys_exit) {
   if (number >= CALL_NUMBERS || !settings.calls[number]) return 0;
   close_call((s64)arguments[1]);
   return 0;
-}
-
-/* Who wrote directly to a file last, and wants it durable: a kernel's thread syncs when such a write is done. */
-struct asker {
-  u32 process;
-  char command[16];
-};
-MAP(MAP_LRU_HASH, struct file_key, struct asker, 4096) askers SECTION(".maps");
-#define PF_KTHREAD 0x00200000
-
-INLINE bool in_kernel_thread(void) {
-  struct task_struct *task = current_task();
-  return task->flags & PF_KTHREAD;
-}
-
-INLINE void note_asker(const struct file_key *key) {
-  if (in_kernel_thread()) return;
-  u32 process = current_process_thread() >> 32;
-  struct asker *known = map_lookup(&askers, key);
-  if (known && known->process == process) return;
-  struct asker asker = {process};
-  name_thread(asker.command);
-  map_update(&askers, key, &asker, 0);
 }
 
 /* `detail` of a begin that no end will follow. */

@@ -63,6 +63,13 @@ fn each_sync_of_io_uring_is_counted_for_its_program() {
 }
 
 #[test]
+fn each_fsync_of_aio_is_counted_for_its_program() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        check(kind, "fsync", 7);
+    }
+}
+
+#[test]
 fn each_durable_write_of_aio_is_counted_for_its_program() {
     for kind in ["ext4", "xfs", "btrfs"] {
         check(kind, "aio", 64);

@@ -1,7 +1,8 @@
 /* Syncs without a system call of their own, by io_uring and AIO, without their libraries.
  *
  *   PROGRAM uring FILE   6 fsync, 5 fdatasync, 4 writes with RWF_DSYNC, 3 direct writes with O_DSYNC: 18
- *   PROGRAM aio FILE     64 direct writes with O_DSYNC, 8 at a time, into blocks that are there: 64 */
+ *   PROGRAM aio FILE     64 direct writes with O_DSYNC, 8 at a time, into blocks that are there: 64
+ *   PROGRAM fsync FILE   7 fsync by AIO */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -104,9 +105,24 @@ static void by_aio(const char *path) {
   }
 }
 
+static void by_aio_fsync(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT, 0600);
+  char *memory = block();
+  aio_context_t context = 0;
+  must(file >= 0 && syscall(SYS_io_setup, 8, &context) == 0, "io_setup");
+  for (int turn = 0; turn < 7; turn++) {
+    must(pwrite(file, memory, BLOCK, turn * BLOCK) == BLOCK, "pwrite");
+    struct iocb sync = {.aio_lio_opcode = IOCB_CMD_FSYNC, .aio_fildes = file}, *all = &sync;
+    struct io_event done;
+    must(syscall(SYS_io_submit, context, 1, &all) == 1, "io_submit");
+    must(syscall(SYS_io_getevents, context, 1, 1, &done, NULL) == 1 && done.res == 0, "io_getevents");
+  }
+}
+
 int main(int count, char **words) {
   must(count == 3, "words");
   if (!strcmp(words[1], "uring")) by_uring(words[2]);
-  else by_aio(words[2]);
+  else if (!strcmp(words[1], "aio")) by_aio(words[2]);
+  else by_aio_fsync(words[2]);
   return 0;
 }

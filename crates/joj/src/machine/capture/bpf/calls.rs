@@ -17,6 +17,7 @@ const CALLS: &[(libc::c_long, u8, &str)] = &[
     (libc::SYS_truncate, 14, "truncate"),
     (libc::SYS_openat, 16, "openat"),
     (libc::SYS_openat2, 17, "openat2"),
+    (libc::SYS_io_submit, 19, "io_submit"),
     // Newer architectures have openat alone.
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 15, "open"),
