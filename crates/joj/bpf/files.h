@@ -67,8 +67,8 @@ INLINE void descend(struct place *place) {
   if (!TYPE_EXISTS(struct ovl_inode)) return;
   for (int depth = 0; depth < 2; depth++) {
     struct inode *inode = place->inode;
-    struct super_block *super = READ_NUMBER(inode, i_sb);
-    if (READ_NUMBER(super, s_magic) != MAGIC_OVERLAY) return;
+    struct super_block *super = READ(inode, i_sb);
+    if (READ(super, s_magic) != MAGIC_OVERLAY) return;
     struct ovl_inode *outer = (void *)((u64)inode - FIELD_OFFSET(struct ovl_inode, vfs_inode));
     struct dentry *upper = READ_NUMBER(outer, __upperdentry);
     struct inode *below = upper ? READ_NUMBER(upper, d_inode) : NULL;
@@ -137,10 +137,10 @@ struct ancestry {
 
 static long on_ancestor(u32 index, struct ancestry *ancestry) {
   struct dentry *dentry = (void *)ancestry->dentry;
-  struct dentry *parent = READ_NUMBER(dentry, d_parent);
+  struct dentry *parent = READ(dentry, d_parent);
   if (!parent || parent == dentry) return 1;
-  // An odd number of 64 bits, so that the order of names counts.
-  ancestry->hash = (ancestry->hash ^ READ(dentry, d_name.hash_len) ^ (u64)parent) * 0x9e3779b97f4a7c15ULL;
+  // A name's own hash begins with its directory. An odd number of 64 bits, so that the order of names counts.
+  ancestry->hash = (ancestry->hash ^ READ(dentry, d_name.hash_len)) * 0x9e3779b97f4a7c15ULL;
   ancestry->dentry = (u64)parent;
   return 0;
 }
