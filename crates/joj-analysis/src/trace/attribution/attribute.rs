@@ -138,8 +138,8 @@ impl Attributor {
             EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
         }
         if is_note(event.kind) {
-            let info = self.files.get(event.file);
-            sink(Outcome::Note(event, self.works.under_way_with(event.thread, info, texts)), texts);
+            let work = self.works.under_way_with(event.thread, self.files.get(event.file), texts);
+            sink(Outcome::Note(event, work), texts);
         }
     }
 
@@ -154,9 +154,7 @@ impl Attributor {
         for sync in self.syncs.finish() {
             sink(Outcome::Sync(&sync), texts);
         }
-        for work in self.works.finish() {
-            sink(Outcome::Work(&work), texts);
-        }
+        self.works.finish().iter().for_each(|work| sink(Outcome::Work(work), texts));
     }
 
     fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
