@@ -227,7 +227,8 @@ fn selection(options: &TraceOptions, is_chosen: bool, header: &Header) -> Select
     devices.sort_unstable();
     devices.dedup();
     // What a journal's thread writes is for whoever waits, so that the calls of all must be known.
-    Selection { devices, open_files_of: options.pid, log_contents: options.log_contents }
+    let kinds = header.filesystems.iter().map(|filesystem| filesystem.kind.clone()).collect();
+    Selection { devices, kinds, open_files_of: options.pid, log_contents: options.log_contents }
 }
 
 /// Begins to capture, by eBPF if it can.

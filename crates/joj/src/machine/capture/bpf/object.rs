@@ -67,7 +67,7 @@ impl Attached {
         let mut notes: Vec<String> = settings.note.iter().map(|note| (*note).to_owned()).collect();
         notes.append(&mut kernel.notes);
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        notes.extend(kernel.without_ends(&mounts));
+        notes.extend(kernel.without_ends(&selection.kinds));
         notes.extend(kernel.without_overlay(&mounts).map(str::to_owned));
         Ok(Self { links, object, notes })
     }
@@ -245,12 +245,12 @@ impl Described {
         )
     }
 
-    /// What is said where sync calls are told without their end; `mounts`: /proc/self/mounts.
-    fn without_ends(&self, mounts: &str) -> Option<String> {
+    /// What is said where sync calls are told without their end; `kinds`: of the filesystems that are captured.
+    fn without_ends(&self, kinds: &[String]) -> Option<String> {
         let is_told = |name: &str| self.programs.contains(name);
         let has_end = |name: &str| self.programs.contains(&format!("{END_OF}{name}"));
         let is_lacking = |(name, kind): &&(&str, &'static str)| {
-            is_told(name) && !has_end(name) && is_mounted(kind, mounts)
+            is_told(name) && !has_end(name) && kinds.iter().any(|one| one == kind)
         };
         let mut lacking: Vec<&str> = SYNC_ENDS.iter().filter(is_lacking).map(|(_, kind)| *kind).collect();
         lacking.dedup();
@@ -337,17 +337,17 @@ mod tests {
 
     #[test]
     fn where_a_sync_or_its_end_is_not_seen_a_note_says_so() {
-        const MOUNTS: &str = "/dev/a / xfs rw 0 0\n/dev/b /b btrfs rw 0 0\n";
+        let kinds = ["xfs", "btrfs"].map(str::to_owned);
         let programs = ["xfs_file_fsync", "xfs_dir_fsync", "btrfs_sync_file", "end_of_btrfs_sync_file"];
         let programs = programs.map(str::to_owned).into();
         let mut kernel = Described { programs, notes: Vec::new(), can_cast: true, knows_overlay: false };
         assert_eq!(kernel.sync_ends(), [false, false, true]);
-        let note = kernel.without_ends(MOUNTS).expect("XFS shows no end");
-        assert_eq!(kernel.without_overlay(MOUNTS), None, "nobody uses one there");
+        let note = kernel.without_ends(&kinds).expect("XFS shows no end");
+        assert_eq!(kernel.without_overlay("/dev/a / xfs rw 0 0\n"), None, "nobody uses one there");
         assert!(kernel.without_overlay("overlay /c overlay rw 0 0\n").is_some());
-        assert_eq!(kernel.without_ends("/dev/a / ext4 rw 0 0\n"), None, "nobody asks for XFS there");
+        assert_eq!(kernel.without_ends(&["ext4".to_owned()]), None, "nobody asks for XFS there");
         assert!(note.contains(" on xfs:") && note.contains("without a duration"), "{note}");
         kernel.programs.extend(["end_of_xfs_file_fsync", "end_of_xfs_dir_fsync"].map(str::to_owned));
-        assert_eq!(kernel.without_ends(MOUNTS), None);
+        assert_eq!(kernel.without_ends(&kinds), None);
     }
 }
