@@ -1,7 +1,8 @@
 //! Goal: superblocks are read right, and damaged ones never end in a panic, in endless work or in regions that overlap.
 //! Method: samples; each bit of each flipped, with checksums made right again; fields set to extremes; every cut.
 
-use super::Layout;
+use super::{Extent, Layout, ext4};
+use crate::trace::event::DeviceNumber;
 use crate::trace::header::RegionUse;
 use crate::trace::layout::samples::{self, SECTORS, Sample};
 
@@ -38,6 +39,34 @@ fn regions(sample: &Sample) -> Vec<(RegionUse, u64, u64, u64)> {
         (region.purpose, region.sector, region.sectors, region.journal_offset)
     };
     layout.regions.iter().map(parts).collect()
+}
+
+fn file_pieces(sample: &Sample, inode: u64) -> Result<Vec<[u64; 3]>, String> {
+    let device = Extent { disk: DeviceNumber(1), start_sector: 0, sectors: SECTORS };
+    let read = &mut |at: u64, bytes: usize| Ok(sample.bytes(at, bytes));
+    let found = ext4::file(device, inode, read)?;
+    Ok(found.iter().map(|piece| [piece.offset, piece.at, piece.bytes].map(|bytes| bytes >> 10)).collect())
+}
+
+#[test]
+fn a_file_of_ext4_lies_where_its_inode_says_and_holes_lie_nowhere() {
+    let samples = all();
+    let (mut ext4, mut ext3) = (samples[0].clone(), samples[1].clone());
+    assert_eq!(file_pieces(&ext4, 8).unwrap(), [[0, 4000, 512], [512, 5000, 512]]);
+    assert!(
+        file_pieces(&ext4, 0).is_err()
+            && file_pieces(&ext4, 1 << 40).is_err()
+            && file_pieces(&ext4, 9).is_err()
+    );
+    // The second of the first two blocks of the list, and the whole node below it.
+    ext3.pieces[2].1[0x28 + 4..0x28 + 8].fill(0);
+    ext3.pieces[2].1[0x28 + 48..0x28 + 52].fill(0);
+    assert_eq!(file_pieces(&ext3, 8).unwrap(), [[0, 4000, 1], [2, 4002, 10]]);
+    // A hole between the extents, and a tree that leads into itself.
+    ext4.pieces[3].1[24..28].copy_from_slice(&1024_u32.to_le_bytes());
+    assert_eq!(file_pieces(&ext4, 8).unwrap(), [[0, 4000, 512], [1024, 5000, 512]]);
+    ext4.pieces[3].1[6] = 3;
+    assert!(file_pieces(&ext4, 8).is_err(), "another depth than its parent says");
 }
 
 #[test]

@@ -25,6 +25,10 @@ const MAGIC: u16 = 0xef53;
 /// 512 TiB of groups of 128 MiB. Their descriptors are read block by block.
 const GROUPS_MAX: u64 = 1 << 22;
 
+/// EXT4_EXTENTS_FL and EXT4_INLINE_DATA_FL of an inode's i_flags.
+const EXTENTS: u32 = 0x8_0000;
+const INLINE_DATA: u32 = 0x1000_0000;
+
 /// Bits of s_feature_compat, s_feature_incompat and s_feature_ro_compat.
 mod feature {
     pub const HAS_JOURNAL: u32 = 0x4;
@@ -106,6 +110,46 @@ pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<Jo
     let log = jbd2::Log { runs, block_bytes, skipped: first, fast_commit: false };
     jbd2::add(&log, read, &mut regions)?;
     Ok(Some(JournalDevice { uuid: piece.array(0x68)?, regions: regions.finish()? }))
+}
+
+/// A file's bytes that lie together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePiece {
+    /// First byte in the file.
+    pub offset: u64,
+    /// First byte on the filesystem's device.
+    pub at: u64,
+    /// Length.
+    pub bytes: u64,
+}
+
+/// Where the file with this inode number lies, by the inode's own words: nobody has to open the file for it. Closing a file makes ext4
+/// write what was put into it after it was cut to nothing (`auto_da_alloc`). What has no place yet is left out.
+/// # Errors
+/// The bytes cannot be read, or are not those of a file on such a device.
+pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<FilePiece>, String> {
+    let superblock = Superblock::read(device, read)?;
+    let number = u32::try_from(inode).map_err(|error| format!("inode {inode}: {error}"))?;
+    // The kernel may be changing it.
+    let mut root = superblock.inode(number, read)?;
+    for _ in 0..5 {
+        let again = superblock.inode(number, read)?;
+        if again.root == root.root {
+            break;
+        }
+        root = again;
+    }
+    if root.is_inline {
+        return Ok(Vec::new());
+    }
+    let block = superblock.block_bytes;
+    let runs = jbd2::file_runs(&root, block, superblock.blocks, read)?;
+    let piece = |run: jbd2::Run| FilePiece {
+        offset: run.log_block * block,
+        at: run.block * block,
+        bytes: run.blocks * block,
+    };
+    Ok(runs.into_iter().map(piece).collect())
 }
 
 fn block_bytes(piece: &Piece) -> Result<u64, String> {
@@ -289,7 +333,7 @@ impl Superblock {
 
     /// The journal in a file of this filesystem.
     fn add_journal(&self, inode: u32, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
-        let root = match self.journal_inode(inode, read) {
+        let root = match self.inode(inode, read) {
             Ok(root) => root,
             // The superblock keeps a copy of the inode's root, for the day when the inode table is damaged.
             Err(error) if self.piece.byte(0xfd)? == 1 => {
@@ -297,7 +341,8 @@ impl Superblock {
                 let root: [u8; 60] = self.piece.array(0x10c)?;
                 let extents = root.starts_with(&jbd2::EXTENT_MAGIC.to_le_bytes());
                 let bytes = u64::from(high) << 32 | u64::from(low);
-                jbd2::Root { root, bytes, extents, whence: format!("{error}; its copy in the superblock") }
+                let whence = format!("{error}; its copy in the superblock");
+                jbd2::Root { root, bytes, extents, is_inline: false, whence }
             }
             Err(error) => return Err(error),
         };
@@ -307,20 +352,22 @@ impl Superblock {
         jbd2::add(&log, read, regions)
     }
 
-    /// Reads the journal's inode from its table.
-    fn journal_inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, String> {
-        let index = u64::from(inode) - 1;
+    /// Reads a file's inode from its table.
+    fn inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, String> {
+        let index = u64::from(inode).checked_sub(1).ok_or("0 is no inode's number")?;
         let (group, slot) = (index / self.inodes_per_group, index % self.inodes_per_group);
-        self.piece.need(group < self.groups, format_args!("the journal is inode {inode}"))?;
+        self.piece.need(group < self.groups, format_args!("there is no inode {inode}"))?;
         let (table, within) = (group / self.descriptors_per_block(), group % self.descriptors_per_block());
         let at = self.descriptor_block(table)? * self.block_bytes + within * self.descriptor_bytes;
         let descriptor = Piece::read(read, at, to_usize(self.descriptor_bytes)?, "ext4 group descriptor")?;
         let at = self.place(&descriptor, 8)?.saturating_mul(self.block_bytes) + slot * self.inode_bytes;
-        let piece = Piece::read(read, at, 128, "inode of the ext4 journal")?;
+        let piece = Piece::read(read, at, 128, "ext4 inode")?;
         piece.need(piece.le16(0)? >> 12 == 0o10, "it is no file")?;
         let bytes = u64::from(piece.le32(0x6c)?) << 32 | u64::from(piece.le32(0x4)?);
-        let extents = piece.le32(0x20)? & 0x8_0000 != 0;
-        Ok(jbd2::Root { root: piece.array(0x28)?, bytes, extents, whence: format!("inode {inode}") })
+        let flags = piece.le32(0x20)?;
+        let (extents, is_inline) = (flags & EXTENTS != 0, flags & INLINE_DATA != 0);
+        let whence = format!("inode {inode}");
+        Ok(jbd2::Root { root: piece.array(0x28)?, bytes, extents, is_inline, whence })
     }
 }
 

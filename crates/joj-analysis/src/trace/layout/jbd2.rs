@@ -17,12 +17,16 @@ const JOURNAL_MAGIC: u32 = 0xc03b_3998;
 
 /// 64 GiB of blocks of 4 KiB; mke2fs makes logs of at most 10,240,000 blocks.
 const LOG_BLOCKS_MAX: u64 = 1 << 24;
+/// ext4 numbers a file's blocks with 32 bits.
+const FILE_BLOCKS_MAX: u64 = 1 << 32;
+/// A tree that names a node twice would be walked for ever.
+const FILE_NODES_MAX: u64 = 1 << 16;
 const RUNS_MAX: usize = 1 << 20;
 
-/// Neighbouring blocks of the log that are neighbours on the device too.
+/// Neighbouring blocks of the log, or of a file, that are neighbours on the device too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// First block in the log.
+    /// First block in the log, or in the file.
     pub log_block: u64,
     /// First block on the device.
     pub block: u64,
@@ -39,6 +43,8 @@ pub struct Root {
     pub bytes: u64,
     /// True where `root` is an extent tree, false where it is ext3's list of blocks.
     pub extents: bool,
+    /// True where the file's bytes are in the inode: it has no blocks.
+    pub is_inline: bool,
     /// Where it was read, for errors.
     pub whence: String,
 }
@@ -48,6 +54,9 @@ struct Walk<'walk, 'reader> {
     block_bytes: u64,
     device_blocks: u64,
     log_blocks: u64,
+    log_blocks_max: u64,
+    /// A log has none.
+    may_have_holes: bool,
     read: &'walk mut ReadAt<'reader>,
     runs: Vec<Run>,
     nodes_left: u64,
@@ -67,15 +76,17 @@ pub fn runs(
     if !(1..=LOG_BLOCKS_MAX).contains(&log_blocks) {
         return Err(wrong(format!("{} bytes", root.bytes)));
     }
-    // A tree that names a node twice would be walked for ever.
-    let nodes_left = log_blocks / 16 + 64;
-    let mut walk = Walk { block_bytes, device_blocks, log_blocks, read, runs: Vec::new(), nodes_left };
-    let mut source = |_: u64, _: usize| Ok(root.root.to_vec());
-    let piece = Piece::read(&mut source, 0, root.root.len(), "root of its blocks")?;
-    let walked = if root.extents { walk.extents(&piece, None) } else { walk.pointers(&piece) };
-    walked.map_err(wrong)?;
-    let mut runs = walk.runs;
-    runs.sort_unstable_by_key(|run| run.log_block);
+    let walk = Walk {
+        block_bytes,
+        device_blocks,
+        log_blocks,
+        log_blocks_max: LOG_BLOCKS_MAX,
+        may_have_holes: false,
+        read,
+        runs: Vec::new(),
+        nodes_left: log_blocks / 16 + 64,
+    };
+    let runs = walk.below(root).map_err(wrong)?;
     let mut expected = 0;
     for run in &runs {
         if run.log_block != expected {
@@ -89,12 +100,42 @@ pub fn runs(
     Ok(runs)
 }
 
+/// The blocks of any file of ext4, in the order of the file; what has no place is left out.
+/// # Errors
+/// The tree is damaged or cannot be read.
+pub fn file_runs(
+    root: &Root,
+    block_bytes: u64,
+    device_blocks: u64,
+    read: &mut ReadAt<'_>,
+) -> Result<Vec<Run>, String> {
+    let walk = Walk {
+        block_bytes,
+        device_blocks,
+        log_blocks: root.bytes.div_ceil(block_bytes),
+        log_blocks_max: FILE_BLOCKS_MAX,
+        may_have_holes: true,
+        read,
+        runs: Vec::new(),
+        nodes_left: FILE_NODES_MAX,
+    };
+    walk.below(root).map_err(|problem| format!("{}: {problem}", root.whence))
+}
+
 impl Walk<'_, '_> {
+    fn below(mut self, root: &Root) -> Result<Vec<Run>, String> {
+        let mut source = |_: u64, _: usize| Ok(root.root.to_vec());
+        let piece = Piece::read(&mut source, 0, root.root.len(), "root of its blocks")?;
+        if root.extents { self.extents(&piece, None) } else { self.pointers(&piece) }?;
+        self.runs.sort_unstable_by_key(|run| run.log_block);
+        Ok(self.runs)
+    }
+
     fn push(&mut self, run: Run) -> Result<(), String> {
         let on_device =
             run.block > 0 && run.block.checked_add(run.blocks).is_some_and(|end| end <= self.device_blocks);
         // Blocks may be reserved behind the end of a file.
-        if run.log_block.checked_add(run.blocks).is_none_or(|end| end > LOG_BLOCKS_MAX) || !on_device {
+        if run.log_block.checked_add(run.blocks).is_none_or(|end| end > self.log_blocks_max) || !on_device {
             return Err(format!("{} blocks at block {} of the device", run.blocks, run.block));
         }
         if let Some(last) = self.runs.last_mut()
@@ -155,6 +196,11 @@ impl Walk<'_, '_> {
 
     fn pointer(&mut self, block: u32, depth: usize, next: &mut u64) -> Result<(), String> {
         if *next >= self.log_blocks {
+            return Ok(());
+        }
+        if block == 0 && self.may_have_holes {
+            let below = (self.block_bytes / 4).saturating_pow(u32::try_from(depth).unwrap_or(u32::MAX));
+            *next = next.saturating_add(below);
             return Ok(());
         }
         if depth == 0 {

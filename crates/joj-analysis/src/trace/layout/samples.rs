@@ -36,7 +36,7 @@ impl Sample {
         super::read(self.kind, device, read).map(|layout| layout.expect("a known kind"))
     }
 
-    fn bytes(&self, at: u64, bytes: usize) -> Vec<u8> {
+    pub fn bytes(&self, at: u64, bytes: usize) -> Vec<u8> {
         let (mut found, end) = (vec![0; bytes], at + bytes as u64);
         for (start, piece) in &self.pieces {
             let (from, to) = (at.max(*start), end.min(start + piece.len() as u64));

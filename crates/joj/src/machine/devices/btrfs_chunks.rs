@@ -4,13 +4,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::{Base, Chunk};
 
+use crate::machine::devices::btrfs_tree::{Exchange, Wanted, exchange, number, search};
 use crate::machine::devices::device_base::base;
 
 /// What a mounted Btrfs says of itself.
@@ -24,38 +24,29 @@ pub struct Chunks {
     pub limit: Option<String>,
 }
 
-/// BTRFS_IOC_FS_INFO, BTRFS_IOC_DEV_INFO and BTRFS_IOC_TREE_SEARCH, with the sizes of what they exchange.
+/// BTRFS_IOC_FS_INFO and BTRFS_IOC_DEV_INFO, with the sizes of what they exchange.
 const FS_INFO: u64 = 0x8400_941f;
 const DEV_INFO: u64 = 0xd000_941e;
-const TREE_SEARCH: u64 = 0xd000_9411;
-const EXCHANGE_BYTES: usize = 4096;
-const SEARCH_KEY_BYTES: usize = 104;
-const ITEM_HEAD_BYTES: usize = 32;
 
-const CHUNK_TREE: u64 = 3;
-const CHUNK_OBJECT: u64 = 256;
-const CHUNK_ITEM: u32 = 228;
+/// The chunks in the chunk tree.
+const CHUNKS: Wanted = Wanted { tree: 3, object: 256, kind: 228 };
 /// RAID0, RAID10, RAID5, RAID6: a chunk's bytes are spread over its stripes, which are no copies.
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 
 /// A chunk that holds data, maybe with metadata (`mixed-bg`).
 const DATA: u64 = 1;
 
-/// Memory for one ioctl, aligned as its numbers want it.
-#[repr(C, align(8))]
-struct Exchange([u8; EXCHANGE_BYTES]);
-
 /// Reads the chunks of the Btrfs mounted there.
 /// # Errors
 /// As ioctl(2): without CAP_SYS_ADMIN the tree is closed.
 pub fn read(point: &Path) -> io::Result<Chunks> {
     let directory = File::open(point)?;
-    let mut information = Exchange([0; EXCHANGE_BYTES]);
+    let mut information = Exchange::default();
     exchange(&directory, FS_INFO, &mut information)?;
     let id = information.0[16..32].try_into().map_err(io::Error::other)?;
     let (mut chunks, mut limit, mut from) = (Vec::new(), None, 0);
     loop {
-        let found = search(&directory, from)?;
+        let found = search(&directory, CHUNKS, from)?;
         let Some((last, _)) = found.last() else { return Ok(Chunks { id, chunks, limit }) };
         from = last.saturating_add(1);
         for (start, item) in &found {
@@ -74,30 +65,6 @@ pub fn read(point: &Path) -> io::Result<Chunks> {
     }
 }
 
-/// The chunk items from an address on, as many as one call gives: (address, item).
-fn search(directory: &File, from: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
-    let mut area = Exchange([0; EXCHANGE_BYTES]);
-    let key = [CHUNK_TREE, CHUNK_OBJECT, CHUNK_OBJECT, from, u64::MAX, 0, u64::MAX];
-    for (place, word) in area.0.chunks_exact_mut(8).zip(key) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    for (place, word) in area.0[56..68].chunks_exact_mut(4).zip([CHUNK_ITEM, CHUNK_ITEM, u32::MAX]) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    exchange(directory, TREE_SEARCH, &mut area)?;
-    let count = number(&area.0, 64, 4).unwrap_or(0);
-    let (mut found, mut at) = (Vec::new(), SEARCH_KEY_BYTES);
-    for _ in 0..count {
-        let offset = number(&area.0, at + 16, 8);
-        let length = number(&area.0, at + 28, 4).and_then(|length| usize::try_from(length).ok());
-        let (Some(offset), Some(length)) = (offset, length) else { break };
-        let Some(item) = area.0.get(at + ITEM_HEAD_BYTES..at + ITEM_HEAD_BYTES + length) else { break };
-        found.push((offset, item.to_vec()));
-        at += ITEM_HEAD_BYTES + length;
-    }
-    Ok(found)
-}
-
 /// The filesystem's number of a disk, and a byte on it.
 type Stripe = (u64, u64);
 
@@ -111,24 +78,12 @@ fn chunk(item: &[u8]) -> Option<(u64, u64, Vec<Stripe>)> {
 
 /// Where the filesystem's disk of this number begins.
 fn disk_base(directory: &File, disk: u64) -> Option<Base> {
-    let mut area = Exchange([0; EXCHANGE_BYTES]);
+    let mut area = Exchange::default();
     area.0[..8].copy_from_slice(&disk.to_le_bytes());
     exchange(directory, DEV_INFO, &mut area).ok()?;
     let path = area.0[3072..].split(|byte| *byte == 0).next()?;
     let device = fs::metadata(std::str::from_utf8(path).ok()?).ok()?.rdev();
     base(DeviceNumber::new(rustix::fs::major(device), rustix::fs::minor(device))?)
-}
-
-fn exchange(directory: &File, request: u64, area: &mut Exchange) -> io::Result<()> {
-    // SAFETY: the descriptor is open; each of the three requests exchanges at most 4096 bytes, which `area` has.
-    let result = unsafe { libc::ioctl(directory.as_raw_fd(), request as _, area.0.as_mut_ptr()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn number(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
-    let mut whole = [0; 8];
-    whole[..size].copy_from_slice(bytes.get(offset..offset + size)?);
-    Some(u64::from_le_bytes(whole))
 }
 
 #[cfg(test)]

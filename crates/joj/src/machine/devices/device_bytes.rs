@@ -30,6 +30,11 @@ impl DeviceBytes {
         Ok(Self { file, path })
     }
 
+    /// What is read next is not what follows: the kernel shall read no more than is asked for.
+    pub fn without_reading_ahead(&self) {
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
+    }
+
     /// Reads `bytes` bytes from byte `at` on.
     /// # Errors
     /// The device ends before, or cannot be read.

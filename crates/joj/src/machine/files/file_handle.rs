@@ -1,13 +1,17 @@
-//! Opening a file by its inode number: ext4 allows it to root, whatever the file's name is.
+//! Finding a file by its inode number: ext4 allows it to root, whatever the file's name is. And what a file's handle says of it.
+//!
+//! No file is opened here (`O_PATH`): closing one again makes ext4, XFS and Btrfs write what was put into it after it was cut to
+//! nothing (ext4_release_file, xfs_file_release, btrfs_release_file), and what its writer closes later is written no more.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// FILEID_INO32_GEN (linux/exportfs.h): an inode number and a generation.
 const INODE_AND_GENERATION: i32 = 1;
-/// FS_IOC_GETVERSION (linux/fs.h). It is declared with a long and gives an int.
-const GET_VERSION: u64 = if size_of::<libc::c_long>() == 8 { 0x8008_7601 } else { 0x8004_7601 };
 /// MAX_HANDLE_SZ (linux/exportfs.h).
 const HANDLE_BYTES_MAX: usize = 128;
 
@@ -19,7 +23,7 @@ struct Handle {
     handle: [u8; HANDLE_BYTES_MAX],
 }
 
-/// Opens the file with this number, below any directory or file of its filesystem. A generation of 0 stands for whichever
+/// Finds the file with this number, below any directory or file of its filesystem. A generation of 0 stands for whichever
 /// there is.
 /// # Errors
 /// As open_by_handle_at(2): ESTALE where there is no such file, EPERM without CAP_DAC_READ_SEARCH.
@@ -31,7 +35,7 @@ pub fn open_inode(filesystem: &File, inode: u64, generation: u32) -> io::Result<
     open(filesystem, INODE_AND_GENERATION, &handle)
 }
 
-/// Opens what a handle stands for.
+/// Finds what a handle stands for: a descriptor that names it, for fstat(2) and /proc, and not for reading.
 /// # Errors
 /// As [`open_inode`].
 pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
@@ -39,7 +43,7 @@ pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
     let room = handle.handle.get_mut(..bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
     room.copy_from_slice(bytes);
     handle.bytes = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOATIME;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the descriptor is open, and `handle` is a file_handle with the bytes that it says it has.
     let opened =
         unsafe { libc::syscall(libc::SYS_open_by_handle_at, filesystem.as_raw_fd(), &raw mut handle, flags) };
@@ -51,12 +55,41 @@ pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// A file's generation; `None` on filesystems that have none.
-pub fn generation(file: &File) -> Option<u32> {
-    let mut version: libc::c_long = 0;
-    // SAFETY: the descriptor is open; the kernel writes an int, and a long has room for it.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION as _, &raw mut version) };
-    // What an int wrote are the first four bytes, in either byte order.
-    let [a, b, c, d, ..] = version.to_ne_bytes();
-    (result == 0).then(|| u32::from_ne_bytes([a, b, c, d]))
+/// The generation of the file at a path, which may be one of /proc/PID/fd; `None` on filesystems without handles, or whose handles
+/// joj cannot read.
+pub fn generation(path: &Path) -> Option<u32> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let bytes = u32::try_from(HANDLE_BYTES_MAX).ok()?;
+    let mut handle = Handle { bytes, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
+    let (mut mount, follow) = (0_i32, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: `path` ends with a zero byte, `handle` has the room that it says it has, and `mount` takes a number.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            &raw mut handle,
+            &raw mut mount,
+            follow,
+        )
+    };
+    let bytes = handle.handle.get(..usize::try_from(handle.bytes).ok()?)?;
+    (result == 0).then(|| identity(handle.kind, bytes))?.map(|(_, generation)| generation)
+}
+
+/// (inode, generation) of a handle; its bytes are the filesystem's own business, by its type (linux/exportfs.h).
+pub fn identity(kind: i32, handle: &[u8]) -> Option<(u64, u32)> {
+    let small = |at: usize| Some(u32::from_ne_bytes(handle.get(at..at + 4)?.try_into().ok()?));
+    let large = |at: usize| Some(u64::from_ne_bytes(handle.get(at..at + 8)?.try_into().ok()?));
+    match kind {
+        // FILEID_INO32_GEN, and the same with the parent's behind it: ext4, F2FS.
+        1 | 2 => Some((u64::from(small(0)?), small(4)?)),
+        // XFS with inode numbers of 64 bits.
+        0x81 | 0x82 => Some((large(0)?, small(8)?)),
+        // Btrfs: object, tree, generation.
+        0x4d..=0x4f => Some((large(0)?, small(16)?)),
+        // NILFS2: checkpoint, inode, generation.
+        0x61 | 0x62 => Some((large(8)?, small(16)?)),
+        _ => None,
+    }
 }

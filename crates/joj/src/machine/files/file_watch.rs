@@ -18,6 +18,8 @@ use std::path::Path;
 
 use joj_analysis::trace::texts::name_of;
 
+use crate::machine::files::file_handle::identity;
+
 /// FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID | FAN_REPORT_DFID_NAME_TARGET
 const INIT: u32 = 1 | 2 | 0x100 | 0x1e00;
 /// FAN_MARK_ADD | FAN_MARK_FILESYSTEM
@@ -147,20 +149,6 @@ fn change(message: &[u8]) -> Option<Change> {
         parent,
         name,
     })
-}
-
-/// (inode, generation) of a handle; its bytes are the filesystem's own business, by its type (linux/exportfs.h).
-fn identity(kind: i32, handle: &[u8]) -> Option<(u64, u32)> {
-    let small = |at: usize| number(handle, at, 4).and_then(|number| u32::try_from(number).ok());
-    match kind {
-        // FILEID_INO32_GEN, and the same with the parent's behind it: ext4, F2FS.
-        1 | 2 => Some((u64::from(small(0)?), small(4)?)),
-        // XFS with inode numbers of 64 bits.
-        0x81 | 0x82 => Some((number(handle, 0, 8)?, small(8)?)),
-        // Btrfs: object, tree, generation.
-        0x4d..=0x4f => Some((number(handle, 0, 8)?, small(16)?)),
-        _ => None,
-    }
 }
 
 /// A number in the machine's own byte order.

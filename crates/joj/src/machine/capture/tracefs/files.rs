@@ -1,7 +1,7 @@
 //! Which file an inode number stands for: its generation, its name, and whether it is a directory. Trace records have the
 //! number only.
 //!
-//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 opens a file
+//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 finds a file
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
@@ -10,13 +10,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
-use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
+use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::changes::Creations;
 use crate::machine::capture::tracefs::file_names::{FileNames, Seen};
+use crate::machine::capture::tracefs::places::Places;
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
-use crate::machine::files::extents::extents_of_open;
+use crate::machine::devices::disks;
 use crate::machine::files::file_handle;
 use crate::machine::files::file_watch::Change;
 use crate::machine::files::mounts::Mount;
@@ -74,6 +75,7 @@ struct Source {
     mounted: Mounted,
     /// Its mount point, open: handles are relative to it.
     directory: Option<File>,
+    places: Places,
     /// Records tell when a number is given to a new file.
     tells_creations: bool,
     /// The mount point's inode number; 0 on Btrfs, where each subvolume has one of that number.
@@ -120,6 +122,7 @@ pub struct Files {
 impl Files {
     /// Knows the files of these volumes, of which these events tell. The second: what is missed, a sentence each.
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted], events: &[String]) -> (Self, Vec<String>) {
+        let (disks, mut unplaced) = (disks::list(), Vec::new());
         let sources = volumes.iter().map(|mounted| {
             let directory = File::open(&mounted.mount.mount_point).ok();
             let unique = directory.as_ref().filter(|_| mounted.mount.kind != "btrfs");
@@ -127,10 +130,16 @@ impl Files {
             let tells = |event: &&str| events.iter().any(|path| path == event);
             let creation = CREATIONS.iter().find(|(kind, _)| mounted.mount.kind.starts_with(kind));
             let tells_creations = creation.is_some_and(|(_, events)| events.iter().all(tells));
-            Source { mounted: mounted.clone(), directory, tells_creations, top: top.unwrap_or(0) }
+            let places = Places::of(mounted, &disks).unwrap_or_else(|missed| {
+                unplaced.push(missed);
+                Places::default()
+            });
+            Source { mounted: mounted.clone(), directory, places, tells_creations, top: top.unwrap_or(0) }
         });
-        let (watch, limits) = FileNames::watch(volumes);
-        (Self { sources: sources.collect(), mounts, watch, ..Self::default() }, limits)
+        let sources = sources.collect();
+        let (watch, mut limits) = FileNames::watch(volumes);
+        limits.extend(unplaced);
+        (Self { sources, mounts, watch, ..Self::default() }, limits)
     }
 
     /// Takes what the watch saw. Renamings and removals are handed back: their times are yet to be found. True if the kernel
@@ -279,8 +288,7 @@ impl Files {
         let known = self.known.entry((key.device, key.inode)).or_insert(known);
         known.placed = true;
         let key = FileKey { generation: known.generation, ..key };
-        let Ok(file) = File::open(path) else { return Vec::new() };
-        if directory { Vec::new() } else { self.extents(key, &file) }
+        if directory { Vec::new() } else { self.extents(key, Some(path)) }
     }
 
     /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
@@ -295,8 +303,7 @@ impl Files {
         }
         known.placed = true;
         let key = FileKey { generation: known.generation, ..file };
-        let opened = self.open(file).or_else(|| File::open(self.descriptor_of(file, process)?).ok());
-        opened.map_or_else(Vec::new, |opened| self.extents(key, &opened))
+        self.extents(key, None)
     }
 
     /// Every file's place is asked for again when it is next synced.
@@ -320,31 +327,17 @@ impl Files {
         changed
     }
 
-    fn extents(&self, file: FileKey, opened: &File) -> Vec<Event> {
-        let Some(source) = self.source(file.device) else { return Vec::new() };
-        let mut events = Vec::new();
-        let extents = extents_of_open(opened).unwrap_or_default();
-        for extent in extents.iter().filter(|extent| extent.flags.has_place()) {
-            for place in in_bytes(&source.mounted.volume, extent.physical_byte, extent.bytes) {
-                events.push(Event {
-                    kind: EventKind::Extent,
-                    file,
-                    offset: extent.offset.saturating_add(place.skipped_bytes),
-                    device: place.disk,
-                    sector: place.sector,
-                    bytes: place.bytes,
-                    ..Event::default()
-                });
-            }
-        }
-        events
+    fn extents(&self, file: FileKey, path: Option<&Path>) -> Vec<Event> {
+        let source = self.source(file.device);
+        source.map_or_else(Vec::new, |source| source.places.extents(&source.mounted, file, path))
     }
 
     fn source(&self, device: DeviceNumber) -> Option<&Source> {
         self.sources.iter().find(|source| source.mounted.volume.device == device)
     }
 
-    fn open(&self, file: FileKey) -> Option<File> {
+    /// A descriptor that names the file.
+    fn find(&self, file: FileKey) -> Option<File> {
         let source = self.source(file.device)?;
         let directory = source.directory.as_ref()?;
         if file.inode == source.top {
@@ -357,17 +350,17 @@ impl Files {
     }
 
     fn by_number(&self, file: FileKey) -> Option<Known> {
-        let opened = self.open(file)?;
-        let facts = opened.metadata().ok()?;
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&opened);
-        let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok();
+        let found = self.find(file)?;
+        let facts = found.metadata().ok()?;
+        let descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found));
+        let path = fs::read_link(&descriptor).ok();
         let Source { mounted, top, .. } = self.source(file.device)?;
         let mount = &mounted.mount;
         // Where the kernel has no name in memory, it calls the file by the mount's own name.
         let nameless = |path: &Path| path == mount.mount_point || path == Path::new("/");
         let path = path.filter(|path| file.inode == *top || !nameless(path));
         Some(Known {
-            generation: file_handle::generation(&opened).unwrap_or(0),
+            generation: file_handle::generation(Path::new(&descriptor)).unwrap_or(0),
             name: path
                 .and_then(|path| mount.inside(&without_deleted(path, &facts)))
                 .map(|path| named(path, facts.is_dir())),
@@ -405,9 +398,7 @@ impl Files {
         let inside = self.mounts.iter().filter(|mount| mount.device == device);
         let name = inside.filter_map(|mount| mount.inside(&target)).min_by_key(String::len);
         let name = name.map(|path| named(path, facts.is_dir()));
-        let ordinary = facts.is_file() || facts.is_dir();
-        let opened = ordinary.then(|| File::open(path).ok()).flatten();
-        let generation = opened.as_ref().and_then(file_handle::generation).unwrap_or(0);
+        let generation = file_handle::generation(path).unwrap_or(0);
         let key = FileKey { device: source.mounted.volume.device, inode: facts.ino(), generation };
         Some((key, Known { generation, name, directory: facts.is_dir(), ..Known::default() }))
     }
@@ -443,17 +434,6 @@ impl Files {
                 Known { generation: before.map_or(0, |before| before.wrapping_add(1)), ..Known::default() }
             }
         }
-    }
-}
-
-/// FIEMAP has addresses in bytes, also where the filesystem counts blocks; XFS's are those of its disk.
-fn in_bytes(volume: &Volume, start: u64, bytes: u64) -> Vec<Place> {
-    match &volume.addressing {
-        Addressing::Blocks { base, .. } | Addressing::Groups { base, .. } => {
-            let addressing = Addressing::Blocks { base: *base, block_bytes: 1 };
-            Volume { addressing, ..volume.clone() }.places(start, bytes)
-        }
-        Addressing::Chunks(_) => volume.places(start, bytes),
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod capture;
 mod files;
+mod places;
 mod changes;
 mod file_names;
 mod threads;
