@@ -19,6 +19,10 @@ use crate::trace::texts::Text;
 /// Bytes of a sector, whatever the device's own block size (Linux's block layer).
 pub const SECTOR_BYTES: u64 = 512;
 
+/// What stands for the result of a sync call of which nobody told when it ended and what it returned: its time is not its end, and
+/// what was written because of it is not known.
+pub const END_NOT_TOLD: i64 = i64::MIN;
+
 /// Major and minor number of a device, as the kernel's `dev_t` has them: `major << 20 | minor`. 0: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -117,7 +121,7 @@ words! {
         Requeue = 4 "requeue",
         /// A system call that makes something durable begins (file, name: the call); detail -1: its end will not be told.
         SyncBegin = 5 "sync-begin",
-        /// It ends; detail is what it returned (file, name: the call, detail).
+        /// It ends; detail is what it returned, or [`END_NOT_TOLD`] (file, name: the call, detail).
         SyncEnd = 6 "sync-end",
         /// A POSIX or OFD lock of a file was set; offset and bytes are its range, `bytes` 0 to the end of the file;
         /// detail: 0 read, 1 write, 2 unlocked (F_RDLCK, F_WRLCK, F_UNLCK). Only locks that were granted.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::trace::attribution::files::FileInfo;
 use crate::trace::attribution::request::{Sync, SyncId, WorkId};
 use crate::trace::class::Class;
-use crate::trace::event::{DeviceNumber, Event, FileKey};
+use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey};
 
 /// `detail` of a begin that no end will follow.
 const NO_END: i64 = -1;
@@ -58,6 +58,9 @@ impl Syncs {
     pub fn end(&mut self, event: &Event) -> Option<Sync> {
         let mut sync = self.of_thread.remove(&event.thread)?;
         self.threads.remove(&sync.id);
+        if event.detail == END_NOT_TOLD {
+            return Some(sync);
+        }
         sync.ended_ns = Some(event.time_ns);
         sync.result = event.detail;
         Some(sync)
@@ -124,6 +127,8 @@ mod tests {
         let ended = syncs.end(&Event { time_ns: 9, detail: -5, ..begin(1, 0) }).expect("it began");
         assert_eq!((ended.ended_ns, ended.result, cause(&syncs, None)), (Some(9), -5, Some(1)));
         assert_eq!(syncs.end(&begin(1, 0)), None);
+        let ended = syncs.end(&Event { time_ns: 9, detail: END_NOT_TOLD, ..begin(2, 0) }).expect("it began");
+        assert_eq!((ended.ended_ns, ended.result), (None, 0), "nobody told");
     }
 
     #[test]

@@ -5,58 +5,32 @@
 //! its events    SyncBegin(inode 12, at the time of the first)              SyncEnd(inode 12, 0)
 //! ```
 //!
-//! A sync of a filesystem without a call around it is one of its own, a durable write: a write with O_SYNC or O_DSYNC, io_uring, or a
-//! kernel that does not show system calls. Where the filesystem tells only its beginning (XFS, Btrfs) it is none.
+//! A sync of a filesystem without a call around it is one of its own. In a program's thread it is a durable write: a write with O_SYNC
+//! or O_DSYNC. In a thread that works for programs (io_uring's, AIO's) it is named by what it asks of the filesystem. An end belongs to
+//! the beginning of the same thread and file; where none is told (XFS, Btrfs, writes that go on without their thread) there is a
+//! [`SyncEnd`](EventKind::SyncEnd) at once that says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::trace::event::{Content, Event, EventKind, FileKey};
+use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind, FileKey};
 use crate::trace::texts::Texts;
 
 use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
+use crate::trace::ftrace::step::Step;
 use crate::trace::ftrace::volume::Volume;
 
 /// What a filesystem's sync is called where no system call was seen around it.
 const DURABLE_WRITE: &str = "durable write";
-
-/// What comes out: events, of which generation, process and command are still to be filled in, and what helps with that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// An event, and its thread's name where the record had it.
-    Event(Event, Option<Command>),
-    /// An inode's number belongs to a new file.
-    Created {
-        /// Generation 0.
-        file: FileKey,
-        /// True for a directory.
-        directory: bool,
-    },
-    /// The file is gone.
-    Ended(FileKey),
-    /// A call of a thread that removes a name, or gives a file another one, has succeeded.
-    NamesChanged {
-        /// Whose.
-        thread: u32,
-        /// True for a removal.
-        removed: bool,
-    },
-    /// A new thread.
-    NewThread {
-        /// Its number.
-        thread: u32,
-        /// The thread that made it, where both belong to one process.
-        of: Option<u32>,
-        /// Its name.
-        command: Command,
-    },
-    /// A thread has another name.
-    Renamed {
-        /// Its number.
-        thread: u32,
-        /// Its name.
-        command: Command,
-    },
-}
+/// The same in a thread that works for programs, where the filesystem does not say what is asked of it.
+const UNKNOWN_CALL: &str = "sync (call unknown)";
+/// Threads in which io_uring and AIO sync.
+const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
+/// A write that went on without its thread is over after this time, also if its end was lost.
+const QUEUED_NS: u64 = 10_000_000_000;
+/// What does not wait gets somewhere in this time, or gave up.
+const TRIES_NS: u64 = 2_000_000;
+/// EAGAIN and ENOTBLK: the kernel tries again in another way, and nothing failed.
+const TRIED_AGAIN: [i64; 2] = [-11, -15];
 
 /// A sync or durable write under way in a thread.
 #[derive(Debug)]
@@ -65,8 +39,17 @@ struct Bracket {
     descriptor: Option<u32>,
     /// False until its first event was handed on.
     told: bool,
-    /// False where a filesystem's own event began it.
-    by_call: bool,
+    begun_by: BegunBy,
+    /// Perhaps there is nothing: told only when it gets somewhere.
+    tries: bool,
+}
+
+/// What began a bracket, and so may end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BegunBy {
+    Call,
+    FileSync(Inode),
+    DirectWrite(Inode),
 }
 
 /// What is under way on a machine.
@@ -79,6 +62,10 @@ pub struct Assembler {
     trees: BTreeMap<u32, i64>,
     /// Threads that create a file on XFS and have no number for it yet.
     creating: BTreeSet<u32>,
+    /// Threads that work for programs.
+    workers: BTreeSet<u32>,
+    /// Durable writes that go on without their threads: how many of a file, and the time of the last.
+    queued: BTreeMap<(DeviceNumber, u64), (u32, u64)>,
     unplaced: u64,
 }
 
@@ -125,6 +112,15 @@ impl Assembler {
         self.unplaced = 0;
     }
 
+    /// A thread is called so.
+    pub fn know_thread(&mut self, thread: u32, command: &[u8]) {
+        if WORKERS.iter().any(|worker| command.starts_with(worker)) {
+            self.workers.insert(thread);
+        } else {
+            self.workers.remove(&thread);
+        }
+    }
+
     /// Takes the next record.
     pub fn take(&mut self, record: &Record, around: &mut Surroundings<'_>) {
         let &Record { time_ns, thread, what } = record;
@@ -132,21 +128,13 @@ impl Assembler {
         let event = |kind| Event { time_ns, thread, kind, ..Event::default() };
         match what {
             What::Request(request) => around.event(requested(event(request.kind), &request), request.command),
-            What::CallBegin { call, descriptor, offset } => {
-                self.begin(event(begins(call)), call, descriptor, offset, around)
-            }
-            What::CallEnd(result) => self.end(event(EventKind::SyncEnd), true, result, around),
-            What::FileSyncEnd(result) | What::DirectWriteEnd(result) => {
-                self.end(event(EventKind::SyncEnd), false, result, around);
-            }
-            What::FileSync { file, ends } => {
-                let begin = Event { file: self.key(file), ..event(EventKind::SyncBegin) };
-                self.begin_alone(begin, DURABLE_WRITE, ends, around);
-            }
-            What::DirectWrite { file, offset, bytes } => {
-                let begin = Event { file: self.key(file), offset, bytes, ..event(EventKind::DurableWrite) };
-                self.begin_alone(begin, "write", true, around);
-            }
+            What::CallBegin { .. }
+            | What::CallEnd(_)
+            | What::FileSync { .. }
+            | What::FileSyncEnd { .. }
+            | What::DirectWrite { .. }
+            | What::DirectWriteQueued(_)
+            | What::DirectWriteEnd { .. } => self.take_call(record, around),
             What::Mapped { file, in_bytes, first, start, count } => {
                 self.mapped(event(EventKind::Extent), file, (in_bytes, first, start, count), around);
             }
@@ -192,16 +180,54 @@ impl Assembler {
                 around.event(Event { device, detail: i64::from(transaction), ..event(kind) }, None);
             }
             What::NewThread { thread: new, same_process, command } => {
+                self.know_thread(new, &command);
                 (around.sink)(Step::NewThread { thread: new, of: same_process.then_some(thread), command });
             }
-            What::Renamed { thread, command } => (around.sink)(Step::Renamed { thread, command }),
+            What::Renamed { thread, command } => {
+                self.know_thread(thread, &command);
+                (around.sink)(Step::Renamed { thread, command });
+            }
+        }
+    }
+
+    /// Takes what begins or ends something durable.
+    fn take_call(&mut self, record: &Record, around: &mut Surroundings<'_>) {
+        let &Record { time_ns, thread, what } = record;
+        let event = |kind| Event { time_ns, thread, kind, ..Event::default() };
+        match what {
+            What::CallBegin { call, descriptor, offset } => {
+                self.begin(event(begins(call)), call, descriptor, offset, around)
+            }
+            What::CallEnd(result) => self.end(event(EventKind::SyncEnd), BegunBy::Call, result, around),
+            What::FileSyncEnd { file, result } => {
+                self.end(event(EventKind::SyncEnd), BegunBy::FileSync(file), result, around);
+            }
+            What::DirectWriteEnd { file, result } => {
+                self.end(event(EventKind::SyncEnd), BegunBy::DirectWrite(file), result, around);
+                self.queued_write_is_over(self.key(file));
+            }
+            What::DirectWriteQueued(file) if self.is_begun_by(thread, BegunBy::DirectWrite(file)) => {
+                self.end_untold(event(EventKind::SyncEnd), around);
+                let key = self.key(file);
+                let queued = self.queued.entry((key.device, key.inode)).or_default();
+                *queued = (queued.0.saturating_add(1), time_ns);
+            }
+            What::FileSync { file, ends, data_only } => {
+                let begin = Event { file: self.key(file), ..event(EventKind::SyncBegin) };
+                self.file_sync(begin, BegunBy::FileSync(file), (ends, data_only), around);
+            }
+            What::DirectWrite { file, offset, bytes, tries } => {
+                let begin = Event { file: self.key(file), offset, bytes, ..event(EventKind::DurableWrite) };
+                self.begin_alone(begin, (BegunBy::DirectWrite(file), tries), "write", around);
+            }
+            _ => {}
         }
     }
 
     /// Hands on the beginnings from before `before_ns` whose file no record named.
     pub fn settle(&mut self, before_ns: u64, around: &mut Surroundings<'_>) {
         for (thread, bracket) in &mut self.brackets {
-            if !bracket.told && bracket.begin.time_ns < before_ns {
+            if !bracket.told && !bracket.tries && bracket.begin.time_ns < before_ns {
                 bracket.tell_by_descriptor(*thread, around);
             }
         }
@@ -214,14 +240,33 @@ impl Assembler {
         let Some(bracket) = self.brackets.get(&thread).filter(|bracket| !bracket.told && !interrupts) else {
             return;
         };
+        match record.what {
+            What::DirectWriteEnd { file, result }
+                if bracket.begun_by == BegunBy::DirectWrite(file) && TRIED_AGAIN.contains(&result) =>
+            {
+                self.brackets.remove(&thread);
+                return;
+            }
+            _ if bracket.tries && record.time_ns > bracket.begin.time_ns.saturating_add(TRIES_NS) => {
+                self.brackets.remove(&thread);
+                return;
+            }
+            What::Request(_)
+            | What::DirectWriteEnd { .. }
+            | What::DirectWriteQueued(_)
+            | What::FileSync { .. } => {}
+            _ if bracket.tries => return,
+            _ => {}
+        }
         let begin = match record.what {
             What::FileSync { file, .. } => Event { file: self.key(file), ..bracket.begin },
-            What::DirectWrite { file, offset, bytes } => {
+            What::DirectWrite { file, offset, bytes, .. } => {
                 Event { file: self.key(file), offset, bytes, ..bracket.begin }
             }
             _ => bracket.begin,
         };
         let Some(bracket) = self.brackets.get_mut(&thread) else { return };
+        let begin = if bracket.begun_by == BegunBy::Call { begin } else { bracket.begin };
         if begin.file.is_some() {
             bracket.begin = begin;
             bracket.told = true;
@@ -239,31 +284,102 @@ impl Assembler {
         offset: u64,
         around: &mut Surroundings<'_>,
     ) {
+        self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
         let begin = Event { name: around.texts.keep(call.text()), offset, ..begin };
         // sync and msync have no descriptor to wait for; msync's filesystem may tell the file, sync's will not.
         let told = matches!(call, Call::Sync);
         if told {
             around.event(begin, None);
         }
-        self.brackets.insert(begin.thread, Bracket { begin, descriptor, told, by_call: true });
+        self.brackets
+            .insert(begin.thread, Bracket { begin, descriptor, told, begun_by: BegunBy::Call, tries: false });
     }
 
-    /// A filesystem's own beginning: part of a call's bracket, or one of its own if its end will be told too.
-    fn begin_alone(&mut self, begin: Event, name: &str, ends: bool, around: &mut Surroundings<'_>) {
-        if !ends || self.brackets.contains_key(&begin.thread) {
+    /// A filesystem syncs a file: part of what the thread is in, or of a write that went on without its thread, or a call of its own.
+    fn file_sync(
+        &mut self,
+        begin: Event,
+        begun_by: BegunBy,
+        (ends, data_only): (bool, Option<bool>),
+        around: &mut Surroundings<'_>,
+    ) {
+        let bracket = self.brackets.get(&begin.thread);
+        let is_part = bracket.is_some_and(|bracket| match bracket.begun_by {
+            BegunBy::Call => true,
+            BegunBy::DirectWrite(_) => bracket.begin.file == begin.file,
+            BegunBy::FileSync(_) => false,
+        });
+        let is_worker = self.workers.contains(&begin.thread);
+        let queued = self.queued.get(&(begin.file.device, begin.file.inode));
+        let is_queued = queued.is_some_and(|(_, time_ns)| begin.time_ns < time_ns.saturating_add(QUEUED_NS));
+        if is_part || (is_worker && is_queued) {
             return;
         }
-        let begin = Event { name: around.texts.keep(name), ..begin };
-        around.event(begin, None);
-        self.brackets.insert(begin.thread, Bracket { begin, descriptor: None, told: true, by_call: false });
+        let name = match (is_worker, data_only) {
+            (false, _) => DURABLE_WRITE,
+            (true, Some(false)) => Call::Fsync.text(),
+            (true, Some(true)) => Call::Fdatasync.text(),
+            (true, None) => UNKNOWN_CALL,
+        };
+        self.begin_alone(begin, (begun_by, false), name, around);
+        if let Some(bracket) = self.brackets.get_mut(&begin.thread) {
+            bracket.tell_by_descriptor(begin.thread, around);
+        }
+        if !ends {
+            self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
+        }
     }
 
-    fn end(&mut self, end: Event, by_call: bool, result: i64, around: &mut Surroundings<'_>) {
-        if self.brackets.get(&end.thread).is_none_or(|bracket| bracket.by_call != by_call) {
+    /// A filesystem's own beginning: part of a call's bracket, or one of its own.
+    fn begin_alone(
+        &mut self,
+        begin: Event,
+        (begun_by, tries): (BegunBy, bool),
+        name: &str,
+        around: &mut Surroundings<'_>,
+    ) {
+        if self.is_begun_by(begin.thread, BegunBy::Call) {
             return;
+        }
+        self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
+        let begin = Event { name: around.texts.keep(name), ..begin };
+        self.brackets.insert(begin.thread, Bracket { begin, descriptor: None, told: false, begun_by, tries });
+    }
+
+    fn is_begun_by(&self, thread: u32, begun_by: BegunBy) -> bool {
+        self.brackets.get(&thread).is_some_and(|bracket| bracket.begun_by == begun_by)
+    }
+
+    fn end(&mut self, end: Event, begun_by: BegunBy, result: i64, around: &mut Surroundings<'_>) {
+        if !self.is_begun_by(end.thread, begun_by) {
+            return;
+        }
+        let is_in_vain = begun_by != BegunBy::Call && TRIED_AGAIN.contains(&result);
+        if is_in_vain {
+            return self.end_untold(end, around);
         }
         let Some(Bracket { begin, .. }) = self.brackets.remove(&end.thread) else { return };
         around.event(Event { file: begin.file, name: begin.name, detail: result, ..end }, None);
+    }
+
+    /// What the thread is in is over, nobody knows since when.
+    fn end_untold(&mut self, end: Event, around: &mut Surroundings<'_>) {
+        let Some(Bracket { begin, told, .. }) = self.brackets.remove(&end.thread) else { return };
+        if told {
+            let Event { time_ns, thread, kind, .. } = end;
+            let end = Event { time_ns, thread, kind, ..Event::default() };
+            around.event(Event { file: begin.file, name: begin.name, detail: END_NOT_TOLD, ..end }, None);
+        }
+    }
+
+    fn queued_write_is_over(&mut self, file: FileKey) {
+        let key = (file.device, file.inode);
+        if let Some((count, _)) = self.queued.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.queued.remove(&key);
+            }
+        }
     }
 
     fn mapped(

@@ -41,12 +41,16 @@ fn events(records: &[What]) -> Vec<(u64, EventKind, u64, i64)> {
 const FSYNC: What = What::CallBegin { call: Call::Fsync, descriptor: Some(4), offset: 0 };
 
 fn sync_of(number: u64) -> What {
-    What::FileSync { file: inode(number), ends: true }
+    What::FileSync { file: inode(number), ends: true, data_only: Some(false) }
+}
+
+fn synced(number: u64, result: i64) -> What {
+    What::FileSyncEnd { file: inode(number), result }
 }
 
 #[test]
 fn a_call_begins_when_it_was_made_and_has_the_file_that_its_filesystem_tells() {
-    let records = [FSYNC, sync_of(12), What::FileSyncEnd(0), What::CallEnd(-5)];
+    let records = [FSYNC, sync_of(12), synced(12, 0), What::CallEnd(-5)];
     assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (4, EventKind::SyncEnd, 12, -5)]);
 }
 
@@ -59,10 +63,74 @@ fn without_a_telling_filesystem_the_descriptor_is_asked_for() {
 
 #[test]
 fn a_filesystem_that_syncs_without_a_call_is_a_durable_write() {
-    let records = [sync_of(12), What::FileSyncEnd(0), What::FileSyncEnd(0), What::CallEnd(0)];
-    assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (2, EventKind::SyncEnd, 12, 0)]);
-    let endless = What::FileSync { file: inode(12), ends: false };
-    assert_eq!(events(&[endless]), [], "nobody would say when it ends");
+    let records = [sync_of(12), synced(13, 0), synced(12, 0), synced(12, 0), What::CallEnd(0)];
+    assert_eq!(events(&records), [(1, EventKind::SyncBegin, 12, 0), (3, EventKind::SyncEnd, 12, 0)]);
+    let endless = What::FileSync { file: inode(12), ends: false, data_only: None };
+    let not_told = (1, EventKind::SyncEnd, 12, END_NOT_TOLD);
+    assert_eq!(events(&[endless]), [(1, EventKind::SyncBegin, 12, 0), not_told], "nobody says when it ends");
+}
+
+#[test]
+fn a_write_that_goes_on_without_its_thread_has_no_end_and_what_is_tried_in_vain_is_none() {
+    let begun = |number| What::DirectWrite { file: inode(number), offset: 0, bytes: 4096, tries: false };
+    let done = |number, result| What::DirectWriteEnd { file: inode(number), result };
+    let queued = What::DirectWriteQueued(inode(12));
+    let records =
+        [begun(12), done(12, -11), begun(12), queued, begun(13), done(12, 4096), done(13, 4096), queued];
+    let write = EventKind::DurableWrite;
+    let expected = [
+        (3, write, 12, 0),
+        (4, EventKind::SyncEnd, 12, END_NOT_TOLD),
+        (5, write, 13, 0),
+        (7, EventKind::SyncEnd, 13, 4096),
+    ];
+    assert_eq!(events(&records), expected, "an end of another file is not this one's");
+    // The kernel tries without waiting, gives up without a word, and goes on in another thread.
+    let tried = |number| What::DirectWrite { file: inode(number), offset: 0, bytes: 4096, tries: true };
+    let place = What::Mapped { file: inode(8), in_bytes: false, first: 2, start: 5, count: 3 };
+    let expected = [(3, write, 13, 0), (4, EventKind::SyncEnd, 13, END_NOT_TOLD)];
+    let records = [tried(12), place, tried(13), What::DirectWriteQueued(inode(13)), tried(12)];
+    assert_eq!(events(&records), expected, "what got nowhere is no call");
+}
+
+#[test]
+fn a_worker_syncs_for_a_call_that_the_filesystem_tells_or_nobody_knows() {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    assembler.know_thread(2, b"kworker/1:0");
+    let sync = |number, data_only| What::FileSync { file: inode(number), ends: false, data_only };
+    let write = What::DirectWrite { file: inode(14), offset: 0, bytes: 4096, tries: false };
+    let records = [
+        (1, What::Renamed { thread: 1, command: *b"iou-wrk-3-4\0\0\0\0\0" }),
+        (1, sync(12, Some(false))),
+        (1, sync(12, Some(true))),
+        (2, sync(12, None)),
+        (3, sync(12, None)),
+        (3, write),
+        (3, What::DirectWriteQueued(inode(14))),
+        (2, sync(14, None)),
+        (2, What::DirectWriteEnd { file: inode(14), result: 4096 }),
+        (2, sync(14, None)),
+    ];
+    let mut sink = |step| {
+        if let Step::Event(event, _) = step {
+            found.push((event.thread, event.kind, event.name));
+        }
+    };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut sink };
+    for (time_ns, (thread, what)) in (1..).zip(records) {
+        assembler.take(&Record { time_ns, thread, what }, &mut around);
+    }
+    found.retain(|(_, kind, _)| *kind != EventKind::SyncEnd);
+    let found: Vec<(u32, &str)> = found.iter().map(|(thread, _, name)| (*thread, texts.get(*name))).collect();
+    let expected = [
+        (1, "fsync"),
+        (1, "fdatasync"),
+        (2, "sync (call unknown)"),
+        (3, "durable write"),
+        (3, "write"),
+        (2, "sync (call unknown)"),
+    ];
+    assert_eq!(found, expected, "what ends a queued write is part of it");
 }
 
 #[test]

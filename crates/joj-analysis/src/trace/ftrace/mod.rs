@@ -8,6 +8,7 @@
 //! Everything here gets bytes from a kernel, or from whoever says so: no input may make it panic.
 
 pub mod assembler;
+pub mod step;
 pub mod volume;
 pub mod decoder;
 pub mod known;

@@ -120,9 +120,16 @@ pub enum What {
         file: Inode,
         /// True where this filesystem also says when it is done.
         ends: bool,
+        /// True where data alone is asked for (fdatasync), `None` where this filesystem does not say.
+        data_only: Option<bool>,
     },
-    /// It is done.
-    FileSyncEnd(i64),
+    /// It is done, with this result.
+    FileSyncEnd {
+        /// The file.
+        file: Inode,
+        /// 0 or an errno, negative.
+        result: i64,
+    },
     /// A durable write past the page cache begins.
     DirectWrite {
         /// The file.
@@ -131,9 +138,18 @@ pub enum What {
         offset: u64,
         /// How many.
         bytes: u64,
+        /// True where the kernel does not wait (IOCB_NOWAIT): it may give up without a word, and try again in another thread.
+        tries: bool,
     },
-    /// It is done.
-    DirectWriteEnd(i64),
+    /// A write past the page cache goes on without the thread that began it, be it durable or not.
+    DirectWriteQueued(Inode),
+    /// A durable write past the page cache is done, in whatever thread.
+    DirectWriteEnd {
+        /// The file.
+        file: Inode,
+        /// Bytes, or an errno, negative.
+        result: i64,
+    },
     /// Bytes of a file lie somewhere.
     Mapped {
         /// The file.

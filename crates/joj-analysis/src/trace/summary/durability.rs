@@ -24,6 +24,8 @@ pub struct SyncCalls {
     pub calls: u64,
     /// How many failed.
     pub failed: u64,
+    /// How many of which nobody told when they ended: they are in no duration, and what was written for them is not all here.
+    pub ends_not_told: u64,
     /// Requests because of them, flushes included.
     pub requests: u64,
     /// Flushes among those.
@@ -149,6 +151,7 @@ impl Durability {
         group.out.flushes += sync.flushes;
         group.flush_ns += sync.flush_ns;
         add(&mut group.bytes, &sync.bytes);
+        group.out.ends_not_told += u64::from(duration_ns.is_none());
         if let Some(duration_ns) = duration_ns {
             group.duration.add(duration_ns);
             group.total_ns += duration_ns;

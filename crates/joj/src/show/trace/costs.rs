@@ -1,7 +1,6 @@
 //! What durability costs in a trace, as tables: commits, persistence paths, sync calls, latencies.
 
 use joj_analysis::trace::class::Class;
-use joj_analysis::trace::histogram::Distribution;
 use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, Works};
 
@@ -93,6 +92,8 @@ pub fn control_share(paths: &Persistence) -> String {
 const CALLS_NOTE: &str = "p50, p99: from begin to end of the call; last: from its begin to the end of its last \
     request; flush: share of the calls' time in which the device flushed for them.";
 
+const ENDS_NOTE: &str = "how long these took and what they wrote in all is not known.";
+
 /// Sync calls by kind and type of file.
 pub fn sync_calls(summary: &Summary) -> Sheet {
     let mut sheet = Sheet::new(
@@ -112,22 +113,21 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
     );
     for group in &summary.sync_calls {
         let each = |sum: u64| sum as f64 / group.calls.max(1) as f64;
-        let time_of = |times: &Distribution, value: u64| {
-            if times.values == 0 { "-".to_owned() } else { duration(value) }
-        };
-        let took = |value| time_of(&group.duration_ns, value);
-        let last = |value| time_of(&group.last_request_ns, value);
+        let last =
+            |value: u64| if group.last_request_ns.values == 0 { "-".to_owned() } else { duration(value) };
+        let of_the_told =
+            |text: String| if group.ends_not_told == group.calls { "?".to_owned() } else { text };
         sheet.line(vec![
             format!("{}, {}", plain(&group.call), group.file_type),
             count(group.calls),
             count(group.failed),
-            kib_mean(each(group.bytes.values().sum())),
-            mean(each(group.flushes)),
-            took(group.duration_ns.p50),
-            took(group.duration_ns.p99),
+            of_the_told(kib_mean(each(group.bytes.values().sum()))),
+            of_the_told(mean(each(group.flushes))),
+            of_the_told(duration(group.duration_ns.p50)),
+            of_the_told(duration(group.duration_ns.p99)),
             last(group.last_request_ns.p50),
             last(group.last_request_ns.p99),
-            percent(group.flush_share),
+            of_the_told(percent(group.flush_share)),
         ]);
     }
     let failed: u64 = summary.sync_calls.iter().map(|group| group.failed).sum();
@@ -135,11 +135,9 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
         sheet.without_column(2);
     }
     sheet.notes.push(CALLS_NOTE.to_owned());
-    let without_end: u64 =
-        summary.sync_calls.iter().map(|group| group.calls.saturating_sub(group.duration_ns.values)).sum();
-    if without_end > 0 {
-        let calls = counted(without_end, "call", "calls");
-        sheet.notes.push(format!("Of {calls} the end was not seen: how long they took is unknown."));
+    let not_told: u64 = summary.sync_calls.iter().map(|group| group.ends_not_told).sum();
+    if not_told > 0 {
+        sheet.notes.push(format!("Nobody told when {} of them ended: {ENDS_NOTE}", count(not_told)));
     }
     sheet
 }

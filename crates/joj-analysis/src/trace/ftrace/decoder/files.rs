@@ -13,6 +13,8 @@ const XFS_ATTRIBUTES: i64 = 1;
 const XFS_EXTENT_OF_ATTRIBUTES: u64 = 1 << 8;
 /// IOCB_DSYNC (linux/fs.h), the same bit as RWF_DSYNC.
 const DSYNC: u64 = 2;
+/// IOCB_NOWAIT, the same bit as RWF_NOWAIT.
+const NOWAIT: u64 = 8;
 /// BTRFS_BLOCK_GROUP_DATA (btrfs_tree.h).
 const BTRFS_DATA: u64 = 1;
 /// S_IFMT and S_IFDIR (stat(2)).
@@ -44,10 +46,10 @@ const GONE: &str = "which inode numbers were given to other files";
 
 /// All of them.
 pub(super) const FILES: &[Known] = &[
-    file("ext4", &["ext4_sync_file_enter"], &["dev", "ino"], SYNC, |values| file_sync(values, true)),
-    file("ext4", &["ext4_sync_file_exit"], &["ret"], SYNC, |values| {
-        Some(What::FileSyncEnd(values.signed(0)?))
+    file("ext4", &["ext4_sync_file_enter"], &["dev", "ino", "datasync?"], SYNC, |values| {
+        file_sync(values, true)
     }),
+    file("ext4", &["ext4_sync_file_exit"], &["dev", "ino", "ret"], SYNC, file_sync_end),
     file("ext4", &["ext4_ext_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
     file("ext4", &["ext4_ind_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
     file("ext4", &["ext4_ext_remove_space"], &["dev", "ino", "start", "end?"], CUT, ext4_cut),
@@ -77,8 +79,9 @@ pub(super) const FILES: &[Known] = &[
     by_id(file("btrfs", &["btrfs_inode_new"], &["fsid", "ino"], GONE, |values| {
         Some(What::Created { file: values.inode_by_id(0, 1)?, directory: false })
     })),
-    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino"], SYNC, |values| {
-        Some(What::FileSync { file: values.inode_by_id(0, 1)?, ends: false })
+    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino", "datasync?"], SYNC, |values| {
+        let data_only = values.number(2).map(|data_only| data_only != 0);
+        Some(What::FileSync { file: values.inode_by_id(0, 1)?, ends: false, data_only })
     })),
     by_id(file(
         "btrfs",
@@ -102,9 +105,7 @@ pub(super) const FILES: &[Known] = &[
         Some(What::RoomFound { holder: values.id(0)?, start: values.number(1)?, bytes: values.number(2)? })
     })),
     file("f2fs", &["f2fs_sync_file_enter"], &["dev", "ino"], SYNC, |values| file_sync(values, true)),
-    file("f2fs", &["f2fs_sync_file_exit"], &["ret"], SYNC, |values| {
-        Some(What::FileSyncEnd(values.signed(0)?))
-    }),
+    file("f2fs", &["f2fs_sync_file_exit"], &["dev", "ino", "ret"], SYNC, file_sync_end),
     Known {
         // The layout says where F2FS's own tables are.
         filter: F2FS_PLACED,
@@ -128,13 +129,24 @@ pub(super) const FILES: &[Known] = &[
     },
     Known {
         filter: "ki_flags & 2",
-        ..file("iomap", &["iomap_dio_complete"], &["ret", "ki_flags"], DURABLE, |values| {
-            (values.number(1)? & DSYNC != 0).then_some(())?;
-            Some(What::DirectWriteEnd(values.signed(0)?))
-        })
+        ..file(
+            "iomap",
+            &["iomap_dio_complete"],
+            &["dev", "ino", "ret", "ki_flags", "error?"],
+            DURABLE,
+            |values| {
+                (values.number(3)? & DSYNC != 0).then_some(())?;
+                let result = values.signed(4).filter(|error| *error < 0).or(values.signed(2))?;
+                Some(What::DirectWriteEnd { file: values.inode(0, 1)?, result })
+            },
+        )
     },
+    file("iomap", &["iomap_dio_rw_queued"], &["dev", "ino"], QUEUED, |values| {
+        Some(What::DirectWriteQueued(values.inode(0, 1)?))
+    }),
 ];
 
+const QUEUED: &str = "which durable writes past the page cache go on without their thread (AIO, io_uring)";
 const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC)";
 const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
 const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
@@ -144,7 +156,12 @@ const F2FS_PLACED: &str = "type < 2";
 const F2FS_WRITE: &[&str] = &["dev", "ino", "index", "new_blkaddr", "type"];
 
 fn file_sync(values: &Values<'_>, ends: bool) -> Option<What> {
-    Some(What::FileSync { file: values.inode(0, 1)?, ends })
+    let data_only = values.number(2).map(|data_only| data_only != 0);
+    Some(What::FileSync { file: values.inode(0, 1)?, ends, data_only })
+}
+
+fn file_sync_end(values: &Values<'_>) -> Option<What> {
+    Some(What::FileSyncEnd { file: values.inode(0, 1)?, result: values.signed(2)? })
 }
 
 fn fetched(values: &Values<'_>) -> Option<What> {
@@ -207,5 +224,7 @@ fn f2fs_map(values: &Values<'_>) -> Option<What> {
 
 fn direct(values: &Values<'_>) -> Option<What> {
     (values.number(4)? & DSYNC != 0).then_some(())?;
-    Some(What::DirectWrite { file: values.inode(0, 1)?, offset: values.number(2)?, bytes: values.number(3)? })
+    let (file, offset, bytes) = (values.inode(0, 1)?, values.number(2)?, values.number(3)?);
+    let tries = values.number(4)? & NOWAIT != 0;
+    Some(What::DirectWrite { file, offset, bytes, tries })
 }

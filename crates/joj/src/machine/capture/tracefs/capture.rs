@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
-use joj_analysis::trace::ftrace::assembler::{Assembler, Step, Surroundings};
+use joj_analysis::trace::ftrace::assembler::{Assembler, Surroundings};
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
 use joj_analysis::trace::ftrace::record::{Call, Command, Record};
+use joj_analysis::trace::ftrace::step::Step;
 use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -163,6 +164,9 @@ impl TracefsCapture {
         // Not before: the command that is traced has started now, and inherits nothing.
         self.manners = Some(GiveWay::begin());
         self.threads.learn_running(texts);
+        for (thread, name) in self.threads.names() {
+            self.assembler.know_thread(thread, texts.get(name).as_bytes());
+        }
         for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
             self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
         }

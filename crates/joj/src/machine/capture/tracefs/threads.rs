@@ -34,6 +34,11 @@ impl Threads {
         }
     }
 
+    /// Those that are known, and what they are called.
+    pub fn names(&self) -> impl Iterator<Item = (u32, Text)> {
+        self.known.iter().map(|(number, thread)| (*number, thread.command))
+    }
+
     /// A thread was made, by one of the same process or as a process of its own.
     pub fn made(&mut self, thread: u32, of: Option<u32>, command: &Command, texts: &mut Texts) {
         let process = of.map_or(thread, |of| self.process(of, texts));

@@ -61,7 +61,8 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
     if matches!(mount.kind.as_str(), "xfs" | "btrfs") {
         let (place, kind) = (mount.mount_point.display(), &mount.kind);
         limits.push(format!(
-            "{place}: {kind} does not tell when writes with O_SYNC or O_DSYNC end; they are no calls here"
+            "{place}: {kind} does not tell when a sync without a system call around it ends (O_SYNC, O_DSYNC, io_uring, \
+             AIO): such calls are counted, and how long they took and what they wrote is not known"
         ));
     }
     let (mut id, mut first_inode) = ([0; 16], 0);
