@@ -43,7 +43,7 @@ fn read(header: &[u8], formats: &[u8], buffers: &[Vec<u8>]) -> Option<(Vec<Event
     let volume = Volume { device: DISK, id: [0; 16], first_inode: 11, addressing };
     let (mut texts, mut sorter, mut steps) = (Texts::default(), Sorter::new(u64::MAX), Vec::new());
     let mut assembler = Assembler::new(vec![volume]);
-    let mut ask = |_, _| FileKey::NONE;
+    let mut ask = |_, _, _| FileKey::NONE;
     let mut around = Surroundings { texts: &mut texts, ask: &mut ask, sink: &mut |step| steps.push(step) };
     for record in &records {
         assembler.take(record, &mut around);

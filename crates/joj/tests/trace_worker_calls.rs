@@ -69,3 +69,41 @@ fn syncs_by_io_uring_and_aio_are_counted_and_their_ends_are_not_made_up() {
         }
     }
 }
+
+/// Calls of which no filesystem tells the file.
+const RANGES: &str = "
+import ctypes, os, sys, time
+file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT, 0o600)
+libc = ctypes.CDLL(None)
+for _ in range(5):
+    os.write(file, b'x' * 4096)
+    assert libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
+for _ in range(3):
+    assert libc.syncfs(file) == 0
+time.sleep(float(sys.argv[2]))
+os._exit(0)
+";
+
+#[test]
+fn calls_that_no_filesystem_tells_are_counted_or_said_to_be_left_out() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
+        for seconds in ["0.4", "0"] {
+            let json = volume.beside("summary.json");
+            let place = volume.path().display().to_string();
+            let command = ["/usr/bin/python3", "-c", RANGES, &place, seconds].map(str::to_owned);
+            let options = ["--backend", "tracefs", "--json", &json.display().to_string()];
+            let output = joj(&volume, &options, &[], &command);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let summary: Value =
+                serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+            let mut calls = summary["sync_calls"].as_array().expect("calls").clone();
+            calls.retain(|call| call["call"] != "sync");
+            let found = counts(&calls);
+            let expected = [("sync_file_range", 5, 0, 0), ("syncfs", 3, 0, 0)];
+            let inferred = summary["header"]["inferred"].to_string();
+            let is_said = seconds == "0" && inferred.contains("sync_file_range and syncfs");
+            assert!(found == expected || is_said, "{kind}, {seconds} s: {found:?}, {inferred}");
+        }
+    }
+}

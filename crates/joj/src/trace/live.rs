@@ -88,6 +88,10 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let after = trace_header::counters(&header);
     out.span_ns.end = after.at_ns;
     let lost = capture.stop()?;
+    // Some of what it does not know it learned meanwhile.
+    let since = capture.limits().iter().filter(|limit| !header.inferred.contains(limit)).cloned();
+    let since: Vec<String> = since.collect();
+    header.inferred.extend(since);
     let is_cut_short = is_stopped();
     let cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
     let mut ending = trace_header::ending(&before, &after, CaptureEnd { events: 0, lost, cut_short });

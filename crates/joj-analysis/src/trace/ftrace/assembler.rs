@@ -37,6 +37,8 @@ const TRIED_AGAIN: [i64; 2] = [-11, -15];
 struct Bracket {
     begin: Event,
     descriptor: Option<u32>,
+    /// Filesystems name the file of such a call in a record.
+    is_named: bool,
     /// False until its first event was handed on.
     told: bool,
     begun_by: BegunBy,
@@ -73,8 +75,8 @@ pub struct Assembler {
 pub struct Surroundings<'a> {
     /// Names of calls go there.
     pub texts: &'a mut Texts,
-    /// (thread, descriptor) to a file, generation included, or to [`FileKey::NONE`].
-    pub ask: &'a mut dyn FnMut(u32, u32) -> FileKey,
+    /// (thread, descriptor, whether a record names the file of such a call) to a file, generation included, or to [`FileKey::NONE`].
+    pub ask: &'a mut dyn FnMut(u32, u32, bool) -> FileKey,
     /// Takes the steps; nearly in the order of their times.
     pub sink: &'a mut dyn FnMut(Step),
 }
@@ -288,11 +290,14 @@ impl Assembler {
         let begin = Event { name: around.texts.keep(call.text()), offset, ..begin };
         // sync and msync have no descriptor to wait for; msync's filesystem may tell the file, sync's will not.
         let told = matches!(call, Call::Sync);
+        let is_named = !call.is_of_no_record();
         if told {
             around.event(begin, None);
         }
-        self.brackets
-            .insert(begin.thread, Bracket { begin, descriptor, told, begun_by: BegunBy::Call, tries: false });
+        self.brackets.insert(
+            begin.thread,
+            Bracket { begin, descriptor, is_named, told, begun_by: BegunBy::Call, tries: false },
+        );
     }
 
     /// A filesystem syncs a file: part of what the thread is in, or of a write that went on without its thread, or a call of its own.
@@ -343,7 +348,10 @@ impl Assembler {
         }
         self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
         let begin = Event { name: around.texts.keep(name), ..begin };
-        self.brackets.insert(begin.thread, Bracket { begin, descriptor: None, told: false, begun_by, tries });
+        self.brackets.insert(
+            begin.thread,
+            Bracket { begin, descriptor: None, is_named: true, told: false, begun_by, tries },
+        );
     }
 
     fn is_begun_by(&self, thread: u32, begun_by: BegunBy) -> bool {
@@ -455,7 +463,7 @@ impl Assembler {
 impl Bracket {
     fn tell_by_descriptor(&mut self, thread: u32, around: &mut Surroundings<'_>) {
         if let Some(descriptor) = self.descriptor {
-            self.begin.file = (around.ask)(thread, descriptor);
+            self.begin.file = (around.ask)(thread, descriptor, self.is_named);
         }
         self.told = true;
         around.event(self.begin, None);

@@ -24,7 +24,7 @@ fn key(inode: u64) -> FileKey {
 /// (time, kind, inode, detail) of what comes out of records of thread 1, one nanosecond apart.
 fn events(records: &[What]) -> Vec<(u64, EventKind, u64, i64)> {
     let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
-    let mut ask = |_, descriptor| key(u64::from(descriptor) + 1000);
+    let mut ask = |_, descriptor, _| key(u64::from(descriptor) + 1000);
     let mut sink = |step| {
         if let Step::Event(event, _) = step {
             found.push((event.time_ns, event.kind, event.file.inode, event.detail));
@@ -116,7 +116,7 @@ fn a_worker_syncs_for_a_call_that_the_filesystem_tells_or_nobody_knows() {
             found.push((event.thread, event.kind, event.name));
         }
     };
-    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut sink };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _, _| FileKey::NONE, sink: &mut sink };
     for (time_ns, (thread, what)) in (1..).zip(records) {
         assembler.take(&Record { time_ns, thread, what }, &mut around);
     }
@@ -139,7 +139,7 @@ fn mappings_become_sectors_but_for_the_filesystems_own_files() {
     let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
     let mut around = Surroundings {
         texts: &mut texts,
-        ask: &mut |_, _| FileKey::NONE,
+        ask: &mut |_, _, _| FileKey::NONE,
         sink: &mut |step| found.push(step),
     };
     for number in [8, 12] {
@@ -167,7 +167,7 @@ fn a_new_block_of_a_tree_is_told_with_its_tree_and_room_for_data_is_not() {
             found.push((event.kind, event.sector, event.bytes, event.content, event.detail));
         }
     };
-    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut sink };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _, _| FileKey::NONE, sink: &mut sink };
     let room = |start| What::RoomFound { holder: Holder::Device(DEVICE), start, bytes: 16384 };
     let records = [(1, What::RoomWanted(Some(-6))), (2, What::RoomWanted(None)), (1, room(5)), (2, room(9))];
     for (thread, what) in records {
@@ -193,7 +193,7 @@ fn the_inode_that_a_creating_thread_brings_into_memory_is_the_new_file() {
     let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
     let mut around = Surroundings {
         texts: &mut texts,
-        ask: &mut |_, _| FileKey::NONE,
+        ask: &mut |_, _, _| FileKey::NONE,
         sink: &mut |step| found.push(step),
     };
     let fetched = |number| What::Fetched(inode(number));

@@ -84,6 +84,11 @@ pub enum Call {
 }
 
 impl Call {
+    /// True for calls of which no filesystem's record names the file.
+    pub fn is_of_no_record(self) -> bool {
+        matches!(self, Self::SyncFileRange | Self::Syncfs)
+    }
+
     /// As programs write it.
     pub fn text(self) -> &'static str {
         match self {

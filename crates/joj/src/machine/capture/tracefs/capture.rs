@@ -25,7 +25,7 @@ use crate::machine::capture::tracefs::buffer::{self, Buffers};
 use crate::machine::capture::tracefs::changes::Changes;
 use crate::machine::capture::tracefs::events as tracefs_events;
 use crate::machine::capture::tracefs::file_names::Seen;
-use crate::machine::capture::tracefs::files::Files;
+use crate::machine::capture::tracefs::files::{ELSEWHERE, Files};
 use crate::machine::capture::tracefs::instance::Instance;
 use crate::machine::capture::tracefs::threads::{self, Threads};
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
@@ -44,6 +44,9 @@ const CREATION_NS: u64 = 1_000_000_000;
 
 const NAMES_LOST: &str = "more files were made and removed between two polls than the kernel remembers (fanotify's queue): \
     some have no name";
+
+const CALLS_UNKNOWN: &str = "no record names the file of sync_file_range and syncfs, and some descriptors were closed before joj \
+    could look: where disks were chosen those calls are left out, as they may be for another one";
 
 /// A capture under way; dropping it ends it.
 #[derive(Debug)]
@@ -244,7 +247,7 @@ impl TracefsCapture {
             let Some(record) = waiting[..count].get(taken) else { break false };
             (taken, time_ns) = (taken + 1, record.time_ns);
             let Self { assembler, files, .. } = self;
-            let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+            let mut ask = |thread, descriptor, is_named| files.by_descriptor(thread, descriptor, is_named);
             let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
             assembler.take(record, &mut around);
             // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
@@ -255,7 +258,7 @@ impl TracefsCapture {
                 }
                 let mut around = Surroundings {
                     texts,
-                    ask: &mut |_, _| FileKey::NONE,
+                    ask: &mut |_, _, _| FileKey::NONE,
                     sink: &mut |step| steps.push_back(step),
                 };
                 self.assembler.take(record, &mut around);
@@ -276,7 +279,7 @@ impl TracefsCapture {
     fn settle(&mut self, until_ns: u64, texts: &mut Texts) {
         let mut told = Vec::new();
         let Self { assembler, files, .. } = self;
-        let mut ask = |thread, descriptor| files.by_descriptor(thread, descriptor);
+        let mut ask = |thread, descriptor, is_named| files.by_descriptor(thread, descriptor, is_named);
         let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
         assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
         for step in told {
@@ -330,7 +333,13 @@ impl TracefsCapture {
                     Some(command) => self.kept(&command, texts),
                     None => name,
                 };
-                if self.is_wanted(&event, texts) && self.identify(&mut event, texts) {
+                let is_wanted = self.is_wanted(&event, texts);
+                let elsewhere = event.file == ELSEWHERE;
+                if elsewhere {
+                    event.file = FileKey::NONE;
+                }
+                self.note_unknown_call(&event, elsewhere, texts);
+                if is_wanted && self.identify(&mut event, texts) {
                     self.sorter.push(event, &mut |_| {});
                 }
             }
@@ -345,10 +354,23 @@ impl TracefsCapture {
         }
     }
 
+    /// Says once that there were calls of which nobody knows the file, and so whether they are meant. `elsewhere`: that is known.
+    fn note_unknown_call(&mut self, event: &Event, elsewhere: bool, texts: &Texts) {
+        let name = texts.get(event.name);
+        let is_unknown = event.kind == EventKind::SyncBegin && !event.file.is_some() && !elsewhere;
+        let is_asked_for = [Call::Syncfs, Call::SyncFileRange].iter().any(|call| call.text() == name);
+        if is_unknown && is_asked_for && !self.limits.iter().any(|limit| limit == CALLS_UNKNOWN) {
+            self.limits.push(CALLS_UNKNOWN.to_owned());
+        }
+    }
+
     fn is_wanted(&self, event: &Event, texts: &Texts) -> bool {
         use EventKind::{DurableWrite, Lock, SyncBegin, SyncEnd};
         if !matches!(event.kind, SyncBegin | SyncEnd | DurableWrite | Lock) {
             return true;
+        }
+        if event.file == ELSEWHERE {
+            return self.selection.devices.is_empty();
         }
         // A call for a file of none of these filesystems. sync(2) alone has no file and means them all.
         let elsewhere = !event.file.is_some() && texts.get(event.name) != Call::Sync.text();

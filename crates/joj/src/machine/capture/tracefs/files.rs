@@ -23,6 +23,9 @@ use crate::machine::files::file_watch::Change;
 use crate::machine::files::mounts::Mount;
 use crate::machine::proc::clock;
 
+/// A file of none of the filesystems that are captured.
+pub const ELSEWHERE: FileKey = FileKey { device: DeviceNumber(u32::MAX), inode: 1, generation: 0 };
+
 /// What is known of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
@@ -268,13 +271,14 @@ impl Files {
         self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains(&key)
     }
 
-    /// The file behind a thread's descriptor, and what is known of it; none where that filesystem would have named it itself: then
-    /// the descriptor was another file's when the call was made.
-    pub fn by_descriptor(&mut self, thread: u32, descriptor: u32) -> FileKey {
+    /// The file behind a thread's descriptor, and what is known of it; none where that filesystem would have named it itself, if such a
+    /// call is named: then the descriptor was another file's when the call was made.
+    pub fn by_descriptor(&mut self, thread: u32, descriptor: u32, is_named: bool) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
-        let found = self.at(&path, thread);
-        let Some((key, known)) = found else { return FileKey::NONE };
-        if self.source(key.device).is_some_and(Source::tells_syncs) {
+        let Some((key, known)) = self.at(&path, thread) else {
+            return if path.exists() { ELSEWHERE } else { FileKey::NONE };
+        };
+        if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
             return FileKey::NONE;
         }
         let known = self.known.entry((key.device, key.inode)).or_insert(known);
