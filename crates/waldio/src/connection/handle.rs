@@ -328,9 +328,8 @@ impl Connection {
         state.copy_synced = false;
         let salts = state.wal_index.map(WalIndex::salts);
         if slot == WAL_CKPT_LOCK {
-            let attempted = state.wal_index.map_or(0, WalIndex::attempted);
-            state.guard.remember_attempted(attempted);
-            state.guard.remember(salts);
+            let wal_index = state.wal_index;
+            state.guard.remember(wal_index);
         }
         if slot == WAL_WRITE_LOCK {
             state.holds_write = true;
@@ -443,8 +442,8 @@ impl Connection {
             if state.guard.is_checkpointing() {
                 // A checkpoint that found the wal-index broken recovered it under this lock: the header that it
                 // works from is the one of now.
-                let salts = state.wal_index.map(WalIndex::salts);
-                state.guard.remember(salts);
+                let wal_index = state.wal_index;
+                state.guard.remember(wal_index);
             }
             state.note_published();
             if let Some(log) = state.log.as_mut() {

@@ -195,8 +195,8 @@ impl Durability {
         Arc::strong_count(&self.untold) > 1
     }
 
-    /// See the field.
-    pub fn rest(&self) -> MutexGuard<'_, Option<Instant>> {
+    /// Until when no attempt to take failed commits back may keep readers out.
+    pub fn rest_until(&self) -> MutexGuard<'_, Option<Instant>> {
         self.rest_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -31,18 +31,20 @@ impl Connection {
         self.of_session(|session| !session.durability.is_any_untold())
     }
 
-    /// True where no attempt was in vain a moment ago, or no other connection of this process is left to try again.
+    /// True where no attempt was in vain a moment ago.
     pub fn may_keep_readers_out(&self) -> bool {
-        self.of_session(|session| {
-            let is_over = |until: Instant| Instant::now() >= until;
-            session.handles.load(SeqCst) == 1 || session.durability.rest().is_none_or(is_over)
-        })
+        self.of_session(|session| session.durability.rest_until().is_none_or(|until| Instant::now() >= until))
+    }
+
+    /// True where no other connection of this process has the log open.
+    pub fn is_last(&self) -> bool {
+        self.of_session(|session| session.handles.load(SeqCst) == 1)
     }
 
     /// An attempt was in vain: no other one for so long.
     pub fn rest(&self, pause: Duration) {
         self.of_session(|session| {
-            *session.durability.rest() = Some(Instant::now() + pause);
+            *session.durability.rest_until() = Some(Instant::now() + pause);
             true
         });
     }
@@ -57,7 +59,8 @@ impl Connection {
         self.commit_failed.swap(false, Relaxed)
     }
 
-    /// Where the first of the commits that may be taken back now has its commit frame. The caller has the locks of a writer and of a checkpoint, or is alone.
+    /// Where the first of the commits that may be taken back now has its commit frame. The caller has the locks of a writer and of
+    /// a checkpoint, or is alone.
     pub fn first_failed(&self) -> Option<u64> {
         let state = self.state().ok()?;
         state.log.as_ref()?.first_failed(state.wal_index?)

@@ -28,11 +28,11 @@ impl LogFile {
         }
     }
 
-    /// The log is poisoned: where the commit frame stands of the first of the commits at its end that failed, published or not. What was published and did not fail
-    /// stays, and all in front of it; and so do all of them where a checkpoint may have copied one of them, even in part: pages
-    /// of it would stay in the database. Checkpoints of this process copy nothing that is not durable. `None`, too, while another
-    /// thread may yet be told that its commit failed: it comes here after that.
-    /// The caller keeps others from writing and from checkpoints.
+    /// The log is poisoned: where the commit frame stands of the first of the commits at its end that failed, published or not. What
+    /// was published and did not fail stays, and all in front of it. `None` where a checkpoint may have copied one of them, even in
+    /// part: pages of it would stay in the database. Checkpoints of this process copy nothing that is not durable. `None`, too, while
+    /// another thread may yet be told that its commit failed: it comes here after that. The caller keeps others from writing and from
+    /// checkpoints.
     pub fn first_failed(&self, wal_index: WalIndex) -> Option<u64> {
         let published = wal_index.published().filter(|_| !self.session.durability.is_any_untold())?;
         let mut commits: Vec<Prefix> = Vec::new();

@@ -38,20 +38,19 @@ pub(super) fn after_transaction(file: *mut sqlite3_file) {
     let waits = connection.take_commit_failed();
     let until = Instant::now() + if waits { WAIT } else { Duration::ZERO };
     while connection.has_failed_commit() {
-        if connection.knows_all_that_failed() {
-            return take_back(file, until);
-        }
-        if Instant::now() >= until {
+        let may_try = connection.knows_all_that_failed() && connection.may_keep_readers_out();
+        if may_try && take_back(file, until) || Instant::now() >= until {
             return;
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-/// SQLite is about to unmap the wal-index, and closes the log then.
+/// SQLite is about to unmap the wal-index, and closes the log then. Nobody tries after the last connection of this process.
 pub(super) fn before_close(file: *mut sqlite3_file) {
     // SAFETY: SQLite calls methods of open files only.
-    if unsafe { connection(file) }.is_poisoned() {
+    let connection = unsafe { connection(file) };
+    if connection.is_poisoned() && (connection.is_last() || connection.may_keep_readers_out()) {
         take_back(file, Instant::now() + WAIT);
     }
 }
@@ -68,12 +67,12 @@ pub(super) fn when_alone(file: *mut sqlite3_file) {
     }
 }
 
-/// Waits until `until` at most, and not at all shortly after an attempt in vain.
-fn take_back(file: *mut sqlite3_file, until: Instant) {
+/// Takes back what may be; those who read have until `until` to leave. False where they stayed, or others had the locks.
+fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
-    if !connection.may_keep_readers_out() || !lock(file, WRITERS, until) {
-        return;
+    if !lock(file, WRITERS, until) {
+        return false;
     }
     let began = Instant::now();
     let taken_back = connection.first_failed().map(|failed| {
@@ -99,6 +98,7 @@ fn take_back(file: *mut sqlite3_file, until: Instant) {
         Some(false) => connection.rest(began.elapsed() * REST_FACTOR),
         None => {}
     }
+    taken_back.unwrap_or(true)
 }
 
 /// Takes locks of the wal-index, all or none, before `until`.
