@@ -335,10 +335,11 @@ impl TracefsCapture {
                 };
                 let is_wanted = self.is_wanted(&event, texts);
                 let elsewhere = event.file == ELSEWHERE;
-                if elsewhere {
+                self.note_unknown_call(&event, elsewhere, texts);
+                // Of such a call only the filesystem is sure: the descriptor may be another file's by now.
+                if elsewhere || is_known_by_descriptor(&event, texts) {
                     event.file = FileKey::NONE;
                 }
-                self.note_unknown_call(&event, elsewhere, texts);
                 if is_wanted && self.identify(&mut event, texts) {
                     self.sorter.push(event, &mut |_| {});
                 }
@@ -356,9 +357,8 @@ impl TracefsCapture {
 
     /// Says once that there were calls of which nobody knows the file, and so whether they are meant. `elsewhere`: that is known.
     fn note_unknown_call(&mut self, event: &Event, elsewhere: bool, texts: &Texts) {
-        let name = texts.get(event.name);
         let is_unknown = event.kind == EventKind::SyncBegin && !event.file.is_some() && !elsewhere;
-        let is_asked_for = [Call::Syncfs, Call::SyncFileRange].iter().any(|call| call.text() == name);
+        let is_asked_for = is_known_by_descriptor(event, texts);
         if is_unknown && is_asked_for && !self.limits.iter().any(|limit| limit == CALLS_UNKNOWN) {
             self.limits.push(CALLS_UNKNOWN.to_owned());
         }
@@ -461,6 +461,12 @@ fn with_entries(path: &Path) -> Vec<PathBuf> {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(_) => vec![path.to_owned()],
     }
+}
+
+/// True for a call that no filesystem tells of: its file is looked up by the descriptor, later.
+fn is_known_by_descriptor(event: &Event, texts: &Texts) -> bool {
+    let name = texts.get(event.name);
+    [Call::Syncfs, Call::SyncFileRange].iter().any(|call| call.text() == name)
 }
 
 #[cfg(test)]
