@@ -19,8 +19,11 @@ use crate::trace::texts::Text;
 /// Bytes of a sector, whatever the device's own block size (Linux's block layer).
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What stands for the result of a sync call of which nobody told when it ended and what it returned: its time is not its end, and
-/// what was written because of it is not known.
+/// `detail` where a sync call begins whose end will not be seen: the capture knows so at once.
+pub const NO_END: i64 = -1;
+
+/// `detail` where a sync call ends whose end was not seen, as the capture learns later: its time is not the call's end, and what was
+/// written because of it is not known.
 pub const END_NOT_TOLD: i64 = i64::MIN;
 
 /// Major and minor number of a device, as the kernel's `dev_t` has them: `major << 20 | minor`. 0: none.
@@ -119,7 +122,7 @@ words! {
         Complete = 3 "complete",
         /// A request went back to its queue, to be issued again (device, sector, bytes, operation, flags).
         Requeue = 4 "requeue",
-        /// A system call that makes something durable begins (file, name: the call); detail -1: its end will not be told.
+        /// A system call that makes something durable begins (file, name: the call); detail [`NO_END`]: its end will not be seen.
         SyncBegin = 5 "sync-begin",
         /// It ends; detail is what it returned, or [`END_NOT_TOLD`] (file, name: the call, detail).
         SyncEnd = 6 "sync-end",

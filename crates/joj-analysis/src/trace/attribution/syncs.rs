@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use crate::trace::attribution::files::FileInfo;
 use crate::trace::attribution::request::{Sync, SyncId, WorkId};
 use crate::trace::class::Class;
-use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey};
-
-/// `detail` of a begin that no end will follow.
-const NO_END: i64 = -1;
+use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END};
 
 /// Sync calls between their begin and their end.
 #[derive(Debug, Default)]

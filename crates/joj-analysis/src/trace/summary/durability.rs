@@ -24,7 +24,7 @@ pub struct SyncCalls {
     pub calls: u64,
     /// How many failed.
     pub failed: u64,
-    /// How many of which nobody told when they ended: they are in no duration, and what was written for them is not all here.
+    /// How many whose end was not seen: they are in no duration, and what was written for them is not all here.
     pub ends_not_told: u64,
     /// Requests because of them, flushes included.
     pub requests: u64,

@@ -92,8 +92,6 @@ pub fn control_share(paths: &Persistence) -> String {
 const CALLS_NOTE: &str = "p50, p99: from begin to end of the call; last: from its begin to the end of its last \
     request; flush: share of the calls' time in which the device flushed for them.";
 
-const ENDS_NOTE: &str = "how long these took and what they wrote in all is not known.";
-
 /// Sync calls by kind and type of file.
 pub fn sync_calls(summary: &Summary) -> Sheet {
     let mut sheet = Sheet::new(
@@ -137,7 +135,10 @@ pub fn sync_calls(summary: &Summary) -> Sheet {
     sheet.notes.push(CALLS_NOTE.to_owned());
     let not_told: u64 = summary.sync_calls.iter().map(|group| group.ends_not_told).sum();
     if not_told > 0 {
-        sheet.notes.push(format!("Nobody told when {} of them ended: {ENDS_NOTE}", count(not_told)));
+        let calls = counted(not_told, "call", "calls");
+        sheet.notes.push(format!(
+            "The end of {calls} was not seen: how long, and what was written for it, is not known."
+        ));
     }
     sheet
 }

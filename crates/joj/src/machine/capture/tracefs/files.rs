@@ -5,7 +5,9 @@
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -446,8 +448,8 @@ fn without_deleted(path: PathBuf, facts: &fs::Metadata) -> PathBuf {
     if facts.nlink() > 0 {
         return path;
     }
-    let text = path.to_string_lossy();
-    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+    let bytes = path.as_os_str().as_bytes();
+    bytes.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), |name| OsStr::from_bytes(name).into())
 }
 
 #[cfg(test)]
