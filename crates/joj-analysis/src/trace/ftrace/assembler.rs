@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind, FileKey};
 use crate::trace::texts::Texts;
 
+use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker};
 use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
 use crate::trace::ftrace::step::Step;
 use crate::trace::ftrace::volume::Volume;
@@ -23,36 +24,12 @@ use crate::trace::ftrace::volume::Volume;
 const DURABLE_WRITE: &str = "durable write";
 /// The same in a thread that works for programs, where the filesystem does not say what is asked of it.
 const UNKNOWN_CALL: &str = "sync (call unknown)";
-/// Threads in which io_uring and AIO sync.
-const WORKERS: [&[u8]; 2] = [b"iou-wrk-", b"kworker/"];
 /// A write that went on without its thread is over after this time, also if its end was lost.
 const QUEUED_NS: u64 = 10_000_000_000;
-/// What does not wait gets somewhere in this time, or gave up.
+/// A request of the thread so soon after it tried is taken for the try's. A later one may be another's.
 const TRIES_NS: u64 = 2_000_000;
 /// EAGAIN and ENOTBLK: the kernel tries again in another way, and nothing failed.
 const TRIED_AGAIN: [i64; 2] = [-11, -15];
-
-/// A sync or durable write under way in a thread.
-#[derive(Debug)]
-struct Bracket {
-    begin: Event,
-    descriptor: Option<u32>,
-    /// Filesystems name the file of such a call in a record.
-    is_named: bool,
-    /// False until its first event was handed on.
-    told: bool,
-    begun_by: BegunBy,
-    /// Perhaps there is nothing: told only when it gets somewhere.
-    tries: bool,
-}
-
-/// What began a bracket, and so may end it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BegunBy {
-    Call,
-    FileSync(Inode),
-    DirectWrite(Inode),
-}
 
 /// What is under way on a machine.
 #[derive(Debug, Default)]
@@ -65,7 +42,7 @@ pub struct Assembler {
     /// Threads that create a file on XFS and have no number for it yet.
     creating: BTreeSet<u32>,
     /// Threads that work for programs.
-    workers: BTreeSet<u32>,
+    workers: BTreeMap<u32, Worker>,
     /// Durable writes that go on without their threads: how many of a file, and the time of the last.
     queued: BTreeMap<(DeviceNumber, u64), (u32, u64)>,
     unplaced: u64,
@@ -116,10 +93,9 @@ impl Assembler {
 
     /// A thread is called so.
     pub fn know_thread(&mut self, thread: u32, command: &[u8]) {
-        if WORKERS.iter().any(|worker| command.starts_with(worker)) {
-            self.workers.insert(thread);
-        } else {
-            self.workers.remove(&thread);
+        match Worker::of(command) {
+            Some(worker) => drop(self.workers.insert(thread, worker)),
+            None => drop(self.workers.remove(&thread)),
         }
     }
 
@@ -205,14 +181,20 @@ impl Assembler {
                 self.end(event(EventKind::SyncEnd), BegunBy::FileSync(file), result, around);
             }
             What::DirectWriteEnd { file, result } => {
-                self.end(event(EventKind::SyncEnd), BegunBy::DirectWrite(file), result, around);
-                self.queued_write_is_over(self.key(file));
+                if self.is_begun_by(thread, BegunBy::DirectWrite(file)) {
+                    self.end(event(EventKind::SyncEnd), BegunBy::DirectWrite(file), result, around);
+                } else {
+                    self.direct_write_is_over(self.key(file));
+                }
             }
             What::DirectWriteQueued(file) if self.is_begun_by(thread, BegunBy::DirectWrite(file)) => {
+                let is_over = self.brackets.get(&thread).is_some_and(|bracket| bracket.is_over);
                 self.end_untold(event(EventKind::SyncEnd), around);
-                let key = self.key(file);
-                let queued = self.queued.entry((key.device, key.inode)).or_default();
-                *queued = (queued.0.saturating_add(1), time_ns);
+                if !is_over {
+                    let key = self.key(file);
+                    let queued = self.queued.entry((key.device, key.inode)).or_default();
+                    *queued = (queued.0.saturating_add(1), time_ns);
+                }
             }
             What::FileSync { file, ends, data_only } => {
                 let begin = Event { file: self.key(file), ..event(EventKind::SyncBegin) };
@@ -220,6 +202,9 @@ impl Assembler {
             }
             What::DirectWrite { file, offset, bytes, tries } => {
                 let begin = Event { file: self.key(file), offset, bytes, ..event(EventKind::DurableWrite) };
+                if !tries {
+                    self.forget_try(&begin);
+                }
                 self.begin_alone(begin, (BegunBy::DirectWrite(file), tries), "write", around);
             }
             _ => {}
@@ -230,7 +215,7 @@ impl Assembler {
     pub fn settle(&mut self, before_ns: u64, around: &mut Surroundings<'_>) {
         for (thread, bracket) in &mut self.brackets {
             if !bracket.told && !bracket.tries && bracket.begin.time_ns < before_ns {
-                bracket.tell_by_descriptor(*thread, around);
+                around.tell(*thread, bracket);
             }
         }
     }
@@ -242,6 +227,7 @@ impl Assembler {
         let Some(bracket) = self.brackets.get(&thread).filter(|bracket| !bracket.told && !interrupts) else {
             return;
         };
+        let is_late = record.time_ns > bracket.begin.time_ns.saturating_add(TRIES_NS);
         match record.what {
             What::DirectWriteEnd { file, result }
                 if bracket.begun_by == BegunBy::DirectWrite(file) && TRIED_AGAIN.contains(&result) =>
@@ -249,10 +235,7 @@ impl Assembler {
                 self.brackets.remove(&thread);
                 return;
             }
-            _ if bracket.tries && record.time_ns > bracket.begin.time_ns.saturating_add(TRIES_NS) => {
-                self.brackets.remove(&thread);
-                return;
-            }
+            What::Request(_) if bracket.tries && is_late => return,
             What::Request(_)
             | What::DirectWriteEnd { .. }
             | What::DirectWriteQueued(_)
@@ -274,7 +257,7 @@ impl Assembler {
             bracket.told = true;
             around.event(begin, None);
         } else {
-            bracket.tell_by_descriptor(thread, around);
+            around.tell(thread, bracket);
         }
     }
 
@@ -294,10 +277,8 @@ impl Assembler {
         if told {
             around.event(begin, None);
         }
-        self.brackets.insert(
-            begin.thread,
-            Bracket { begin, descriptor, is_named, told, begun_by: BegunBy::Call, tries: false },
-        );
+        let bracket = Bracket::new(begin, BegunBy::Call);
+        self.brackets.insert(begin.thread, Bracket { descriptor, is_named, told, ..bracket });
     }
 
     /// A filesystem syncs a file: part of what the thread is in, or of a write that went on without its thread, or a call of its own.
@@ -314,13 +295,11 @@ impl Assembler {
             BegunBy::DirectWrite(_) => bracket.begin.file == begin.file,
             BegunBy::FileSync(_) => false,
         });
-        let is_worker = self.workers.contains(&begin.thread);
-        let queued = self.queued.get(&(begin.file.device, begin.file.inode));
-        let is_queued = queued.is_some_and(|(_, time_ns)| begin.time_ns < time_ns.saturating_add(QUEUED_NS));
-        if is_part || (is_worker && is_queued) {
+        let worker = self.workers.get(&begin.thread);
+        if is_part || (worker == Some(&Worker::Kernel) && self.has_direct_write(&begin)) {
             return;
         }
-        let name = match (is_worker, data_only) {
+        let name = match (worker.is_some(), data_only) {
             (false, _) => DURABLE_WRITE,
             (true, Some(false)) => Call::Fsync.text(),
             (true, Some(true)) => Call::Fdatasync.text(),
@@ -328,7 +307,7 @@ impl Assembler {
         };
         self.begin_alone(begin, (begun_by, false), name, around);
         if let Some(bracket) = self.brackets.get_mut(&begin.thread) {
-            bracket.tell_by_descriptor(begin.thread, around);
+            around.tell(begin.thread, bracket);
         }
         if !ends {
             self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
@@ -348,10 +327,7 @@ impl Assembler {
         }
         self.end_untold(Event { kind: EventKind::SyncEnd, ..begin }, around);
         let begin = Event { name: around.texts.keep(name), ..begin };
-        self.brackets.insert(
-            begin.thread,
-            Bracket { begin, descriptor: None, is_named: true, told: false, begun_by, tries },
-        );
+        self.brackets.insert(begin.thread, Bracket { tries, ..Bracket::new(begin, begun_by) });
     }
 
     fn is_begun_by(&self, thread: u32, begun_by: BegunBy) -> bool {
@@ -380,14 +356,39 @@ impl Assembler {
         }
     }
 
-    fn queued_write_is_over(&mut self, file: FileKey) {
+    /// Whether a direct write to the file of this sync goes on, its thread or not.
+    fn has_direct_write(&self, sync: &Event) -> bool {
+        let is_recent = |time_ns: u64| sync.time_ns < time_ns.saturating_add(QUEUED_NS);
+        let queued = self.queued.get(&(sync.file.device, sync.file.inode));
+        queued.is_some_and(|(_, time_ns)| is_recent(*time_ns))
+            || self
+                .brackets
+                .values()
+                .any(|bracket| bracket.is_direct_write_to(sync.file) && is_recent(bracket.begin.time_ns))
+    }
+
+    /// A direct write has ended in another thread than its own: one that was queued, or else one whose own thread will say so later.
+    fn direct_write_is_over(&mut self, file: FileKey) {
         let key = (file.device, file.inode);
         if let Some((count, _)) = self.queued.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
                 self.queued.remove(&key);
             }
+            return;
         }
+        if let Some(bracket) = self.brackets.values_mut().find(|bracket| bracket.is_direct_write_to(file)) {
+            bracket.is_over = true;
+        }
+    }
+
+    /// Another thread does what this write is: what was tried before was given up.
+    fn forget_try(&mut self, write: &Event) {
+        let place = |event: &Event| (event.file, event.offset, event.bytes);
+        self.brackets.retain(|_, bracket| {
+            let is_given_up = bracket.tries && !bracket.told && place(&bracket.begin) == place(write);
+            !is_given_up
+        });
     }
 
     fn mapped(
@@ -460,19 +461,18 @@ impl Assembler {
     }
 }
 
-impl Bracket {
-    fn tell_by_descriptor(&mut self, thread: u32, around: &mut Surroundings<'_>) {
-        if let Some(descriptor) = self.descriptor {
-            self.begin.file = (around.ask)(thread, descriptor, self.is_named);
-        }
-        self.told = true;
-        around.event(self.begin, None);
-    }
-}
-
 impl Surroundings<'_> {
     fn event(&mut self, event: Event, command: Option<Command>) {
         (self.sink)(Step::Event(event, command));
+    }
+
+    /// Hands the first event of what this thread is in on, with the file behind its descriptor where it has one.
+    fn tell(&mut self, thread: u32, bracket: &mut Bracket) {
+        if let Some(descriptor) = bracket.descriptor {
+            bracket.begin.file = (self.ask)(thread, descriptor, bracket.is_named);
+        }
+        bracket.told = true;
+        self.event(bracket.begin, None);
     }
 }
 

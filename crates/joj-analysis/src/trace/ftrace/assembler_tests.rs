@@ -133,6 +133,59 @@ fn a_worker_syncs_for_a_call_that_the_filesystem_tells_or_nobody_knows() {
     assert_eq!(found, expected, "what ends a queued write is part of it");
 }
 
+/// (thread, name) of the beginnings in these records of (thread, time, what), where thread 2 is a kworker and 3 one of io_uring's.
+fn begun(records: &[(u32, u64, What)]) -> Vec<(u32, String)> {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    assembler.know_thread(2, b"kworker/1:0");
+    assembler.know_thread(3, b"iou-wrk-1-2");
+    let mut sink = |step| match step {
+        Step::Event(event, _) if event.kind != EventKind::SyncEnd => found.push((event.thread, event.name)),
+        _ => {}
+    };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut |_, _, _| FileKey::NONE, sink: &mut sink };
+    for &(thread, time_ns, what) in records {
+        assembler.take(&Record { time_ns, thread, what }, &mut around);
+    }
+    found.iter().map(|(thread, name)| (*thread, texts.get(*name).to_owned())).collect()
+}
+
+const SLOW_NS: u64 = 50_000_000;
+
+#[test]
+fn a_write_whose_thread_had_to_wait_for_a_processor_is_one_call() {
+    let queued = What::DirectWriteQueued(inode(12));
+    let done = What::DirectWriteEnd { file: inode(12), result: 4096 };
+    let sync = What::FileSync { file: inode(12), ends: false, data_only: Some(true) };
+    for tries in [false, true] {
+        let write = What::DirectWrite { file: inode(12), offset: 0, bytes: 4096, tries };
+        let late = [(1, 1, write), (1, SLOW_NS, queued), (2, SLOW_NS + 1, sync), (2, SLOW_NS + 2, done)];
+        assert_eq!(begun(&late), [(1, "write".to_owned())], "tries: {tries}");
+        // The device was done before the thread said that it goes on.
+        let overtaken =
+            [(1, 1, write), (2, 2, sync), (2, 3, done), (1, SLOW_NS, queued), (2, SLOW_NS + 1, sync)];
+        let expected = [(1, "write".to_owned()), (2, "fdatasync".to_owned())];
+        assert_eq!(begun(&overtaken), expected, "tries: {tries}: the second is not the write's");
+    }
+}
+
+#[test]
+fn a_sync_beside_direct_writes_is_not_one_of_theirs() {
+    let write = |tries| What::DirectWrite { file: inode(12), offset: 0, bytes: 4096, tries };
+    let queued = What::DirectWriteQueued(inode(12));
+    let sync = What::FileSync { file: inode(12), ends: false, data_only: Some(false) };
+    let fsync = |thread| (thread, "fsync".to_owned());
+    let of_io_uring = [(1, 1, write(false)), (1, 2, queued), (3, 3, sync)];
+    assert_eq!(begun(&of_io_uring)[1..], [fsync(3)], "direct writes end in the kernel's own workers");
+    // What the first thread gave up, a worker of io_uring did.
+    let given_up = [
+        (1, 1, write(true)),
+        (3, 2, write(false)),
+        (3, 3, What::DirectWriteEnd { file: inode(12), result: 4096 }),
+        (2, 4, sync),
+    ];
+    assert_eq!(begun(&given_up), [(3, "write".to_owned()), fsync(2)]);
+}
+
 #[test]
 fn mappings_become_sectors_but_for_the_filesystems_own_files() {
     let mapped = |number| What::Mapped { file: inode(number), in_bytes: false, first: 2, start: 5, count: 3 };

@@ -12,6 +12,7 @@ pub mod step;
 pub mod volume;
 pub mod decoder;
 pub mod known;
+mod bracket;
 pub mod record;
 pub mod rwbs;
 pub mod page;
