@@ -20,9 +20,9 @@ pub enum Issue {
 /// A request with its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// When it is handed to the device.
     pub issue: Issue,
-    /// What.
+    /// What the device is asked for.
     pub request: Request,
 }
 

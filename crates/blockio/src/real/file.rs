@@ -26,7 +26,7 @@ const EXTEND_PIECE_BYTES: usize = 64 << 10;
 /// `FALLOC_FL_WRITE_ZEROES` (Linux 6.17), which rustix does not name yet.
 const FALLOC_FL_WRITE_ZEROES: u32 = 0x80;
 
-/// See the file's head.
+/// One open file, with a descriptor for each way of writing that was used.
 #[derive(Debug)]
 pub struct RealFile {
     /// `Some` until it is dropped.

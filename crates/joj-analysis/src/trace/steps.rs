@@ -49,7 +49,7 @@ impl Step {
 /// A transaction, whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransactionSteps {
-    /// Whose.
+    /// The commit, checkpoint or call to which the steps belong.
     pub owner: Owner,
     /// What happened, in order of time.
     pub steps: Vec<Step>,

@@ -71,11 +71,11 @@ pub enum Outcome {
     Stayed(SlowReader),
 }
 
-/// See the file's head.
+/// The barrier of one database: closed while a short checkpoint empties the log.
 #[derive(Debug, Default)]
 pub struct Barrier {
     closed: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<BarrierState>,
     opened: Condvar,
     /// Some connection has its commits or checkpoints flushed: not `synchronous=OFF`.
     syncs: AtomicBool,
@@ -83,7 +83,7 @@ pub struct Barrier {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BarrierState {
     closed_at: Option<Instant>,
     retry_at: Option<Instant>,
     /// Not even for a reader that has left.
@@ -100,7 +100,7 @@ struct State {
 }
 
 impl Barrier {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BarrierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +171,7 @@ impl Barrier {
         let closed_for = state.closed_at.take().map_or(Duration::ZERO, |closed_at| now - closed_at);
         state.not_before = Some(now + closed_for * PAUSE_FACTOR);
         match outcome {
-            Outcome::Succeeded => *state = State::default(),
+            Outcome::Succeeded => *state = BarrierState::default(),
             Outcome::InVain => state.retry_at = Some(now + BACK_OFF.0),
             Outcome::Stayed(slow_reader) => {
                 let again = state.slow_reader == Some(slow_reader);

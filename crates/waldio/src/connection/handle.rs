@@ -36,12 +36,12 @@ mod settings;
 
 pub use checkpoints::Way;
 
-/// See the file's head.
+/// The database file that one connection has open.
 #[derive(Debug)]
 pub struct Connection {
     /// The database it is connected to.
     pub database: Arc<Database>,
-    state: Mutex<State>,
+    state: Mutex<HandleState>,
     /// Bytes of the log wait. Written under the mutex by the thread that uses the connection, and read by
     /// the same thread without it: `xShmBarrier` or a read with nothing pending must cost nothing.
     pending: AtomicBool,
@@ -69,7 +69,7 @@ pub struct Connection {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandleState {
     wal_index: Option<WalIndex>,
     guard: ResetGuard,
     log: Option<LogFile>,
@@ -84,7 +84,7 @@ struct State {
     reads: DurableReads,
 }
 
-impl State {
+impl HandleState {
     /// True where somebody committed after the snapshot was taken.
     fn is_stale(&self) -> bool {
         self.snapshot.is_some() && self.snapshot != self.wal_index.map(WalIndex::newest)
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Fails after a panic in an earlier call on this connection.
-    fn state(&self) -> Result<MutexGuard<'_, State>, Failure> {
+    fn state(&self) -> Result<MutexGuard<'_, HandleState>, Failure> {
         let broken = || Failure::Poisoned("an internal error in waldio; its message is on stderr".to_owned());
         self.state.lock().map_err(|_| broken())
     }
@@ -459,7 +459,7 @@ impl Connection {
             return;
         }
         let Ok(mut state) = self.state() else { return };
-        let State { log, publish_failed, wal_index, .. } = &mut *state;
+        let HandleState { log, publish_failed, wal_index, .. } = &mut *state;
         if let Some(log) = log.as_mut() {
             // `xShmBarrier` returns nothing; COMMIT will, in its second phase.
             *publish_failed |= log.before_publish(*wal_index).is_err();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
 
-use crate::connection::transaction::{State, Transaction};
+use crate::connection::transaction::{Transaction, TransactionState};
 use crate::database::Database;
 use crate::durability::durable_reads::Version;
 use crate::durability::group_commit::CommitNumber;
@@ -54,7 +54,7 @@ pub enum Share {
     FlushDelay(FlushDelay),
 }
 
-/// See the file's head.
+/// The log that one connection has open.
 #[derive(Debug)]
 pub struct LogFile {
     database: Arc<Database>,
@@ -339,7 +339,8 @@ impl LogFile {
     /// As `write`; the frames are published all the same, so the log is poisoned.
     pub fn before_publish(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         // A shim above may pass on a part of the commit frame's page: `Committing` is enough.
-        let publishes = matches!(self.transaction.state, State::Committing | State::Committed);
+        let publishes =
+            matches!(self.transaction.state, TransactionState::Committing | TransactionState::Committed);
         match self.write_out() {
             Err(_) if !publishes => Ok(()),
             Err(Failure::Poisoned(why)) => Err(Failure::Poisoned(why)),

@@ -12,9 +12,9 @@
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, Prefix};
 use crate::log::layout::frame_at;
 
-/// See the file's head.
+/// How far a transaction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum TransactionState {
     /// No frame yet.
     #[default]
     Idle,
@@ -26,11 +26,11 @@ pub enum State {
     Committed,
 }
 
-/// See the file's head.
+/// The transaction that one connection writes.
 #[derive(Debug, Default)]
 pub struct Transaction {
     /// Where it stands.
-    pub state: State,
+    pub state: TransactionState,
     /// How much SQLite wrote, in bytes.
     pub bytes: u64,
     /// How far its frames reach in the log.
@@ -46,7 +46,7 @@ impl Transaction {
     /// written, frame headers come one behind the other; where one comes further in front, what it replaces and all behind
     /// it was undone, by ROLLBACK TO or by a rollback that no call told of. Later headers only get new checksums.
     pub fn goes_back(&mut self, offset: u64) -> bool {
-        let appends = matches!(self.state, State::Idle | State::Writing);
+        let appends = matches!(self.state, TransactionState::Idle | TransactionState::Writing);
         if appends {
             self.end = self.end.min(offset);
         }
@@ -63,11 +63,11 @@ impl Transaction {
         let frames = frames.and_then(|index| u32::try_from(index.0 + 1).ok());
         let name = frames.map(|frames| Prefix { salts: header.salts, frames, checksum: header.checksum });
         let end = offset + FRAME_HEADER_BYTES + u64::from(page_bytes.unwrap_or(1));
-        let again = self.state == State::Committed && self.commit.is_some_and(|(at, _)| at == end);
+        let again = self.state == TransactionState::Committed && self.commit.is_some_and(|(at, _)| at == end);
         self.commit = Some((end, name));
         // A header that is written again gets the checksums of a transaction that had spilled. Its page is there.
         if !again {
-            self.state = State::Committing;
+            self.state = TransactionState::Committing;
         }
     }
 
@@ -75,20 +75,20 @@ impl Transaction {
     pub fn written(&mut self, end: u64, bytes: usize) -> bool {
         self.bytes += bytes as u64;
         self.end = self.end.max(end);
-        if self.state == State::Idle {
-            self.state = State::Writing;
+        if self.state == TransactionState::Idle {
+            self.state = TransactionState::Writing;
         }
-        let completes =
-            self.state == State::Committing && self.commit.is_some_and(|(commit_end, _)| end >= commit_end);
+        let completes = self.state == TransactionState::Committing
+            && self.commit.is_some_and(|(commit_end, _)| end >= commit_end);
         if completes {
-            self.state = State::Committed;
+            self.state = TransactionState::Committed;
         }
         completes
     }
 
     /// True where the commit frame is complete and no sync came since.
     pub fn is_committed(&self) -> bool {
-        self.state == State::Committed
+        self.state == TransactionState::Committed
     }
 
     /// The name that the log has with this commit, where it is complete and the page size is known.
@@ -125,14 +125,14 @@ mod tests {
     fn a_commit_is_complete_with_the_page_of_its_last_frame() {
         let mut transaction = Transaction::default();
         assert!(!write(&mut transaction, 3, header(0, 4)));
-        assert_eq!((transaction.state, transaction.commit_name()), (State::Writing, None));
+        assert_eq!((transaction.state, transaction.commit_name()), (TransactionState::Writing, None));
         assert!(!transaction.is_committed());
         assert!(write(&mut transaction, 4, header(9, 5)));
         let name = Prefix { salts: SALTS, frames: 5, checksum: Checksum(5, 0) };
         assert_eq!((transaction.is_committed(), transaction.commit_name()), (true, Some(name)));
         assert_eq!((transaction.bytes, transaction.end), (2 * 4120, 32 + 5 * 4120));
         assert!(transaction.end().is_committed());
-        assert_eq!(transaction.state, State::Idle);
+        assert_eq!(transaction.state, TransactionState::Idle);
     }
 
     #[test]

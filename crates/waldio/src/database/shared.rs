@@ -26,7 +26,7 @@ use crate::stats::Stats;
 use crate::threads::origin::Origin;
 use crate::write_lock::lock_queue::LockQueue;
 
-/// See the file's head.
+/// One database of this process.
 #[derive(Debug)]
 pub struct Database {
     /// The database file, as SQLite names it.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
-/// See the file's head.
+/// The super-journals that SQLite has open in this process.
 #[derive(Debug, Default)]
 pub struct SuperJournals {
     count: AtomicUsize,

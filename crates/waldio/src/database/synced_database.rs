@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::durability::durable_reads::Version;
 use crate::log::frame::Salts;
 
-/// See the file's head. What other processes write is not counted: `since` and `copied` name states of the log, which they change.
+/// How much of the database file is on the medium. What other processes write is not counted: `since` and `copied` name states of the log, which they change.
 #[derive(Debug, Default)]
 pub struct SyncedDatabase {
     /// Bytes that this process wrote to the database so far, and how many of them were written when its last sync began.

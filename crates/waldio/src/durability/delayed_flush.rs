@@ -21,12 +21,12 @@ use crate::threads::lazy_thread::LazyThread;
 
 /// One order to flush.
 #[derive(Debug)]
-pub struct Order {
+pub struct FlushOrder {
     /// The log, if it is still open by then.
     session: Weak<LogSession>,
     /// The file of whoever committed: kept open until then.
     file: Arc<dyn DiskFile>,
-    /// When.
+    /// The time at which to flush.
     due: Instant,
     /// How long a commit may wait.
     time: Duration,
@@ -38,7 +38,7 @@ pub enum Flusher {
     /// Nobody: for tests that must be repeatable.
     Never,
     /// This thread.
-    Thread(LazyThread<Order>),
+    Thread(LazyThread<FlushOrder>),
 }
 
 impl Flusher {
@@ -54,7 +54,7 @@ impl Flusher {
             return true;
         }
         let due = Instant::now() + time;
-        let order = Order { session: Arc::downgrade(session), file: Arc::clone(file), due, time };
+        let order = FlushOrder { session: Arc::downgrade(session), file: Arc::clone(file), due, time };
         let ordered = thread.send(order);
         if !ordered {
             session.flush_ordered.store(false, SeqCst);
@@ -64,8 +64,8 @@ impl Flusher {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
-fn serve(orders: Receiver<Order>) {
-    let mut waiting: Vec<Order> = Vec::new();
+fn serve(orders: Receiver<FlushOrder>) {
+    let mut waiting: Vec<FlushOrder> = Vec::new();
     loop {
         let next = match waiting.iter().map(|order| order.due).min() {
             Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
@@ -77,11 +77,11 @@ fn serve(orders: Receiver<Order>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
-        let due: Vec<Order> = waiting.extract_if(.., |order| order.due <= now).collect();
+        let due: Vec<FlushOrder> = waiting.extract_if(.., |order| order.due <= now).collect();
         for order in due {
             let run = || order.session.upgrade()?.flush_ordered(&*order.file, order.time);
             let later = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            waiting.extend(later.ok().flatten().map(|due| Order { due, ..order }));
+            waiting.extend(later.ok().flatten().map(|due| FlushOrder { due, ..order }));
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::log::frame::Salts;
 /// A state of the database: the generation of the log, and its last frame.
 pub type Version = (Salts, u32);
 
-/// See the file's head.
+/// The flush that one connection's snapshot waits for.
 #[derive(Debug, Default)]
 pub struct DurableReads {
     /// What SQLite's page cache may hold pages of.

@@ -39,7 +39,7 @@ pub fn check(poison: &Poison) -> Result<(), Failure> {
     poison.get().map_or(Ok(()), |why| Err(Failure::Poisoned(why.clone())))
 }
 
-/// See the file's head.
+/// What is known of one log's durability, and what it took.
 #[derive(Debug)]
 pub struct Durability {
     log_path: PathBuf,

@@ -49,10 +49,10 @@ pub enum Covered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
-/// See the file's head.
+/// The flushes of one log that several commits share.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
-    state: Mutex<State>,
+    state: Mutex<GroupState>,
     /// The leader that lingers.
     arrivals: Condvar,
     /// Copies of the state's, for a look without the lock.
@@ -62,7 +62,7 @@ pub struct GroupCommit {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GroupState {
     issued: CommitNumber,
     durable: CommitNumber,
     /// How many bytes of the log the deferred commits wrote in all, and how many of them a flush covered.
@@ -85,7 +85,7 @@ struct State {
 }
 
 impl GroupCommit {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +190,7 @@ impl GroupCommit {
 
     fn lead<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, GroupState>,
         number: CommitNumber,
         flush: impl FnOnce() -> Result<(), Failed>,
     ) -> Result<Covered, Failed> {
@@ -226,7 +226,7 @@ impl GroupCommit {
     }
 
     /// A flush covered so much: wakes the first whom that lets go, and one who leads the next flush.
-    fn move_mark(&self, state: &mut State, covers: Covers) {
+    fn move_mark(&self, state: &mut GroupState, covers: Covers) {
         state.durable = state.durable.max(covers.number);
         state.durable_bytes = state.durable_bytes.max(covers.bytes);
         self.durable.store(state.durable, SeqCst);
@@ -251,7 +251,7 @@ impl GroupCommit {
 
     /// Waits for commits that are about to join: those whom the last flush let go are back within a fraction of a
     /// flush's time where they commit one after the other, and would just miss this one.
-    fn linger<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn linger<'a>(&'a self, mut state: MutexGuard<'a, GroupState>) -> MutexGuard<'a, GroupState> {
         let enough = state.durable + state.population;
         if state.issued >= enough {
             return state;
@@ -279,7 +279,7 @@ impl GroupCommit {
     }
 }
 
-impl State {
+impl GroupState {
     fn issued(&self) -> Covers {
         Covers { number: self.issued, bytes: self.issued_bytes }
     }

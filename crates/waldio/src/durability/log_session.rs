@@ -35,7 +35,7 @@ pub struct FoundLog {
     pub facts: Facts,
 }
 
-/// See the file's head.
+/// One opening of a log, which the connections of this process share.
 #[derive(Debug)]
 pub struct LogSession {
     /// Where the log is.

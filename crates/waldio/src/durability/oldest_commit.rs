@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::threads::primitives::now;
 
-/// See the file's head. Never too late a time: a flush that comes early because of it costs a flush, and no commit.
+/// The time of the oldest commit that waits for a flush. Never too late a time: a flush that comes early because of it costs a flush, and no commit.
 #[derive(Debug, Default)]
 pub struct OldestCommit {
     since: Option<Instant>,

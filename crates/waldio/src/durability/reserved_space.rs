@@ -86,14 +86,14 @@ impl Reserve {
 /// Whether a thread is to grow the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Order {
+enum GrowthOrder {
     Idle,
     Ordered,
     /// The session has ended: never again.
     Over,
 }
 
-/// See the file's head.
+/// The space ahead of the frames of one log.
 #[derive(Debug)]
 pub struct ReservedSpace {
     /// The size up to which a log grows as it fills, in bytes.
@@ -106,7 +106,7 @@ pub struct ReservedSpace {
     newest_end: AtomicU64,
     /// `journal_size_limit`, as far as it was seen to cut the file.
     limit_bytes: AtomicU64,
-    /// `Reserve` and `Order`, as numbers.
+    /// `Reserve` and `GrowthOrder`, as numbers.
     reserve: AtomicU8,
     order: AtomicU8,
     /// How far the frames reached when the file system last refused, or had no room to spare; 0: it had.
@@ -135,7 +135,7 @@ impl ReservedSpace {
             newest_end: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(u64::MAX),
             reserve: AtomicU8::new(reserve as u8),
-            order: AtomicU8::new(Order::Idle as u8),
+            order: AtomicU8::new(GrowthOrder::Idle as u8),
             refused_at: AtomicU64::new(0),
             piece_bytes: AtomicU64::new(PIECE_BYTES.0),
             growing: Mutex::default(),
@@ -236,16 +236,18 @@ impl ReservedSpace {
         // when the log has doubled or was begun anew.
         let refused_at = self.refused_at.load(SeqCst);
         let refused = (refused_at..refused_at.saturating_mul(2)).contains(&used_bytes);
-        !refused && self.next_size(used_bytes).is_some() && self.moves(Order::Idle, Order::Ordered)
+        !refused
+            && self.next_size(used_bytes).is_some()
+            && self.moves(GrowthOrder::Idle, GrowthOrder::Ordered)
     }
 
     /// True where the order was `from`, and is `to` now.
-    fn moves(&self, from: Order, to: Order) -> bool {
+    fn moves(&self, from: GrowthOrder, to: GrowthOrder) -> bool {
         self.order.compare_exchange(from as u8, to as u8, SeqCst, SeqCst).is_ok()
     }
 
     fn is_ordered(&self) -> bool {
-        self.order.load(SeqCst) == Order::Ordered as u8
+        self.order.load(SeqCst) == GrowthOrder::Ordered as u8
     }
 
     fn next_size(&self, used_bytes: u64) -> Option<u64> {
@@ -273,7 +275,7 @@ impl ReservedSpace {
             self.refused_at.store(used_bytes, SeqCst);
         }
         drop(growing);
-        self.moves(Order::Ordered, Order::Idle);
+        self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
         done
     }
 
@@ -320,11 +322,11 @@ impl ReservedSpace {
     /// # Errors
     /// Those of `cut`; the size is as before.
     pub fn truncate(&self, size_bytes: u64, cut: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.moves(Order::Ordered, Order::Idle);
+        self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
         let growing = self.alone();
         cut()?;
         self.file_bytes.store(size_bytes, SeqCst);
-        self.moves(Order::Ordered, Order::Idle);
+        self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
         if size_bytes > 0 {
             self.limit_bytes.store(size_bytes, SeqCst);
         }
@@ -334,7 +336,7 @@ impl ReservedSpace {
 
     /// Ends it: waits until no thread grows the log, and none will.
     pub fn close(&self) {
-        self.order.store(Order::Over as u8, SeqCst);
+        self.order.store(GrowthOrder::Over as u8, SeqCst);
         drop(self.alone());
     }
 

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use super::codes::{SQLITE_FCNTL_VFSNAME, SQLITE_NOMEM, SQLITE_NOTFOUND, SQLITE_OK, SQLITE_OPEN_READWRITE};
 use super::types::{
-    Function, Row, sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_value, sqlite3_vfs,
+    Function, RowCallback, sqlite3, sqlite3_api_routines, sqlite3_context, sqlite3_module, sqlite3_value,
+    sqlite3_vfs,
 };
 
 /// SQLite 3.32.0: the first with `SQLITE_FCNTL_CKPT_START` and `sqlite3_database_file_object`.
@@ -253,9 +254,14 @@ impl Api {
     /// Runs statements; `take` gets each row, and `place` with it.
     /// # Safety
     /// `db` is a live connection, and `place` is what `take` wants.
-    pub unsafe fn exec(self, db: *mut sqlite3, sql: &CStr, take: Row, place: *mut c_void) -> c_int {
-        type Exec =
-            unsafe extern "C" fn(*mut sqlite3, *const c_char, Row, *mut c_void, *mut *mut c_char) -> c_int;
+    pub unsafe fn exec(self, db: *mut sqlite3, sql: &CStr, take: RowCallback, place: *mut c_void) -> c_int {
+        type Exec = unsafe extern "C" fn(
+            *mut sqlite3,
+            *const c_char,
+            RowCallback,
+            *mut c_void,
+            *mut *mut c_char,
+        ) -> c_int;
         let call = routine!(self, slot::EXEC, Exec);
         // SAFETY: the caller's promise, and terminated text.
         call.map_or(1, |call| unsafe { call(db, sql.as_ptr(), take, place, std::ptr::null_mut()) })

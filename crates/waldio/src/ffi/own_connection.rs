@@ -7,7 +7,7 @@ use super::api::Api;
 use super::codes::SQLITE_FCNTL_RESERVE_BYTES;
 use super::types::sqlite3;
 
-/// See the file's head. Closed when dropped.
+/// A connection of waldio's own to a database. Closed when dropped.
 pub(crate) struct OwnConnection {
     api: Api,
     db: *mut sqlite3,

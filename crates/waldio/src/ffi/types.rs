@@ -27,7 +27,7 @@ pub struct sqlite3_value {
 pub type Function = unsafe extern "C" fn(*mut sqlite3_context, c_int, *mut *mut sqlite3_value);
 
 /// What `sqlite3_exec` calls for each row.
-pub type Row = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+pub type RowCallback = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
 /// An open file: whoever opened it has its own fields behind this pointer.
 #[repr(C)]

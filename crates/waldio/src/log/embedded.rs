@@ -46,7 +46,7 @@ pub type PageEnd = [u8; HEADER];
 
 /// What the first bytes of a log tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum LogStart {
     /// No header, or one that SQLite takes for none.
     Nothing,
     /// SQLite's own.
@@ -56,11 +56,11 @@ pub enum Found {
 }
 
 /// Looks at the first bytes of a log (fewer than 32 where the file ends).
-pub fn look(start: &[u8]) -> Found {
+pub fn look(start: &[u8]) -> LogStart {
     match <[u8; 32]>::try_from(start).ok().and_then(|start| header_version(&disguised(start))) {
-        Some(VERSION_EMBEDDED | VERSION_GUARD) => Found::Embedded,
-        Some(_) => Found::Stock,
-        None => Found::Nothing,
+        Some(VERSION_EMBEDDED | VERSION_GUARD) => LogStart::Embedded,
+        Some(_) => LogStart::Stock,
+        None => LogStart::Nothing,
     }
 }
 
@@ -187,18 +187,18 @@ mod tests {
             let header = LogHeader::encode(big_endian, PAGE_BYTES, 7, Salts([9; 8]));
             let block = header_block(&header);
             let start: [u8; 32] = block[..32].try_into().unwrap();
-            assert_eq!((look(&header), look(&start)), (Found::Stock, Found::Embedded));
+            assert_eq!((look(&header), look(&start)), (LogStart::Stock, LogStart::Embedded));
             assert_eq!(LogHeader::parse(&start), None, "SQLite would refuse it");
             assert_eq!(header_of(&start), header);
             assert_eq!(header_of(&header), [0; 32], "not in this layout");
         }
         let guard: [u8; 32] = guard_block()[..32].try_into().unwrap();
-        assert_eq!((look(&guard), header_of(&guard)), (Found::Embedded, [0; 32]));
+        assert_eq!((look(&guard), header_of(&guard)), (LogStart::Embedded, [0; 32]));
         let mut torn = guard;
         torn[30] ^= 1;
         assert_eq!(
             (look(&[0; 32]), look(&[]), look(&torn)),
-            (Found::Nothing, Found::Nothing, Found::Nothing)
+            (LogStart::Nothing, LogStart::Nothing, LogStart::Nothing)
         );
     }
 

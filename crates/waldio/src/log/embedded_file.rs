@@ -11,14 +11,14 @@ use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
 
 use crate::log::embedded::{
-    BLOCK, FRAME, Found, HEADER, PageEnd, block_offset, cut_end, encode, file_end, guard_block, header_block,
-    header_of, log_end, look, put_reserved, salts_of, split,
+    BLOCK, FRAME, HEADER, LogStart, PageEnd, block_offset, cut_end, encode, file_end, guard_block,
+    header_block, header_of, log_end, look, put_reserved, salts_of, split,
 };
 use crate::log::frame::{LOG_HEADER_BYTES, Salts};
 use crate::log::layout::{BLOCK_BYTES, Layout};
 use crate::log::reserved_bytes::{self, ReservedBytes};
 
-/// See the file's head.
+/// A log in the `embedded` layout that reads and writes as one in SQLite's own.
 #[derive(Debug)]
 pub struct EmbeddedFile {
     file: Arc<dyn DiskFile>,
@@ -92,11 +92,15 @@ pub fn in_layout(
 /// `InvalidData`: it has another layout, and must not be used in this one. Else it cannot be read, or written.
 pub fn prove(file: &dyn DiskFile, layout: Layout, begins: bool) -> io::Result<()> {
     match (layout, look_at(file)?) {
-        (Layout::Embedded, Found::Embedded) | (Layout::Stock, Found::Stock | Found::Nothing) => Ok(()),
-        (Layout::Embedded, Found::Nothing) if begins => file.write_at(&guard_block(), 0).inspect_err(|_| {
-            // Half a guard would keep SQLite out. There is nothing in it that counts.
-            let _ = file.truncate(0);
-        }),
+        (Layout::Embedded, LogStart::Embedded) | (Layout::Stock, LogStart::Stock | LogStart::Nothing) => {
+            Ok(())
+        }
+        (Layout::Embedded, LogStart::Nothing) if begins => {
+            file.write_at(&guard_block(), 0).inspect_err(|_| {
+                // Half a guard would keep SQLite out. There is nothing in it that counts.
+                let _ = file.truncate(0);
+            })
+        }
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the log has another layout")),
     }
 }
@@ -127,7 +131,7 @@ pub fn empty_in_place(disk: &dyn Disk, log_path: &Path, header: &[u8; 32], no_sy
     let log = disk.open(log_path, OpenOptions::EXISTING)?;
     let mut start = [0; 32];
     log.read_at(&mut start, 0)?;
-    if look(&start) != Found::Embedded || header_of(&start) != *header {
+    if look(&start) != LogStart::Embedded || header_of(&start) != *header {
         return Err(invalid("another log stands in its place"));
     }
     let sync = || if no_sync { Ok(()) } else { log.sync_data() };
@@ -145,17 +149,17 @@ const LOOKS: (u32, Duration) = (5, Duration::from_millis(1));
 /// What the first bytes of a log tell. A header that is just being written may be seen in part, and is looked at again.
 /// # Errors
 /// It cannot be read: nothing is known.
-pub fn look_at(file: &dyn DiskFile) -> io::Result<Found> {
+pub fn look_at(file: &dyn DiskFile) -> io::Result<LogStart> {
     for _ in 0..LOOKS.0 {
         let mut start = [0; 32];
         let read = file.read_at(&mut start, 0)?;
         let found = look(&start[..read]);
-        if found != Found::Nothing || start == [0; 32] {
+        if found != LogStart::Nothing || start == [0; 32] {
             return Ok(found);
         }
         std::thread::sleep(LOOKS.1);
     }
-    Ok(Found::Nothing)
+    Ok(LogStart::Nothing)
 }
 
 impl EmbeddedFile {
@@ -427,7 +431,7 @@ mod tests {
         let (mut raw, mut seen) = ([0; 32], [1; 32]);
         file.read_at(&mut raw, 0).unwrap();
         embedded.read_at(&mut seen, 0).unwrap();
-        assert_eq!((look(&raw), seen), (Found::Embedded, [0; 32]));
+        assert_eq!((look(&raw), seen), (LogStart::Embedded, [0; 32]));
     }
 
     #[test]
@@ -451,14 +455,14 @@ mod tests {
         let (stock, embedded) = (log(), header_block(log().first_chunk().unwrap()));
         let wrong = Err(io::ErrorKind::InvalidData);
         for begins in [false, true] {
-            assert_eq!(proved(&stock, Layout::Stock, begins), (Ok(()), Found::Stock));
-            assert_eq!(proved(&stock, Layout::Embedded, begins), (wrong, Found::Stock));
-            assert_eq!(proved(&embedded, Layout::Embedded, begins), (Ok(()), Found::Embedded));
-            assert_eq!(proved(&embedded, Layout::Stock, begins), (wrong, Found::Embedded));
-            assert_eq!(proved(&[], Layout::Stock, begins), (Ok(()), Found::Nothing));
+            assert_eq!(proved(&stock, Layout::Stock, begins), (Ok(()), LogStart::Stock));
+            assert_eq!(proved(&stock, Layout::Embedded, begins), (wrong, LogStart::Stock));
+            assert_eq!(proved(&embedded, Layout::Embedded, begins), (Ok(()), LogStart::Embedded));
+            assert_eq!(proved(&embedded, Layout::Stock, begins), (wrong, LogStart::Embedded));
+            assert_eq!(proved(&[], Layout::Stock, begins), (Ok(()), LogStart::Nothing));
         }
-        assert_eq!(proved(&[], Layout::Embedded, false), (wrong, Found::Nothing));
-        assert_eq!(proved(&[], Layout::Embedded, true), (Ok(()), Found::Embedded));
+        assert_eq!(proved(&[], Layout::Embedded, false), (wrong, LogStart::Nothing));
+        assert_eq!(proved(&[], Layout::Embedded, true), (Ok(()), LogStart::Embedded));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const FIRST_CAPACITY_BYTES: usize = 32 << 10;
 /// What it keeps between transactions, at the most: each open connection has its own.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// See the file's head.
+/// Bytes of a transaction that are not in the log yet: one contiguous run.
 #[derive(Debug)]
 pub struct Pending {
     buffer: AlignedBuffer,

@@ -18,7 +18,7 @@ use crate::log::frame::Salts;
 
 const SLOT: usize = 32;
 
-/// See the file's head.
+/// The file `app.db-wal-reserved` of one log.
 #[derive(Debug)]
 pub struct ReservedBytes {
     disk: Arc<dyn Disk>,

@@ -20,7 +20,7 @@ use crate::ffi::kernel::fork_word::ForkWord;
 use crate::ffi::kernel::leaked;
 use crate::options::Options;
 
-/// See the file's head.
+/// The databases and connections that this process has open.
 #[derive(Debug)]
 pub struct Process {
     id: u32,

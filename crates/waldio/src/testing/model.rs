@@ -24,14 +24,14 @@ const YIELD: Duration = Duration::from_micros(50);
 
 /// One thread that waits.
 #[derive(Debug)]
-struct Sleeper {
+struct WaitingThread {
     thread: Thread,
     woken: sync::atomic::AtomicBool,
 }
 
-impl Sleeper {
-    fn here() -> Arc<Sleeper> {
-        Arc::new(Sleeper { thread: shuttle::thread::current(), woken: false.into() })
+impl WaitingThread {
+    fn here() -> Arc<WaitingThread> {
+        Arc::new(WaitingThread { thread: shuttle::thread::current(), woken: false.into() })
     }
 
     fn is_woken(&self) -> bool {
@@ -49,10 +49,10 @@ impl Sleeper {
 #[derive(Debug, Default)]
 struct World {
     now: Duration,
-    timers: Vec<(Duration, Arc<Sleeper>)>,
+    timers: Vec<(Duration, Arc<WaitingThread>)>,
     /// Who sleeps at which word.
-    at_words: Vec<(usize, Arc<Sleeper>)>,
-    clock: Option<Arc<Sleeper>>,
+    at_words: Vec<(usize, Arc<WaitingThread>)>,
+    clock: Option<Arc<WaitingThread>>,
     over: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn run(body: impl FnOnce()) {
 fn run_clock() {
     while !world(|world| world.over) {
         if world(|world| world.timers.is_empty()) {
-            world(|world| world.clock = Some(Sleeper::here()));
+            world(|world| world.clock = Some(WaitingThread::here()));
             shuttle::thread::park();
             continue;
         }
@@ -99,7 +99,7 @@ fn wake_clock() {
 
 impl World {
     /// Lets the time pass up to the first deadline, and returns whose have come.
-    fn next_deadline(&mut self) -> Vec<Arc<Sleeper>> {
+    fn next_deadline(&mut self) -> Vec<Arc<WaitingThread>> {
         let Some(first) = self.timers.iter().map(|(deadline, _)| *deadline).min() else { return Vec::new() };
         self.now = self.now.max(first);
         let now = self.now;
@@ -108,7 +108,7 @@ impl World {
 }
 
 /// Returns when `sleeper`, this thread, is woken, or at `deadline`; earlier where the scheduler wants it.
-fn park(sleeper: &Arc<Sleeper>, deadline: Option<Duration>) {
+fn park(sleeper: &Arc<WaitingThread>, deadline: Option<Duration>) {
     if let Some(deadline) = deadline {
         world(|world| world.timers.push((deadline, Arc::clone(sleeper))));
         wake_clock();
@@ -129,7 +129,7 @@ pub fn elapsed() -> Duration {
 
 /// What the standard library has under these names.
 pub mod thread {
-    use super::{Duration, Sleeper, YIELD, park, world};
+    use super::{Duration, WaitingThread, YIELD, park, world};
 
     pub use shuttle::thread::{JoinHandle, Scope, scope, spawn};
 
@@ -141,7 +141,7 @@ pub mod thread {
 
     /// Does nothing for so long.
     pub fn sleep(duration: Duration) {
-        let (sleeper, until) = (Sleeper::here(), super::elapsed() + duration);
+        let (sleeper, until) = (WaitingThread::here(), super::elapsed() + duration);
         while super::elapsed() < until {
             park(&sleeper, Some(until));
         }
@@ -152,7 +152,7 @@ pub mod thread {
 pub(crate) fn wait_while_zero(word: &AtomicU32) {
     // The load is where others run; nobody does between it and the sleep, as in the kernel.
     if word.load(SeqCst) == 0 {
-        let sleeper = Sleeper::here();
+        let sleeper = WaitingThread::here();
         world(|world| world.at_words.push((address(word), Arc::clone(&sleeper))));
         park(&sleeper, None);
         world(|world| world.at_words.retain(|(_, other)| !Arc::ptr_eq(other, &sleeper)));
@@ -219,11 +219,11 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
 /// As the standard library's, with waits that end.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    sleepers: sync::Mutex<Vec<Arc<Sleeper>>>,
+    sleepers: sync::Mutex<Vec<Arc<WaitingThread>>>,
 }
 
 impl Condvar {
-    fn sleepers(&self) -> sync::MutexGuard<'_, Vec<Arc<Sleeper>>> {
+    fn sleepers(&self) -> sync::MutexGuard<'_, Vec<Arc<WaitingThread>>> {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,7 +235,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         duration: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, ())> {
-        let (sleeper, deadline) = (Sleeper::here(), elapsed() + duration);
+        let (sleeper, deadline) = (WaitingThread::here(), elapsed() + duration);
         let MutexGuard { mutex, inner } = guard;
         // Others run before the lock is given back, and nobody between that and the sleep.
         drop(inner);

@@ -13,7 +13,7 @@ static HERE: ForkWord = ForkWord::new();
 /// The last number that was given out, to this process or one that it comes from.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-/// See the file's head. A kernel that wipes no memory on fork (before Linux 4.14) makes all processes one.
+/// The process that made a value. A kernel that wipes no memory on fork (before Linux 4.14) makes all processes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin(usize);
 

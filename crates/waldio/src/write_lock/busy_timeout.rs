@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The handler's naps in milliseconds; all further ones are as the last.
 const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
-/// See the file's head.
+/// How long one connection's busy handler has slept so far.
 #[derive(Debug, Default)]
 pub struct BusyTimeout {
     deadline: Option<Instant>,

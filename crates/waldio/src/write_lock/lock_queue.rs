@@ -29,7 +29,7 @@ use other_processes::Slept;
 
 mod other_processes;
 
-/// See the file's head.
+/// The queue of one database for SQLite's write lock, in this process.
 #[derive(Debug)]
 pub struct LockQueue {
     state: Mutex<QueueState>,

@@ -40,13 +40,13 @@ pub struct Sleeper {
     pub woken: Condvar,
 }
 
-/// See the file's head. Connections go by their number in this process.
+/// Who waits for the write lock and who may have it. Connections go by their number in this process.
 #[derive(Debug, Default)]
 pub struct QueueState {
     /// Who has the lock, or is asking the base VFS for it.
     pub holder: Option<usize>,
     /// Who stands in it, in the order of coming.
-    pub places: VecDeque<Place>,
+    pub places: VecDeque<QueuedConnection>,
     /// Whom the lock is kept for.
     pub reserved: Option<Reserved>,
     /// How often the present reservation was passed.
@@ -62,8 +62,8 @@ pub struct QueueState {
 
 /// One connection in the queue.
 #[derive(Debug)]
-pub struct Place {
-    /// Whose.
+pub struct QueuedConnection {
+    /// The number of the connection in this process.
     pub connection: usize,
     /// Where it can be woken.
     pub sleeper: Arc<Sleeper>,
@@ -78,7 +78,7 @@ pub struct Place {
     seen: Instant,
 }
 
-impl Place {
+impl QueuedConnection {
     /// Has its thread look.
     pub fn wake(&mut self) {
         if !self.woken && !planted::is(Bug::LostWakeUp) {
@@ -91,7 +91,7 @@ impl Place {
 /// The lock is kept for one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Reserved {
-    /// Which.
+    /// The number of the connection in this process.
     pub connection: usize,
     /// How long.
     pub until: Instant,
@@ -251,7 +251,7 @@ impl QueueState {
 
     /// The base VFS granted the lock. Returns the place that the connection had, and whether others want the lock too
     /// or had it a moment ago.
-    pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<Place>, bool) {
+    pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<QueuedConnection>, bool) {
         self.foreign = false;
         self.holder = Some(connection);
         let place = self.leave(connection);
@@ -263,7 +263,7 @@ impl QueueState {
     }
 
     /// Whom to hand the lock to: the first who can be reached. Places of those not heard of for long are given up.
-    pub fn first_asleep(&mut self, now: Instant) -> Option<&mut Place> {
+    pub fn first_asleep(&mut self, now: Instant) -> Option<&mut QueuedConnection> {
         self.places.retain(|place| place.asleep || now.saturating_duration_since(place.seen) < PLACE_KEPT);
         self.places.iter_mut().find(|place| place.asleep)
     }
@@ -274,7 +274,7 @@ impl QueueState {
             Some(place) => place.seen = now,
             None => {
                 let sleeper = Arc::clone(sleeper);
-                let place = Place {
+                let place = QueuedConnection {
                     connection,
                     sleeper,
                     asleep: false,
@@ -297,7 +297,7 @@ impl QueueState {
     }
 
     /// Takes a connection out of the queue.
-    pub fn leave(&mut self, connection: usize) -> Option<Place> {
+    pub fn leave(&mut self, connection: usize) -> Option<QueuedConnection> {
         let at = self.places.iter().position(|place| place.connection == connection)?;
         self.places.remove(at)
     }

@@ -30,7 +30,7 @@ const FOLDER: &str = "/dev/shm";
 /// At every so many grants a process without a page looks whether others have one: two stat(2).
 const LOOK_EVERY: u32 = 64;
 
-/// See the file's head.
+/// The page in which the queues of all processes meet.
 #[derive(Debug)]
 pub struct SharedLockQueue {
     folder: PathBuf,
@@ -183,7 +183,7 @@ fn ring_at(words: &Words, number: usize) -> bool {
 /// A place that was taken; given back when dropped.
 pub struct Standing<'a> {
     words: &'a Words,
-    /// Which.
+    /// The number of the place in the page, from 0.
     pub number: usize,
     wake_word: u32,
 }

@@ -22,7 +22,7 @@ pub struct Mount {
     pub device: DeviceNumber,
     /// What of the filesystem is mounted; `/` for all of it.
     pub root: PathBuf,
-    /// Where.
+    /// The directory on which it is mounted.
     pub mount_point: PathBuf,
     /// `ext4`, `xfs`, ..
     pub kind: String,

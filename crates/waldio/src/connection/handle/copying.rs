@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Connection, State};
+use super::{Connection, HandleState};
 use crate::durability::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_LOG_READ_LOCKS, WAL_READ_LOCK_0};
 use crate::ffi::wal_index::WalIndex;
 use crate::stats::Stats;
 
-impl State {
+impl HandleState {
     /// The newest state of the log, where all of it is copied into the database.
     fn copied(&self) -> Option<Version> {
         let wal_index = self.wal_index?;

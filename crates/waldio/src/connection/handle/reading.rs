@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::{Connection, State};
+use super::{Connection, HandleState};
 use crate::durability::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
@@ -11,7 +11,7 @@ use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::Salts;
 use crate::testing::planted::{self, Bug};
 
-impl State {
+impl HandleState {
     fn is_known_durable(&self, version: Version) -> bool {
         self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
     }
@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// Makes all that is published durable; the caller has a read lock that keeps the log from a reset.
-    fn make_durable(&self, state: &mut State) -> Result<(), Failure> {
+    fn make_durable(&self, state: &mut HandleState) -> Result<(), Failure> {
         if planted::is(Bug::ReadsDoNotWait) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! How what waits of a transaction leaves for the file: as one direct durable write, or through the page cache.
 
 use super::LogFile;
-use crate::connection::transaction::State;
+use crate::connection::transaction::TransactionState;
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
 use crate::log::embedded_file::blocks_of;
@@ -81,7 +81,7 @@ impl LogFile {
             self.session.note_header();
         }
         if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
-            if matches!(self.transaction.state, State::Committing | State::Committed) {
+            if matches!(self.transaction.state, TransactionState::Committing | TransactionState::Committed) {
                 self.pending.clear();
                 self.transaction.end();
             }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::durability::durable_reads::Version;
 use crate::log::frame::Prefix;
 
-/// See the file's head.
+/// Names of the log's longest prefix that is known to be on the medium.
 #[derive(Debug, Default)]
 pub struct KnownPrefix(Mutex<Names>);
 

@@ -6,7 +6,7 @@
 
 use crate::log::frame::Prefix;
 
-/// See the file's head.
+/// The newest published frames of one log.
 #[derive(Debug, Default)]
 pub struct RecentFrames {
     /// What the log ends with behind them.

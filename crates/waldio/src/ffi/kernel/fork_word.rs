@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 /// Enough for the word; the kernel maps a whole page.
 const PAGE_BYTES: usize = 4096;
 
-/// See the file's head.
+/// One word of memory that the kernel zeroes in a child of fork.
 #[derive(Debug)]
 pub(crate) struct ForkWord {
     wiped: AtomicPtr<AtomicUsize>,

@@ -71,11 +71,11 @@ impl Borrowed {
 pub struct LockProbe {
     /// `None` where its locks are not POSIX locks.
     path: Option<PathBuf>,
-    found: Mutex<Found>,
+    found: Mutex<ProbedFile>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Found {
+enum ProbedFile {
     #[default]
     NotLooked,
     On(Borrowed),
@@ -92,16 +92,16 @@ impl LockProbe {
     fn descriptor(&self) -> Option<Borrowed> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         match *found {
-            Found::Nowhere => return None,
-            Found::On(borrowed) if borrowed.is_valid() => return Some(borrowed),
-            Found::On(_) | Found::NotLooked => {}
+            ProbedFile::Nowhere => return None,
+            ProbedFile::On(borrowed) if borrowed.is_valid() => return Some(borrowed),
+            ProbedFile::On(_) | ProbedFile::NotLooked => {}
         }
         let named = std::fs::metadata(self.path.as_ref()?).ok()?;
         let on = |descriptor| Borrowed { descriptor, device: named.dev(), inode: named.ino() };
         let answers = |borrowed: &Borrowed| borrowed.is_valid() && borrowed.is_free(0, 1).is_some();
         let borrowed =
             (0..DESCRIPTORS_MAX).map(on).find(answers).filter(|_| cfg!(target_pointer_width = "64"));
-        *found = borrowed.map_or(Found::Nowhere, Found::On);
+        *found = borrowed.map_or(ProbedFile::Nowhere, ProbedFile::On);
         borrowed
     }
 

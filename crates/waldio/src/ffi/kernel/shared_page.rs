@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 /// Where one process waits.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct ProcessPlace {
     /// Changes when it is rung.
     pub wake_word: AtomicU32,
     /// When its process came.
@@ -42,8 +42,8 @@ pub struct Words {
     /// Bit n: somebody waits at place n.
     pub waiting: AtomicU64,
     more_zeros: [AtomicU64; 5],
-    /// See `Place`.
-    pub places: [Place; PLACES],
+    /// See `ProcessPlace`.
+    pub places: [ProcessPlace; PLACES],
 }
 
 const _: () = assert!(size_of::<Words>() <= PAGE_BYTES);

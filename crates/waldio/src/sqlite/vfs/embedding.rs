@@ -20,7 +20,7 @@ use crate::durability::log_session::LogSession;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
-use crate::log::embedded::{Found, PAGE_BYTES, RESERVED_BYTES};
+use crate::log::embedded::{LogStart, PAGE_BYTES, RESERVED_BYTES};
 use crate::log::embedded_file::look_at;
 use crate::log::layout::Layout;
 
@@ -157,17 +157,17 @@ impl Opener<'_> {
             return settled(session.layout);
         }
         match found(database)? {
-            Found::Embedded if self.registered.base_cannot_embed() => {
+            LogStart::Embedded if self.registered.base_cannot_embed() => {
                 let why = "its layout needs a VFS below with locks and shared memory";
                 return Err(Refusal::Fails(SQLITE_CANTOPEN, why.to_owned()));
             }
-            Found::Embedded => return settled(Layout::Embedded),
-            Found::Stock => {
+            LogStart::Embedded => return settled(Layout::Embedded),
+            LogStart::Stock => {
                 return stock("the log was begun by SQLite, or by waldio with waldio_layout=stock");
             }
-            Found::Nothing if database.options().layout == Layout::Stock => return settled(Layout::Stock),
-            Found::Nothing if self.readonly_shm => return stock("the log was begun with readonly_shm=1"),
-            Found::Nothing => {}
+            LogStart::Nothing if database.options().layout == Layout::Stock => return settled(Layout::Stock),
+            LogStart::Nothing if self.readonly_shm => return stock("the log was begun with readonly_shm=1"),
+            LogStart::Nothing => {}
         }
         // SAFETY: the caller's promise, here and below.
         if let Err(why) = unsafe { self.check_possible() } {
@@ -179,12 +179,12 @@ impl Opener<'_> {
         };
         // Somebody may have begun a log, and left, before the lock came.
         let again = found(database);
-        let begins = matches!(again, Ok(Found::Nothing));
-        if exclusive && matches!(again, Err(_) | Ok(Found::Stock)) {
+        let begins = matches!(again, Ok(LogStart::Nothing));
+        if exclusive && matches!(again, Err(_) | Ok(LogStart::Stock)) {
             // SAFETY: as above.
             unsafe { unlock_to_shared(self.main) };
         }
-        if again? == Found::Stock {
+        if again? == LogStart::Stock {
             return stock("another process began the log at the same moment");
         }
         Ok(Decision { layout: Layout::Embedded, begins, exclusive })
@@ -231,18 +231,18 @@ fn until_told<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 /// # Errors
 /// It is not known. Where the base VFS should look: only if the log cannot be in our layout as far as anybody of this process could
 /// tell.
-fn found(database: &Database) -> Result<Found, Refusal> {
+fn found(database: &Database) -> Result<LogStart, Refusal> {
     let open = |options| until_told(|| database.disk.open(&database.log_path, options));
     let look = |log: Box<dyn DiskFile>| until_told(|| look_at(&*log)).map_err(|error| fails(&error));
     match open(OpenOptions::EXISTING) {
         Ok(log) => look(log),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LogStart::Nothing),
         Err(error) if is_forbidden(&error) => {
             // SQLite goes on with a log that it may only read.
             let read_only = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
             match look(open(read_only).map_err(|error| fails(&error))?)? {
-                Found::Embedded => Err(fails(&error)),
-                Found::Stock | Found::Nothing => Err(not_opened(&error)),
+                LogStart::Embedded => Err(fails(&error)),
+                LogStart::Stock | LogStart::Nothing => Err(not_opened(&error)),
             }
         }
         Err(error) => Err(not_opened(&error)),

@@ -28,7 +28,7 @@ const JOINS: (u32, Duration) = (20, Duration::from_millis(1));
 /// How often who closes looks whether another who closes is gone, and the pause.
 const CLOSES: (u32, Duration) = (50, Duration::from_millis(1));
 
-/// See the file's head.
+/// The file `app.db-waldio`, opened by the base VFS.
 pub(super) struct PrivateShm {
     /// The base VFS's own structure, in words for its alignment.
     memory: Box<[u64]>,

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::LockQueue;
-use crate::write_lock::queue_state::{PASSES_MAX, Place};
+use crate::write_lock::queue_state::{PASSES_MAX, QueuedConnection};
 use crate::write_lock::shared_lock_queue::{SharedLockQueue, Standing};
 
 /// How the last sleep ended.
@@ -26,7 +26,7 @@ impl LockQueue {
     }
 
     /// Has the thread look that sleeps at a place.
-    pub(super) fn wake(&self, place: &mut Place) {
+    pub(super) fn wake(&self, place: &mut QueuedConnection) {
         place.wake();
         if let (Some(shared), Some(number)) = (&self.shared, place.shared_place) {
             shared.rouse(number);
