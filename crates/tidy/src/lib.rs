@@ -10,6 +10,7 @@ mod folders;
 mod layers;
 mod links;
 mod text;
+mod type_names;
 mod unsafe_code;
 
 mod paths;

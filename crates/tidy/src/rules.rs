@@ -1,7 +1,7 @@
 //! Every check, in one list.
 
 use crate::tree::{Tree, Violation};
-use crate::{dependencies, folders, layers, links, text, unsafe_code};
+use crate::{dependencies, folders, layers, links, text, type_names, unsafe_code};
 
 /// Everything in `tree` that breaks a rule, in no particular order; empty for a tidy tree.
 pub fn violations(tree: &Tree) -> Vec<Violation> {
@@ -19,6 +19,7 @@ pub fn violations(tree: &Tree) -> Vec<Violation> {
         layers::upward_uses,
         folders::crowded,
         links::dead_links,
+        type_names::twice,
     ];
     checks.iter().flat_map(|check| check(tree)).collect()
 }
@@ -47,6 +48,8 @@ mod tests {
             ("crates/joj/src/lab_a.rs", "//! E.\n"),
             ("crates/joj/src/lab_b.rs", "//! E.\n"),
             ("crates/joj/src/lab_c.rs", "//! E.\n"),
+            ("crates/blockio/src/a.rs", "//! F.\nstruct Twice;\n"),
+            ("crates/blockio/src/b.rs", "//! F.\nstruct Twice;\n"),
         ]);
         let found: Vec<String> =
             violations(&tree).iter().map(|violation| violation.message.clone()).collect();
@@ -64,6 +67,7 @@ mod tests {
             "above",
             "make it a folder",
             "does not exist",
+            "stands in",
         ] {
             assert!(
                 found.iter().any(|message| message.contains(rule)),

@@ -1,6 +1,6 @@
 //! What a description must hold beside its form: ranges, relations, a source for every number.
 
-use super::{Description, Ftl, VERSION};
+use super::{Description, FtlKind, VERSION};
 use crate::request::BLOCK_BYTES;
 
 /// Longer than any command of a device: a value above is a wrong unit.
@@ -84,9 +84,11 @@ pub(super) fn ranges(description: &Description) -> Result<(), String> {
         within("cache.bytes", cache.bytes, flash.page_bytes, 1 << 40)?;
     }
     match &description.ftl {
-        Ftl::Bast { copy_ns, .. } | Ftl::Fast { copy_ns, .. } => times.push(("ftl.copy_ns", *copy_ns)),
-        Ftl::Hybrid { log_program_ns, .. } => times.push(("ftl.log_program_ns", *log_program_ns)),
-        Ftl::InPlace | Ftl::PageMapped { .. } => {}
+        FtlKind::Bast { copy_ns, .. } | FtlKind::Fast { copy_ns, .. } => {
+            times.push(("ftl.copy_ns", *copy_ns))
+        }
+        FtlKind::Hybrid { log_program_ns, .. } => times.push(("ftl.log_program_ns", *log_program_ns)),
+        FtlKind::InPlace | FtlKind::PageMapped { .. } => {}
     }
     for (path, value) in times {
         within(path, value, 0, TIME_NS_MAX)?;
@@ -121,18 +123,18 @@ pub(super) fn relations(description: &Description) -> Result<(), String> {
         ));
     }
     match description.ftl {
-        Ftl::InPlace => Ok(()),
-        Ftl::PageMapped { block_bytes, spare_percent } => {
+        FtlKind::InPlace => Ok(()),
+        FtlKind::PageMapped { block_bytes, spare_percent } => {
             within("ftl.spare_percent", spare_percent, 1, 400)?;
             whole_pages(block_bytes, flash.page_bytes)
         }
-        Ftl::Hybrid { block_bytes, spare_percent, log_bytes, .. } => {
+        FtlKind::Hybrid { block_bytes, spare_percent, log_bytes, .. } => {
             within("ftl.spare_percent", spare_percent, 1, 400)?;
             within("ftl.log_bytes", log_bytes, block_bytes, CAPACITY_BYTES_MAX)?;
             whole_pages(block_bytes, flash.page_bytes)
         }
-        Ftl::Bast { block_bytes, log_blocks, .. } => log_block(description, block_bytes, log_blocks, 1),
-        Ftl::Fast { block_bytes, log_blocks, .. } => log_block(description, block_bytes, log_blocks, 2),
+        FtlKind::Bast { block_bytes, log_blocks, .. } => log_block(description, block_bytes, log_blocks, 1),
+        FtlKind::Fast { block_bytes, log_blocks, .. } => log_block(description, block_bytes, log_blocks, 2),
     }
 }
 

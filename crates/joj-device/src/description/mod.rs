@@ -29,13 +29,13 @@ pub struct Description {
     /// Its size in bytes, a multiple of 4096; the lab may make it smaller.
     pub capacity_bytes: u64,
     /// What lies between host and controller.
-    pub bus: Bus,
+    pub bus: BusCosts,
     /// The medium.
     pub flash: Flash,
     /// The volatile cache; without one every write is durable when it is done.
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheCosts>,
     /// How pages find their place.
-    pub ftl: Ftl,
+    pub ftl: FtlKind,
     /// Parts of the map that the controller holds at once; without any, all of it.
     #[serde(default)]
     pub map_cache: BTreeMap<String, MapLevel>,
@@ -46,7 +46,7 @@ pub struct Description {
 /// Commands and transfer, which requests use one after another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bus {
+pub struct BusCosts {
     /// Fixed part of a read.
     pub read_command_ns: u64,
     /// Fixed part of a write.
@@ -86,7 +86,7 @@ pub struct Flash {
 /// The volatile write-back cache.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cache {
+pub struct CacheCosts {
     /// Dirty bytes it holds.
     pub bytes: u64,
     /// Fixed part of a flush, beside the programs it waits for.
@@ -101,7 +101,7 @@ pub struct Cache {
 /// The flash translation layer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
-pub enum Ftl {
+pub enum FtlKind {
     /// Pages are overwritten where they are (RAM, phase-change memory).
     InPlace,
     /// Any unit anywhere; greedy garbage collection.

@@ -25,7 +25,7 @@ struct Pack {
 
 #[derive(Debug)]
 pub(super) struct Bus {
-    costs: description::Bus,
+    costs: description::BusCosts,
     free_ns: u64,
     /// Completions of the requests under way, at most `queue_depth`.
     under_way: BinaryHeap<Reverse<u64>>,
@@ -34,7 +34,7 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    pub fn new(costs: &description::Bus) -> Self {
+    pub fn new(costs: &description::BusCosts) -> Self {
         Bus { costs: costs.clone(), free_ns: 0, under_way: BinaryHeap::new(), last_done_ns: 0, pack: None }
     }
 

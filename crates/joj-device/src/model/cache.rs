@@ -24,7 +24,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub fn new(costs: &description::Cache, unit_bytes: u64) -> Self {
+    pub fn new(costs: &description::CacheCosts, unit_bytes: u64) -> Self {
         Cache {
             units_max: (costs.bytes / unit_bytes).max(1),
             flush_ns: costs.flush_ns,

@@ -10,7 +10,7 @@ const BLOCK: u64 = 4096;
 /// Command 100 us, transfer 10 us per 4 KiB, read 50 us, program 200 us, erase 2 ms; in place, no cache, one unit.
 fn plain() -> Description {
     let mut description = Description::named("ram").unwrap();
-    description.bus = description::Bus {
+    description.bus = description::BusCosts {
         read_command_ns: 100 * US,
         write_command_ns: 100 * US,
         trim_command_ns: 70 * US,
@@ -32,7 +32,8 @@ fn plain() -> Description {
 
 /// As `plain`, with a volatile cache of `blocks`; a flush takes 30 us beside its programs.
 fn cached(blocks: u64) -> Description {
-    let cache = description::Cache { bytes: blocks * BLOCK, flush_ns: 30 * US, fua: true, fua_ns: 5 * US };
+    let cache =
+        description::CacheCosts { bytes: blocks * BLOCK, flush_ns: 30 * US, fua: true, fua_ns: 5 * US };
     Description { cache: Some(cache), ..plain() }
 }
 
@@ -166,7 +167,7 @@ fn waiting_writes_share_a_command() {
 #[test]
 fn a_merge_costs_its_copies_and_erasures() {
     let mut description = plain();
-    description.ftl = description::Ftl::Bast { block_bytes: 8 * BLOCK, log_blocks: 1, copy_ns: 300 * US };
+    description.ftl = description::FtlKind::Bast { block_bytes: 8 * BLOCK, log_blocks: 1, copy_ns: 300 * US };
     let writes = [Request::write(3 * BLOCK, BLOCK), Request::write(8 * BLOCK, BLOCK)];
     assert_eq!(last_us(&description, &writes), 100 + 10 + 200 + 8 * 300 + 2 * 2000);
     let in_order = [Request::write(0, 8 * BLOCK)];

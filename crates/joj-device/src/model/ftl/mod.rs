@@ -46,7 +46,7 @@ pub(super) struct Ftl {
 }
 
 impl Ftl {
-    pub fn new(described: &description::Ftl, flash: &Flash, capacity_bytes: u64) -> Self {
+    pub fn new(described: &description::FtlKind, flash: &Flash, capacity_bytes: u64) -> Self {
         let units = |bytes: u64| bytes / flash.unit_bytes;
         let pages = |bytes: u64| bytes / flash.page_bytes;
         let blocks = |block_bytes: u64, spare_percent: u64| {
@@ -55,19 +55,19 @@ impl Ftl {
         // A unit's share of reading a page and programming another.
         let move_ns = (flash.read_ns + flash.program_ns) * flash.unit_bytes / flash.page_bytes;
         let (kind, program_ns, copy_ns) = match *described {
-            description::Ftl::InPlace => (Kind::InPlace, flash.program_ns, 0),
-            description::Ftl::PageMapped { block_bytes, spare_percent } => (
+            description::FtlKind::InPlace => (Kind::InPlace, flash.program_ns, 0),
+            description::FtlKind::PageMapped { block_bytes, spare_percent } => (
                 Kind::PageMapped(PageMapped::new(units(block_bytes), blocks(block_bytes, spare_percent))),
                 flash.program_ns,
                 move_ns,
             ),
-            description::Ftl::Bast { block_bytes, log_blocks, copy_ns } => {
+            description::FtlKind::Bast { block_bytes, log_blocks, copy_ns } => {
                 (Kind::Bast(Bast::new(pages(block_bytes), log_blocks)), flash.program_ns, copy_ns)
             }
-            description::Ftl::Fast { block_bytes, log_blocks, copy_ns } => {
+            description::FtlKind::Fast { block_bytes, log_blocks, copy_ns } => {
                 (Kind::Fast(Fast::new(pages(block_bytes), log_blocks)), flash.program_ns, copy_ns)
             }
-            description::Ftl::Hybrid { block_bytes, spare_percent, log_bytes, log_program_ns } => {
+            description::FtlKind::Hybrid { block_bytes, spare_percent, log_bytes, log_program_ns } => {
                 let main = PageMapped::new(units(block_bytes), blocks(block_bytes, spare_percent));
                 let log_blocks = (log_bytes / block_bytes).max(1);
                 (Kind::Hybrid(Hybrid::new(main, units(block_bytes), log_blocks)), log_program_ns, move_ns)

@@ -11,7 +11,7 @@ use crate::number::{index, size};
 const FREE_BLOCKS_MIN: usize = 2;
 
 #[derive(Debug, Clone, Default)]
-struct Block {
+struct EraseBlock {
     valid: u64,
     /// Everything programmed since the last erasure; units may have moved on since.
     written: Vec<u64>,
@@ -20,7 +20,7 @@ struct Block {
 #[derive(Debug)]
 pub(super) struct PageMapped {
     units_per_block: u64,
-    blocks: Vec<Block>,
+    blocks: Vec<EraseBlock>,
     free: VecDeque<u32>,
     open: u32,
     placement: Placement,
@@ -32,7 +32,7 @@ impl PageMapped {
         let count = u32::try_from(blocks.max(4)).unwrap_or(u32::MAX - 1);
         PageMapped {
             units_per_block,
-            blocks: vec![Block::default(); index(u64::from(count))],
+            blocks: vec![EraseBlock::default(); index(u64::from(count))],
             free: (1..count).collect(),
             open: 0,
             placement: Placement::default(),
