@@ -93,11 +93,22 @@ fn calls_that_no_filesystem_tells_are_counted_or_said_to_be_left_out() {
             let json = volume.beside("summary.json");
             let place = volume.path().display().to_string();
             let command = ["/usr/bin/python3", "-c", RANGES, &place, seconds].map(str::to_owned);
-            let options = ["--backend", "tracefs", "--json", &json.display().to_string()];
+            let [json, saved, again] = [json, volume.beside("saved"), volume.beside("again.json")]
+                .map(|path| path.display().to_string());
+            let options = ["--backend", "tracefs", "--json", &json, "--save", &saved];
             let output = joj(&volume, &options, &[], &command);
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let summary: Value =
                 serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+            let mut read = Command::new(env!("CARGO_BIN_EXE_joj"));
+            let read = read.args(["trace", "--read", &saved, "--json", &again]).output().expect("joj");
+            assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+            let of_saved: Value =
+                serde_json::from_slice(&std::fs::read(&again).expect("a summary")).expect("JSON");
+            assert_eq!(
+                summary["header"], of_saved["header"],
+                "what was learned during the capture is kept, too"
+            );
             let mut calls = summary["sync_calls"].as_array().expect("calls").clone();
             calls.retain(|call| call["call"] != "sync");
             let is_of_unknown = |call: &Value| call["file_type"] == "other";

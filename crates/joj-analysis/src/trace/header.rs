@@ -28,6 +28,9 @@ pub struct Header {
     /// The process whose calls and commits were asked for; those of others are known and told apart. `None` where all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
+    /// The process of the command that was traced: its own transactions come before others'. `None` where there was no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_process: Option<u32>,
     /// Disks and their partitions.
     pub disks: Vec<Disk>,
     /// Filesystems that were mounted from them.

@@ -62,20 +62,48 @@ enum Key {
 }
 
 /// Collects transactions: those after the first `skip`, `count` of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StepsOfTransactions {
     open: HashMap<Key, Vec<Step>>,
-    done: Vec<TransactionSteps>,
-    skip: usize,
-    count: usize,
+    everybodys: KeptTransactions,
+    /// The process of the command that was traced, and its transactions: they are shown where it has any.
+    of_command: Option<(u32, KeptTransactions)>,
     /// The process whose transactions are wanted; `None` for all.
     process: Option<u32>,
+}
+
+/// Transactions that are kept, and how many more are wanted.
+#[derive(Debug, Default, Clone)]
+struct KeptTransactions {
+    kept: Vec<TransactionSteps>,
+    skip: usize,
+    count: usize,
+    /// There was one, skipped or not.
+    any: bool,
+}
+
+impl KeptTransactions {
+    fn is_full(&self) -> bool {
+        self.kept.len() >= self.count
+    }
+
+    fn push(&mut self, transaction: &TransactionSteps) {
+        self.any = true;
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else if !self.is_full() {
+            self.kept.push(transaction.clone());
+        }
+    }
 }
 
 impl StepsOfTransactions {
     /// A collector.
     pub fn new(skip: usize, count: usize) -> Self {
-        Self { open: HashMap::new(), done: Vec::new(), skip, count, process: None }
+        Self {
+            everybodys: KeptTransactions { skip, count, ..KeptTransactions::default() },
+            ..Self::default()
+        }
     }
 
     /// Only those of this process, where there is one.
@@ -84,9 +112,15 @@ impl StepsOfTransactions {
         Self { process, ..self }
     }
 
+    /// Those of this process, if it has any; else everybody's. Said before the first outcome.
+    #[must_use]
+    pub fn of_command_first(self, process: Option<u32>) -> Self {
+        Self { of_command: process.map(|process| (process, self.everybodys.clone())), ..self }
+    }
+
     /// True when no more are wanted.
     pub fn is_full(&self) -> bool {
-        self.done.len() >= self.count
+        self.of_command.as_ref().map_or(&self.everybodys, |(_, of_command)| of_command).is_full()
     }
 
     /// Something is complete.
@@ -125,16 +159,19 @@ impl StepsOfTransactions {
         if steps.is_empty() || self.process.is_some_and(|wanted| wanted != process) {
             return;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return;
-        }
         steps.sort_by_key(|step| (step.time_ns(), step.rank()));
-        self.done.push(TransactionSteps { owner, steps });
+        let transaction = TransactionSteps { owner, steps };
+        self.everybodys.push(&transaction);
+        if let Some((_, of_command)) = self.of_command.as_mut().filter(|(command, _)| *command == process) {
+            of_command.push(&transaction);
+        }
     }
 
     /// The transactions, in the order in which they ended.
     pub fn finish(self) -> Vec<TransactionSteps> {
-        self.done
+        match self.of_command {
+            Some((_, of_command)) if of_command.any => of_command.kept,
+            _ => self.everybodys.kept,
+        }
     }
 }

@@ -85,7 +85,7 @@ pub struct TraceOptions {
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 
-    /// Print so many transactions step by step
+    /// Print so many transactions step by step: the command's own, if it has any, else everybody's
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
     pub steps: Option<usize>,
 

@@ -96,11 +96,13 @@ impl Analysis {
         let looks = Looks {
             process: header.process,
             summariser: Summariser::of(header),
-            transactions: StepsOfTransactions::new(wanted.skip, wanted.steps).of_process(header.process),
+            transactions: StepsOfTransactions::new(wanted.skip, wanted.steps)
+                .of_process(header.process)
+                .of_command_first(header.command_process),
             points: PointCollector::default(),
             exports: Exports::create(wanted.exports, header)?,
         };
-        let writer = wanted.save.map(|path| TraceWriter::create(path, header)).transpose()?;
+        let writer = wanted.save.map(TraceWriter::create).transpose()?;
         Ok(Self {
             attributor: Attributor::new(header, types),
             looks,
@@ -127,6 +129,12 @@ impl Analysis {
         self.looks.exports.event(event, texts);
         let looks = &mut self.looks;
         self.attributor.event(event, texts, &mut |outcome, texts| looks.outcome(&outcome, texts));
+    }
+
+    /// The command that is traced runs as this process. Before its first event.
+    pub fn command_runs(&mut self, process: u32) {
+        let transactions = std::mem::take(&mut self.looks.transactions);
+        self.looks.transactions = transactions.of_command_first(Some(process));
     }
 
     /// How many events there were.
@@ -156,7 +164,8 @@ impl Analysis {
         if let Some(writer) = self.writer {
             let without_ending =
                 || Ending { cut_short: Some("its source has no ending".into()), ..Ending::default() };
-            writer.finish(header.ending.clone().unwrap_or_else(without_ending))?;
+            let ending = Some(header.ending.clone().unwrap_or_else(without_ending));
+            writer.finish(&Header { ending, ..header.clone() })?;
         }
         self.looks.exports.finish()?;
         Ok(Findings {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use joj_analysis::trace::generate;
-use joj_analysis::trace::header::Ending;
+use joj_analysis::trace::header::{Ending, Header};
 
 use crate::command_line::TraceGenerateOptions;
 use crate::machine::proc::usage::Usage;
@@ -14,13 +14,14 @@ use crate::trace_file::{TraceReader, TraceWriter};
 /// Where the file cannot be written or read.
 pub fn run(options: &TraceGenerateOptions) -> Result<ExitCode, String> {
     let begin = Usage::now();
-    let mut writer = TraceWriter::create(&options.file, &generate::header())?;
+    let mut writer = TraceWriter::create(&options.file)?;
     let mut ended_ns = 0;
     generate::generate(options.events, &mut |event, texts| {
         ended_ns = event.time_ns;
         writer.push(event, texts)
     })?;
-    let events = writer.finish(Ending { ended_ns, ..Ending::default() })?;
+    let ending = Some(Ending { ended_ns, ..Ending::default() });
+    let events = writer.finish(&Header { ending, ..generate::header() })?;
     report("wrote", events, &begin);
     if options.read {
         let begin = Usage::now();

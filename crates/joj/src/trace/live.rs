@@ -82,6 +82,10 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
+    if let Some(command) = &command {
+        header.command_process = Some(command.id());
+        out.analysis.command_runs(command.id());
+    }
     let result = watch(options, &mut capture, &mut out, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;

@@ -42,13 +42,13 @@ fn row(event: &Event, texts: &Texts) -> Row {
 
 fn write(path: &Path, events: u64) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut writer = TraceWriter::create(path, &generate::header()).unwrap();
+    let mut writer = TraceWriter::create(path).unwrap();
     generate::generate(events, &mut |event, texts| {
         rows.push(row(event, texts));
         writer.push(event, texts)
     })
     .unwrap();
-    assert_eq!(writer.finish(Ending::default()), Ok(events));
+    assert_eq!(writer.finish(&generate::header()), Ok(events));
     rows
 }
 
@@ -76,13 +76,13 @@ fn a_trace_of_several_row_groups_comes_back() {
 fn the_file_has_its_name_only_when_it_is_whole() {
     let scratch = Scratch::new("part");
     let (path, part) = (scratch.file("a.parquet"), scratch.file("a.parquet.part"));
-    let writer = TraceWriter::create(&path, &Header::default()).unwrap();
+    let writer = TraceWriter::create(&path).unwrap();
     assert_eq!((path.exists(), part.exists()), (false, true));
     let error = read(&part).unwrap_err();
     assert!(error.contains("still running or was interrupted"), "{error}");
     drop(writer);
     assert_eq!((path.exists(), part.exists()), (false, false));
-    let refused = TraceWriter::create(&scratch.0, &Header::default()).map(|_| ()).unwrap_err();
+    let refused = TraceWriter::create(&scratch.0).map(|_| ()).unwrap_err();
     assert!(refused.contains("no regular file"), "{refused}");
 }
 

@@ -36,7 +36,6 @@ pub struct TraceWriter {
     part: PathBuf,
     /// `None` once finished.
     file: Option<SerializedFileWriter<Checked<BufWriter<File>>>>,
-    header: Header,
     checksums: Checksums,
     columns: Columns,
     texts: [Vec<ByteArray>; TEXTS],
@@ -48,7 +47,7 @@ impl TraceWriter {
     /// Begins a trace.
     /// # Errors
     /// Where `PATH.part` cannot be made, or `path` is there and no regular file. Nothing is left behind.
-    pub fn create(path: &Path, header: &Header) -> Result<Self, String> {
+    pub fn create(path: &Path) -> Result<Self, String> {
         if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
             return Err(format!("{} is there and no regular file: name another one", path.display()));
         }
@@ -64,7 +63,6 @@ impl TraceWriter {
             file: Some(writer.map_err(|error| cannot_write(&part, &error))?),
             path: path.to_owned(),
             part,
-            header: Header { version: FORMAT_VERSION, ..header.clone() },
             checksums: Checksums::default(),
             columns: Columns::default(),
             texts: Default::default(),
@@ -84,14 +82,14 @@ impl TraceWriter {
         if self.columns.rows() == ROWS_PER_GROUP { self.write_group() } else { Ok(()) }
     }
 
-    /// Writes the rest and gives the file its name. Returns how many events there are; `ending` gets the same number.
+    /// Writes the rest and this head, and gives the file its name. Returns how many events there are; its ending gets the same number.
     /// # Errors
     /// Where the file cannot be completed or renamed; it is gone then.
-    pub fn finish(mut self, ending: Ending) -> Result<u64, String> {
+    pub fn finish(mut self, header: &Header) -> Result<u64, String> {
         self.write_group()?;
-        self.header.version = FORMAT_VERSION;
-        self.header.ending = Some(Ending { events: self.events, ..ending });
-        let header = serde_json::to_string(&self.header).map_err(|error| error.to_string())?;
+        let ending = Ending { events: self.events, ..header.ending.clone().unwrap_or_default() };
+        let header = Header { version: FORMAT_VERSION, ending: Some(ending), ..header.clone() };
+        let header = serde_json::to_string(&header).map_err(|error| error.to_string())?;
         self.checksums.header = Checksum::of(header.as_bytes());
         let checksums = serde_json::to_string(&self.checksums).map_err(|error| error.to_string())?;
         if let Some(mut file) = self.file.take() {

@@ -87,6 +87,7 @@ pub fn header(
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
         command: command.to_vec(),
         process: None,
+        command_process: None,
         disks,
         filesystems,
         inferred,

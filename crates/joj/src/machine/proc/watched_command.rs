@@ -58,6 +58,11 @@ impl WatchedCommand {
         Ok(WatchedCommand { child, end, exit_code: None })
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its exit code, 128 and the signal's number where one ended it; `None` while it runs.
     pub fn exit_code(&mut self) -> Option<i32> {
         if self.exit_code.is_none()

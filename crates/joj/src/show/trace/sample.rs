@@ -354,7 +354,9 @@ impl Writer {
     /// Attribution, summary, points and transactions of all of it.
     pub fn finish(self, header: &Header) -> Sample {
         let (mut summariser, mut collector) = (Summariser::of(header), PointCollector::default());
-        let mut transactions = StepsOfTransactions::new(0, 3).of_process(header.process);
+        let mut transactions = StepsOfTransactions::new(0, 3)
+            .of_process(header.process)
+            .of_command_first(header.command_process);
         let mut attributor = Attributor::new(header, FileTypes::default());
         {
             let mut sink = |outcome: joj_analysis::trace::attribution::attribute::Outcome<'_>,

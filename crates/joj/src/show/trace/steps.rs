@@ -272,23 +272,44 @@ mod tests {
         assert_eq!(text, include_str!("steps.expected"));
     }
 
-    #[test]
-    fn a_log_a_checkpoint_and_a_call_that_failed_are_told() {
+    /// A commit, another process's call that fails on another filesystem, and a checkpoint.
+    fn with_another_process(command_process: Option<u32>) -> sample::Sample {
         let other = DeviceNumber((8 << 20) + 1);
         let mut writer = sample::Writer::new("/data/app.db");
         writer.commit_with_log(3);
         writer.failed_sync(other);
         writer.checkpoint();
-        let mut header = sample::header();
+        let mut header = Header { command_process, ..sample::header() };
         header.filesystems.push(FileSystem {
             device: other,
             kind: "ext4".to_owned(),
             ..FileSystem::default()
         });
-        let sample = writer.finish(&header);
+        writer.finish(&header)
+    }
+
+    #[test]
+    fn a_log_a_checkpoint_and_a_call_that_failed_are_told() {
+        let sample = with_another_process(None);
         let text = transactions(&sample.transactions, &sample.texts, &sample.summary.header);
         println!("{text}");
         assert_eq!(text, include_str!("steps_of_log.expected"));
+    }
+
+    #[test]
+    fn a_command_that_has_transactions_is_shown_alone() {
+        let processes = |command_process| {
+            let sample = with_another_process(command_process);
+            let of = |transaction: &TransactionSteps| match &transaction.owner {
+                Owner::Work(work) => work.process,
+                Owner::Sync(sync) => sync.process,
+            };
+            sample.transactions.iter().map(of).collect::<Vec<u32>>()
+        };
+        let everybodys = processes(None);
+        assert!(everybodys.contains(&200) && everybodys.len() > 1, "{everybodys:?}");
+        assert_eq!(processes(Some(200)), [200]);
+        assert_eq!(processes(Some(1)), everybodys, "it has none, as a shell whose children have them");
     }
 
     #[test]
