@@ -228,7 +228,7 @@ impl DiskFile for RealFile {
 mod tests {
     use super::*;
     use crate::aligned::AlignedBuffer;
-    use crate::disk::{Disk, OpenOptions};
+    use crate::disk::{Disk, Filesystem, OpenOptions};
     use crate::real::disk::RealDisk;
 
     fn with_file(name: &str, check: impl Fn(&dyn DiskFile)) {
@@ -239,6 +239,27 @@ mod tests {
         std::fs::remove_file(&path).ok();
         let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&*file)));
         kept.unwrap();
+    }
+
+    #[test]
+    fn a_sync_is_the_kernels() {
+        // A regular file, which nothing can make durable.
+        let file = RealDisk.open(std::path::Path::new("/proc/self/comm"), OpenOptions::EXISTING).unwrap();
+        assert_eq!(file.sync_data().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_file_says_where_it_is() {
+        with_file("facts", |file| assert!(!file.describe().is_empty()));
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        if !mounts.lines().any(|line| line.contains(" /dev/shm tmpfs ")) {
+            return println!("skipped: /dev/shm is no tmpfs");
+        }
+        let path = std::path::PathBuf::from(format!("/dev/shm/blockio-facts-{}", std::process::id()));
+        let file =
+            RealDisk.open(&path, OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING }).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.facts().filesystem, Filesystem::Tmpfs);
     }
 
     #[test]

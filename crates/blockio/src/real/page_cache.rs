@@ -98,6 +98,7 @@ mod tests {
         file.write_all_at(&[1; 4096], 8192).unwrap();
         for (offset, expected) in [(8192, true), (0, false), (65536, false)] {
             assert_eq!(is_resident(file.as_fd(), offset, 4096).unwrap(), expected, "mincore at {offset}");
+            assert_eq!(may_hold_any(file.as_fd(), offset, 4096), expected, "either, at {offset}");
             match count_cached(file.as_fd(), offset, 4096) {
                 Ok(count) => assert_eq!(count > 0, expected, "cachestat at {offset}"),
                 Err(error) => eprintln!("skipped: no cachestat here: {error}"),

@@ -183,6 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_a_large_transaction_is_given_back_once_nothing_waits() {
+        let kept = |len_bytes: usize| {
+            let mut pending = Pending::default();
+            assert!(pending.put(&vec![1; len_bytes], 0));
+            let whole = pending.buffer.len();
+            pending.give_back();
+            assert_eq!(pending.buffer.len(), whole, "its bytes wait");
+            pending.clear();
+            pending.give_back();
+            (whole, pending.buffer.len())
+        };
+        assert_eq!(kept(KEPT_BYTES_MAX), (KEPT_BYTES_MAX, KEPT_BYTES_MAX));
+        let (large, left) = kept(KEPT_BYTES_MAX + 1);
+        assert!(large > KEPT_BYTES_MAX && left == 0, "{large} bytes, {left} left");
+    }
+
+    #[test]
     fn what_was_undone_is_cut_off() {
         for (from, left) in [(1100, 100), (1060, 60), (1000, 0), (500, 0)] {
             let mut pending = Pending::default();
@@ -203,7 +220,11 @@ mod tests {
         let mut seen = [0; 20];
         assert!(pending.read(&mut seen, 40));
         assert_eq!((seen[..10].to_vec(), seen[10..].to_vec()), (vec![1; 10], vec![2; 10]));
-        assert!(!pending.read(&mut seen, 140));
+        assert!(!pending.read(&mut seen, 140), "its end is not there");
+        let mut later = Pending::default();
+        assert!(later.put(&[1; 100], 1000));
+        assert!(!later.read(&mut seen, 999), "its first byte is not there");
+        assert!(later.read(&mut seen, 1080) && !later.read(&mut seen, 1081));
         assert!(pending.overlaps(140, 20) && !pending.overlaps(150, 20));
     }
 }

@@ -121,3 +121,13 @@ impl Connection {
         closed && !holds_write && self.database.barrier.pass()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_as_much_again_as_the_working_size_is_too_long() {
+        assert_eq!(too_long(4 << 20), 6 << 20);
+    }
+}

@@ -46,6 +46,19 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
 }
 
 #[test]
+fn the_oldest_commit_waits_until_a_flush_covers_all() {
+    let group_commit = GroupCommit::default();
+    group_commit.issue(BYTES);
+    let first = group_commit.issued();
+    group_commit.issue(BYTES);
+    assert!(group_commit.oldest_since().is_some());
+    group_commit.covered(first);
+    assert!(group_commit.oldest_since().is_some(), "the second waits");
+    group_commit.covered(group_commit.issued());
+    assert_eq!((group_commit.oldest_since(), group_commit.outstanding_bytes()), (None, 0));
+}
+
+#[test]
 fn a_failed_flush_fails_what_it_covered_and_all_that_follows_and_nothing_before() {
     let group_commit = GroupCommit::default();
     let one = group_commit.issue(BYTES);

@@ -189,3 +189,14 @@ fn growth_is_made_as_was_asked_but_never_by_what_another_process_could_lose() {
     let used = [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes].map(grown);
     assert_eq!(used, ["zeroes", "unwritten", "zeroes"]);
 }
+
+#[test]
+fn a_log_that_was_cut_to_a_size_gets_no_longer_space_and_one_that_was_emptied_does() {
+    for (cut_bytes, limit_bytes) in [(FIRST_BYTES / 2, FIRST_BYTES / 2), (0, LOG_BYTES_DEFAULT)] {
+        let (disk, session) = session_on(1 << 40);
+        let file = disk.open(Path::new("/app.db-wal"), CREATE).unwrap();
+        session.space.truncate(cut_bytes, || file.truncate(cut_bytes)).unwrap();
+        session.space.reserve_first(&*file).unwrap();
+        assert_eq!(file.size().unwrap(), limit_bytes, "cut to {cut_bytes}");
+    }
+}
