@@ -58,7 +58,8 @@ fn is_command(text: &str) -> bool {
 /// What a text shows: the lines of its `sh` blocks, and the commands between backticks.
 fn shown(path: &Path) -> Vec<Shown> {
     let (mut found, mut block) = (Vec::new(), None);
-    for (line, number) in read(path).lines().zip(1..) {
+    // A command that goes on in the next line is one.
+    for (line, number) in read(path).replace("\\\n", "").lines().zip(1..) {
         let mut take = |text: &str| {
             found.push(Shown { place: format!("{}:{number}: {text}", path.display()), words: words(text) });
         };

@@ -353,6 +353,7 @@ fn the_guides_examples_are_what_joj_prints() {
 #[test]
 fn readme_shows_what_the_command_prints() {
     let readme = include_str!("../../../README.md");
+    let readme = readme.replace("\\\n", "");
     let command = readme
         .lines()
         .find_map(|line| {
@@ -363,7 +364,12 @@ fn readme_shows_what_the_command_prints() {
     let mut arguments = vec!["trace", "--read"];
     let file = fixture("ext4_delete");
     arguments.push(file.to_str().unwrap());
-    arguments.extend(command.split_whitespace());
+    let scratch = Scratch::new("readme");
+    let picture = scratch.0.join("picture.svg");
+    let name = "docs/pictures/ext4_delete.svg";
+    arguments.extend(
+        command.split_whitespace().map(|word| if word == name { picture.to_str().unwrap() } else { word }),
+    );
     let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(arguments).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let mut printed = printed.lines();
@@ -374,6 +380,17 @@ fn readme_shows_what_the_command_prints() {
             "README shows what was not printed, or not there: {line}"
         );
     }
+    let shown = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    let drawn = fs::read_to_string(&picture).expect("the picture");
+    assert!(
+        drawn == fs::read_to_string(shown).expect("README's"),
+        "README's picture is another: run its command"
+    );
+    assert!(drawn.starts_with("<svg xmlns=") && drawn.ends_with("</svg>\n"));
+    let nothing = read(&fixture("ext4_delete"), &["--picture", "/no/such/place.svg"]);
+    assert!(
+        !nothing.status.success() && String::from_utf8_lossy(&nothing.stderr).contains("/no/such/place.svg")
+    );
 }
 
 #[test]

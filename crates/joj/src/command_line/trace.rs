@@ -105,6 +105,10 @@ pub struct TraceOptions {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
+    /// Write when and where requests went, as an SVG picture of the disk with the most of them
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+
     /// Write the trace in another format; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export, long_help = export_help())]
     pub export: Vec<(&'static Format, PathBuf)>,

@@ -33,7 +33,7 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
             "nothing to trace: name a COMMAND behind `--`, a `--pid`, a time with `--for`, or a trace with `--read`",
         ));
     }
-    let files = options.json.iter().chain(&options.html).chain(&options.save);
+    let files = options.json.iter().chain(&options.html).chain(&options.picture).chain(&options.save);
     let exported = options.export.iter().map(|(_, path)| path);
     // What is read must not be written over.
     output_file::check_writable(options.read.iter().chain(files).chain(exported))?;
@@ -74,6 +74,11 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
     if let Some(path) = &options.html {
         let page = trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts);
         output_file::write(path, &page)?;
+    }
+    if let Some(path) = &options.picture {
+        let picture = trace_page::picture(&findings.points, &findings.summary.header);
+        let none = || format!("{} was not written: no request went to a disk", path.display());
+        output_file::write(path, &picture.ok_or_else(none)?)?;
     }
     let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
     output_file::report(options.json.as_deref(), &value, || {

@@ -17,6 +17,7 @@ use crate::show::latency;
 use crate::show::svg::escape;
 use crate::show::text::{duration, number, or_dash};
 
+const DARK_PAPER: &str = "@media (prefers-color-scheme: dark) { svg > .paper { fill: #171717; } }\n";
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2em auto; max-width: 940px;
        padding: 0 1em; }
@@ -88,6 +89,15 @@ pub fn whole(title: &str, more_style: &str, body: &str) -> String {
          <style>{STYLE}{more_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
         escape(title)
     )
+}
+
+/// A picture of such a page, by itself: an SVG document with its style and a background.
+pub fn alone(svg: &str, more_style: &str) -> String {
+    let style = format!("<style>{STYLE}{more_style}svg > .paper {{ fill: #fff; }}\n{DARK_PAPER}</style>");
+    let paper = "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>";
+    let open = "<svg xmlns=\"http://www.w3.org/2000/svg\" ";
+    let svg = svg.replacen("<svg ", open, 1);
+    svg.replacen(">\n", &format!(">\n{style}\n{paper}\n"), 1)
 }
 
 fn facts(document: &Document) -> String {

@@ -1,5 +1,6 @@
 //! A trace as one HTML page that needs nothing else: its tables, its pictures, its first transactions.
 
+use joj_analysis::trace::header::Header;
 use joj_analysis::trace::points::Points;
 use joj_analysis::trace::steps::TransactionSteps;
 use joj_analysis::trace::summary::Summary;
@@ -79,10 +80,19 @@ pub fn page(summary: &Summary, points: &Points, transactions: &[TransactionSteps
     body.push_str(&format!(
         "<h2>All figures</h2>\n<details><summary>as text</summary><pre>{text}</pre></details>\n"
     ));
+    page::whole(&format!("joj trace: {}", title(summary)), &style(), &body)
+}
+
+/// When and where the requests of the disk with the most of them went, as one SVG document; `None` where there was none.
+pub fn picture(points: &Points, header: &Header) -> Option<String> {
+    scatter::busiest(points, header).map(|svg| page::alone(&svg, &style()))
+}
+
+fn style() -> String {
     let colours =
         |(code, colour): (usize, &&str)| format!("svg .c{code} {{ fill: {colour}; stroke: {colour}; }}\n");
-    let style: String = CLASS_COLOURS.iter().enumerate().map(colours).collect();
-    page::whole(&format!("joj trace: {}", title(summary)), &format!("{STYLE}{style}"), &body)
+    let colours: String = CLASS_COLOURS.iter().enumerate().map(colours).collect();
+    format!("{STYLE}{colours}")
 }
 
 fn title(summary: &Summary) -> String {

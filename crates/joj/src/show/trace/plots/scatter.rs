@@ -1,5 +1,7 @@
 //! Time to the right, sectors upwards: a bubble for each request, one picture for each disk.
 
+use std::collections::BTreeMap;
+
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{DeviceNumber, Operation};
 use joj_analysis::trace::header::{Header, RegionUse};
@@ -16,7 +18,7 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 58.0;
 const PLOT_HEIGHT: f64 = 380.0;
-const BOTTOM: f64 = 62.0;
+const BOTTOM: f64 = 72.0;
 /// Flushes are ticks above the plot.
 const FLUSH_TOP: f64 = 28.0;
 const FLUSH_BOTTOM: f64 = 40.0;
@@ -28,11 +30,30 @@ pub fn pictures(points: &Points, header: &Header) -> String {
     let mut disks: Vec<DeviceNumber> = points.points.iter().map(|point| point.disk).collect();
     disks.sort_unstable();
     disks.dedup();
-    disks.iter().map(|disk| picture(*disk, points, header)).collect()
+    let figure = |disk: &DeviceNumber| {
+        let own = of_disk(*disk, points);
+        format!(
+            "<figure>\n{}{}</figure>\n",
+            picture(*disk, &own, header),
+            caption(*disk, &own, points, header)
+        )
+    };
+    disks.iter().map(figure).collect()
 }
 
-fn picture(disk: DeviceNumber, points: &Points, header: &Header) -> String {
-    let own: Vec<Point> = points.points.iter().filter(|point| point.disk == disk).copied().collect();
+/// The picture of the disk with the most requests.
+pub fn busiest(points: &Points, header: &Header) -> Option<String> {
+    let mut counts: BTreeMap<DeviceNumber, usize> = BTreeMap::new();
+    points.points.iter().for_each(|point| *counts.entry(point.disk).or_default() += 1);
+    let (disk, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    Some(picture(disk, &of_disk(disk, points), header))
+}
+
+fn of_disk(disk: DeviceNumber, points: &Points) -> Vec<Point> {
+    points.points.iter().filter(|point| point.disk == disk).copied().collect()
+}
+
+fn picture(disk: DeviceNumber, own: &[Point], header: &Header) -> String {
     let placed: Vec<Point> =
         own.iter().filter(|point| point.operation != Operation::Flush).copied().collect();
     let from_ns = own.iter().map(|point| point.time_ns).min().unwrap_or(0);
@@ -48,7 +69,7 @@ fn picture(disk: DeviceNumber, points: &Points, header: &Header) -> String {
     svg.text((0.0, 14.0), Anchor::Start, "title", &title);
     draw_segments(&mut svg, &axis, disk, header);
     draw_times(&mut svg, span_ns, bottom, &|offset_ns| x_of(from_ns + offset_ns));
-    draw_flushes(&mut svg, &own, &x_of);
+    draw_flushes(&mut svg, own, &x_of);
     // Large ones first, so that small ones stay visible.
     let mut by_size: Vec<&Point> = placed.iter().collect();
     by_size.sort_by_key(|point| std::cmp::Reverse(point.bytes));
@@ -63,7 +84,7 @@ fn picture(disk: DeviceNumber, points: &Points, header: &Header) -> String {
         );
     }
     draw_legend(&mut svg, &placed, bottom + 48.0);
-    format!("<figure>\n{}{}</figure>\n", svg.finish(), caption(disk, &own, points, header))
+    svg.finish()
 }
 
 /// The area grows with the bytes; the smallest stays visible, the largest hides nothing.
