@@ -8,7 +8,7 @@ use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKe
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, FileSystem, Header};
 use joj_analysis::trace::summary::Summariser;
-use joj_analysis::trace::summary::counts::Volume;
+use joj_analysis::trace::summary::counts::RequestCount;
 use joj_analysis::trace::texts::Texts;
 
 const DISK: DeviceNumber = DeviceNumber(7 << 20);
@@ -304,7 +304,7 @@ fn the_table_of_files_has_what_was_written_and_read_of_each() {
             summariser.outcome(&Outcome::Request(request), &texts);
         }
         let summary = summariser.finish(&head, &texts);
-        let volumes = |written: &Volume, read: &Volume| [written.bytes, read.bytes];
+        let volumes = |written: &RequestCount, read: &RequestCount| [written.bytes, read.bytes];
         let read = if operation == Operation::Read { 1 << 20 } else { 0 };
         let of_files: Vec<_> = summary.files.iter().map(|one| volumes(&one.written, &one.read)).collect();
         assert_eq!(of_files, [[4096, read]], "{operation:?}");

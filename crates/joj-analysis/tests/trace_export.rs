@@ -10,7 +10,7 @@ use joj_analysis::trace::class::{Class, Part};
 use joj_analysis::trace::event::{DeviceNumber, Operation, RequestFlags};
 use joj_analysis::trace::export::Exporter;
 use joj_analysis::trace::export::fio::Iolog;
-use joj_analysis::trace::export::perfetto::{AttributedRun, Perfetto, SyncCall};
+use joj_analysis::trace::export::perfetto::{AttributedRun, Perfetto, SyncSlice};
 use joj_analysis::trace::header::{Disk, Header};
 use joj_analysis::trace::import::ftrace;
 use joj_analysis::trace::texts::Texts;
@@ -166,7 +166,7 @@ fn perfetto() -> Vec<u8> {
     };
     let journal =
         AttributedRun { class: Class::Journal, part: Part::Commit, file_name: "", bytes: 4096, ..run };
-    let call = SyncCall {
+    let call = SyncSlice {
         number: 5,
         begin_ns: 1_000,
         end_ns: 12_000,

@@ -10,7 +10,7 @@ use joj_analysis::trace::event::Event;
 use joj_analysis::trace::export::json_lines::JsonLines;
 use joj_analysis::trace::export::{Exporter, blkparse as to_blkparse};
 use joj_analysis::trace::header::Header;
-use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::import::{ImportSink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
 const FTRACE: &[u8] = include_bytes!("../../../fixtures/import/ext4_sqlite.ftrace");
@@ -20,18 +20,18 @@ const BLKTRACE: [&[u8]; 2] = [
     include_bytes!("../../../fixtures/import/loop1.blktrace.1"),
 ];
 
-type Import = fn(&[u8], &mut Sink) -> Result<Header, String>;
+type Import = fn(&[u8], &mut ImportSink) -> Result<Header, String>;
 
-fn from_ftrace(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+fn from_ftrace(text: &[u8], sink: &mut ImportSink) -> Result<Header, String> {
     ftrace::import(Cursor::new(text), sink)
 }
 
-fn from_blkparse(text: &[u8], sink: &mut Sink) -> Result<Header, String> {
+fn from_blkparse(text: &[u8], sink: &mut ImportSink) -> Result<Header, String> {
     blkparse::import(text, sink)
 }
 
 /// The header as one line of JSON, then the events.
-fn told(import: impl FnOnce(&mut Sink) -> Result<Header, String>) -> Result<String, String> {
+fn told(import: impl FnOnce(&mut ImportSink) -> Result<Header, String>) -> Result<String, String> {
     let mut lines = Vec::new();
     let mut sink = |event: &Event, texts: &Texts| {
         JsonLines.event(event, texts, &mut lines).map_err(|error| error.to_string())

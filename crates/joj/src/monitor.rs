@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::bench::environment::iso_8601;
-use joj_analysis::monitor::document::{Conditions, Document, EndReason, Ending, OwnCost};
+use joj_analysis::monitor::document::{Conditions, EndReason, MonitorDocument, MonitorEnding, OwnCost};
 use joj_analysis::monitor::reading::Reading;
-use joj_analysis::monitor::sample::Sample;
+use joj_analysis::monitor::sample::CounterSample;
 use joj_analysis::monitor::table::Table;
 
 use crate::command_line::monitor::MonitorOptions;
@@ -74,7 +74,7 @@ pub fn run(options: &MonitorOptions) -> Result<ExitCode, String> {
         ending.exit_code = Some(command.wait());
     }
     let own_cost = OwnCost::of(used.cpu_user_us + used.cpu_system_us, elapsed_ns);
-    report(options, &Document::new(&table, conditions, ending, own_cost, warnings), &mut screen)
+    report(options, &MonitorDocument::new(&table, conditions, ending, own_cost, warnings), &mut screen)
 }
 
 /// Kernel names of what `--device` named.
@@ -119,8 +119,9 @@ fn sample(
     table: &mut Table,
     command: &mut Option<WatchedCommand>,
     screen: &mut Screen,
-) -> Ending {
-    let mut ending = Ending { reason: EndReason::Error, error: None, exit_code: None, late_intervals: 0 };
+) -> MonitorEnding {
+    let mut ending =
+        MonitorEnding { reason: EndReason::Error, error: None, exit_code: None, late_intervals: 0 };
     let began_ns = first.at_ns;
     let every_ns = options.every * NS_PER_MS;
     let end_ns = options.for_ms.map_or(u64::MAX, |for_ms| began_ns + for_ms * NS_PER_MS);
@@ -141,7 +142,7 @@ fn sample(
         };
         let mut is_read = true;
         if now.at_ns > last.at_ns {
-            let mut sample = Sample::between(&last, &now);
+            let mut sample = CounterSample::between(&last, &now);
             sample.items.retain(|item| table.is_wanted(item));
             table.push(began_ns, &sample);
             is_read = screen.show(&sample, now.at_ns - began_ns, options.for_ms);
@@ -154,7 +155,7 @@ fn sample(
             () => None,
         };
         if let Some(reason) = reason {
-            return Ending { reason, ..ending };
+            return MonitorEnding { reason, ..ending };
         }
         let next = (now.at_ns - began_ns) / every_ns + 1;
         ending.late_intervals += next.saturating_sub(interval + 1);
@@ -191,7 +192,7 @@ impl Screen {
     }
 
     /// Shows a sample; false where nobody reads any more.
-    fn show(&mut self, sample: &Sample, at_ns: u64, for_ms: Option<u64>) -> bool {
+    fn show(&mut self, sample: &CounterSample, at_ns: u64, for_ms: Option<u64>) -> bool {
         if self.is_quiet {
             return true;
         }
@@ -237,7 +238,11 @@ impl Screen {
     }
 }
 
-fn report(options: &MonitorOptions, document: &Document, screen: &mut Screen) -> Result<ExitCode, String> {
+fn report(
+    options: &MonitorOptions,
+    document: &MonitorDocument,
+    screen: &mut Screen,
+) -> Result<ExitCode, String> {
     screen.print(&summary::render(document));
     if let Some(file) = &options.json {
         let json = serde_json::to_string(document).map_err(|error| error.to_string())?;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use joj_analysis::lab::crash::{CrashResult, Verdict};
+use joj_analysis::lab::crash::{CrashResult, CrashVerdict};
 use waldio::{extension, skipped};
 
 /// What `joj lab crash` said, and its exit code; none where the emulated machine cannot be had here.
@@ -118,7 +118,7 @@ fn a_device_that_lies_about_flushes_is_found_out_in_the_lab() {
     let Some((result, code)) = crash("planted", &arguments) else { return };
     for cell in &result.cells {
         assert!(
-            cell.count(|verdict| matches!(verdict, Verdict::Lost(_))) > 0,
+            cell.count(|verdict| matches!(verdict, CrashVerdict::Lost(_))) > 0,
             "{}: no loss was seen",
             cell.cell
         );

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use joj_analysis::monitor::document::{Document, EndReason};
-use joj_analysis::monitor::quantity::Kind;
+use joj_analysis::monitor::document::{EndReason, MonitorDocument};
+use joj_analysis::monitor::quantity::QuantityKind;
 
 fn joj(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
@@ -34,7 +34,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-fn document(output: &Output) -> Document {
+fn document(output: &Output) -> MonitorDocument {
     let found = serde_json::from_slice(&output.stdout);
     found.unwrap_or_else(|error| panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr)))
 }
@@ -48,12 +48,12 @@ fn two_samples_make_sound_files() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     assert!(shown.contains("busiest disk") && shown.contains("joj monitor itself:"), "{shown}");
-    let document: Document = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let document: MonitorDocument = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!((document.format.as_str(), document.version), ("joj-monitor", 1));
     // A machine that is late joins intervals.
     assert!((1..=2).contains(&document.samples()), "{shown}");
     assert_eq!(document.ending.reason, EndReason::Time);
-    assert!(document.quantities.iter().any(|series| series.kind == Kind::Cpu));
+    assert!(document.quantities.iter().any(|series| series.kind == QuantityKind::Cpu));
     for series in &document.quantities {
         assert_eq!(series.values.0.len(), document.samples(), "{} {}", series.name, series.quantity);
         let summary = series.summary;

@@ -8,16 +8,9 @@ use crate::tree::{SourceFile, Tree, Violation};
 const KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 /// By crate, names that still stand for several things. None may be added; one that is unique by now goes.
 const STILL_TWICE: [(&str, &str); 2] = [
-    (
-        "joj",
-        "BpfCapture Counters Curve Handle Line Part Piece Place Progress Selection Start Statement Stop Told \
-         Transaction Wanted Writer",
-    ),
-    (
-        "joj-analysis",
-        "Cell Disk Document Durability Ending Extent Files Format Heading Import Key Kind Known Layout Measurement \
-         Outcome Owner Plan Record Request Run Sample Sink Source Step Summary SyncCall Verdict Volume Works",
-    ),
+    // BpfCapture is one of two by how joj is built.
+    ("joj", "BpfCapture Selection Writer"),
+    ("joj-analysis", "Extent Layout Plan Request Run Step Summary"),
 ];
 
 /// A file, and a line of it.
@@ -96,8 +89,8 @@ mod tests {
 
     #[test]
     fn the_list_of_names_that_stand_for_two_things_shrinks() {
-        let one = ("crates/joj/src/a.rs", "//! A.\nstruct Piece;\n");
+        let one = ("crates/joj/src/a.rs", "//! A.\nstruct Writer;\n");
         assert!(messages(&[one])[0].contains("take it off the list"));
-        assert!(messages(&[one, ("crates/joj/src/b.rs", "//! B.\nenum Piece {}\n")]).is_empty());
+        assert!(messages(&[one, ("crates/joj/src/b.rs", "//! B.\nenum Writer {}\n")]).is_empty());
     }
 }

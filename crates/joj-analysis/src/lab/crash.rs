@@ -40,7 +40,7 @@ pub struct Promise {
 /// What is to be said of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum CrashVerdict {
     /// Everything acknowledged is there; so many transactions in all.
     Sound(u64),
     /// It has a prefix, of so many transactions, which lacks acknowledged ones.
@@ -55,18 +55,18 @@ pub enum Verdict {
     Ended(String),
 }
 
-impl Verdict {
+impl CrashVerdict {
     /// Of the database that `seen` shows.
-    pub fn of(seen: &Seen, promise: Promise) -> Verdict {
+    pub fn of(seen: &Seen, promise: Promise) -> CrashVerdict {
         if seen.integrity != "ok" {
-            return Verdict::Corrupt(format!("integrity_check: {}", seen.integrity));
+            return CrashVerdict::Corrupt(format!("integrity_check: {}", seen.integrity));
         }
         if let Some(row) = seen.wrong_text {
-            return Verdict::Corrupt(format!("row {row} has a text that nobody wrote"));
+            return CrashVerdict::Corrupt(format!("row {row} has a text that nobody wrote"));
         }
         let found = seen.rows.iter().map(|(_, number)| *number).max().unwrap_or(0);
         if found > promise.begun {
-            return Verdict::Corrupt(format!(
+            return CrashVerdict::Corrupt(format!(
                 "transaction {found} is there, and only {} had begun",
                 promise.begun
             ));
@@ -77,22 +77,22 @@ impl Verdict {
             let of_row = missing.map_or("there are rows beside them".to_owned(), |(row, number)| {
                 format!("row {row} of transaction {number} is not")
             });
-            return Verdict::Corrupt(format!("no prefix: transaction {found} is there, {of_row}"));
+            return CrashVerdict::Corrupt(format!("no prefix: transaction {found} is there, {of_row}"));
         }
-        if found < promise.acknowledged { Verdict::Lost(found) } else { Verdict::Sound(found) }
+        if found < promise.acknowledged { CrashVerdict::Lost(found) } else { CrashVerdict::Sound(found) }
     }
 
     fn told(&self, acknowledged: Option<u64>) -> String {
         match self {
-            Verdict::Sound(found) => format!("sound, {found} transactions"),
-            Verdict::Lost(found) => {
+            CrashVerdict::Sound(found) => format!("sound, {found} transactions"),
+            CrashVerdict::Lost(found) => {
                 let last = acknowledged.map_or("the last".to_owned(), |last| last.to_string());
                 format!("LOST transactions {} to {last}, which were acknowledged", found + 1)
             }
-            Verdict::Corrupt(reason) => format!("CORRUPT: {reason}"),
-            Verdict::Unmountable(reason) => format!("UNMOUNTABLE: {reason}"),
-            Verdict::Unusable(reason) => format!("UNUSABLE: {reason}"),
-            Verdict::Ended(reason) => format!("ENDED: {reason}"),
+            CrashVerdict::Corrupt(reason) => format!("CORRUPT: {reason}"),
+            CrashVerdict::Unmountable(reason) => format!("UNMOUNTABLE: {reason}"),
+            CrashVerdict::Unusable(reason) => format!("UNUSABLE: {reason}"),
+            CrashVerdict::Ended(reason) => format!("ENDED: {reason}"),
         }
     }
 }
@@ -105,14 +105,14 @@ pub struct StateResult {
     /// The cut; none where the guest ended before it told.
     pub cut: Option<CutResult>,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: CrashVerdict,
     /// What stock SQLite alone makes of a copy of the files, where the side is waldio and the log is SQLite's own.
-    pub stock: Option<Verdict>,
+    pub stock: Option<CrashVerdict>,
 }
 
 impl StateResult {
     /// Every verdict on it.
-    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+    pub fn verdicts(&self) -> impl Iterator<Item = &CrashVerdict> {
         [Some(&self.verdict), self.stock.as_ref()].into_iter().flatten()
     }
 }
@@ -151,7 +151,7 @@ pub struct CellStates {
 
 impl CellStates {
     /// How many states have a verdict of this kind.
-    pub fn count(&self, kind: fn(&Verdict) -> bool) -> usize {
+    pub fn count(&self, kind: fn(&CrashVerdict) -> bool) -> usize {
         self.states.iter().filter(|state| state.verdicts().any(kind)).count()
     }
 
@@ -173,8 +173,8 @@ impl CellStates {
     pub fn holds(&self, state: &StateResult) -> bool {
         let acknowledged = state.cut.as_ref().map_or(u64::MAX, |cut| cut.promise.acknowledged);
         state.verdicts().all(|verdict| match verdict {
-            Verdict::Sound(_) => true,
-            Verdict::Lost(found) => acknowledged.saturating_sub(*found) <= self.may_lack(),
+            CrashVerdict::Sound(_) => true,
+            CrashVerdict::Lost(found) => acknowledged.saturating_sub(*found) <= self.may_lack(),
             _ => false,
         })
     }
@@ -253,31 +253,31 @@ mod tests {
         }
     }
 
-    fn reason(verdict: Verdict) -> String {
+    fn reason(verdict: CrashVerdict) -> String {
         match verdict {
-            Verdict::Corrupt(reason) => reason,
+            CrashVerdict::Corrupt(reason) => reason,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_acknowledged_ones_and_the_one_under_way_are_sound() {
-        assert_eq!(Verdict::of(&seen(20), PROMISE), Verdict::Sound(20));
-        assert_eq!(Verdict::of(&seen(21), PROMISE), Verdict::Sound(21));
+        assert_eq!(CrashVerdict::of(&seen(20), PROMISE), CrashVerdict::Sound(20));
+        assert_eq!(CrashVerdict::of(&seen(21), PROMISE), CrashVerdict::Sound(21));
         let nothing = Promise { acknowledged: 0, begun: 1 };
-        assert_eq!(Verdict::of(&seen(0), nothing), Verdict::Sound(0));
+        assert_eq!(CrashVerdict::of(&seen(0), nothing), CrashVerdict::Sound(0));
     }
 
     #[test]
     fn a_shorter_prefix_is_a_loss() {
         for found in 0..20 {
-            assert_eq!(Verdict::of(&seen(found), PROMISE), Verdict::Lost(found));
+            assert_eq!(CrashVerdict::of(&seen(found), PROMISE), CrashVerdict::Lost(found));
         }
     }
 
     #[test]
     fn what_nobody_began_cannot_be_there() {
-        assert!(reason(Verdict::of(&seen(22), PROMISE)).contains("only 21 had begun"));
+        assert!(reason(CrashVerdict::of(&seen(22), PROMISE)).contains("only 21 had begun"));
     }
 
     #[test]
@@ -289,19 +289,19 @@ mod tests {
             if number == 20 && less.rows.iter().all(|(_, number)| *number < 20) {
                 continue;
             }
-            assert!(reason(Verdict::of(&less, PROMISE)).contains("no prefix"), "without row {hole}");
+            assert!(reason(CrashVerdict::of(&less, PROMISE)).contains("no prefix"), "without row {hole}");
         }
         let mut more = whole;
         more.rows.push((1 << 40, 20));
-        assert!(reason(Verdict::of(&more, PROMISE)).contains("beside"));
+        assert!(reason(CrashVerdict::of(&more, PROMISE)).contains("beside"));
     }
 
     #[test]
     fn damage_is_corruption_whatever_the_rows_say() {
         let damaged = Seen { integrity: "row 3 missing from index".to_owned(), ..seen(20) };
-        assert!(reason(Verdict::of(&damaged, PROMISE)).contains("missing from index"));
+        assert!(reason(CrashVerdict::of(&damaged, PROMISE)).contains("missing from index"));
         let torn = Seen { wrong_text: Some(64), ..seen(20) };
-        assert!(reason(Verdict::of(&torn, PROMISE)).contains("row 64"));
+        assert!(reason(CrashVerdict::of(&torn, PROMISE)).contains("row 64"));
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
                 ..sample::cell(Side::Waldio)
             };
             let cut = CutResult { promise: PROMISE, ..cut() };
-            let verdict = Verdict::Lost(PROMISE.acknowledged - lost);
+            let verdict = CrashVerdict::Lost(PROMISE.acknowledged - lost);
             let state = StateResult { state: 1, cut: Some(cut), verdict, stock: None };
             CellStates { cell, failure: None, entries: 1, states: vec![state] }.is_sound()
         };
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_state_tells_where_it_was_and_what_is_missing() {
         let cut = cut();
-        let state = StateResult { state: 12, cut: Some(cut), verdict: Verdict::Lost(17), stock: None };
+        let state = StateResult { state: 12, cut: Some(cut), verdict: CrashVerdict::Lost(17), stock: None };
         let expected = "state 12, cut (flush) behind entry 7, 1 under way, kept None of 3 writes: LOST transactions 18 to \
                         20, which were acknowledged";
         assert_eq!(state.to_string(), expected);

@@ -20,7 +20,7 @@ const REOPEN_COMMITS: u64 = 16;
 
 /// What the writer does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ScriptStep {
     /// Commits the transaction of this number.
     Commit(u64),
     /// Checkpoints, so that the next commit begins the log anew.
@@ -30,14 +30,14 @@ pub enum Step {
 }
 
 /// The steps with `commits` commits, numbered from 1 on. Behind a checkpoint and behind a reopening there are commits.
-pub fn steps(commits: u64) -> Vec<Step> {
+pub fn steps(commits: u64) -> Vec<ScriptStep> {
     let mut steps = Vec::new();
     for number in 1..=commits {
-        steps.push(Step::Commit(number));
+        steps.push(ScriptStep::Commit(number));
         if number % REOPEN_COMMITS == 0 {
-            steps.push(Step::Reopen);
+            steps.push(ScriptStep::Reopen);
         } else if number % CHECKPOINT_COMMITS == 0 {
-            steps.push(Step::Checkpoint);
+            steps.push(ScriptStep::Checkpoint);
         }
     }
     steps
@@ -112,11 +112,14 @@ mod tests {
     #[test]
     fn forty_commits_have_all_kinds_of_steps() {
         let steps = steps(40);
-        let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
-        assert_eq!(count(|step| matches!(step, Step::Commit(_))), 40);
-        assert_eq!([count(|step| *step == Step::Checkpoint), count(|step| *step == Step::Reopen)], [5, 2]);
+        let count = |wanted: fn(&ScriptStep) -> bool| steps.iter().filter(|step| wanted(step)).count();
+        assert_eq!(count(|step| matches!(step, ScriptStep::Commit(_))), 40);
+        assert_eq!(
+            [count(|step| *step == ScriptStep::Checkpoint), count(|step| *step == ScriptStep::Reopen)],
+            [5, 2]
+        );
         assert!((1..=40).any(|number| rows_of(number).len() > 30));
-        assert!(matches!(steps.last(), Some(Step::Commit(_))));
+        assert!(matches!(steps.last(), Some(ScriptStep::Commit(_))));
     }
 
     #[test]

@@ -46,22 +46,22 @@ pub struct CellResult {
     /// The cell.
     pub cell: Cell,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: CellOutcome,
 }
 
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum CellOutcome {
     /// It was measured.
-    Measured(Box<Measurement>),
+    Measured(Box<CellMeasurement>),
     /// It could not be, for this reason.
     Failed(String),
 }
 
 /// What was measured in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
+pub struct CellMeasurement {
     /// The run that the clock covers. All times are the guest's.
     pub run: Run,
     /// Latencies at the points of `statistics::quantile_grid`, in nanoseconds.
@@ -83,7 +83,7 @@ pub struct Measurement {
     pub trace_failure: Option<String>,
 }
 
-impl Measurement {
+impl CellMeasurement {
     /// Transactions per second with the trace, of those without: 1 is no cost. `None` where nothing was traced, and where fewer were: a
     /// log that grows, or a filesystem that copies, has other costs later on.
     pub fn traced_share(&self) -> Option<f64> {
@@ -129,7 +129,7 @@ mod tests {
         };
         let share = |traced: serde_json::Value| {
             let text = serde_json::json!({"run": run(200, 1_000), "quantiles_ns": [], "traced_run": traced});
-            serde_json::from_value::<Measurement>(text).unwrap().traced_share()
+            serde_json::from_value::<CellMeasurement>(text).unwrap().traced_share()
         };
         assert_eq!(share(run(200, 1_250)), Some(0.8));
         assert_eq!(share(run(100, 400)), None, "another amount of work");

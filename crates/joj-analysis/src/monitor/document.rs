@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::monitor::quantity::Kind;
-use crate::monitor::summary::Summary;
+use crate::monitor::quantity::QuantityKind;
+use crate::monitor::summary::SeriesSummary;
 use crate::monitor::table::Table;
 
 /// What `format` says.
@@ -13,7 +13,7 @@ pub const VERSION: u32 = 1;
 
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Document {
+pub struct MonitorDocument {
     /// Always [`FORMAT`].
     pub format: String,
     /// Version of the format.
@@ -21,7 +21,7 @@ pub struct Document {
     /// Where and how.
     pub conditions: Conditions,
     /// Why it ended.
-    pub ending: Ending,
+    pub ending: MonitorEnding,
     /// What the monitor itself used.
     pub own_cost: OwnCost,
     /// What to hold against the figures.
@@ -61,7 +61,7 @@ pub struct Conditions {
 
 /// Why it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ending {
+pub struct MonitorEnding {
     /// `time`, `command`, `signal`, `limit` (of samples), `error`.
     pub reason: EndReason,
     /// What was wrong; only with `error`.
@@ -115,7 +115,7 @@ impl OwnCost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// What the thing is.
-    pub kind: Kind,
+    pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
     /// Which quantity.
@@ -123,7 +123,7 @@ pub struct Series {
     /// Its unit.
     pub unit: String,
     /// What it was like.
-    pub summary: Summary,
+    pub summary: SeriesSummary,
     /// A value for each sample.
     pub values: Numbers,
 }
@@ -158,15 +158,15 @@ impl<'de> Deserialize<'de> for Numbers {
     }
 }
 
-impl Document {
+impl MonitorDocument {
     /// Everything that `table` has.
     pub fn new(
         table: &Table,
         conditions: Conditions,
-        ending: Ending,
+        ending: MonitorEnding,
         own_cost: OwnCost,
         warnings: Vec<String>,
-    ) -> Document {
+    ) -> MonitorDocument {
         let in_ms =
             |times_ns: &[u64]| Numbers(times_ns.iter().map(|time_ns| *time_ns as f64 / 1e6).collect());
         let mut quantities = Vec::new();
@@ -185,7 +185,7 @@ impl Document {
                 });
             }
         }
-        Document {
+        MonitorDocument {
             format: FORMAT.to_owned(),
             version: VERSION,
             conditions,
@@ -214,10 +214,11 @@ mod tests {
     use super::super::table::tests::table;
     use super::*;
 
-    fn document() -> Document {
-        let ending = Ending { reason: EndReason::Time, error: None, exit_code: None, late_intervals: 0 };
+    fn document() -> MonitorDocument {
+        let ending =
+            MonitorEnding { reason: EndReason::Time, error: None, exit_code: None, late_intervals: 0 };
         let conditions = Conditions { every_ms: 500, ..Conditions::default() };
-        Document::new(&table(), conditions, ending, OwnCost::of(1_500, 1_500_000_000), Vec::new())
+        MonitorDocument::new(&table(), conditions, ending, OwnCost::of(1_500, 1_500_000_000), Vec::new())
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
         let text = serde_json::to_string(&document).unwrap();
         assert!(text.starts_with("{\"format\":\"joj-monitor\",\"version\":1,"), "{text:.80}");
         assert!(!text.contains("NaN"));
-        assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+        assert_eq!(serde_json::from_str::<MonitorDocument>(&text).unwrap(), document);
         assert_eq!(document.own_cost.percent, 0.1);
     }
 

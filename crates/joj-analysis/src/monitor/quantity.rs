@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A kind of thing that has quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum QuantityKind {
     /// All processors together.
     Cpu,
     /// The kernel's scheduler and interrupts, all together.
@@ -121,41 +121,47 @@ impl Quantity {
     }
 }
 
-impl Kind {
+impl QuantityKind {
     /// Every kind, in the order of files and tables.
-    pub const ALL: [Kind; 6] =
-        [Kind::Cpu, Kind::System, Kind::Memory, Kind::Disk, Kind::Network, Kind::Interrupt];
+    pub const ALL: [QuantityKind; 6] = [
+        QuantityKind::Cpu,
+        QuantityKind::System,
+        QuantityKind::Memory,
+        QuantityKind::Disk,
+        QuantityKind::Network,
+        QuantityKind::Interrupt,
+    ];
 
     /// Its quantities, in the order of files and tables.
     pub fn quantities(self) -> &'static [Quantity] {
         match self {
-            Kind::Cpu => &CPU,
-            Kind::System => &SYSTEM,
-            Kind::Memory => &MEMORY,
-            Kind::Disk => &DISK,
-            Kind::Network => &NETWORK,
-            Kind::Interrupt => &INTERRUPT,
+            QuantityKind::Cpu => &CPU,
+            QuantityKind::System => &SYSTEM,
+            QuantityKind::Memory => &MEMORY,
+            QuantityKind::Disk => &DISK,
+            QuantityKind::Network => &NETWORK,
+            QuantityKind::Interrupt => &INTERRUPT,
         }
     }
 
     /// As files spell it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Cpu => "cpu",
-            Kind::System => "system",
-            Kind::Memory => "memory",
-            Kind::Disk => "disk",
-            Kind::Network => "network",
-            Kind::Interrupt => "interrupt",
+            QuantityKind::Cpu => "cpu",
+            QuantityKind::System => "system",
+            QuantityKind::Memory => "memory",
+            QuantityKind::Disk => "disk",
+            QuantityKind::Network => "network",
+            QuantityKind::Interrupt => "interrupt",
         }
     }
 
     /// True where the machine has one of it, without a name of its own.
     pub fn is_whole_machine(self) -> bool {
-        matches!(self, Kind::Cpu | Kind::System | Kind::Memory)
+        matches!(self, QuantityKind::Cpu | QuantityKind::System | QuantityKind::Memory)
     }
 
-    /// Where a quantity stands among [`Kind::quantities`]. The name must be one of them.
+    /// Where a quantity stands among [`QuantityKind::quantities`]. The name must be one of them.
     pub fn index_of(self, name: &str) -> usize {
         let index = self.quantities().iter().position(|quantity| quantity.name == name);
         assert!(index.is_some(), "{} has no quantity `{name}`", self.word());
@@ -169,7 +175,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_weights_name_quantities() {
-        for kind in Kind::ALL {
+        for kind in QuantityKind::ALL {
             for (index, quantity) in kind.quantities().iter().enumerate() {
                 assert_eq!(kind.index_of(quantity.name), index, "{kind:?} {}", quantity.name);
                 if let Weight::Count(other) | Weight::Rate(other) = quantity.weight {

@@ -1,6 +1,6 @@
 //! One look at all texts of /proc.
 
-use crate::monitor::proc::diskstats::{self, Disk};
+use crate::monitor::proc::diskstats::{self, DiskLine};
 use crate::monitor::proc::interrupts::Interrupts;
 use crate::monitor::proc::meminfo::Memory;
 use crate::monitor::proc::net_dev::{self, Interface};
@@ -20,7 +20,7 @@ pub struct Reading {
     /// Of /proc/meminfo.
     pub memory: Option<Memory>,
     /// Of /proc/diskstats.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<DiskLine>,
     /// Of /proc/net/dev.
     pub interfaces: Vec<Interface>,
     /// Of /proc/interrupts.

@@ -2,23 +2,23 @@
 
 use crate::monitor::counter::grown;
 use crate::monitor::proc::stat::Stat;
-use crate::monitor::quantity::Kind;
+use crate::monitor::quantity::QuantityKind;
 use crate::monitor::reading::Reading;
 
 /// One thing's values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// What it is.
-    pub kind: Kind,
+    pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
-    /// A value for each of [`Kind::quantities`]; not a number where there is none.
+    /// A value for each of [`QuantityKind::quantities`]; not a number where there is none.
     pub values: Vec<f64>,
 }
 
 /// One interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct CounterSample {
     /// Its end, by the clock of the readings.
     pub at_ns: u64,
     /// Its length.
@@ -41,19 +41,19 @@ impl Item {
     }
 }
 
-impl Sample {
+impl CounterSample {
     /// The interval between two readings; `then` must be the earlier.
-    pub fn between(then: &Reading, now: &Reading) -> Sample {
+    pub fn between(then: &Reading, now: &Reading) -> CounterSample {
         assert!(now.at_ns > then.at_ns, "readings at {} and {}", then.at_ns, now.at_ns);
         let span_ns = now.at_ns - then.at_ns;
         let seconds = span_ns as f64 / 1e9;
         let mut items = Vec::with_capacity(now.disks.len() + now.interfaces.len() + 32);
-        let mut add = |kind: Kind, name: &str, values: Vec<f64>| {
+        let mut add = |kind: QuantityKind, name: &str, values: Vec<f64>| {
             items.push(Item { kind, name: name.to_owned(), values });
         };
         if let (Some(then), Some(now)) = (&then.stat, &now.stat) {
-            add(Kind::Cpu, "", processors(then, now));
-            add(Kind::System, "", system(then, now, seconds));
+            add(QuantityKind::Cpu, "", processors(then, now));
+            add(QuantityKind::System, "", system(then, now, seconds));
         }
         if let Some(memory) = &now.memory {
             let all = [
@@ -63,26 +63,26 @@ impl Sample {
                 memory.dirty_kib,
                 memory.writeback_kib,
             ];
-            add(Kind::Memory, "", all.map(or_nan).to_vec());
+            add(QuantityKind::Memory, "", all.map(or_nan).to_vec());
         }
         for (index, disk) in now.disks.iter().enumerate() {
             let old = same_name(&then.disks, index, |other| other.name == disk.name);
             if let Some(values) = old.and_then(|old| disk.since(old, seconds)) {
-                add(Kind::Disk, &disk.name, values);
+                add(QuantityKind::Disk, &disk.name, values);
             }
         }
         for (index, interface) in now.interfaces.iter().enumerate() {
             let old = same_name(&then.interfaces, index, |other| other.name == interface.name);
             if let Some(values) = old.and_then(|old| interface.since(old, seconds)) {
-                add(Kind::Network, &interface.name, values);
+                add(QuantityKind::Network, &interface.name, values);
             }
         }
         if let (Some(then), Some(now)) = (&then.interrupts, &now.interrupts) {
             for (name, rate) in now.since(then, seconds) {
-                add(Kind::Interrupt, &name, vec![rate]);
+                add(QuantityKind::Interrupt, &name, vec![rate]);
             }
         }
-        Sample { at_ns: now.at_ns, span_ns, items }
+        CounterSample { at_ns: now.at_ns, span_ns, items }
     }
 }
 
@@ -157,28 +157,28 @@ pub(crate) mod tests {
 
     #[test]
     fn an_interval_has_a_value_for_each_quantity() {
-        let sample = Sample::between(&reading(1_000, 3), &reading(1_500, 4));
+        let sample = CounterSample::between(&reading(1_000, 3), &reading(1_500, 4));
         assert_eq!((sample.at_ns, sample.span_ns), (1_500_000_000, 500_000_000));
         for item in &sample.items {
             assert_eq!(item.values.len(), item.kind.quantities().len(), "{item:?}");
         }
-        let of = |kind: Kind, name: &str| {
+        let of = |kind: QuantityKind, name: &str| {
             sample.items.iter().find(|item| item.kind == kind && item.name == name).unwrap()
         };
-        let cpu = of(Kind::Cpu, "");
+        let cpu = of(QuantityKind::Cpu, "");
         assert_eq!([cpu.value("active"), cpu.value("iowait")], [Some(20.0), Some(20.0)]);
         assert_eq!([cpu.value("idle_ticks"), cpu.value("ticks")], [Some(60.0), Some(100.0)]);
-        assert_eq!(of(Kind::System, "").value("context_switches"), Some(200.0));
-        assert_eq!(of(Kind::Memory, "").value("available"), None);
-        let disk = of(Kind::Disk, "vda");
+        assert_eq!(of(QuantityKind::System, "").value("context_switches"), Some(200.0));
+        assert_eq!(of(QuantityKind::Memory, "").value("available"), None);
+        let disk = of(QuantityKind::Disk, "vda");
         assert_eq!(
             [disk.value("writes"), disk.value("written"), disk.value("flushes")],
             [200.0, 800.0, 2.0].map(Some)
         );
         assert_eq!([disk.value("busy"), disk.value("write_wait")], [20.0, 1.0].map(Some));
-        assert_eq!(of(Kind::Network, "eth0").value("rx"), Some(4.0));
-        assert_eq!(of(Kind::Interrupt, "36 virtio1-req.0").value("interrupts"), Some(140.0));
-        assert!(disk.has_traffic() && !of(Kind::Disk, "loop0").has_traffic());
+        assert_eq!(of(QuantityKind::Network, "eth0").value("rx"), Some(4.0));
+        assert_eq!(of(QuantityKind::Interrupt, "36 virtio1-req.0").value("interrupts"), Some(140.0));
+        assert!(disk.has_traffic() && !of(QuantityKind::Disk, "loop0").has_traffic());
     }
 
     #[test]
@@ -187,20 +187,20 @@ pub(crate) mod tests {
         now.disks[1].name = "sda".to_owned();
         now.interfaces.clear();
         now.interrupts = None;
-        let sample = Sample::between(&then, &now);
+        let sample = CounterSample::between(&then, &now);
         let names: Vec<&str> = sample.items.iter().map(|item| item.name.as_str()).collect();
         assert_eq!(names, ["", "", "", "vda"]);
     }
 
     #[test]
     fn no_tick_is_no_share_and_a_step_back_is_no_time() {
-        let sample = Sample::between(&reading(1_000, 3), &reading(1_001, 3));
+        let sample = CounterSample::between(&reading(1_000, 3), &reading(1_001, 3));
         assert_eq!((sample.items[0].value("idle"), sample.items[0].value("ticks")), (None, Some(0.0)));
         let (then, mut now) = (reading(1_000, 3), reading(2_000, 4));
         if let Some(stat) = &mut now.stat {
             stat.ticks[2] = 1;
         }
-        let sample = Sample::between(&then, &now);
+        let sample = CounterSample::between(&then, &now);
         assert_eq!([sample.items[0].value("iowait"), sample.items[0].value("active")], [0.0, 25.0].map(Some));
     }
 }

@@ -7,7 +7,7 @@ use crate::statistics::percentile;
 
 /// What a quantity was like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SeriesSummary {
     /// Intervals in which it had a value.
     pub samples: usize,
     /// Over all the time: weighted with the intervals' lengths, or with what the quantity is a share of.
@@ -20,10 +20,10 @@ pub struct Summary {
     pub max: f64,
 }
 
-impl Summary {
+impl SeriesSummary {
     /// Of `values`, each with its weight in the mean. Percentiles and the maximum are only of values that `is_long` says
     /// come from a whole interval, as long as there is one. `None` where there is no value.
-    pub fn of(values: &[f64], weights: &[f64], is_long: &[bool]) -> Option<Summary> {
+    pub fn of(values: &[f64], weights: &[f64], is_long: &[bool]) -> Option<SeriesSummary> {
         let there = || (0..values.len()).filter(|index| !values[*index].is_nan());
         let mut sorted: Vec<f64> =
             there().filter(|index| is_long[*index]).map(|index| values[index]).collect();
@@ -35,7 +35,7 @@ impl Summary {
         let weight = |index: usize| Some(weights[index]).filter(|weight| weight.is_finite()).unwrap_or(0.0);
         let weight_of_all: f64 = there().map(weight).sum();
         let sum: f64 = there().map(|index| values[index] * weight(index)).sum();
-        Some(Summary {
+        Some(SeriesSummary {
             samples: there().count(),
             mean: if weight_of_all > 0.0 { sum / weight_of_all } else { 0.0 },
             p50: percentile(&sorted, 50_000)?,
@@ -46,10 +46,10 @@ impl Summary {
 
     /// None of it above the most that its quantity can be.
     #[must_use]
-    pub fn cut(self, quantity: &Quantity) -> Summary {
+    pub fn cut(self, quantity: &Quantity) -> SeriesSummary {
         let [mean, p50, p99, max] =
             [self.mean, self.p50, self.p99, self.max].map(|value| quantity.cut(value));
-        Summary { mean, p50, p99, max, ..self }
+        SeriesSummary { mean, p50, p99, max, ..self }
     }
 }
 
@@ -60,18 +60,18 @@ mod tests {
     #[test]
     fn the_mean_is_weighted_and_the_rest_are_ranks() {
         let values = [10.0, 30.0, f64::NAN, 20.0];
-        let summary = Summary::of(&values, &[1.0, 3.0, 9.0, 0.0], &[true; 4]).unwrap();
-        let expected = Summary { samples: 3, mean: 25.0, p50: 20.0, p99: 30.0, max: 30.0 };
+        let summary = SeriesSummary::of(&values, &[1.0, 3.0, 9.0, 0.0], &[true; 4]).unwrap();
+        let expected = SeriesSummary { samples: 3, mean: 25.0, p50: 20.0, p99: 30.0, max: 30.0 };
         assert_eq!(summary, expected);
-        assert_eq!(Summary::of(&[f64::NAN], &[1.0], &[true]), None);
-        assert_eq!(Summary::of(&[], &[], &[]), None);
+        assert_eq!(SeriesSummary::of(&[f64::NAN], &[1.0], &[true]), None);
+        assert_eq!(SeriesSummary::of(&[], &[], &[]), None);
     }
 
     #[test]
     fn the_rest_of_an_interval_makes_no_maximum() {
-        let summary = Summary::of(&[10.0, 90.0], &[1.0, 0.1], &[true, false]).unwrap();
+        let summary = SeriesSummary::of(&[10.0, 90.0], &[1.0, 0.1], &[true, false]).unwrap();
         assert_eq!((summary.max, summary.samples), (10.0, 2));
-        let alone = Summary::of(&[90.0], &[0.1], &[false]).unwrap();
+        let alone = SeriesSummary::of(&[90.0], &[0.1], &[false]).unwrap();
         assert_eq!((alone.max, alone.mean), (90.0, 90.0));
     }
 }

@@ -5,18 +5,18 @@
 
 use std::collections::HashMap;
 
-use crate::monitor::quantity::{Kind, Weight};
-use crate::monitor::sample::{Item, Sample};
-use crate::monitor::summary::Summary;
+use crate::monitor::quantity::{QuantityKind, Weight};
+use crate::monitor::sample::{CounterSample, Item};
+use crate::monitor::summary::SeriesSummary;
 
 /// One thing over the time.
 #[derive(Debug, Clone)]
 pub struct Thing {
     /// What it is.
-    pub kind: Kind,
+    pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
-    /// A column for each of [`Kind::quantities`], a value for each sample; not a number where there is none. Empty as long
+    /// A column for each of [`QuantityKind::quantities`], a value for each sample; not a number where there is none. Empty as long
     /// as it did nothing.
     columns: Vec<Vec<f64>>,
     /// The first sample it was in, of those without a gap.
@@ -37,7 +37,7 @@ pub struct Table {
     /// Disks that are kept whatever they do; where it is empty, all that do anything.
     chosen: Vec<String>,
     things: Vec<Thing>,
-    index: HashMap<Kind, HashMap<String, usize>>,
+    index: HashMap<QuantityKind, HashMap<String, usize>>,
 }
 
 impl Table {
@@ -58,11 +58,11 @@ impl Table {
 
     /// True for what belongs into the table if it does anything.
     pub fn is_wanted(&self, item: &Item) -> bool {
-        item.kind != Kind::Disk || self.chosen.is_empty() || self.chosen.contains(&item.name)
+        item.kind != QuantityKind::Disk || self.chosen.is_empty() || self.chosen.contains(&item.name)
     }
 
     /// Adds a sample; it must not be earlier than the last.
-    pub fn push(&mut self, began_ns: u64, sample: &Sample) {
+    pub fn push(&mut self, began_ns: u64, sample: &CounterSample) {
         assert!(sample.at_ns >= began_ns, "a sample before the beginning");
         let row = self.len();
         for item in &sample.items {
@@ -79,7 +79,7 @@ impl Table {
                 }
             };
             let is_kept =
-                item.kind.is_whole_machine() || (item.kind == Kind::Disk && !self.chosen.is_empty());
+                item.kind.is_whole_machine() || (item.kind == QuantityKind::Disk && !self.chosen.is_empty());
             self.things[index].push(row, item, is_kept || item.has_traffic());
         }
         self.ends_ns.push(sample.at_ns - began_ns);
@@ -106,7 +106,7 @@ impl Table {
     }
 
     /// What a column was like; `None` where it has no value.
-    pub fn summary(&self, thing: &Thing, quantity: usize, whole_ns: u64) -> Option<Summary> {
+    pub fn summary(&self, thing: &Thing, quantity: usize, whole_ns: u64) -> Option<SeriesSummary> {
         let weight_by = |other: &str| self.column(thing, thing.kind.index_of(other));
         let spans = self.spans_ns.iter().map(|span_ns| *span_ns as f64);
         let weights: Vec<f64> = match thing.kind.quantities()[quantity].weight {
@@ -117,7 +117,7 @@ impl Table {
             }
         };
         let is_long: Vec<bool> = self.spans_ns.iter().map(|span_ns| *span_ns >= whole_ns / 2).collect();
-        let summary = Summary::of(&self.counted(thing, quantity), &weights, &is_long)?;
+        let summary = SeriesSummary::of(&self.counted(thing, quantity), &weights, &is_long)?;
         Some(summary.cut(&thing.kind.quantities()[quantity]))
     }
 }
@@ -160,14 +160,14 @@ pub(crate) mod tests {
     use super::*;
 
     fn disk(name: &str, busy: f64) -> Item {
-        let mut values = vec![0.0; Kind::Disk.quantities().len()];
+        let mut values = vec![0.0; QuantityKind::Disk.quantities().len()];
         values[0] = busy;
-        Item { kind: Kind::Disk, name: name.to_owned(), values }
+        Item { kind: QuantityKind::Disk, name: name.to_owned(), values }
     }
 
     fn push(table: &mut Table, items: Vec<Item>) {
         let at_ns = (table.len() as u64 + 1) * 1_000;
-        table.push(0, &Sample { at_ns, span_ns: 1_000, items });
+        table.push(0, &CounterSample { at_ns, span_ns: 1_000, items });
     }
 
     fn busy(table: &Table, name: &str) -> Option<Vec<Option<f64>>> {
@@ -187,7 +187,7 @@ pub(crate) mod tests {
         let mut table = Table::new(Vec::new());
         for step in 0..3 {
             let (then, now) = (reading(1_000 + step * 500, step), reading(1_500 + step * 500, step + 1));
-            table.push(1_000_000_000, &Sample::between(&then, &now));
+            table.push(1_000_000_000, &CounterSample::between(&then, &now));
         }
         table
     }
@@ -236,15 +236,15 @@ pub(crate) mod tests {
     #[test]
     fn things_are_in_the_order_of_their_kinds() {
         let table = table();
-        let names: Vec<(Kind, &str)> =
+        let names: Vec<(QuantityKind, &str)> =
             table.things().iter().map(|thing| (thing.kind, thing.name.as_str())).collect();
         let expected = [
-            (Kind::Cpu, ""),
-            (Kind::System, ""),
-            (Kind::Memory, ""),
-            (Kind::Disk, "vda"),
-            (Kind::Network, "eth0"),
-            (Kind::Interrupt, "36 virtio1-req.0"),
+            (QuantityKind::Cpu, ""),
+            (QuantityKind::System, ""),
+            (QuantityKind::Memory, ""),
+            (QuantityKind::Disk, "vda"),
+            (QuantityKind::Network, "eth0"),
+            (QuantityKind::Interrupt, "36 virtio1-req.0"),
         ];
         assert_eq!(names, expected);
         assert_eq!(table.ends_ns, [500_000_000, 1_000_000_000, 1_500_000_000]);
@@ -255,15 +255,15 @@ pub(crate) mod tests {
     fn the_mean_wait_is_that_of_all_requests() {
         let item = |writes: f64, wait: f64| {
             let mut item = disk("a", 1.0);
-            item.values[Kind::Disk.index_of("writes")] = writes;
-            item.values[Kind::Disk.index_of("write_wait")] = wait;
+            item.values[QuantityKind::Disk.index_of("writes")] = writes;
+            item.values[QuantityKind::Disk.index_of("write_wait")] = wait;
             item
         };
         let mut table = Table::new(Vec::new());
-        table.push(0, &Sample { at_ns: 1_000, span_ns: 1_000, items: vec![item(900.0, 10.0)] });
-        table.push(0, &Sample { at_ns: 4_000, span_ns: 3_000, items: vec![item(100.0, 2.0)] });
+        table.push(0, &CounterSample { at_ns: 1_000, span_ns: 1_000, items: vec![item(900.0, 10.0)] });
+        table.push(0, &CounterSample { at_ns: 4_000, span_ns: 3_000, items: vec![item(100.0, 2.0)] });
         let thing = table.things()[0];
-        let mean = |name: &str| table.summary(thing, Kind::Disk.index_of(name), 1_000).unwrap().mean;
+        let mean = |name: &str| table.summary(thing, QuantityKind::Disk.index_of(name), 1_000).unwrap().mean;
         assert!((mean("write_wait") - 8.0).abs() < 1e-9, "{}", mean("write_wait"));
         assert!((mean("writes") - 300.0).abs() < 1e-9, "{}", mean("writes"));
     }

@@ -44,7 +44,7 @@ pub struct Point {
 
 /// A cell in which requests were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Cell {
+pub struct PointCell {
     /// Its length.
     pub time_ns: u64,
     /// Its height.
@@ -70,7 +70,7 @@ pub struct Points {
     /// How many requests they stand for.
     pub requests: u64,
     /// Cells in which requests were merged; `None`: each request is a point.
-    pub merged: Option<Cell>,
+    pub merged: Option<PointCell>,
     /// Requests that no point stands for: a trace of more disks and kinds than there is room for.
     pub left_out: u64,
     /// R over time.
@@ -172,7 +172,7 @@ impl PointCollector {
         if let Some(bits) = self.bits {
             // What came since the last merge would look denser than the rest.
             merge(&mut self.found.points, bits);
-            self.found.merged = Some(Cell { time_ns: 1 << bits.0, sectors: 1 << bits.1 });
+            self.found.merged = Some(PointCell { time_ns: 1 << bits.0, sectors: 1 << bits.1 });
         }
         self.found
     }

@@ -8,7 +8,7 @@ use crate::trace::event::{Event, EventKind};
 
 /// What belongs together: a commit or checkpoint, or a sync call outside of any.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Owner {
+pub enum StepsOwner {
     /// SQLite's work.
     Work(Work),
     /// A call of a program that is not seen to be SQLite.
@@ -17,7 +17,7 @@ pub enum Owner {
 
 /// Something that happened in it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum TransactionStep {
     /// A sync call, at its begin.
     Sync(Sync),
     /// A request, when it was handed over.
@@ -26,7 +26,7 @@ pub enum Step {
     Note(Event),
 }
 
-impl Step {
+impl TransactionStep {
     /// Nanoseconds of the trace's clock.
     pub fn time_ns(&self) -> u64 {
         match self {
@@ -50,13 +50,13 @@ impl Step {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransactionSteps {
     /// The commit, checkpoint or call to which the steps belong.
-    pub owner: Owner,
+    pub owner: StepsOwner,
     /// What happened, in order of time.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TransactionStep>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum StepsKey {
     Work(WorkId),
     Sync(SyncId),
 }
@@ -64,7 +64,7 @@ enum Key {
 /// Collects transactions: those after the first `skip`, `count` of them.
 #[derive(Debug, Default)]
 pub struct StepsOfTransactions {
-    open: HashMap<Key, Vec<Step>>,
+    open: HashMap<StepsKey, Vec<TransactionStep>>,
     everybodys: KeptTransactions,
     /// The process of the command that was traced, and its transactions: they are shown where it has any.
     of_command: Option<(u32, KeptTransactions)>,
@@ -130,31 +130,37 @@ impl StepsOfTransactions {
         }
         match outcome {
             Outcome::Request(request) => {
-                let owner =
-                    request.runs.iter().find_map(|run| run.work.map(Key::Work).or(run.cause.map(Key::Sync)));
+                let owner = request
+                    .runs
+                    .iter()
+                    .find_map(|run| run.work.map(StepsKey::Work).or(run.cause.map(StepsKey::Sync)));
                 if let Some(key) = owner {
-                    self.open.entry(key).or_default().push(Step::Request((*request).clone()));
+                    self.open.entry(key).or_default().push(TransactionStep::Request((*request).clone()));
                 }
             }
             Outcome::Sync(sync) => match sync.work {
-                Some(work) => self.open.entry(Key::Work(work)).or_default().push(Step::Sync((*sync).clone())),
-                None => self.close(Key::Sync(sync.id), Owner::Sync((*sync).clone())),
+                Some(work) => self
+                    .open
+                    .entry(StepsKey::Work(work))
+                    .or_default()
+                    .push(TransactionStep::Sync((*sync).clone())),
+                None => self.close(StepsKey::Sync(sync.id), StepsOwner::Sync((*sync).clone())),
             },
-            Outcome::Work(work) => self.close(Key::Work(work.id), Owner::Work((*work).clone())),
+            Outcome::Work(work) => self.close(StepsKey::Work(work.id), StepsOwner::Work((*work).clone())),
             Outcome::Note(event, Some(work))
                 if matches!(event.kind, EventKind::Unlinked | EventKind::Truncated) =>
             {
-                self.open.entry(Key::Work(*work)).or_default().push(Step::Note(**event));
+                self.open.entry(StepsKey::Work(*work)).or_default().push(TransactionStep::Note(**event));
             }
             Outcome::Note(..) => {}
         }
     }
 
-    fn close(&mut self, key: Key, owner: Owner) {
+    fn close(&mut self, key: StepsKey, owner: StepsOwner) {
         let mut steps = self.open.remove(&key).unwrap_or_default();
         let process = match &owner {
-            Owner::Work(work) => work.process,
-            Owner::Sync(sync) => sync.process,
+            StepsOwner::Work(work) => work.process,
+            StepsOwner::Sync(sync) => sync.process,
         };
         if steps.is_empty() || self.process.is_some_and(|wanted| wanted != process) {
             return;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use joj_analysis::trace::export::{FORMATS, Format};
+use joj_analysis::trace::export::{FORMATS, TraceFormat};
 
 /// Examples and explanations below the list of options.
 pub const TRACE_EXAMPLES: &str = "\
@@ -111,7 +111,7 @@ pub struct TraceOptions {
 
     /// Write the trace in another format; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_export, long_help = export_help())]
-    pub export: Vec<(&'static Format, PathBuf)>,
+    pub export: Vec<(&'static TraceFormat, PathBuf)>,
 
     /// The command to trace, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
@@ -145,7 +145,7 @@ fn export_help() -> String {
     format!("Write the trace in another format; may be repeated:{}", lines.collect::<String>())
 }
 
-fn parse_export(text: &str) -> Result<(&'static Format, PathBuf), String> {
+fn parse_export(text: &str) -> Result<(&'static TraceFormat, PathBuf), String> {
     let (name, file) =
         text.split_once('=').ok_or("it has no `=`; write FORMAT=FILE, for example csv=events.csv")?;
     let format = FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name)).ok_or_else(|| {

@@ -5,9 +5,9 @@ use std::path::Path;
 use joj_analysis::lab::result::Costs;
 use joj_analysis::trace::file_type::FileTypes;
 
-use crate::trace::analysis::Wanted;
+use crate::trace::analysis::AnalysisOptions;
 use crate::trace::saved;
-use crate::trace::transactions::Transaction;
+use crate::trace::transactions::TransactionRow;
 
 /// More than any traced run has.
 const STEPS_MAX: usize = 1_000_000;
@@ -17,23 +17,23 @@ const STEPS_MAX: usize = 1_000_000;
 /// # Errors
 /// Where the trace cannot be read.
 pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, String> {
-    let wanted = Wanted { skip: 0, steps: STEPS_MAX, exports: &[], save: None };
+    let wanted = AnalysisOptions { skip: 0, steps: STEPS_MAX, exports: &[], save: None };
     let (findings, texts) = saved::read(file, FileTypes::default(), &wanted)?;
-    let all: Vec<Transaction> =
-        findings.transactions.iter().map(|transaction| Transaction::of(transaction, &texts)).collect();
+    let all: Vec<TransactionRow> =
+        findings.transactions.iter().map(|transaction| TransactionRow::of(transaction, &texts)).collect();
     let measured = last(&all, usize::try_from(transactions).unwrap_or(usize::MAX));
     Ok((!measured.is_empty()).then(|| medians(&measured)))
 }
 
 /// Commits, or, where SQLite was not seen, calls: the last so many.
-fn last(all: &[Transaction], count: usize) -> Vec<&Transaction> {
-    let commits: Vec<&Transaction> = all.iter().filter(|one| one.what == "commit").collect();
+fn last(all: &[TransactionRow], count: usize) -> Vec<&TransactionRow> {
+    let commits: Vec<&TransactionRow> = all.iter().filter(|one| one.what == "commit").collect();
     let looked_at = if commits.is_empty() { all.iter().collect() } else { commits };
     looked_at[looked_at.len().saturating_sub(count)..].to_vec()
 }
 
-fn medians(transactions: &[&Transaction]) -> Costs {
-    let median = |quantity: &dyn Fn(&Transaction) -> u64| {
+fn medians(transactions: &[&TransactionRow]) -> Costs {
+    let median = |quantity: &dyn Fn(&TransactionRow) -> u64| {
         let mut values: Vec<u64> = transactions.iter().map(|one| quantity(one)).collect();
         values.sort_unstable();
         values[values.len() / 2]

@@ -18,7 +18,7 @@ use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::packages::Packages;
 use crate::lab::job::SHARE_TAG;
-use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, Stop};
+use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd};
 use crate::lab::snapshot::Snapshot;
 use crate::machine::proc::memory;
 use crate::machine::proc::signal;
@@ -60,7 +60,7 @@ pub struct GuestPool<'a> {
 pub type Done<'a, R> = dyn FnMut(usize, Result<R, String>, &HostShare) + 'a;
 
 /// What a lane tells.
-enum Told<R> {
+enum LaneMessage<R> {
     Ready(String),
     Begun(usize),
     Done(usize, Result<R, String>),
@@ -75,10 +75,10 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// What is said of a unit that nobody came to.
-pub fn unmeasured(stop: Option<&Stop>) -> String {
+pub fn unmeasured(stop: Option<&SessionEnd>) -> String {
     match stop {
-        Some(Stop::Signal) => "stopped by a signal before its end".to_owned(),
-        Some(Stop::Failed(reason)) => format!("not begun: {reason}"),
+        Some(SessionEnd::Signal) => "stopped by a signal before its end".to_owned(),
+        Some(SessionEnd::Failed(reason)) => format!("not begun: {reason}"),
         None => "no guest came to it".to_owned(),
     }
 }
@@ -86,10 +86,10 @@ pub fn unmeasured(stop: Option<&Stop>) -> String {
 /// How a command ends that was stopped.
 /// # Errors
 /// What failed.
-pub fn exit_code(stop: Option<Stop>) -> Result<ExitCode, String> {
+pub fn exit_code(stop: Option<SessionEnd>) -> Result<ExitCode, String> {
     match stop {
-        Some(Stop::Signal) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
-        Some(Stop::Failed(reason)) => Err(reason),
+        Some(SessionEnd::Signal) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
+        Some(SessionEnd::Failed(reason)) => Err(reason),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -97,14 +97,14 @@ pub fn exit_code(stop: Option<Stop>) -> Result<ExitCode, String> {
 impl GuestPool<'_> {
     /// Does all batches; `done` is told of each unit. Gives the release of the kernel that ran.
     /// # Errors
-    /// [`Stop`]; what `done` was told stands.
+    /// [`SessionEnd`]; what `done` was told stands.
     pub fn work_off<W: Work>(
         &self,
         batches: Vec<Vec<usize>>,
         work: &W,
         progress: &mut Progress,
         done: &mut Done<'_, W::Report>,
-    ) -> Result<String, Stop> {
+    ) -> Result<String, SessionEnd> {
         let lanes = self.jobs.clamp(1, batches.len().max(1));
         let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, String>>()?;
         let image = shares[0].beside("image");
@@ -134,14 +134,14 @@ impl GuestPool<'_> {
             drop(sender);
             for (number, told) in told {
                 match told {
-                    Told::Ready(release) => kernel = release,
-                    Told::Begun(unit) => progress.step(&work.name(unit)),
-                    Told::Done(unit, report) => done(unit, report, &shares[number]),
+                    LaneMessage::Ready(release) => kernel = release,
+                    LaneMessage::Begun(unit) => progress.step(&work.name(unit)),
+                    LaneMessage::Done(unit, report) => done(unit, report, &shares[number]),
                 }
             }
-            let panicked = |_| Err(Stop::Failed("a thread of the lab panicked".to_owned()));
+            let panicked = |_| Err(SessionEnd::Failed("a thread of the lab panicked".to_owned()));
             let ends: Vec<_> = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect();
-            ends.into_iter().collect::<Result<(), Stop>>()
+            ends.into_iter().collect::<Result<(), SessionEnd>>()
         })?;
         Ok(kernel)
     }
@@ -170,18 +170,18 @@ struct Lane<'a, W: Work> {
 
 struct Teller<R> {
     number: usize,
-    sender: Sender<(usize, Told<R>)>,
+    sender: Sender<(usize, LaneMessage<R>)>,
 }
 
 impl<R> Teller<R> {
-    fn tell(&self, told: Told<R>) {
+    fn tell(&self, told: LaneMessage<R>) {
         // The one who listens is there as long as there are lanes.
         let _ = self.sender.send((self.number, told));
     }
 }
 
 impl<W: Work> Lane<'_, W> {
-    fn run(&self, batches: &Mutex<VecDeque<Vec<usize>>>) -> Result<(), Stop> {
+    fn run(&self, batches: &Mutex<VecDeque<Vec<usize>>>) -> Result<(), SessionEnd> {
         let next = || batches.lock().ok()?.pop_front();
         while let Some(batch) = next() {
             let ended = self.batch(batch);
@@ -197,7 +197,7 @@ impl<W: Work> Lane<'_, W> {
     }
 
     /// Does all units of a batch. One that ends its guest, or takes for ever, costs that unit, and a start.
-    fn batch(&self, mut left: Vec<usize>) -> Result<(), Stop> {
+    fn batch(&self, mut left: Vec<usize>) -> Result<(), SessionEnd> {
         while !left.is_empty() {
             self.work.leave(&left, self.share)?;
             let life = self.live(&mut left)?;
@@ -215,10 +215,14 @@ impl<W: Work> Lane<'_, W> {
                     );
                 }
                 None if !life.ready => {
-                    return Err(Stop::Failed(format!("the guest did not go on; its console said: {said}")));
+                    return Err(SessionEnd::Failed(format!(
+                        "the guest did not go on; its console said: {said}"
+                    )));
                 }
                 None if !left.is_empty() => {
-                    return Err(Stop::Failed(format!("the guest ended too early; its console said: {said}")));
+                    return Err(SessionEnd::Failed(format!(
+                        "the guest ended too early; its console said: {said}"
+                    )));
                 }
                 None => {}
             }
@@ -226,7 +230,7 @@ impl<W: Work> Lane<'_, W> {
         Ok(())
     }
 
-    fn live(&self, left: &mut Vec<usize>) -> Result<Life, Stop> {
+    fn live(&self, left: &mut Vec<usize>) -> Result<Life, SessionEnd> {
         let guest = Guest {
             machine: &self.machine,
             snapshot: &self.snapshot,
@@ -234,8 +238,8 @@ impl<W: Work> Lane<'_, W> {
             is_over: self.is_over,
         };
         guest.live(&mut |event| match event {
-            Event::Ready(release) => self.told.tell(Told::Ready(release)),
-            Event::Begun(unit) => self.told.tell(Told::Begun(unit)),
+            Event::Ready(release) => self.told.tell(LaneMessage::Ready(release)),
+            Event::Begun(unit) => self.told.tell(LaneMessage::Begun(unit)),
             Event::Done(unit) => self.reported(unit, self.share.report(unit), left),
         })
     }
@@ -245,6 +249,6 @@ impl<W: Work> Lane<'_, W> {
         if report.is_err() {
             self.work.give_up(unit, left);
         }
-        self.told.tell(Told::Done(unit, report));
+        self.told.tell(LaneMessage::Done(unit, report));
     }
 }

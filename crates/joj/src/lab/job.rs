@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use joj_analysis::lab::cell::Cell;
-use joj_analysis::lab::result::Measurement;
+use joj_analysis::lab::result::CellMeasurement;
 use joj_device::description::Description;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ pub struct Job {
 }
 
 /// What came of a cell.
-pub type CellReport = Result<Measurement, String>;
+pub type CellReport = Result<CellMeasurement, String>;
 
 /// Name of the report of cell `index`.
 pub fn report_file(index: usize) -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::lab::job::{GuestLine, marked};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
-use crate::machine::qemu::process::{Heard, Machine, Qemu, Start};
+use crate::machine::qemu::process::{Heard, Machine, MachineStart, Qemu};
 
 /// Memory of the guest, in MiB: the archive, the emulated devices' data, and what SQLite needs.
 pub const MEMORY_MIB: u32 = 2_560;
@@ -21,16 +21,16 @@ const START_SECONDS: u64 = 120;
 
 /// Why a session came to no end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum SessionEnd {
     /// A signal asked for it.
     Signal,
     /// What, where, how to mend.
     Failed(String),
 }
 
-impl From<String> for Stop {
-    fn from(text: String) -> Stop {
-        Stop::Failed(text)
+impl From<String> for SessionEnd {
+    fn from(text: String) -> SessionEnd {
+        SessionEnd::Failed(text)
     }
 }
 
@@ -71,14 +71,14 @@ pub struct Guest<'a> {
 impl Guest<'_> {
     /// From the snapshot to power off; `told` gets each event.
     /// # Errors
-    /// [`Stop`]; what was told stands.
-    pub fn live(&self, told: &mut dyn FnMut(Event)) -> Result<Life, Stop> {
-        let mut qemu = Qemu::start(self.machine, &Start::Restore(self.snapshot.to_owned()))?;
+    /// [`SessionEnd`]; what was told stands.
+    pub fn live(&self, told: &mut dyn FnMut(Event)) -> Result<Life, SessionEnd> {
+        let mut qemu = Qemu::start(self.machine, &MachineStart::Restore(self.snapshot.to_owned()))?;
         let mut life = Life { ready: false, running: None, last: VecDeque::new() };
         let mut deadline_ns = shared_ns() + START_SECONDS * 1_000_000_000;
         loop {
             if is_stopped() {
-                return Err(Stop::Signal);
+                return Err(SessionEnd::Signal);
             }
             if self.is_over.load(Ordering::SeqCst) {
                 return Ok(life);
@@ -116,7 +116,7 @@ impl Guest<'_> {
                 // It is about to turn itself off.
                 Some(Ok(GuestLine::End)) => return Ok(life),
                 Some(Ok(GuestLine::Broken(reason))) => {
-                    return Err(Stop::Failed(format!("the guest: {reason}")));
+                    return Err(SessionEnd::Failed(format!("the guest: {reason}")));
                 }
                 Some(Err(_)) | None => life.remember(line),
             }

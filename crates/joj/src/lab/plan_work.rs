@@ -3,10 +3,10 @@
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
 use crate::lab::job::{JOB_FILE, Job};
-use joj_analysis::lab::result::Measurement;
+use joj_analysis::lab::result::CellMeasurement;
 
 impl Work for Job {
-    type Report = Measurement;
+    type Report = CellMeasurement;
 
     fn name(&self, unit: usize) -> String {
         self.cells[unit].to_string()

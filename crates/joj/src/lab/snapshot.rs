@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::lab::image::packages;
 use crate::lab::job::{GuestLine, marked};
-use crate::lab::life::{Stop, said};
+use crate::lab::life::{SessionEnd, said};
 use crate::machine::proc::clock::{pause, shared_ns};
 use crate::machine::proc::signal::is_stopped;
-use crate::machine::qemu::process::{Heard, KEEP_MEMORY, Machine, Qemu, Start};
+use crate::machine::qemu::process::{Heard, KEEP_MEMORY, Machine, MachineStart, Qemu};
 
 /// Held by who makes a snapshot.
 const LOCK: &str = "lock";
@@ -38,13 +38,13 @@ pub struct Snapshot(File);
 impl Snapshot {
     /// The one of `machine`, from the cache or made now; `say` is told what takes long, `console` is a file to write to meanwhile.
     /// # Errors
-    /// [`Stop`]; nothing is left in the cache.
+    /// [`SessionEnd`]; nothing is left in the cache.
     pub fn of(
         machine: &Machine,
         version: &str,
         console: &Path,
         say: &dyn Fn(&str),
-    ) -> Result<Snapshot, Stop> {
+    ) -> Result<Snapshot, SessionEnd> {
         let directory = packages::cache_directory()?.join("snapshots");
         let file = directory.join(key(machine, version)?);
         if let Some(kept) = Snapshot::kept(&file) {
@@ -57,7 +57,7 @@ impl Snapshot {
             return Ok(kept);
         }
         say("booting the emulated machine; its memory is kept for next time (half a minute, 300 MB)");
-        let part = Part(file.with_extension(format!("part-{}", std::process::id())));
+        let part = PartFile(file.with_extension(format!("part-{}", std::process::id())));
         prepare(machine, console, &part.0)?;
         fs::rename(&part.0, &file).map_err(|error| problem("make", &file, &error))?;
         remove_old(&directory);
@@ -79,22 +79,22 @@ impl Snapshot {
 }
 
 /// Waits for whoever makes a snapshot now; the turn ends with the file.
-fn turn(lock: &Path) -> Result<File, Stop> {
+fn turn(lock: &Path) -> Result<File, SessionEnd> {
     let file = File::create(lock).map_err(|error| problem("make", lock, &error))?;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(Stop::Signal),
+            Err(Errno::WOULDBLOCK) if is_stopped() => return Err(SessionEnd::Signal),
             Err(Errno::WOULDBLOCK | Errno::INTR) => pause(NAP),
-            Err(error) => return Err(Stop::Failed(problem("lock", lock, &error.into()))),
+            Err(error) => return Err(SessionEnd::Failed(problem("lock", lock, &error.into()))),
         }
     }
 }
 
 /// A file that is gone unless it got its name.
-struct Part(PathBuf);
+struct PartFile(PathBuf);
 
-impl Drop for Part {
+impl Drop for PartFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -131,8 +131,8 @@ fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
 }
 
 /// Boots, waits until the guest does, and has its memory written to `memory`.
-fn prepare(machine: &Machine, console: &Path, memory: &Path) -> Result<(), Stop> {
-    let mut qemu = Qemu::start(machine, &Start::Prepare(console.to_owned(), memory.to_owned()))?;
+fn prepare(machine: &Machine, console: &Path, memory: &Path) -> Result<(), SessionEnd> {
+    let mut qemu = Qemu::start(machine, &MachineStart::Prepare(console.to_owned(), memory.to_owned()))?;
     let deadline_ns = shared_ns() + BOOT_SECONDS * 1_000_000_000;
     wait_for_guest(&mut qemu, console, deadline_ns)?;
     command(&mut qemu, "qmp_capabilities", &json!({}), deadline_ns)?;
@@ -150,7 +150,7 @@ fn prepare(machine: &Machine, console: &Path, memory: &Path) -> Result<(), Stop>
             Some("completed") => return Ok(()),
             Some("failed" | "cancelled") => {
                 let reason = told["error-desc"].as_str().unwrap_or("it does not say why");
-                return Err(Stop::Failed(format!(
+                return Err(SessionEnd::Failed(format!(
                     "cannot keep the guest's memory in {}: {reason}; is there room for 300 MB?",
                     memory.display()
                 )));
@@ -160,40 +160,42 @@ fn prepare(machine: &Machine, console: &Path, memory: &Path) -> Result<(), Stop>
     }
 }
 
-fn wait_for_guest(qemu: &mut Qemu, console: &Path, deadline_ns: u64) -> Result<(), Stop> {
+fn wait_for_guest(qemu: &mut Qemu, console: &Path, deadline_ns: u64) -> Result<(), SessionEnd> {
     loop {
         let ended = qemu.hear(NAP) == Heard::End;
         if is_stopped() {
-            return Err(Stop::Signal);
+            return Err(SessionEnd::Signal);
         }
         let text = fs::read(console).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         for line in text.lines().filter_map(marked) {
             match serde_json::from_str(line) {
                 Ok(GuestLine::Prepared) => return Ok(()),
-                Ok(GuestLine::Broken(reason)) => return Err(Stop::Failed(format!("the guest: {reason}"))),
+                Ok(GuestLine::Broken(reason)) => {
+                    return Err(SessionEnd::Failed(format!("the guest: {reason}")));
+                }
                 _ => {}
             }
         }
         if ended || shared_ns() > deadline_ns {
             let said = said(text.lines());
-            return Err(Stop::Failed(format!("the guest did not start; its console said: {said}")));
+            return Err(SessionEnd::Failed(format!("the guest did not start; its console said: {said}")));
         }
     }
 }
 
 /// Has QEMU do something, and gives its answer (QEMU Machine Protocol Specification).
-fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> Result<Value, Stop> {
+fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> Result<Value, SessionEnd> {
     qemu.say(&json!({"execute": name, "arguments": arguments}).to_string());
     loop {
         if is_stopped() {
-            return Err(Stop::Signal);
+            return Err(SessionEnd::Signal);
         }
         let line = match qemu.hear(NAP) {
             Heard::Line(line) => line,
             Heard::Nothing if shared_ns() < deadline_ns => continue,
             Heard::Nothing | Heard::End => {
-                return Err(Stop::Failed(format!("QEMU does not answer to `{name}`")));
+                return Err(SessionEnd::Failed(format!("QEMU does not answer to `{name}`")));
             }
         };
         let answer: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -201,7 +203,7 @@ fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> 
             return Ok(told.clone());
         }
         if let Some(error) = answer.get("error") {
-            return Err(Stop::Failed(format!("QEMU refuses `{name}`: {}", error["desc"])));
+            return Err(SessionEnd::Failed(format!("QEMU refuses `{name}`: {}", error["desc"])));
         }
     }
 }

@@ -37,7 +37,7 @@ fn nines(parts: u64) -> f64 {
 }
 
 /// A line: its name, its look, its points as (nanoseconds, nines).
-struct Curve {
+struct LatencyCurve {
     name: String,
     fill: Fill,
     points: Vec<(f64, f64)>,
@@ -51,9 +51,9 @@ pub fn plots(document: &Document, rows: &[&Row]) -> String {
     let mut text = String::new();
     for library in libraries {
         let members = rows.iter().filter(|row| row.key.library == library);
-        let mut curves: Vec<Curve> = members
+        let mut curves: Vec<LatencyCurve> = members
             .filter(|row| !row.latency_quantiles_ns.is_empty())
-            .map(|row| Curve {
+            .map(|row| LatencyCurve {
                 name: row.key.side_title(),
                 fill: fill_of(&row.key),
                 points: points(document, &row.latency_quantiles_ns),
@@ -65,7 +65,7 @@ pub fn plots(document: &Document, rows: &[&Row]) -> String {
         if let Some(limit) = limit {
             let fill = Fill { colour: "#111111", opacity: 1.0 };
             let points = points(document, &limit.latency_quantiles_ns);
-            curves.push(Curve { name: "the disk's limit".to_owned(), fill, points });
+            curves.push(LatencyCurve { name: "the disk's limit".to_owned(), fill, points });
         }
         text.push_str(&draw(library, &curves));
     }
@@ -80,7 +80,7 @@ fn points(document: &Document, quantiles_ns: &[u64]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn draw(library: &str, curves: &[Curve]) -> String {
+fn draw(library: &str, curves: &[LatencyCurve]) -> String {
     let latencies = || curves.iter().flat_map(|curve| &curve.points).map(|point| point.0);
     let from = latencies().fold(f64::INFINITY, f64::min).log10();
     let to = latencies().fold(1.0, f64::max).log10().max(from + 0.5);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::event::{Event, EventKind};
-use joj_analysis::trace::export::Format;
+use joj_analysis::trace::export::TraceFormat;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
 use joj_analysis::trace::points::{PointCollector, Points};
@@ -21,21 +21,21 @@ const STORIES: usize = 3;
 
 /// What is wanted of an analysis besides its summary.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct AnalysisOptions<'a> {
     /// Transactions before those that are told step by step.
     pub skip: usize,
     /// Transactions that are told step by step.
     pub steps: usize,
     /// Files in other formats.
-    pub exports: &'a [(&'static Format, PathBuf)],
+    pub exports: &'a [(&'static TraceFormat, PathBuf)],
     /// Where the trace is kept.
     pub save: Option<&'a Path>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> AnalysisOptions<'a> {
     /// What the options ask for.
-    pub fn by(options: &'a TraceOptions) -> Wanted<'a> {
-        Wanted {
+    pub fn by(options: &'a TraceOptions) -> AnalysisOptions<'a> {
+        AnalysisOptions {
             skip: options.skip,
             steps: options.steps.unwrap_or(STORIES),
             exports: &options.export,
@@ -92,7 +92,7 @@ impl Analysis {
     /// For a trace with this head.
     /// # Errors
     /// A file that was asked for cannot be made.
-    pub fn new(header: &Header, types: FileTypes, wanted: &Wanted<'_>) -> Result<Self, String> {
+    pub fn new(header: &Header, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<Self, String> {
         let looks = Looks {
             process: header.process,
             summariser: Summariser::of(header),

@@ -15,10 +15,10 @@ use crate::machine::proc::signal;
 use crate::show::trace::page as trace_page;
 use crate::show::trace::steps as trace_steps;
 use crate::show::trace::text as trace_text;
-use crate::trace::analysis::{Findings, Wanted};
+use crate::trace::analysis::{AnalysisOptions, Findings};
 use crate::trace::live;
 use crate::trace::saved;
-use crate::trace::transactions::Transaction;
+use crate::trace::transactions::TransactionRow;
 
 /// Runs `joj trace`.
 /// # Errors
@@ -41,7 +41,7 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
-            let (findings, texts) = match saved::read(path, types, &Wanted::by(options)) {
+            let (findings, texts) = match saved::read(path, types, &AnalysisOptions::by(options)) {
                 Err(message) if signal::is_stopped() => {
                     eprintln!("joj: {message}");
                     return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
@@ -95,8 +95,8 @@ fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<
 fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, String> {
     let mut value = serde_json::to_value(&findings.summary).map_err(|error| error.to_string())?;
     if steps {
-        let transactions: Vec<Transaction> =
-            findings.transactions.iter().map(|transaction| Transaction::of(transaction, texts)).collect();
+        let transactions: Vec<TransactionRow> =
+            findings.transactions.iter().map(|transaction| TransactionRow::of(transaction, texts)).collect();
         value["transactions"] = serde_json::to_value(transactions).map_err(|error| error.to_string())?;
     }
     Ok(value)

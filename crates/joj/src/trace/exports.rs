@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::Outcome;
 use joj_analysis::trace::event::Event;
-use joj_analysis::trace::export::{Exporter, Format};
+use joj_analysis::trace::export::{Exporter, TraceFormat};
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::texts::Texts;
 
@@ -36,7 +36,7 @@ impl Drop for Exports {
 }
 
 impl Export {
-    fn create(format: &Format, path: &Path, header: &Header) -> io::Result<Self> {
+    fn create(format: &TraceFormat, path: &Path, header: &Header) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create(path)?);
         let exporter = (format.begin)(header, &mut out)?;
         Ok(Self { exporter, path: path.to_owned(), out })
@@ -52,7 +52,7 @@ impl Exports {
     /// Begins the files.
     /// # Errors
     /// One cannot be made.
-    pub fn create(wanted: &[(&Format, PathBuf)], header: &Header) -> Result<Self, String> {
+    pub fn create(wanted: &[(&TraceFormat, PathBuf)], header: &Header) -> Result<Self, String> {
         let mut exports = Self::default();
         for (format, path) in wanted {
             let file = Export::create(format, path, header)

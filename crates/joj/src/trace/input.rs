@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::machine::files::unnamed_file;
-use crate::trace::progress::{Progress, go_on};
+use crate::trace::progress::{ProgressLine, go_on};
 
 /// What is read with one call of the kernel's.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -86,7 +86,7 @@ fn kept(name: &str, mut pipe: File) -> Result<File, String> {
         )
     };
     let mut file = unnamed_file::create(&directory, "joj-input").map_err(problem)?;
-    let mut progress = Progress::begin();
+    let mut progress = ProgressLine::begin();
     let (mut bytes, mut kept) = (vec![0; BUFFER_BYTES], 0_u64);
     loop {
         // Not io::copy: it goes on behind a signal, or calls it an error of the pipe.

@@ -18,8 +18,8 @@ use crate::machine::capture::trace_header::{self, CaptureEnd};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::{self, is_stopped};
 use crate::machine::proc::watched_command::{StartError, WatchedCommand};
-use crate::trace::analysis::{Analysis, Findings, Wanted};
-use crate::trace::progress::{Progress, go_on};
+use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
+use crate::trace::progress::{ProgressLine, go_on};
 
 /// How long a poll waits for events.
 const POLL: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
-    let analysis = Analysis::new(&header, types, &Wanted::by(options))?;
+    let analysis = Analysis::new(&header, types, &AnalysisOptions::by(options))?;
     let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
@@ -125,7 +125,7 @@ fn is_there(pid: u32) -> bool {
 
 /// What was only taken until now becomes events.
 fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, String> {
-    let mut progress = Progress::begin();
+    let mut progress = ProgressLine::begin();
     let mut tell = |share: f64| {
         progress.tell(|| format!("analysing, {:.0} % done; Ctrl-C gives it up", share * 100.0));
         go_on()
@@ -168,7 +168,7 @@ fn watch(
     mut command: Option<&mut WatchedCommand>,
 ) -> Result<(), String> {
     let mut end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
-    let mut progress = Progress::begin();
+    let mut progress = ProgressLine::begin();
     let mut lingers = false;
     let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {

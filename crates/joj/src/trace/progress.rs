@@ -9,12 +9,12 @@ use crate::machine::proc::signal::is_stopped;
 const LINE_NS: u64 = 1_000_000_000;
 
 /// A line on a terminal that is written anew once a second, and erased when this is dropped.
-pub struct Progress {
+pub struct ProgressLine {
     began_ns: u64,
     told_ns: u64,
 }
 
-impl Progress {
+impl ProgressLine {
     /// From now on.
     pub fn begin() -> Self {
         let now_ns = shared_ns();
@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.told_ns > self.began_ns {
             eprint!("\r\x1b[K");

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::Header;
-use joj_analysis::trace::import::{Sink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::import::{ImportSink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
-use crate::trace::analysis::{Analysis, Findings, Wanted};
+use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
 use crate::trace::input::Input;
-use crate::trace::progress::{Progress, go_on};
+use crate::trace::progress::{ProgressLine, go_on};
 use crate::trace_file::TraceReader;
 
 /// First bytes of a Parquet file (Apache Parquet format).
@@ -23,7 +23,11 @@ const BEGIN_BYTES: u64 = 4096;
 /// Reads a trace and analyses it for what is wanted; `-` is standard input.
 /// # Errors
 /// The file cannot be read, is no trace, or is damaged: then there are no findings, not those of a part.
-pub fn read(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
+pub fn read(
+    path: &Path,
+    types: FileTypes,
+    wanted: &AnalysisOptions<'_>,
+) -> Result<(Findings, Texts), String> {
     let input = Input::open(path)?;
     let begin = input.first_bytes(BEGIN_BYTES)?;
     let is_part = path.extension().is_some_and(|extension| extension == "part" || extension == "parquet");
@@ -33,10 +37,10 @@ pub fn read(path: &Path, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findi
     Foreign::new(path, input, &begin)?.analyse(types, wanted)
 }
 
-fn own(input: Input, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
+fn own(input: Input, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<(Findings, Texts), String> {
     let name = input.name().to_owned();
     let mut reader = TraceReader::new(name.clone(), input.into_file())?;
-    let mut progress = Progress::begin();
+    let mut progress = ProgressLine::begin();
     let header = reader.header().clone();
     let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut events = Vec::new();
@@ -94,8 +98,8 @@ impl Foreign {
     }
 
     /// It is read twice: its head is known at its end only, and nothing is made of a damaged one.
-    fn analyse(&self, types: FileTypes, wanted: &Wanted<'_>) -> Result<(Findings, Texts), String> {
-        let mut progress = Progress::begin();
+    fn analyse(&self, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<(Findings, Texts), String> {
+        let mut progress = ProgressLine::begin();
         let header = self.import((&mut progress, 0.0), &mut |_, _| Ok(()))?;
         let mut analysis = Analysis::new(&header, types, wanted)?;
         let mut names = Texts::default();
@@ -126,8 +130,8 @@ impl Foreign {
     /// One of two passes; the other half is done by `before`.
     fn import(
         &self,
-        (progress, before): (&mut Progress, f64),
-        sink: &mut Sink<'_>,
+        (progress, before): (&mut ProgressLine, f64),
+        sink: &mut ImportSink<'_>,
     ) -> Result<Header, String> {
         let name = self.inputs.first().map(Input::name).unwrap_or_default();
         let mut events = 0_u64;

@@ -2,13 +2,13 @@
 
 use joj_analysis::trace::attribution::request::{Work, WorkKind};
 use joj_analysis::trace::class::Class;
-use joj_analysis::trace::steps::{Owner, TransactionSteps};
+use joj_analysis::trace::steps::{StepsOwner, TransactionSteps};
 use joj_analysis::trace::texts::Texts;
 use serde::Serialize;
 
 /// A commit, a checkpoint, or a sync call outside of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Transaction {
+pub struct TransactionRow {
     /// `commit`, `checkpoint`, or the call's name.
     pub what: String,
     /// The file that SQLite locked, or that the call was for.
@@ -33,12 +33,12 @@ pub struct Transaction {
     pub syncs: u64,
 }
 
-impl Transaction {
+impl TransactionRow {
     /// What a transaction says.
     pub fn of(transaction: &TransactionSteps, texts: &Texts) -> Self {
         match &transaction.owner {
-            Owner::Work(work) => Self::of_work(work, texts),
-            Owner::Sync(sync) => {
+            StepsOwner::Work(work) => Self::of_work(work, texts),
+            StepsOwner::Sync(sync) => {
                 let [data_bytes, journal_bytes, other_bytes] = split(&sync.bytes);
                 Self {
                     what: texts.get(sync.call).to_owned(),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::checksum::Checksum;
 use super::names::NumberCache;
 use super::pages::GroupBytes;
-use super::schema::{self, COLUMNS, Columns, Place, TEXTS};
+use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
 use super::writer::{Checksums, ROWS_PER_GROUP};
 
 /// Rows that are decoded at a time: what they take fits into a processor's second cache.
@@ -126,13 +126,13 @@ impl TraceReader {
         self.columns.clear();
         for (column, reader) in COLUMNS.iter().zip(columns) {
             let read = match (column.place, reader) {
-                (Place::Int(index), ColumnReader::Int32ColumnReader(reader)) => {
+                (ColumnPlace::Int(index), ColumnReader::Int32ColumnReader(reader)) => {
                     read_rows(reader, rows, &mut self.columns.ints[index])
                 }
-                (Place::Long(index), ColumnReader::Int64ColumnReader(reader)) => {
+                (ColumnPlace::Long(index), ColumnReader::Int64ColumnReader(reader)) => {
                     read_rows(reader, rows, &mut self.columns.longs[index])
                 }
-                (Place::Text(index), ColumnReader::ByteArrayColumnReader(reader)) => {
+                (ColumnPlace::Text(index), ColumnReader::ByteArrayColumnReader(reader)) => {
                     self.strings[index].clear();
                     read_rows(reader, rows, &mut self.strings[index])
                 }

@@ -20,7 +20,7 @@ pub const CHECKSUMS_KEY: &str = "joj_checksums";
 
 /// Where a column's values are while they are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ColumnPlace {
     /// In `Columns::ints`.
     Int(usize),
     /// In `Columns::longs`.
@@ -40,54 +40,54 @@ pub struct Column {
     /// Its name in the file.
     pub name: &'static str,
     /// Its values.
-    pub place: Place,
+    pub place: ColumnPlace,
     /// Bits of an unsigned number; 0 for a signed one of 64 bits, and for text.
     pub unsigned_bits: i8,
     /// Numbers that mostly differ from row to row are stored as differences, the others through a dictionary.
     pub differences: bool,
 }
 
-const fn column(name: &'static str, place: Place, unsigned_bits: i8) -> Column {
+const fn column(name: &'static str, place: ColumnPlace, unsigned_bits: i8) -> Column {
     Column { name, place, unsigned_bits, differences: false }
 }
 
-const fn differences(name: &'static str, place: Place, unsigned_bits: i8) -> Column {
+const fn differences(name: &'static str, place: ColumnPlace, unsigned_bits: i8) -> Column {
     Column { name, place, unsigned_bits, differences: true }
 }
 
 /// Every column, in the file's order.
 pub const COLUMNS: [Column; INTS + LONGS + TEXTS] = [
     // Signed, although a time is never negative: everybody subtracts times, and unsigned ones would wrap.
-    differences("time_ns", Place::Long(0), 0),
-    column("event_type", Place::Int(0), 8),
-    column("device_number", Place::Int(1), 32),
-    column("first_sector", Place::Long(1), 64),
-    column("byte_length", Place::Long(2), 64),
-    column("operation_code", Place::Int(2), 8),
-    column("request_flags", Place::Int(3), 16),
-    column("thread_id", Place::Int(4), 32),
-    column("process_id", Place::Int(5), 32),
-    column("thread_name", Place::Text(0), 0),
-    column("file_device", Place::Int(6), 32),
-    column("file_inode", Place::Long(3), 64),
-    column("file_generation", Place::Int(7), 32),
-    column("file_offset", Place::Long(4), 64),
-    column("backing_code", Place::Int(8), 8),
-    column("content_code", Place::Int(9), 8),
-    column("detail_value", Place::Long(5), 0),
-    column("text_value", Place::Text(1), 0),
+    differences("time_ns", ColumnPlace::Long(0), 0),
+    column("event_type", ColumnPlace::Int(0), 8),
+    column("device_number", ColumnPlace::Int(1), 32),
+    column("first_sector", ColumnPlace::Long(1), 64),
+    column("byte_length", ColumnPlace::Long(2), 64),
+    column("operation_code", ColumnPlace::Int(2), 8),
+    column("request_flags", ColumnPlace::Int(3), 16),
+    column("thread_id", ColumnPlace::Int(4), 32),
+    column("process_id", ColumnPlace::Int(5), 32),
+    column("thread_name", ColumnPlace::Text(0), 0),
+    column("file_device", ColumnPlace::Int(6), 32),
+    column("file_inode", ColumnPlace::Long(3), 64),
+    column("file_generation", ColumnPlace::Int(7), 32),
+    column("file_offset", ColumnPlace::Long(4), 64),
+    column("backing_code", ColumnPlace::Int(8), 8),
+    column("content_code", ColumnPlace::Int(9), 8),
+    column("detail_value", ColumnPlace::Long(5), 0),
+    column("text_value", ColumnPlace::Text(1), 0),
 ];
 
 /// The schema as the file has it.
 pub fn message_type() -> Result<TypePtr, ParquetError> {
     let fields = COLUMNS.iter().map(|column| {
         let physical = match column.place {
-            Place::Int(_) => Physical::INT32,
-            Place::Long(_) => Physical::INT64,
-            Place::Text(_) => Physical::BYTE_ARRAY,
+            ColumnPlace::Int(_) => Physical::INT32,
+            ColumnPlace::Long(_) => Physical::INT64,
+            ColumnPlace::Text(_) => Physical::BYTE_ARRAY,
         };
         let logical = match (column.place, column.unsigned_bits) {
-            (Place::Text(_), _) => Some(LogicalType::String),
+            (ColumnPlace::Text(_), _) => Some(LogicalType::String),
             (_, 0) => None,
             (_, bits) => Some(LogicalType::integer(bits, false)),
         };
@@ -110,7 +110,7 @@ pub fn properties() -> WriterProperties {
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);
     // Nobody looks for the smallest name of a row group, and to find it takes a quarter of the writing.
-    for column in COLUMNS.iter().filter(|column| matches!(column.place, Place::Text(_))) {
+    for column in COLUMNS.iter().filter(|column| matches!(column.place, ColumnPlace::Text(_))) {
         builder =
             builder.set_column_statistics_enabled(ColumnPath::from(column.name), EnabledStatistics::None);
     }
@@ -206,7 +206,7 @@ impl Columns {
 }
 
 fn int_name(index: usize) -> &'static str {
-    COLUMNS.iter().find(|column| column.place == Place::Int(index)).map_or("", |column| column.name)
+    COLUMNS.iter().find(|column| column.place == ColumnPlace::Int(index)).map_or("", |column| column.name)
 }
 
 #[cfg(test)]

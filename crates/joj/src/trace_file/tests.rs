@@ -220,7 +220,7 @@ fn the_document_has_every_word_and_every_column() {
         .collect();
     let wanted = super::schema::COLUMNS.iter().map(|column| {
         let kind = match (column.place, column.unsigned_bits) {
-            (super::schema::Place::Text(_), _) => "text".to_owned(),
+            (super::schema::ColumnPlace::Text(_), _) => "text".to_owned(),
             (_, 0) => "INT64".to_owned(),
             (_, bits) => format!("UINT{bits}"),
         };

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksum::{Checked, Checksum};
 use super::names::BytesCache;
-use super::schema::{self, COLUMNS, Columns, Place, TEXTS};
+use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
 
 /// Events of a row group. Twice as many make the file 1 % smaller and the memory twice as large.
 pub const ROWS_PER_GROUP: usize = 128 * 1024;
@@ -139,11 +139,15 @@ fn write_columns<W: std::io::Write + Send>(
     let mut order = COLUMNS.iter();
     while let (Some(column), Some(mut writer)) = (order.next(), group.next_column()?) {
         match column.place {
-            Place::Int(index) => writer.typed::<Int32Type>().write_batch(&columns.ints[index], None, None)?,
-            Place::Long(index) => {
+            ColumnPlace::Int(index) => {
+                writer.typed::<Int32Type>().write_batch(&columns.ints[index], None, None)?
+            }
+            ColumnPlace::Long(index) => {
                 writer.typed::<Int64Type>().write_batch(&columns.longs[index], None, None)?
             }
-            Place::Text(index) => writer.typed::<ByteArrayType>().write_batch(&texts[index], None, None)?,
+            ColumnPlace::Text(index) => {
+                writer.typed::<ByteArrayType>().write_batch(&texts[index], None, None)?
+            }
         };
         writer.close()?;
     }

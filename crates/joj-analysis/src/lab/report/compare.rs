@@ -6,12 +6,12 @@ use crate::lab::report::facts::Facts;
 use crate::lab::report::metric::Metric;
 use crate::lab::report::order;
 use crate::lab::report::outcome::{
-    Cause, ColumnReport, REPORT_FORMAT, REPORT_VERSION, Report, RowReport, Source, TableReport, Unserved,
-    ValueReport,
+    Cause, ColumnReport, REPORT_FORMAT, REPORT_VERSION, Report, ReportSource, RowReport, TableReport,
+    Unserved, ValueReport,
 };
 use crate::lab::report::paper::{Column, PaperRow, PaperTable};
-use crate::lab::report::reason::{Known, reason};
-use crate::lab::result::{LabResult, Outcome};
+use crate::lab::report::reason::{KnownValue, reason};
+use crate::lab::result::{CellOutcome, LabResult};
 
 /// A figure that the device model gives without a guest.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,8 @@ pub fn asked_of_devices(papers: &[PaperTable]) -> Vec<(String, Metric, Option<u6
 /// What `results` and `devices` say about `papers`, which are sound (`PaperTable::check`). Where several cells answer to a value,
 /// the first that was measured counts, in the order of `results`.
 pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceValue]) -> Report {
-    let source = |result: &LabResult| Source { title: result.title.clone(), machine: result.machine.clone() };
+    let source =
+        |result: &LabResult| ReportSource { title: result.title.clone(), machine: result.machine.clone() };
     let mut report = Report {
         format: REPORT_FORMAT.to_owned(),
         version: REPORT_VERSION,
@@ -155,7 +156,7 @@ impl<'a> Looking<'a> {
             (None, _) => false,
         };
         if let Some((cell, facts)) = found.cell.as_ref().filter(|_| is_off) {
-            report.reason = reason(&Known {
+            report.reason = reason(&KnownValue {
                 ratio: report.ratio.unwrap_or(f64::INFINITY),
                 is_speed: column.metric.is_speed(),
                 is_counted: column.metric == Metric::MbPer1000,
@@ -193,8 +194,8 @@ impl<'a> Looking<'a> {
         let mut failure = None;
         for found in cells.filter(|found| selector.matches(&found.cell)) {
             let value = match &found.outcome {
-                Outcome::Failed(reason) => Err(format!("its cell FAILED: {reason}")),
-                Outcome::Measured(measured) => {
+                CellOutcome::Failed(reason) => Err(format!("its cell FAILED: {reason}")),
+                CellOutcome::Measured(measured) => {
                     let facts = Facts::of(&found.cell, measured);
                     let value = column.metric.of(&facts).map_err(str::to_owned);
                     value.map(|value| Found { value, cell: Some((&found.cell, facts)) })
@@ -280,7 +281,7 @@ mod tests {
     #[test]
     fn a_row_without_its_cell_is_not_measured_and_says_why() {
         let mut failed = sample::at(Side::Wal, 1);
-        failed.outcome = Outcome::Failed("no room".to_owned());
+        failed.outcome = CellOutcome::Failed("no room".to_owned());
         let why = |report: &Report, row: usize| {
             let value = &report.tables[0].rows[row].values[0];
             (value.here.is_none(), value.not_measured.clone().unwrap_or_default())

@@ -1,7 +1,7 @@
 //! What a cell's transaction cost: the figures that metrics and reasons are made of.
 
 use crate::lab::cell::Cell;
-use crate::lab::result::Measurement;
+use crate::lab::result::CellMeasurement;
 
 /// Bytes and requests of one transaction, as the trace has them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ pub struct Facts {
 
 impl Facts {
     /// Of a cell.
-    pub fn of(cell: &Cell, measurement: &Measurement) -> Facts {
+    pub fn of(cell: &Cell, measurement: &CellMeasurement) -> Facts {
         let run = &measurement.run;
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         let device = run.device.map(|device| Counted {
@@ -99,7 +99,7 @@ pub(in crate::lab) mod sample {
     use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
     use crate::lab::result::{
-        CellResult, Costs, LabMachine, LabResult, Measurement, Outcome, RESULT_FORMAT, RESULT_VERSION,
+        CellMeasurement, CellOutcome, CellResult, Costs, LabMachine, LabResult, RESULT_FORMAT, RESULT_VERSION,
     };
 
     /// An INSERT in this mode on ext4.
@@ -124,9 +124,9 @@ pub(in crate::lab) mod sample {
     }
 
     /// 500 transactions a second; 8 + 20 + 4 KiB in 3 writes and 2 flushes, 40 KiB by the counters.
-    pub fn measurement() -> Measurement {
+    pub fn measurement() -> CellMeasurement {
         let device = DeviceDelta { written_bytes: 100 * 40_960, write_requests: 400, flushes: Some(200) };
-        Measurement {
+        CellMeasurement {
             run: Run {
                 round: 0,
                 transactions: 100,
@@ -172,7 +172,7 @@ pub(in crate::lab) mod sample {
     pub fn at(side: Side, transactions_per_s: u64) -> CellResult {
         let mut measurement = measurement();
         measurement.run.elapsed_ns = 100 * 1_000_000_000 / transactions_per_s;
-        CellResult { cell: cell(side), outcome: Outcome::Measured(Box::new(measurement)) }
+        CellResult { cell: cell(side), outcome: CellOutcome::Measured(Box::new(measurement)) }
     }
 
     /// A result of these cells.

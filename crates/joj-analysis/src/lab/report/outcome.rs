@@ -18,7 +18,7 @@ pub struct Report {
     /// [`REPORT_VERSION`]
     pub version: u32,
     /// The results it was made of.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ReportSource>,
     /// Tables with one measured value at least.
     pub tables: Vec<TableReport>,
     /// Tables without one.
@@ -27,7 +27,7 @@ pub struct Report {
 
 /// A result that a report was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ReportSource {
     /// The plan's title.
     pub title: String,
     /// What it ran on.

@@ -10,7 +10,7 @@ const AMOUNT_FACTOR: f64 = 1.1;
 
 /// What is known of a value and its cell.
 #[derive(Debug)]
-pub struct Known<'a> {
+pub struct KnownValue<'a> {
     /// The lab's value as a multiple of the paper's.
     pub ratio: f64,
     /// True for transactions per second and the like; else it is an amount.
@@ -28,7 +28,7 @@ pub struct Known<'a> {
 }
 
 /// The reason; none where the cell says nothing of what it wrote.
-pub fn reason(known: &Known<'_>) -> Option<Reason> {
+pub fn reason(known: &KnownValue<'_>) -> Option<Reason> {
     let here = if known.is_counted { known.facts.device } else { known.facts.written() };
     if !known.is_speed {
         let text = format!("a transaction is {}", amounts(here?, known.facts));
@@ -64,7 +64,7 @@ fn of_time(facts: &Facts, here: Option<Counted>) -> Reason {
 }
 
 /// Of a multiple: what both transactions write. The paper has the quotient only, so neither of the two can be blamed.
-fn of_multiple(known: &Known<'_>, base: &Facts) -> Option<Reason> {
+fn of_multiple(known: &KnownValue<'_>, base: &Facts) -> Option<Reason> {
     let (here, below) = (known.facts.written()?, base.written()?);
     let is_busy = known.facts.cpu_us * 2.0 > known.facts.elapsed_us;
     let cause = if is_busy { Cause::Processor } else { Cause::Quotient };
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::lab::report::facts::sample;
 
-    fn known(facts: &Facts, ratio: f64) -> Known<'_> {
-        Known {
+    fn known(facts: &Facts, ratio: f64) -> KnownValue<'_> {
+        KnownValue {
             ratio,
             is_speed: true,
             is_counted: false,
@@ -145,16 +145,16 @@ mod tests {
     fn fewer_bytes_explain_a_faster_transaction_and_not_a_slower_one() {
         let facts = sample::facts();
         let written = Some(Written { kib: 64.0, writes: Some(8.0) });
-        let found = reason(&Known { written, ..known(&facts, 2.0) }).unwrap();
+        let found = reason(&KnownValue { written, ..known(&facts, 2.0) }).unwrap();
         assert_eq!(found.cause, Cause::Software);
         assert_eq!(
             found.text,
             "a transaction is 32 KiB in 3 writes and 2 flushes (8 data, 20 journal, 4 other; 1 sync); the paper has 64 KiB in 8 writes"
         );
-        let found = reason(&Known { written, ..known(&facts, 0.5) }).unwrap();
+        let found = reason(&KnownValue { written, ..known(&facts, 0.5) }).unwrap();
         assert_eq!(found.cause, Cause::DeviceModel);
         assert!(found.text.starts_with("of 2.00 ms a transaction 0.40 ms"), "{}", found.text);
-        let found = reason(&Known { written, writer: Cause::Waldio, ..known(&facts, 2.0) }).unwrap();
+        let found = reason(&KnownValue { written, writer: Cause::Waldio, ..known(&facts, 2.0) }).unwrap();
         assert_eq!(found.cause, Cause::Waldio);
     }
 
@@ -169,21 +169,21 @@ mod tests {
     fn an_amount_is_told_by_its_parts_and_without_trace_by_the_counters() {
         let mut facts = sample::facts();
         facts.traced = None;
-        let found = reason(&Known { is_speed: false, ..known(&facts, 2.0) }).unwrap();
+        let found = reason(&KnownValue { is_speed: false, ..known(&facts, 2.0) }).unwrap();
         assert_eq!(found.text, "a transaction is 40 KiB in 4 writes and 2 flushes");
         let traced = sample::facts();
-        let found = reason(&Known { is_speed: false, is_counted: true, ..known(&traced, 2.0) }).unwrap();
+        let found = reason(&KnownValue { is_speed: false, is_counted: true, ..known(&traced, 2.0) }).unwrap();
         let parts = "(the traced one in the middle: 8 data, 20 journal, 4 other; 1 sync)";
         assert_eq!(found.text, format!("a transaction is 40 KiB in 4 writes and 2 flushes {parts}"));
         facts.device = None;
-        assert_eq!(reason(&Known { is_speed: false, ..known(&facts, 2.0) }), None);
+        assert_eq!(reason(&KnownValue { is_speed: false, ..known(&facts, 2.0) }), None);
     }
 
     #[test]
     fn a_multiple_tells_both_transactions() {
         let (facts, mut base) = (sample::facts(), sample::facts());
         base.traced = None;
-        let found = reason(&Known { base: Some(&base), ..known(&facts, 2.0) }).unwrap();
+        let found = reason(&KnownValue { base: Some(&base), ..known(&facts, 2.0) }).unwrap();
         assert!(found.text.contains("the one it is held against 40 KiB in 4 writes"), "{}", found.text);
     }
 }

@@ -26,7 +26,7 @@ const SECTOR_KIB: f64 = 0.5;
 
 /// One device's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disk {
+pub struct DiskLine {
     /// Major and minor number.
     pub device: (u64, u64),
     /// Kernel name.
@@ -38,7 +38,7 @@ pub struct Disk {
 /// Reads the text.
 /// # Errors
 /// Where a line has another number of words than any kernel writes, or a number is none.
-pub fn parse(text: &str) -> Result<Vec<Disk>, ProcError> {
+pub fn parse(text: &str) -> Result<Vec<DiskLine>, ProcError> {
     let text = ProcText::new("diskstats", text)?;
     let mut found = Vec::new();
     for (line, words) in text.lines() {
@@ -59,18 +59,18 @@ pub fn parse(text: &str) -> Result<Vec<Disk>, ProcError> {
             return Err(text.error(line, what));
         }
         numbers.truncate(longest);
-        found.push(Disk { device, name: name.to_owned(), numbers });
+        found.push(DiskLine { device, name: name.to_owned(), numbers });
     }
     Ok(found)
 }
 
-impl Disk {
-    /// The quantities of [`crate::monitor::quantity::Kind::Disk`] since `then`, `seconds` before; `None` where it is another device.
-    pub fn since(&self, then: &Disk, seconds: f64) -> Option<Vec<f64>> {
+impl DiskLine {
+    /// The quantities of [`crate::monitor::quantity::QuantityKind::Disk`] since `then`, `seconds` before; `None` where it is another device.
+    pub fn since(&self, then: &DiskLine, seconds: f64) -> Option<Vec<f64>> {
         if self.device != then.device || self.numbers.len() != then.numbers.len() {
             return None;
         }
-        let counters = |disk: &Disk| {
+        let counters = |disk: &DiskLine| {
             let mut numbers = disk.numbers.clone();
             numbers[IN_FLIGHT] = 0;
             numbers
@@ -108,7 +108,7 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::quantity::Kind;
+    use crate::monitor::quantity::QuantityKind;
 
     /// As kernels 2.6.35, 4.19 and 6.18 write them.
     const OLD: &str =
@@ -117,10 +117,10 @@ mod tests {
     const FLUSHES: &str = " 254       0 vda 3160680 117121 137078634 13081912 101677820 1791793 2438979406 17633868 0 7677576 36459439 2040946 546 942703600 3422116 41211296 2321541\n";
 
     fn value(values: &[f64], name: &str) -> f64 {
-        values[Kind::Disk.index_of(name)]
+        values[QuantityKind::Disk.index_of(name)]
     }
 
-    fn one(text: &str) -> Disk {
+    fn one(text: &str) -> DiskLine {
         parse(text).unwrap().remove(0)
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let expected =
             [50.0, 2.0, 3.0, 5.0, 2.0, 20.0, 2.0, 25.0, 3.0, 100.0, 4.0, 2.0, 1.0, 2.0, 2.0, 10.0, 1.0];
         assert_eq!(values, expected);
-        assert_eq!(values.len(), Kind::Disk.quantities().len());
+        assert_eq!(values.len(), QuantityKind::Disk.quantities().len());
     }
 
     #[test]

@@ -19,12 +19,12 @@ pub struct Interrupts {
     /// Names of the processors' columns.
     pub processors: Vec<String>,
     /// The lines.
-    pub sources: Vec<Source>,
+    pub sources: Vec<InterruptSource>,
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct InterruptSource {
     /// `36 virtio1-req.0`, `LOC Local timer interrupts`: number or label, then devices or meaning.
     pub name: String,
     /// Interrupts since boot, by processor; one number alone where the kernel does not tell them apart.
@@ -49,7 +49,12 @@ impl Interrupts {
     }
 }
 
-fn source(text: &ProcText<'_>, line: usize, words: &str, processors: usize) -> Result<Source, ProcError> {
+fn source(
+    text: &ProcText<'_>,
+    line: usize,
+    words: &str,
+    processors: usize,
+) -> Result<InterruptSource, ProcError> {
     let (label, rest) = words.split_once(':').ok_or_else(|| text.error(line, "it is not `name: numbers`"))?;
     let label = label.trim();
     let mut counts = Vec::with_capacity(processors);
@@ -67,7 +72,7 @@ fn source(text: &ProcText<'_>, line: usize, words: &str, processors: usize) -> R
     }
     let device = device(label, rest.trim_end());
     let name = if device.is_empty() { label.to_owned() } else { format!("{label} {device}") };
-    Ok(Source { name, counts })
+    Ok(InterruptSource { name, counts })
 }
 
 /// The devices' names behind the controller's, its own number and how it is triggered; nothing where nobody listens.

@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Result<Vec<Interface>, ProcError> {
 }
 
 impl Interface {
-    /// The quantities of [`crate::monitor::quantity::Kind::Network`] since `then`, `seconds` before; `None` where it began anew.
+    /// The quantities of [`crate::monitor::quantity::QuantityKind::Network`] since `then`, `seconds` before; `None` where it began anew.
     pub fn since(&self, then: &Interface, seconds: f64) -> Option<Vec<f64>> {
         let grown = all_grown(&then.counters, &self.counters)?;
         let rates = grown.iter().enumerate().map(|(index, number)| {

@@ -17,7 +17,7 @@ use crate::trace::attribution::places::{Kind, Places};
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
 use crate::trace::attribution::syncs::{Syncs, works_for_others};
-use crate::trace::attribution::transactions::Works;
+use crate::trace::attribution::transactions::OpenWork;
 use crate::trace::class::{Class, Part};
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
@@ -48,7 +48,7 @@ pub enum Outcome<'a> {
 }
 
 /// Takes whatever is complete.
-pub type Sink<'a> = dyn FnMut(Outcome<'_>, &Texts) + 'a;
+pub type OutcomeSink<'a> = dyn FnMut(Outcome<'_>, &Texts) + 'a;
 
 /// Attribution of one trace.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Attributor {
     barriers: Barriers,
     issued: HashMap<(DeviceNumber, Operation, u64), Request>,
     syncs: Syncs,
-    works: Works,
+    works: OpenWork,
     with_fua: Vec<DeviceNumber>,
     /// By number of a thread's name: does it work for others? `None`: not asked yet.
     helpers: Vec<Option<bool>>,
@@ -80,7 +80,7 @@ impl Attributor {
             barriers: Barriers::default(),
             issued: HashMap::new(),
             syncs: Syncs::default(),
-            works: Works::default(),
+            works: OpenWork::default(),
             with_fua,
             helpers: Vec::new(),
             events: 0,
@@ -88,7 +88,7 @@ impl Attributor {
     }
 
     /// The next event.
-    pub fn event(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+    pub fn event(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         self.events += 1;
         if self.events.is_multiple_of(LOOK_EVERY) {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
@@ -144,7 +144,7 @@ impl Attributor {
     }
 
     /// The trace is over: what is under way is handed on as it is.
-    pub fn finish(mut self, texts: &Texts, sink: &mut Sink<'_>) {
+    pub fn finish(mut self, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let mut left: Vec<Request> = std::mem::take(&mut self.issued).into_values().collect();
         left.sort_by_key(|request| (request.issued_ns, request.sector));
         for request in left {
@@ -157,7 +157,7 @@ impl Attributor {
         self.works.finish().iter().for_each(|work| sink(Outcome::Work(work), texts));
     }
 
-    fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+    fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         // Only databases are locked that far out.
         if event.detail == 1 && event.offset >= 0x4000_0000 {
             self.files.is_database(event.file);
@@ -318,7 +318,7 @@ impl Attributor {
         self.helpers[at].get_or_insert_with(|| works_for_others(texts.get(name)));
     }
 
-    fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+    fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let disk = self.places.whole(event.device);
         let runs = if event.operation == Operation::Flush {
             self.barriers.issued(disk).into_iter().collect()
@@ -378,7 +378,7 @@ impl Attributor {
         }
     }
 
-    fn complete(&mut self, event: &Event, texts: &Texts, sink: &mut Sink<'_>) {
+    fn complete(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         // What had a flush before or behind it is told complete twice: with its bytes, and without when the flush is over.
         if event.bytes == 0 && event.operation != Operation::Flush && event.detail == 0 {
             return;
@@ -416,7 +416,7 @@ impl Attributor {
     }
 
     /// Hands on runs that wait since before `before_ns`.
-    fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut Sink<'_>) {
+    fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         for (disk, operation, run) in self.queued.take_older(before_ns) {
             let request = Request {
                 issued_ns: run.queued_ns,
@@ -434,7 +434,7 @@ impl Attributor {
         }
     }
 
-    fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut Sink<'_>) {
+    fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         if request.operation != Operation::Read {
             self.count_for_syncs(request);
             self.count_for_works(request);

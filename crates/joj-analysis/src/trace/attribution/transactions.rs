@@ -26,7 +26,7 @@ const UNLOCK: i64 = 2;
 
 /// Work under way, and what each thread ended since it last began some.
 #[derive(Debug, Default)]
-pub struct Works {
+pub struct OpenWork {
     of_thread: HashMap<u32, Vec<Work>>,
     /// Who has a file's lock byte.
     holders: HashMap<(u32, FileKey, u64), u32>,
@@ -34,7 +34,7 @@ pub struct Works {
     begun: u64,
 }
 
-impl Works {
+impl OpenWork {
     /// A lock was set or given back. Returns what the thread ended before and is over for good.
     pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Work> {
         match event.detail {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_transaction_lasts_from_reserved_to_its_unlock() {
-        let (mut works, texts) = (Works::default(), Texts::default());
+        let (mut works, texts) = (OpenWork::default(), Texts::default());
         let database = FileInfo { file_type: FileType::SqliteDatabase, ..FileInfo::default() };
         assert_eq!(works.lock(&lock(1, 5, RESERVED_BYTE, 1, 1), database, &texts), []);
         let inside = works.sync(5, database, &texts);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_shared_flush_after_the_lock_belongs_to_the_commit() {
-        let (mut works, texts) = (Works::default(), Texts::default());
+        let (mut works, texts) = (OpenWork::default(), Texts::default());
         let log = FileInfo { file_type: FileType::WriteAheadLog, ..FileInfo::default() };
         works.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default(), &texts);
         works.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_no_commit_even_where_it_takes_the_write_lock() {
-        let (mut works, texts) = (Works::default(), Texts::default());
+        let (mut works, texts) = (OpenWork::default(), Texts::default());
         for (time_ns, byte, detail) in
             [(1, WAL_CHECKPOINT_BYTE, 1), (2, WAL_WRITE_BYTE, 1), (3, WAL_WRITE_BYTE, 2)]
         {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_thread_commits_to_one_database_while_it_has_the_lock_of_another() {
-        let (mut works, mut texts) = (Works::default(), Texts::default());
+        let (mut works, mut texts) = (OpenWork::default(), Texts::default());
         let [one, other, journal, shared] =
             ["/e.db", "/g.db", "/e.db-journal", "/g.db-shm"].map(|name| named(texts.keep(name)));
         let of = |inode: u64, event: Event| Event { file: FileKey { inode, ..FileKey::NONE }, ..event };

@@ -47,7 +47,7 @@ pub trait Exporter: std::fmt::Debug {
 
 /// A format to write traces in.
 #[derive(Debug)]
-pub struct Format {
+pub struct TraceFormat {
     /// As `--export` takes it.
     pub name: &'static str,
     /// What it is, for `--help`.
@@ -57,33 +57,33 @@ pub struct Format {
 }
 
 /// Every format.
-pub static FORMATS: [Format; 6] = [
-    Format {
+pub static FORMATS: [TraceFormat; 6] = [
+    TraceFormat {
         name: "runs",
         help: "each run of each request with all that is known of it, comma separated",
         begin: |_, out| Ok(Box::new(runs::Runs::new(out)?)),
     },
-    Format {
+    TraceFormat {
         name: "perfetto",
         help: "opens in ui.perfetto.dev: a slice for each request, a track for each file",
         begin: |_, out| Ok(Box::new(perfetto::Perfetto::new(out)?)),
     },
-    Format {
+    TraceFormat {
         name: "iolog",
         help: "fio's iolog, version 3, with its flushes",
         begin: |header, out| Ok(Box::new(fio::Iolog::new(header, out)?)),
     },
-    Format {
+    TraceFormat {
         name: "blkparse",
         help: "the text of blkparse",
         begin: |header, _| Ok(Box::new(blkparse::Blkparse::new(header.started_ns))),
     },
-    Format {
+    TraceFormat {
         name: "csv",
         help: "one line an event, comma separated",
         begin: |_, out| Ok(Box::new(csv::Csv::new(out)?)),
     },
-    Format {
+    TraceFormat {
         name: "jsonl",
         help: "one JSON object an event",
         begin: |_, _| Ok(Box::new(json_lines::JsonLines)),

@@ -47,7 +47,7 @@ pub struct AttributedRun<'a> {
 
 /// A call that makes something durable.
 #[derive(Debug, Clone, Copy)]
-pub struct SyncCall<'a> {
+pub struct SyncSlice<'a> {
     /// Its number, not 0: [`AttributedRun::sync_call`].
     pub number: u64,
     /// When it began.
@@ -154,7 +154,7 @@ impl Perfetto {
     /// Writes a sync call.
     /// # Errors
     /// Those of `out`.
-    pub fn sync_call(&mut self, call: &SyncCall, out: &mut dyn Write) -> io::Result<()> {
+    pub fn sync_call(&mut self, call: &SyncSlice, out: &mut dyn Write) -> io::Result<()> {
         let times = (call.begin_ns, call.end_ns.max(call.begin_ns));
         let track = self.track(CALLS, &format!("{} {}", call.thread_name, call.thread), times, out)?;
         let event = Message::default()
@@ -250,7 +250,7 @@ fn slices(perfetto: &mut Perfetto, request: &Request, texts: &Texts, out: &mut d
 }
 
 fn call(perfetto: &mut Perfetto, sync: &Sync, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
-    let call = SyncCall {
+    let call = SyncSlice {
         number: sync.id.0 + 1,
         begin_ns: sync.begun_ns,
         end_ns: sync.ended_ns.unwrap_or(sync.begun_ns),

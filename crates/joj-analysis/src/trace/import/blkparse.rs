@@ -14,13 +14,13 @@ use std::io::BufRead;
 use crate::trace::event::{DeviceNumber, Event, EventKind};
 use crate::trace::header::{Header, Source};
 use crate::trace::import::lines::Lines;
-use crate::trace::import::output::{Output, Sink};
+use crate::trace::import::output::{ImportSink, Output};
 use crate::trace::import::words;
 
 /// Imports blkparse's text.
 /// # Errors
 /// Names the line and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(text: impl BufRead, sink: &mut Sink) -> Result<Header, String> {
+pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, String> {
     let mut output = Output::new(sink);
     let mut summary = false;
     let mut lines = Lines::new(text);

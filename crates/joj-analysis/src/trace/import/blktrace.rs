@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read};
 
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use crate::trace::header::{Header, Source};
-use crate::trace::import::output::{Output, Sink};
+use crate::trace::import::output::{ImportSink, Output};
 use crate::trace::texts::Text;
 
 /// The upper three bytes of a record's first word.
@@ -46,16 +46,16 @@ const NOTE_TIME: u32 = 1;
 /// side, the earliest record first. A file made by `blkparse -d` is read too.
 /// # Errors
 /// Names the file, the record and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut Sink) -> Result<Header, String> {
+pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut ImportSink) -> Result<Header, String> {
     let mut inputs: Vec<Input<R>> = files.into_iter().map(|(name, bytes)| Input::new(name, bytes)).collect();
-    let mut import = Import {
+    let mut import = BlktraceImport {
         output: Output::new(sink),
         names: HashMap::new(),
         sequences: BTreeMap::new(),
         calendar: None,
     };
     let mut heads = inputs.iter_mut().map(Input::next).collect::<Result<Vec<_>, _>>()?;
-    let time_of = |head: &Option<Record>| head.as_ref().map(|record| record.time_ns);
+    let time_of = |head: &Option<BlktraceRecord>| head.as_ref().map(|record| record.time_ns);
     // Of equal times the file named first goes first.
     let times = heads.iter().enumerate().filter_map(|(index, head)| Some(Reverse((time_of(head)?, index))));
     let mut order: BinaryHeap<_> = times.collect();
@@ -80,7 +80,7 @@ struct Input<R> {
     big_endian: bool,
 }
 
-struct Record {
+struct BlktraceRecord {
     sequence: u32,
     time_ns: u64,
     sector: u64,
@@ -118,7 +118,7 @@ impl<R: Read> Input<R> {
         Ok(filled)
     }
 
-    fn next(&mut self) -> Result<Option<Record>, String> {
+    fn next(&mut self) -> Result<Option<BlktraceRecord>, String> {
         (self.at, self.records) = (self.next, self.records + 1);
         let mut room = [0; RECORD_BYTES];
         let filled = self.fill(&mut room)?;
@@ -144,7 +144,7 @@ impl<R: Read> Input<R> {
             return Err(self.error(cut_off));
         }
         self.big_endian = big_endian;
-        Ok(Some(Record {
+        Ok(Some(BlktraceRecord {
             sequence: word(4),
             time_ns: long(8),
             sector: long(16),
@@ -198,7 +198,7 @@ struct Sequence {
     last: u32,
 }
 
-struct Import<'a, 'b> {
+struct BlktraceImport<'a, 'b> {
     output: Output<'a, 'b>,
     names: HashMap<u32, Text>,
     sequences: BTreeMap<(u32, u32), Sequence>,
@@ -206,8 +206,8 @@ struct Import<'a, 'b> {
     calendar: Option<(u64, u64)>,
 }
 
-impl Import<'_, '_> {
-    fn record(&mut self, record: &Record) -> Result<(), String> {
+impl BlktraceImport<'_, '_> {
+    fn record(&mut self, record: &BlktraceRecord) -> Result<(), String> {
         if record.action & IS_NOTE != 0 {
             return self.note(record);
         }
@@ -247,7 +247,7 @@ impl Import<'_, '_> {
         })
     }
 
-    fn note(&mut self, record: &Record) -> Result<(), String> {
+    fn note(&mut self, record: &BlktraceRecord) -> Result<(), String> {
         let further = match record.action & WITH_GROUP {
             0 => record.further.as_slice(),
             _ => record.further.get(8..).ok_or("its control group is cut off")?,
@@ -268,7 +268,7 @@ impl Import<'_, '_> {
         Ok(())
     }
 
-    fn remap(&mut self, record: &Record) -> Result<(), String> {
+    fn remap(&mut self, record: &BlktraceRecord) -> Result<(), String> {
         let further = match record.action & WITH_GROUP {
             0 => record.further.as_slice(),
             _ => record.further.get(8..).unwrap_or_default(),
@@ -306,7 +306,7 @@ impl Import<'_, '_> {
     }
 }
 
-fn wanted(record: &Record) -> (Operation, RequestFlags) {
+fn wanted(record: &BlktraceRecord) -> (Operation, RequestFlags) {
     let bits = [
         (IS_PREFLUSH, RequestFlags::PREFLUSH),
         (IS_FUA, RequestFlags::FUA),

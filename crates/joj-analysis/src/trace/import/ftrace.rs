@@ -7,19 +7,19 @@ use crate::trace::event::{Event, EventKind, FileKey, SECTOR_BYTES};
 use crate::trace::header::{Header, Source};
 use crate::trace::import::ftrace_line::Line;
 use crate::trace::import::lines::Lines;
-use crate::trace::import::output::{Output, Sink};
+use crate::trace::import::output::{ImportSink, Output};
 use crate::trace::import::words;
 use crate::trace::texts::Text;
 
 /// Imports ftrace's text. It is read from its begin, and for a look at what is in it once more.
 /// # Errors
 /// Names the line and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(mut text: impl BufRead + Seek, sink: &mut Sink) -> Result<Header, String> {
+pub fn import(mut text: impl BufRead + Seek, sink: &mut ImportSink) -> Result<Header, String> {
     let again = |error: std::io::Error| format!("cannot read it from its begin: {error}");
     text.rewind().map_err(again)?;
     let (calls, mut text) = needs_calls(text)?;
     text.rewind().map_err(again)?;
-    let mut import = Import {
+    let mut import = FtraceImport {
         output: Output::new(sink),
         calls,
         in_call: HashMap::new(),
@@ -47,7 +47,7 @@ fn needs_calls<R: BufRead>(text: R) -> Result<(bool, R), String> {
     Ok((true, lines.into_text()))
 }
 
-struct Import<'a, 'b> {
+struct FtraceImport<'a, 'b> {
     output: Output<'a, 'b>,
     calls: bool,
     /// The call that a thread is in, and its file.
@@ -59,7 +59,7 @@ struct Import<'a, 'b> {
     overwritten: u64,
 }
 
-impl Import<'_, '_> {
+impl FtraceImport<'_, '_> {
     fn line(&mut self, line: &str) -> Result<(), String> {
         if line.is_empty() || line.starts_with("cpus=") {
             return Ok(());

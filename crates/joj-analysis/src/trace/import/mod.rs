@@ -9,4 +9,4 @@ mod lines;
 mod words;
 mod output;
 
-pub use output::Sink;
+pub use output::ImportSink;

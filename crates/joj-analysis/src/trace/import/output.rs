@@ -8,7 +8,7 @@ use crate::trace::order::Sorter;
 use crate::trace::texts::{Text, Texts};
 
 /// What receives the events of an import, in order of time; an error ends the import.
-pub type Sink<'a> = dyn FnMut(&Event, &Texts) -> Result<(), String> + 'a;
+pub type ImportSink<'a> = dyn FnMut(&Event, &Texts) -> Result<(), String> + 'a;
 
 /// How far an event may lie behind a later one of the same input.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1 << 16;
 
 /// Collects the events of an import.
 pub struct Output<'a, 'b> {
-    sink: &'a mut Sink<'b>,
+    sink: &'a mut ImportSink<'b>,
     texts: Texts,
     sorter: Sorter,
     events: u64,
@@ -34,7 +34,7 @@ pub struct Output<'a, 'b> {
 
 impl<'a, 'b> Output<'a, 'b> {
     /// Into a sink.
-    pub fn new(sink: &'a mut Sink<'b>) -> Self {
+    pub fn new(sink: &'a mut ImportSink<'b>) -> Self {
         Self {
             sink,
             texts: Texts::default(),

@@ -15,14 +15,14 @@ pub const SIZE_BOUNDS: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
 /// Requests and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
-pub struct Volume {
+pub struct RequestCount {
     /// Requests, or runs of them where a table says so.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-impl Volume {
+impl RequestCount {
     pub(super) fn add(&mut self, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
@@ -31,22 +31,22 @@ impl Volume {
 
 /// Written and read under one heading.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct Heading {
+pub struct ReadAndWritten {
     /// What it is about.
     pub label: String,
     /// Writes.
-    pub written: Volume,
+    pub written: RequestCount,
     /// Reads.
-    pub read: Volume,
+    pub read: RequestCount,
 }
 
 /// The counts of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Counts {
     /// Write requests.
-    pub writes: Volume,
+    pub writes: RequestCount,
     /// Read requests.
-    pub reads: Volume,
+    pub reads: RequestCount,
     /// Flush requests as issued.
     pub flushes: u64,
     /// Writes that were to be preceded by a flush, and writes that were to be durable, as intended.
@@ -56,33 +56,33 @@ pub struct Counts {
     /// FUA writes as issued.
     pub fua_issued: u64,
     /// Discards.
-    pub discards: Volume,
+    pub discards: RequestCount,
     /// Requests that failed.
     pub errors: u64,
     /// Handed over and never seen at the driver.
-    pub unissued: Volume,
+    pub unissued: RequestCount,
     /// By class of most of a request's bytes, requests; by class of each byte, bytes.
-    pub classes: Vec<Heading>,
+    pub classes: Vec<ReadAndWritten>,
     /// By class and part, in runs.
-    pub parts: Vec<Heading>,
+    pub parts: Vec<ReadAndWritten>,
     /// Data by type of file, in runs.
-    pub file_types: Vec<Heading>,
+    pub file_types: Vec<ReadAndWritten>,
     /// Writes that somebody waits for, and others.
-    pub sync_writes: Volume,
+    pub sync_writes: RequestCount,
     /// Writes that nobody waits for.
-    pub buffered_writes: Volume,
+    pub buffered_writes: RequestCount,
     /// Writes that begin where the disk's last write ended.
-    pub sequential_writes: Volume,
+    pub sequential_writes: RequestCount,
     /// All other writes.
-    pub random_writes: Volume,
+    pub random_writes: RequestCount,
     /// By size of request.
-    pub sizes: Vec<Heading>,
+    pub sizes: Vec<ReadAndWritten>,
     /// Written bytes by evidence: seen, extent, none.
     pub written_by_evidence: [u64; 3],
     /// Nanoseconds from issue to completion: reads, writes, flushes.
     pub latency_ns: [Distribution; 3],
     /// Logged blocks whose last logged copy is known.
-    pub logged_again: Volume,
+    pub logged_again: RequestCount,
     /// Bytes of those that differ from that copy.
     pub logged_again_changed_bytes: u64,
 }
@@ -100,11 +100,11 @@ impl Counts {
 #[derive(Debug, Default)]
 pub struct Counter {
     counts: Counts,
-    class_written: [Volume; Class::ALL.len()],
-    class_read: [Volume; Class::ALL.len()],
-    parts: BTreeMap<(Class, Part, bool), Volume>,
-    file_types: BTreeMap<(FileType, bool), Volume>,
-    sizes: [[Volume; SIZE_BOUNDS.len() + 1]; 2],
+    class_written: [RequestCount; Class::ALL.len()],
+    class_read: [RequestCount; Class::ALL.len()],
+    parts: BTreeMap<(Class, Part, bool), RequestCount>,
+    file_types: BTreeMap<(FileType, bool), RequestCount>,
+    sizes: [[RequestCount; SIZE_BOUNDS.len() + 1]; 2],
     latencies: [Histogram; 3],
     last_end: Vec<(DeviceNumber, u64)>,
 }
@@ -183,7 +183,7 @@ impl Counter {
 
     /// The counts so far.
     pub fn finish(mut self) -> Counts {
-        let class_heading = |class: &Class| Heading {
+        let class_heading = |class: &Class| ReadAndWritten {
             label: class.text().to_owned(),
             written: self.class_written[usize::from(class.code())],
             read: self.class_read[usize::from(class.code())],
@@ -195,26 +195,32 @@ impl Counter {
         });
         self.counts.file_types = headings(self.file_types, |file_type| file_type.text().to_owned());
         self.counts.sizes = (0..=SIZE_BOUNDS.len())
-            .map(|at| Heading { label: size_label(at), written: self.sizes[1][at], read: self.sizes[0][at] })
+            .map(|at| ReadAndWritten {
+                label: size_label(at),
+                written: self.sizes[1][at],
+                read: self.sizes[0][at],
+            })
             .collect();
         self.counts.latency_ns = [0, 1, 2].map(|at: usize| self.latencies[at].distribution());
         self.counts
     }
 }
 
-fn has_any(heading: &Heading) -> bool {
+fn has_any(heading: &ReadAndWritten) -> bool {
     heading.written.requests + heading.read.requests + heading.written.bytes + heading.read.bytes > 0
 }
 
 /// One heading for reads and writes of the same key, in the order of keys.
 fn headings<K: Ord + Copy, T: Split<Key = K>>(
-    volumes: BTreeMap<T, Volume>,
+    volumes: BTreeMap<T, RequestCount>,
     label: impl Fn(K) -> String,
-) -> Vec<Heading> {
-    let mut found: BTreeMap<K, Heading> = BTreeMap::new();
+) -> Vec<ReadAndWritten> {
+    let mut found: BTreeMap<K, ReadAndWritten> = BTreeMap::new();
     for (key, volume) in volumes {
         let (key, is_write) = key.split();
-        let heading = found.entry(key).or_insert_with(|| Heading { label: label(key), ..Heading::default() });
+        let heading = found
+            .entry(key)
+            .or_insert_with(|| ReadAndWritten { label: label(key), ..ReadAndWritten::default() });
         *(if is_write { &mut heading.written } else { &mut heading.read }) = volume;
     }
     found.into_values().collect()

@@ -58,7 +58,7 @@ pub struct Persistence {
 
 /// Commits or checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct Works {
+pub struct WorkTotals {
     /// How many.
     pub total: u64,
     /// How many of them had a sync call or a write of their own.
@@ -81,7 +81,7 @@ pub struct Works {
     pub duration_ns: Distribution,
 }
 
-impl Works {
+impl WorkTotals {
     /// Bytes of a class for each, on average; 0 where there is none.
     pub fn mean_bytes(&self, class: Class) -> f64 {
         self.mean(self.bytes.get(class.text()).copied().unwrap_or(0))
@@ -110,7 +110,7 @@ struct CallGroup {
 
 #[derive(Debug, Default)]
 struct WorkGroup {
-    out: Works,
+    out: WorkTotals,
     bytes: [u64; Class::ALL.len()],
     each: Histogram,
     duration: Histogram,
@@ -118,7 +118,7 @@ struct WorkGroup {
 
 /// Counts sync calls and work.
 #[derive(Debug, Default)]
-pub struct Durability {
+pub struct DurabilityCounter {
     calls: BTreeMap<(String, FileType), CallGroup>,
     commits: WorkGroup,
     checkpoints: WorkGroup,
@@ -133,7 +133,7 @@ pub struct Durability {
     sees_contents: bool,
 }
 
-impl Durability {
+impl DurabilityCounter {
     /// `sees_contents`: the capture looks into blocks of a journal.
     pub fn new(sees_contents: bool) -> Self {
         Self { sees_contents, ..Self::default() }
@@ -206,7 +206,7 @@ impl Durability {
     }
 
     /// (sync calls, persistence paths, commits, checkpoints)
-    pub fn finish(self) -> (Vec<SyncCalls>, Persistence, Works, Works) {
+    pub fn finish(self) -> (Vec<SyncCalls>, Persistence, WorkTotals, WorkTotals) {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let mut below = 0;
         let cdf = self.ratios.iter().map(|count| {
@@ -234,8 +234,8 @@ impl Durability {
     }
 }
 
-fn finished(group: WorkGroup) -> Works {
-    Works {
+fn finished(group: WorkGroup) -> WorkTotals {
+    WorkTotals {
         bytes: by_class(&group.bytes),
         bytes_each: group.each.distribution(),
         duration_ns: group.duration.distribution(),

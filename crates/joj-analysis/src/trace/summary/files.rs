@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::trace::attribution::request::Run;
 use crate::trace::event::{DeviceNumber, FileKey};
 use crate::trace::header::Header;
-use crate::trace::summary::counts::Volume;
+use crate::trace::summary::counts::RequestCount;
 use crate::trace::texts::{Text, Texts};
 
 /// So many files are named; the rest is summed.
@@ -29,9 +29,9 @@ pub struct FileVolume {
     /// It was deleted when some of this was written.
     pub deleted: bool,
     /// Writes, in runs.
-    pub written: Volume,
+    pub written: RequestCount,
     /// Reads, in runs.
-    pub read: Volume,
+    pub read: RequestCount,
 }
 
 impl FileVolume {
@@ -46,13 +46,13 @@ impl FileVolume {
 
 /// Counts bytes by file.
 #[derive(Debug, Default)]
-pub struct Files {
+pub struct FileCounter {
     /// With each name that they had when they were written or read.
     there: HashMap<FileKey, Vec<(Text, FileVolume)>>,
     gone: HashMap<(DeviceNumber, Text), FileVolume>,
 }
 
-impl Files {
+impl FileCounter {
     /// A run of data.
     pub fn add(&mut self, run: &Run, is_write: bool, texts: &Texts) {
         // Without a generation an inode's number may be another file's by now.
@@ -146,14 +146,14 @@ mod tests {
         Run { file, name, bytes: 4096, ..Run::default() }
     }
 
-    fn told(files: Files) -> Vec<(String, u64)> {
+    fn told(files: FileCounter) -> Vec<(String, u64)> {
         let rows = files.finish(&Header::default()).0;
         rows.into_iter().map(|file| (file.path, file.written.bytes)).collect()
     }
 
     #[test]
     fn files_that_had_the_same_name_are_apart() {
-        let (mut files, mut texts) = (Files::default(), Texts::default());
+        let (mut files, mut texts) = (FileCounter::default(), Texts::default());
         let [first, second] = ["/v1/x", "/v2/x"].map(|name| texts.keep(name));
         for (inode, name) in [(12, first), (12, second), (12, second), (13, first)] {
             files.add(&run(inode, 5, name), true, &texts);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn journals_that_came_and_went_are_one_row_and_no_burden() {
-        let (mut files, mut texts) = (Files::default(), Texts::default());
+        let (mut files, mut texts) = (FileCounter::default(), Texts::default());
         let name = texts.keep("/x.db-journal");
         for generation in 1..=1000 {
             files.add(&run(9, generation, name), true, &texts);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_path_on_two_filesystems_is_two_files() {
-        let (mut files, mut texts) = (Files::default(), Texts::default());
+        let (mut files, mut texts) = (FileCounter::default(), Texts::default());
         let name = texts.keep("/x");
         files.add(&run(9, 1, name), true, &texts);
         let other = FileKey { device: DeviceNumber(2), ..run(9, 1, name).file };

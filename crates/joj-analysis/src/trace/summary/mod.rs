@@ -9,9 +9,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use self::counts::{Counter, Counts, Volume};
-use self::durability::{Durability, Persistence, SyncCalls, Works};
-use self::files::{FileVolume, Files};
+use self::counts::{Counter, Counts, RequestCount};
+use self::durability::{DurabilityCounter, Persistence, SyncCalls, WorkTotals};
+use self::files::{FileCounter, FileVolume};
 use self::processes::{ProcessVolume, Processes};
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::Request;
@@ -29,9 +29,9 @@ pub struct DiskCheck {
     /// Kernel name.
     pub disk: String,
     /// Writes seen, and bytes; zeroes that the device makes among them, as the kernel counts.
-    pub written: Volume,
+    pub written: RequestCount,
     /// Reads seen.
-    pub read: Volume,
+    pub read: RequestCount,
     /// Flushes seen.
     pub flushes: u64,
     /// Flushes that were handed over without a write: the kernel counts each among the writes, too.
@@ -74,9 +74,9 @@ pub struct Summary {
     /// Sync calls that wrote something.
     pub persistence: Persistence,
     /// SQLite's commits.
-    pub commits: Works,
+    pub commits: WorkTotals,
     /// SQLite's checkpoints.
-    pub checkpoints: Works,
+    pub checkpoints: WorkTotals,
     /// Sync calls of databases, their logs and their journals that belong to no commit and no checkpoint.
     pub sqlite_syncs_outside: u64,
     /// Filesystem journals' commits.
@@ -95,10 +95,10 @@ pub struct Summary {
 #[derive(Debug, Default)]
 pub struct Summariser {
     counter: Counter,
-    durability: Durability,
+    durability: DurabilityCounter,
     processes: Processes,
     process: Option<u32>,
-    files: Files,
+    files: FileCounter,
     disks: HashMap<DeviceNumber, DiskCheck>,
     events: u64,
     first_ns: Option<u64>,
@@ -114,7 +114,7 @@ impl Summariser {
         Self {
             process: header.process,
             processes: Processes::with(header.process),
-            durability: Durability::new(header.source.sees_contents()),
+            durability: DurabilityCounter::new(header.source.sees_contents()),
             ..Self::default()
         }
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::trace::attribution::request::{Request, Sync, Work, WorkKind};
 use crate::trace::event::Operation;
-use crate::trace::summary::counts::Volume;
+use crate::trace::summary::counts::RequestCount;
 use crate::trace::texts::{Text, Texts};
 
 /// So many processes are named; the rest is summed.
@@ -22,7 +22,7 @@ pub struct ProcessVolume {
     /// The name of one of its threads.
     pub name: String,
     /// What it wrote and what was written for its sync calls, in runs.
-    pub written: Volume,
+    pub written: RequestCount,
     /// Flushes for it.
     pub flushes: u64,
     /// Its sync calls.

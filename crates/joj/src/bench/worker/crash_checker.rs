@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use joj_analysis::lab::crash::{Promise, Seen, Verdict};
+use joj_analysis::lab::crash::{CrashVerdict, Promise, Seen};
 use joj_analysis::lab::crash_script::text_of;
 
 use crate::bench::worker::crash_writer::open;
@@ -29,7 +29,7 @@ pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) 
         Some(directory) => {
             let api = load(&Libraries { sqlite: database.libraries.sqlite.clone(), ..Libraries::default() })?;
             let looked = |copy| looked_at(&api, &copy, task.promise, false);
-            let unread = |error| Verdict::Corrupt(format!("cannot copy the database: {error}"));
+            let unread = |error| CrashVerdict::Corrupt(format!("cannot copy the database: {error}"));
             Some(copied(database, Path::new(directory)).map_or_else(unread, looked))
         }
     };
@@ -55,18 +55,18 @@ fn copied(database: &CrashDatabase, directory: &Path) -> std::io::Result<CrashDa
 }
 
 /// The verdict on `database`; `written_on`: a new row has to stay there, too.
-fn looked_at(api: &Api, database: &CrashDatabase, promise: Promise, written_on: bool) -> Verdict {
+fn looked_at(api: &Api, database: &CrashDatabase, promise: Promise, written_on: bool) -> CrashVerdict {
     let looked = open(api, database).and_then(|connection| Ok((see(&connection)?, connection)));
     let (seen, connection) = match looked {
         Ok(looked) => looked,
-        Err(error) => return Verdict::Corrupt(error.to_string()),
+        Err(error) => return CrashVerdict::Corrupt(error.to_string()),
     };
-    let verdict = Verdict::of(&seen, promise);
-    if written_on && matches!(verdict, Verdict::Sound(_) | Verdict::Lost(_)) {
+    let verdict = CrashVerdict::of(&seen, promise);
+    if written_on && matches!(verdict, CrashVerdict::Sound(_) | CrashVerdict::Lost(_)) {
         // On the log as it was recovered: closing would begin another.
         match commit_another(api, database, connection) {
             Ok(()) => verdict,
-            Err(error) => Verdict::Unusable(error.to_string()),
+            Err(error) => CrashVerdict::Unusable(error.to_string()),
         }
     } else {
         verdict
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_the_writer_wrote_is_sound_and_what_it_did_not_is_lost() {
         let directory = WorkDir::create(&std::env::temp_dir()).unwrap();
-        for (acknowledged, expected) in [(29, Verdict::Sound(30)), (31, Verdict::Lost(30))] {
+        for (acknowledged, expected) in [(29, CrashVerdict::Sound(30)), (31, CrashVerdict::Lost(30))] {
             let file = directory.path().join(format!("{acknowledged}.db"));
             let promise = Promise { acknowledged, begun: acknowledged + 1 };
             let both = CrashChecked { verdict: expected.clone(), stock: Some(expected) };
@@ -162,7 +162,7 @@ mod tests {
         bytes[middle..middle + 512].fill(0x55);
         fs::write(&file, bytes).unwrap();
         let found = checked(&file, promise);
-        assert!(matches!(found.verdict, Verdict::Corrupt(_)), "{found:?}");
-        assert!(matches!(found.stock, Some(Verdict::Corrupt(_))), "{found:?}");
+        assert!(matches!(found.verdict, CrashVerdict::Corrupt(_)), "{found:?}");
+        assert!(matches!(found.stock, Some(CrashVerdict::Corrupt(_))), "{found:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The writer whose power is cut: commits the transactions of the script, and tells when each was acknowledged.
 
 use joj_analysis::bench::key::Word;
-use joj_analysis::lab::crash_script::{Step, rows_of, steps, text_of};
+use joj_analysis::lab::crash_script::{ScriptStep, rows_of, steps, text_of};
 
 use crate::bench::worker::task::{
     Answer, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Refusal, Reply,
@@ -30,16 +30,16 @@ pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
     for step in steps(task.commits) {
         let begin_ns = shared_ns();
         let commit = match step {
-            Step::Commit(number) => {
+            ScriptStep::Commit(number) => {
                 commit(&connection, number)?;
                 Some(number)
             }
-            Step::Checkpoint => {
+            ScriptStep::Checkpoint => {
                 let kind = checkpoints.next().unwrap_or(&CHECKPOINTS[0]);
                 connection.run(&format!("PRAGMA wal_checkpoint({kind})"))?;
                 None
             }
-            Step::Reopen => {
+            ScriptStep::Reopen => {
                 connection.close()?;
                 connection = open(api, &task.database)?;
                 None

@@ -8,7 +8,7 @@ use joj_analysis::bench::key::{RowKey, Schema, Side, Synchronous};
 use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
 use joj_analysis::bench::study::initialisation::InitialisationKey;
 use joj_analysis::bench::study::pattern::PatternKey;
-use joj_analysis::lab::crash::{Promise, Verdict};
+use joj_analysis::lab::crash::{CrashVerdict, Promise};
 use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
 
@@ -123,9 +123,9 @@ pub struct CrashWritten {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashChecked {
     /// By the side itself.
-    pub verdict: Verdict,
+    pub verdict: CrashVerdict,
     /// By stock SQLite, of a copy.
-    pub stock: Option<Verdict>,
+    pub stock: Option<CrashVerdict>,
 }
 
 /// What to load; by default the SQLite inside joj, alone and as it is.

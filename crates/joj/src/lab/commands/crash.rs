@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::key::{LogState, Schema, Side};
 use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
-use joj_analysis::lab::crash::{CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, StateResult, Verdict};
+use joj_analysis::lab::crash::{
+    CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
+};
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab_crash::CrashOptions;
@@ -151,7 +153,7 @@ fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, String>) {
         // Its guest goes on to the states, which have nothing to be made of.
         Err(_) if cell.failure.is_some() => {}
         Err(reason) => {
-            let verdict = Verdict::Ended(reason);
+            let verdict = CrashVerdict::Ended(reason);
             cell.states.push(StateResult { state, cut: None, verdict, stock: None });
         }
     }

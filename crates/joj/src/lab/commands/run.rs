@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use joj_analysis::bench::key::Side;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
-use joj_analysis::lab::result::{CellResult, LabResult, Outcome, RESULT_FORMAT, RESULT_VERSION};
+use joj_analysis::lab::result::{CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION};
 
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
@@ -28,7 +28,7 @@ use crate::lab::machine;
 use crate::lab::shipped::plans;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
-use crate::machine::qemu::process::{self, Machine, Qemu, Start};
+use crate::machine::qemu::process::{self, Machine, MachineStart, Qemu};
 use crate::show::lab::table;
 
 /// Seconds that a cell takes, without and with a trace, for the first forecast: those of a hundred transactions on two processors.
@@ -101,7 +101,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
         trace_backend: options.trace_backend.word().to_owned(),
         units: Vec::new(),
     };
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; job.cells.len()];
+    let mut outcomes: Vec<Option<CellOutcome>> = vec![None; job.cells.len()];
     let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
     let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
     let mut progress = Progress::new(job.cells.len(), expected_s);
@@ -121,7 +121,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
     if done > 0 {
         let results = job.cells.into_iter().zip(outcomes).map(|(cell, outcome)| CellResult {
             cell,
-            outcome: outcome.unwrap_or_else(|| Outcome::Failed(guest_pool::unmeasured(stop.as_ref()))),
+            outcome: outcome.unwrap_or_else(|| CellOutcome::Failed(guest_pool::unmeasured(stop.as_ref()))),
         });
         let result = LabResult {
             format: RESULT_FORMAT.to_owned(),
@@ -131,7 +131,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
             cells: results.collect(),
         };
         output_file::report(options.json.as_deref(), &result, || table::table(&result))?;
-        let failed = result.cells.iter().any(|cell| matches!(cell.outcome, Outcome::Failed(_)));
+        let failed = result.cells.iter().any(|cell| matches!(cell.outcome, CellOutcome::Failed(_)));
         if stop.is_none() {
             return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
@@ -157,10 +157,10 @@ fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), String> {
 }
 
 /// What the guest reported, and the costs that its trace shows.
-fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&Path>) -> Outcome {
+fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&Path>) -> CellOutcome {
     let mut measurement = match report {
         Ok(measurement) => measurement,
-        Err(reason) => return Outcome::Failed(reason),
+        Err(reason) => return CellOutcome::Failed(reason),
     };
     if let (Some(name), Some(traced)) = (measurement.trace.take(), &measurement.traced_run) {
         let kept = match traces {
@@ -174,7 +174,7 @@ fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&
         }
         measurement.trace = traces.and(kept.file_name()).map(|name| name.to_string_lossy().into_owned());
     }
-    Outcome::Measured(Box::new(measurement))
+    CellOutcome::Measured(Box::new(measurement))
 }
 
 fn packages(machine: &MachineOptions) -> Result<Packages, String> {
@@ -220,6 +220,6 @@ fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
         share: (share.shared(), crate::lab::job::SHARE_TAG.to_owned()),
         memory_mib: MEMORY_MIB,
     };
-    let code = Qemu::start(&machine, &Start::Terminal("joj.shell".to_owned()))?.wait();
+    let code = Qemu::start(&machine, &MachineStart::Terminal("joj.shell".to_owned()))?.wait();
     Ok(if code == Some(0) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

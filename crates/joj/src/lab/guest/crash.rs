@@ -7,7 +7,7 @@ use std::path::Path;
 
 use joj_analysis::bench::key::Side;
 use joj_analysis::lab::cell::Cell;
-use joj_analysis::lab::crash::{CutResult, Promise, StateResult, Verdict};
+use joj_analysis::lab::crash::{CrashVerdict, CutResult, Promise, StateResult};
 use joj_device::chance::Chance;
 use joj_device::crash::moments::{Place, Span, moment};
 use joj_device::crash::{CrashStates, Cut};
@@ -71,8 +71,9 @@ impl<'job> Crashes<'job> {
         let torn = self.job.torn.contains(&cell.filesystem);
         let (cut, store) = cut(recording, unit, self.job.seed, torn);
         // A worker that crashes is this state's, too.
-        let (verdict, stock) =
-            self.verdict(cell, cut.promise, store).unwrap_or_else(|reason| (Verdict::Ended(reason), None));
+        let (verdict, stock) = self
+            .verdict(cell, cut.promise, store)
+            .unwrap_or_else(|reason| (CrashVerdict::Ended(reason), None));
         Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock }))
     }
 
@@ -107,20 +108,20 @@ impl<'job> Crashes<'job> {
         cell: &Cell,
         promise: Promise,
         store: Store,
-    ) -> Result<(Verdict, Option<Verdict>), String> {
+    ) -> Result<(CrashVerdict, Option<CrashVerdict>), String> {
         let without_latency = Description::named("ram").map_err(|error| error.to_string())?;
         let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
         let emulated = Emulated::serve(1, &without_latency, device)?;
         let volume = match Volume::mount(cell, emulated.node(), None) {
             Ok(volume) => volume,
-            Err(reason) => return Ok((Verdict::Unmountable(reason), None)),
+            Err(reason) => return Ok((CrashVerdict::Unmountable(reason), None)),
         };
         forget_processes();
         let checked = self.check(cell, promise)?;
         let unmounted = volume.unmount();
         match (checked.verdict, unmounted) {
-            (Verdict::Sound(_) | Verdict::Lost(_), Err(reason)) => {
-                Ok((Verdict::Unusable(reason), checked.stock))
+            (CrashVerdict::Sound(_) | CrashVerdict::Lost(_), Err(reason)) => {
+                Ok((CrashVerdict::Unusable(reason), checked.stock))
             }
             (verdict, _) => Ok((verdict, checked.stock)),
         }

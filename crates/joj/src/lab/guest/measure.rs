@@ -9,7 +9,7 @@ use joj_analysis::bench::contended::{ContendedKey, WriterKind};
 use joj_analysis::bench::key::RowKey;
 use joj_analysis::bench::run::{Run, quantiles};
 use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
-use joj_analysis::lab::result::Measurement;
+use joj_analysis::lab::result::CellMeasurement;
 
 use crate::bench::ask::Asker;
 use crate::bench::worker::task::{
@@ -74,7 +74,7 @@ impl<'job> Measurer<'job> {
         };
         let mut sorted = measured.latencies_ns.clone();
         sorted.sort_unstable();
-        let mut measurement = Measurement {
+        let mut measurement = CellMeasurement {
             run: measured.run,
             quantiles_ns: quantiles(&sorted),
             waldio_status: measured.waldio_status,

@@ -16,7 +16,7 @@ use crate::machine::proc::interrupts::Interrupts;
 
 /// What disks and interrupts had counted at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Counters {
+pub struct CaptureCounters {
     /// The moment, of the trace's clock. What was completed before is counted, what was completed after is not.
     pub at_ns: u64,
     disks: Vec<DiskCounters>,
@@ -99,7 +99,7 @@ pub fn header(
 const READINGS: u32 = 100;
 
 /// Reads the counters of the header's whole disks, and the interrupts.
-pub fn counters(header: &Header) -> Counters {
+pub fn counters(header: &Header) -> CaptureCounters {
     let read = || -> Vec<DiskCounters> {
         let whole = header.disks.iter().filter(|disk| disk.number == disk.whole);
         whole.filter_map(|disk| disks::counters(disk.number)).collect()
@@ -113,11 +113,11 @@ pub fn counters(header: &Header) -> Counters {
         }
         (disks, at_ns) = (again, clock::shared_ns());
     }
-    Counters { at_ns, disks, interrupts: Interrupts::read() }
+    CaptureCounters { at_ns, disks, interrupts: Interrupts::read() }
 }
 
 /// What is known of a capture that lasted from one reading of the counters to another.
-pub fn ending(before: &Counters, after: &Counters, end: CaptureEnd) -> Ending {
+pub fn ending(before: &CaptureCounters, after: &CaptureCounters, end: CaptureEnd) -> Ending {
     let change = |now: &DiskCounters| {
         let then = before.disks.iter().find(|then| then.disk == now.disk)?;
         Some(disks::difference(now, then))

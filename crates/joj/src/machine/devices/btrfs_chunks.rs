@@ -10,7 +10,7 @@ use std::path::Path;
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::{Base, Chunk};
 
-use crate::machine::devices::btrfs_tree::{Exchange, Wanted, exchange, number, search};
+use crate::machine::devices::btrfs_tree::{Exchange, WantedItems, exchange, number, search};
 use crate::machine::devices::device_base::base;
 
 /// What a mounted Btrfs says of itself.
@@ -29,7 +29,7 @@ const FS_INFO: u64 = 0x8400_941f;
 const DEV_INFO: u64 = 0xd000_941e;
 
 /// The chunks in the chunk tree.
-const CHUNKS: Wanted = Wanted { tree: 3, object: 256, kind: 228 };
+const CHUNKS: WantedItems = WantedItems { tree: 3, object: 256, kind: 228 };
 /// RAID0, RAID10, RAID5, RAID6: a chunk's bytes are spread over its stripes, which are no copies.
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 

@@ -24,7 +24,7 @@ impl Default for Exchange {
 
 /// Which items are wanted: of one tree (0: that of the directory's subvolume), object and kind.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct WantedItems {
     /// The tree's number.
     pub tree: u64,
     /// The object's number.
@@ -36,9 +36,9 @@ pub struct Wanted {
 /// The items from an offset of their keys on, as many as one call gives: (offset, item).
 /// # Errors
 /// As ioctl(2): without CAP_SYS_ADMIN the trees are closed.
-pub fn search(directory: &File, wanted: Wanted, from: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
+pub fn search(directory: &File, wanted: WantedItems, from: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
     let mut area = Exchange::default();
-    let Wanted { tree, object, kind } = wanted;
+    let WantedItems { tree, object, kind } = wanted;
     let key = [tree, object, object, from, u64::MAX, 0, u64::MAX];
     for (place, word) in area.0.chunks_exact_mut(8).zip(key) {
         place.copy_from_slice(&word.to_le_bytes());
@@ -86,7 +86,7 @@ const EXTENT_DATA: u32 = 108;
 /// # Errors
 /// As [`search`].
 pub fn file(directory: &File, inode: u64) -> io::Result<Vec<FilePiece>> {
-    let wanted = Wanted { tree: 0, object: inode, kind: EXTENT_DATA };
+    let wanted = WantedItems { tree: 0, object: inode, kind: EXTENT_DATA };
     let (mut pieces, mut from) = (Vec::new(), 0);
     loop {
         let found = search(directory, wanted, from)?;

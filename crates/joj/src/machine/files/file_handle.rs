@@ -17,7 +17,7 @@ const HANDLE_BYTES_MAX: usize = 128;
 
 /// A handle as name_to_handle_at(2) makes them.
 #[repr(C)]
-struct Handle {
+struct RawHandle {
     bytes: u32,
     kind: i32,
     handle: [u8; HANDLE_BYTES_MAX],
@@ -39,7 +39,7 @@ pub fn open_inode(filesystem: &File, inode: u64, generation: u32) -> io::Result<
 /// # Errors
 /// As [`open_inode`].
 pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
-    let mut handle = Handle { bytes: 0, kind, handle: [0; HANDLE_BYTES_MAX] };
+    let mut handle = RawHandle { bytes: 0, kind, handle: [0; HANDLE_BYTES_MAX] };
     let room = handle.handle.get_mut(..bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
     room.copy_from_slice(bytes);
     handle.bytes = u32::try_from(bytes.len()).map_err(io::Error::other)?;
@@ -60,7 +60,7 @@ pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
 pub fn generation(path: &Path) -> Option<u32> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let bytes = u32::try_from(HANDLE_BYTES_MAX).ok()?;
-    let mut handle = Handle { bytes, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
+    let mut handle = RawHandle { bytes, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
     let (mut mount, follow) = (0_i32, libc::AT_SYMLINK_FOLLOW);
     // SAFETY: `path` ends with a zero byte, `handle` has the room that it says it has, and `mount` takes a number.
     let result = unsafe {

@@ -6,11 +6,11 @@ use std::fs;
 /// Counts at one moment, by the name that the driver gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interrupts {
-    lines: Vec<Line>,
+    lines: Vec<InterruptLine>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct InterruptLine {
     /// `36`, or `LOC` for what comes from the processors themselves.
     label: String,
     name: String,
@@ -38,7 +38,7 @@ impl Interrupts {
     pub fn since(&self, earlier: &Self) -> Vec<(String, u64)> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for line in &self.lines {
-            let same = |before: &&Line| before.label == line.label && before.name == line.name;
+            let same = |before: &&InterruptLine| before.label == line.label && before.name == line.name;
             let before = earlier.lines.iter().find(same).map_or(0, |before| before.count);
             *counts.entry(&line.name).or_default() += line.count.saturating_sub(before);
         }
@@ -52,7 +52,7 @@ impl Interrupts {
 
 /// ` 36:  0  88501560 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0` is virtio1-req.0;
 /// ` 11:  5  7  GICv3  27 Level  arch_timer` arch_timer; `LOC: 24 26  Local timer interrupts` what it says.
-fn parse_line(line: &str, processors: usize) -> Option<Line> {
+fn parse_line(line: &str, processors: usize) -> Option<InterruptLine> {
     let (label, rest) = line.trim().split_once(':')?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     // Lines such as `ERR:` have one number for all processors.
@@ -72,7 +72,7 @@ fn parse_line(line: &str, processors: usize) -> Option<Line> {
         described.join(" ")
     };
     let name = if name.is_empty() { label.to_owned() } else { name };
-    Some(Line { label: label.to_owned(), name, count })
+    Some(InterruptLine { label: label.to_owned(), name, count })
 }
 
 #[cfg(test)]

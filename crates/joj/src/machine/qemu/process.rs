@@ -20,9 +20,9 @@ const PROGRAM: &str = "qemu-system-x86_64";
 /// How QEMU keeps the guest's time.
 pub const CLOCK: &str = "icount shift=0,sleep=off";
 
-/// What is read of a machine's memory, or written to, in the shell words of [`Start`].
+/// What is read of a machine's memory, or written to, in the shell words of [`MachineStart`].
 const MEMORY_FILE: &str = "JOJ_MEMORY_FILE";
-/// QEMU's name for the shell words that write [`Start::Prepare`]'s memory file (docs/interop/migration of QEMU: `exec:`).
+/// QEMU's name for the shell words that write [`MachineStart::Prepare`]'s memory file (docs/interop/migration of QEMU: `exec:`).
 pub const KEEP_MEMORY: &str = "exec:cat > \"$JOJ_MEMORY_FILE\"";
 const TAKE_MEMORY: &str = "exec:cat \"$JOJ_MEMORY_FILE\"";
 
@@ -41,7 +41,7 @@ pub struct Machine {
 
 /// How a machine begins, and who speaks with it.
 #[derive(Debug, Clone)]
-pub enum Start {
+pub enum MachineStart {
     /// It boots, on this terminal, with words for the kernel besides ours. Its time is the terminal's: beside a person it must not
     /// run ahead while the guest waits for a key.
     Terminal(String),
@@ -86,10 +86,10 @@ impl Qemu {
     /// Starts a machine.
     /// # Errors
     /// Where QEMU does not start.
-    pub fn start(machine: &Machine, start: &Start) -> Result<Qemu, String> {
+    pub fn start(machine: &Machine, start: &MachineStart) -> Result<Qemu, String> {
         let (clock, words) = match start {
-            Start::Terminal(words) => ("shift=0,sleep=on", words.as_str()),
-            Start::Prepare(..) | Start::Restore(_) => (CLOCK.trim_start_matches("icount "), ""),
+            MachineStart::Terminal(words) => ("shift=0,sleep=on", words.as_str()),
+            MachineStart::Prepare(..) | MachineStart::Restore(_) => (CLOCK.trim_start_matches("icount "), ""),
         };
         let mut command = Command::new(PROGRAM);
         command
@@ -109,17 +109,17 @@ impl Qemu {
             .args(["-serial", "chardev:console"])
             .args(share_words(&machine.share.0, &machine.share.1));
         match start {
-            Start::Terminal(_) => command.args(["-chardev", "stdio,id=console,signal=off"]),
-            Start::Prepare(console, memory) => command
+            MachineStart::Terminal(_) => command.args(["-chardev", "stdio,id=console,signal=off"]),
+            MachineStart::Prepare(console, memory) => command
                 .arg("-chardev")
                 .arg(format!("file,id=console,path={}", comma_doubled(console)))
                 .args(["-qmp", "stdio"])
                 .env(MEMORY_FILE, memory),
-            Start::Restore(memory) => command
+            MachineStart::Restore(memory) => command
                 .args(["-chardev", "stdio,id=console", "-incoming", TAKE_MEMORY])
                 .env(MEMORY_FILE, memory),
         };
-        let is_ours = !matches!(start, Start::Terminal(_));
+        let is_ours = !matches!(start, MachineStart::Terminal(_));
         if is_ours {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
             // Ctrl-C is for joj, which ends it.

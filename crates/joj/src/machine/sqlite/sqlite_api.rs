@@ -10,7 +10,7 @@ use libloading::Library;
 use libsqlite3_sys as ffi;
 
 type Db = *mut ffi::sqlite3;
-type Statement = *mut ffi::sqlite3_stmt;
+type RawStatement = *mut ffi::sqlite3_stmt;
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 /// The functions that joj calls, each with the meaning that <https://sqlite.org/c3ref/funclist.html> gives it.
@@ -21,14 +21,14 @@ pub struct Api {
     pub close: unsafe extern "C" fn(Db) -> c_int,
     pub errmsg: unsafe extern "C" fn(Db) -> *const c_char,
     pub prepare_v2:
-        unsafe extern "C" fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int,
-    pub step: unsafe extern "C" fn(Statement) -> c_int,
-    pub reset: unsafe extern "C" fn(Statement) -> c_int,
-    pub finalize: unsafe extern "C" fn(Statement) -> c_int,
-    pub bind_int64: unsafe extern "C" fn(Statement, c_int, i64) -> c_int,
-    pub bind_text: unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, Destructor) -> c_int,
-    pub column_text: unsafe extern "C" fn(Statement, c_int) -> *const u8,
-    pub column_bytes: unsafe extern "C" fn(Statement, c_int) -> c_int,
+        unsafe extern "C" fn(Db, *const c_char, c_int, *mut RawStatement, *mut *const c_char) -> c_int,
+    pub step: unsafe extern "C" fn(RawStatement) -> c_int,
+    pub reset: unsafe extern "C" fn(RawStatement) -> c_int,
+    pub finalize: unsafe extern "C" fn(RawStatement) -> c_int,
+    pub bind_int64: unsafe extern "C" fn(RawStatement, c_int, i64) -> c_int,
+    pub bind_text: unsafe extern "C" fn(RawStatement, c_int, *const c_char, c_int, Destructor) -> c_int,
+    pub column_text: unsafe extern "C" fn(RawStatement, c_int) -> *const u8,
+    pub column_bytes: unsafe extern "C" fn(RawStatement, c_int) -> c_int,
     pub enable_load_extension: unsafe extern "C" fn(Db, c_int) -> c_int,
     pub load_extension: unsafe extern "C" fn(Db, *const c_char, *const c_char, *mut *mut c_char) -> c_int,
     pub free: unsafe extern "C" fn(*mut c_void),

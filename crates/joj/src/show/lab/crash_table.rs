@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use joj_analysis::bench::key::{Synchronous, Word};
-use joj_analysis::lab::crash::{CellStates, CrashResult, StateResult, Verdict};
+use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict, StateResult};
 
 /// The table, and a line for each state that broke a promise.
 pub fn table(result: &CrashResult) -> String {
@@ -50,7 +50,8 @@ fn line(text: &mut String, cell: &CellStates, width: usize) {
         return;
     }
     let volatile = |state: &&StateResult| state.cut.as_ref().is_some_and(|cut| cut.volatile_writes > 0);
-    let sound = |state: &&StateResult| state.verdicts().all(|verdict| matches!(verdict, Verdict::Sound(_)));
+    let sound =
+        |state: &&StateResult| state.verdicts().all(|verdict| matches!(verdict, CrashVerdict::Sound(_)));
     let _ = writeln!(
         text,
         "{name:<width$}  {:>7}  {:>6}  {:>8}  {:>6}  {:>6}  {:>7}  {:>11}  {:>8}  {:>5}",
@@ -58,11 +59,11 @@ fn line(text: &mut String, cell: &CellStates, width: usize) {
         cell.states.len(),
         cell.states.iter().filter(volatile).count(),
         cell.states.iter().filter(sound).count(),
-        cell.count(|verdict| matches!(verdict, Verdict::Lost(_))),
-        cell.count(|verdict| matches!(verdict, Verdict::Corrupt(_))),
-        cell.count(|verdict| matches!(verdict, Verdict::Unmountable(_))),
-        cell.count(|verdict| matches!(verdict, Verdict::Unusable(_))),
-        cell.count(|verdict| matches!(verdict, Verdict::Ended(_))),
+        cell.count(|verdict| matches!(verdict, CrashVerdict::Lost(_))),
+        cell.count(|verdict| matches!(verdict, CrashVerdict::Corrupt(_))),
+        cell.count(|verdict| matches!(verdict, CrashVerdict::Unmountable(_))),
+        cell.count(|verdict| matches!(verdict, CrashVerdict::Unusable(_))),
+        cell.count(|verdict| matches!(verdict, CrashVerdict::Ended(_))),
     );
 }
 

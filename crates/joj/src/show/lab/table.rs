@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use joj_analysis::lab::result::{LabResult, Outcome};
+use joj_analysis::lab::result::{CellOutcome, LabResult};
 
 /// What came of a cell, in a few words.
-pub fn in_short(outcome: &Outcome) -> String {
+pub fn in_short(outcome: &CellOutcome) -> String {
     match outcome {
-        Outcome::Failed(reason) => format!("FAILED: {reason}"),
-        Outcome::Measured(measured) => format!("{:.1}/s", measured.run.transactions_per_s()),
+        CellOutcome::Failed(reason) => format!("FAILED: {reason}"),
+        CellOutcome::Measured(measured) => format!("{:.1}/s", measured.run.transactions_per_s()),
     }
 }
 
@@ -31,10 +31,10 @@ pub fn table(result: &LabResult) -> String {
     let mut traced = false;
     for cell in &result.cells {
         match &cell.outcome {
-            Outcome::Failed(reason) => {
+            CellOutcome::Failed(reason) => {
                 let _ = writeln!(text, "{:<width$}  FAILED: {reason}", cell.cell.to_string());
             }
-            Outcome::Measured(measured) => {
+            CellOutcome::Measured(measured) => {
                 let run = &measured.run;
                 traced |= measured.costs.is_some();
                 let device = |amount: fn(&joj_analysis::bench::run::DeviceDelta) -> Option<u64>,
@@ -78,7 +78,7 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
         "slower"
     );
     for cell in &result.cells {
-        let Outcome::Measured(measured) = &cell.outcome else { continue };
+        let CellOutcome::Measured(measured) = &cell.outcome else { continue };
         let name = cell.cell.to_string();
         if let Some(reason) = &measured.trace_failure {
             let _ = writeln!(text, "{name:<width$}  no trace: {reason}");

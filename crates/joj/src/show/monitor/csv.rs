@@ -1,9 +1,9 @@
 //! Samples as comma-separated values (RFC 4180): a row for each sample, a column for each quantity.
 
-use joj_analysis::monitor::document::{Document, Series, rounded};
+use joj_analysis::monitor::document::{MonitorDocument, Series, rounded};
 
 /// The whole file. What has no value is an empty field.
-pub fn render(document: &Document) -> String {
+pub fn render(document: &MonitorDocument) -> String {
     let mut text = String::from("at_ms,span_ms");
     for series in &document.quantities {
         text.push(',');

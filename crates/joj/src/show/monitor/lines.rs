@@ -1,7 +1,7 @@
 //! Samples while they are taken: a line each, or on a terminal a table that stays where it is.
 
-use joj_analysis::monitor::quantity::Kind;
-use joj_analysis::monitor::sample::{Item, Sample};
+use joj_analysis::monitor::quantity::QuantityKind;
+use joj_analysis::monitor::sample::{CounterSample, Item};
 
 use crate::show::text::{columns, number, or_dash};
 
@@ -15,17 +15,18 @@ pub const HEADING: &str = "    time  active%   idle% iowait%  avail MiB dirty Mi
                            read KiB/s write KiB/s   queue  rx KiB/s  tx KiB/s     irq/s  switch/s";
 
 /// One sample as one line. Of the disks it shows the busiest, of the network all interfaces but `lo`.
-pub fn line(sample: &Sample, at_s: f64) -> String {
-    let of = |kind: Kind, quantity: &str| {
+pub fn line(sample: &CounterSample, at_s: f64) -> String {
+    let of = |kind: QuantityKind, quantity: &str| {
         let item = sample.items.iter().find(|item| item.kind == kind);
         item.and_then(|item| item.value(quantity))
     };
-    let mib = |quantity: &str| or_dash(of(Kind::Memory, quantity).map(|kib| kib / 1_024.0), number);
-    let cpu = |quantity: &str| or_dash(of(Kind::Cpu, quantity), share);
-    let busiest = most(sample, Kind::Disk, "busy").into_iter().next();
+    let mib = |quantity: &str| or_dash(of(QuantityKind::Memory, quantity).map(|kib| kib / 1_024.0), number);
+    let cpu = |quantity: &str| or_dash(of(QuantityKind::Cpu, quantity), share);
+    let busiest = most(sample, QuantityKind::Disk, "busy").into_iter().next();
     let disk = |quantity: &str| or_dash(busiest.and_then(|item| item.value(quantity)), number);
     let network = |quantity: &str| {
-        let items = sample.items.iter().filter(|item| item.kind == Kind::Network && item.name != "lo");
+        let items =
+            sample.items.iter().filter(|item| item.kind == QuantityKind::Network && item.name != "lo");
         let all: Vec<f64> = items.filter_map(|item| item.value(quantity)).collect();
         or_dash((!all.is_empty()).then(|| all.iter().sum()), number)
     };
@@ -47,25 +48,26 @@ pub fn line(sample: &Sample, at_s: f64) -> String {
         disk("queue"),
         network("rx"),
         network("tx"),
-        or_dash(of(Kind::System, "interrupts"), number),
-        or_dash(of(Kind::System, "context_switches"), number),
+        or_dash(of(QuantityKind::System, "interrupts"), number),
+        or_dash(of(QuantityKind::System, "context_switches"), number),
     )
 }
 
 /// The table: about 20 lines that together say what one sample says.
-pub fn table(sample: &Sample, progress: &str) -> String {
-    let of = |kind: Kind, quantity: &str| {
+pub fn table(sample: &CounterSample, progress: &str) -> String {
+    let of = |kind: QuantityKind, quantity: &str| {
         let item = sample.items.iter().find(|item| item.kind == kind);
         item.and_then(|item| item.value(quantity))
     };
     let cpu = ["active", "idle", "iowait", "steal"]
-        .map(|name| format!("{name} {} %", or_dash(of(Kind::Cpu, name), share)));
+        .map(|name| format!("{name} {} %", or_dash(of(QuantityKind::Cpu, name), share)));
     let memory = ["free", "available", "cached", "dirty", "writeback"].map(|name| {
-        let mib = of(Kind::Memory, name).map(|kib| kib / 1_024.0);
+        let mib = of(QuantityKind::Memory, name).map(|kib| kib / 1_024.0);
         format!("{name} {}", or_dash(mib, number))
     });
-    let system = ["interrupts", "context_switches", "forks"]
-        .map(|name| format!("{} {}", name.replace('_', " "), or_dash(of(Kind::System, name), number)));
+    let system = ["interrupts", "context_switches", "forks"].map(|name| {
+        format!("{} {}", name.replace('_', " "), or_dash(of(QuantityKind::System, name), number))
+    });
     let mut text = format!(
         "{progress}\ncpu       {}\nmemory    {} MiB\nper s     {}\n\n",
         cpu.join(", "),
@@ -74,16 +76,16 @@ pub fn table(sample: &Sample, progress: &str) -> String {
     );
     let disk = ["busy", "queue", "reads", "writes", "flushes", "discards", "read", "written", "discarded"];
     let titles = ["busy %", "queue", "r/s", "w/s", "f/s", "d/s", "r KiB/s", "w KiB/s", "d KiB/s"];
-    text.push_str(&things(sample, Kind::Disk, &disk, &titles));
+    text.push_str(&things(sample, QuantityKind::Disk, &disk, &titles));
     let network = ["rx", "rx_packets", "rx_dropped", "tx", "tx_packets", "tx_dropped"];
     let titles = ["rx KiB/s", "packets", "dropped", "tx KiB/s", "packets", "dropped"];
-    text.push_str(&things(sample, Kind::Network, &network, &titles));
-    text.push_str(&things(sample, Kind::Interrupt, &["interrupts"], &["per s"]));
+    text.push_str(&things(sample, QuantityKind::Network, &network, &titles));
+    text.push_str(&things(sample, QuantityKind::Interrupt, &["interrupts"], &["per s"]));
     text
 }
 
 /// The things of a kind that do most now, and how many more do anything.
-fn things(sample: &Sample, kind: Kind, quantities: &[&str], titles: &[&str]) -> String {
+fn things(sample: &CounterSample, kind: QuantityKind, quantities: &[&str], titles: &[&str]) -> String {
     let mut found = most(sample, kind, quantities[0]);
     found.retain(|item| item.has_traffic());
     let title = match found.len().checked_sub(THINGS_MAX) {
@@ -100,7 +102,7 @@ fn things(sample: &Sample, kind: Kind, quantities: &[&str], titles: &[&str]) -> 
 }
 
 /// The things of a kind, those with most of `quantity` first.
-fn most<'a>(sample: &'a Sample, kind: Kind, quantity: &str) -> Vec<&'a Item> {
+fn most<'a>(sample: &'a CounterSample, kind: QuantityKind, quantity: &str) -> Vec<&'a Item> {
     let mut found: Vec<&Item> = sample.items.iter().filter(|item| item.kind == kind).collect();
     let value = |item: &Item| item.value(quantity).unwrap_or(0.0);
     found.sort_by(|one, other| value(other).total_cmp(&value(one)));
@@ -116,15 +118,15 @@ fn share(percent: f64) -> String {
 mod tests {
     use super::*;
 
-    fn sample() -> Sample {
-        let item = |kind: Kind, name: &str, value: f64| {
+    fn sample() -> CounterSample {
+        let item = |kind: QuantityKind, name: &str, value: f64| {
             let values = vec![value; kind.quantities().len()];
             Item { kind, name: name.to_owned(), values }
         };
-        let mut items = vec![item(Kind::Cpu, "", 25.0), item(Kind::Memory, "", 2_048.0)];
-        items.extend((0..7).map(|index| item(Kind::Disk, &format!("sd{index}"), f64::from(index))));
-        items.extend(["lo", "eth0", "eth1"].map(|name| item(Kind::Network, name, 5.0)));
-        Sample { at_ns: 1, span_ns: 1, items }
+        let mut items = vec![item(QuantityKind::Cpu, "", 25.0), item(QuantityKind::Memory, "", 2_048.0)];
+        items.extend((0..7).map(|index| item(QuantityKind::Disk, &format!("sd{index}"), f64::from(index))));
+        items.extend(["lo", "eth0", "eth1"].map(|name| item(QuantityKind::Network, name, 5.0)));
+        CounterSample { at_ns: 1, span_ns: 1, items }
     }
 
     #[test]

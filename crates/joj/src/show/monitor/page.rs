@@ -1,8 +1,8 @@
 //! What a monitor saw as one HTML page that needs nothing else: no script, no link, no font.
 
-use joj_analysis::monitor::document::{Document, Numbers, Series};
-use joj_analysis::monitor::quantity::Kind;
-use joj_analysis::monitor::summary::Summary;
+use joj_analysis::monitor::document::{MonitorDocument, Numbers, Series};
+use joj_analysis::monitor::quantity::QuantityKind;
+use joj_analysis::monitor::summary::SeriesSummary;
 
 use crate::show::bench::page::whole;
 use crate::show::monitor::summary::{heading, interrupts, is_told, own_cost};
@@ -14,7 +14,7 @@ use crate::show::timeline::{Line, plot};
 const SOURCES_MAX: usize = 6;
 
 /// The page.
-pub fn page(document: &Document) -> String {
+pub fn page(document: &MonitorDocument) -> String {
     let conditions = &document.conditions;
     let mut body = String::from("<h1>What the machine did</h1>\n");
     let lines = [
@@ -41,16 +41,16 @@ pub fn page(document: &Document) -> String {
     let ends_s: Vec<f64> = document.at_ms.0.iter().map(|at_ms| at_ms / 1e3).collect();
     for series in document.things() {
         let in_mib: Vec<Series> =
-            series.iter().filter(|series| series.kind == Kind::Memory).map(mib).collect();
+            series.iter().filter(|series| series.kind == QuantityKind::Memory).map(mib).collect();
         let series = if in_mib.is_empty() { series } else { &in_mib };
         let (kind, name) = (series[0].kind, series[0].name.as_str());
         let title = match kind {
-            Kind::Cpu => "Processors".to_owned(),
-            Kind::System => "Interrupts and context switches".to_owned(),
-            Kind::Memory => "Memory".to_owned(),
-            Kind::Disk => format!("Disk {name}"),
-            Kind::Network => format!("Network {name}"),
-            Kind::Interrupt => continue,
+            QuantityKind::Cpu => "Processors".to_owned(),
+            QuantityKind::System => "Interrupts and context switches".to_owned(),
+            QuantityKind::Memory => "Memory".to_owned(),
+            QuantityKind::Disk => format!("Disk {name}"),
+            QuantityKind::Network => format!("Network {name}"),
+            QuantityKind::Interrupt => continue,
         };
         body.push_str(&section(&title, &plots(kind, series, &ends_s), series));
     }
@@ -64,7 +64,7 @@ fn mib(series: &Series) -> Series {
     let summary = series.summary;
     Series {
         unit: "MiB".to_owned(),
-        summary: Summary {
+        summary: SeriesSummary {
             mean: part(summary.mean),
             p50: part(summary.p50),
             p99: part(summary.p99),
@@ -97,7 +97,7 @@ fn row(name: &str, series: &Series) -> String {
 }
 
 /// A kind's pictures.
-fn plots(kind: Kind, series: &[Series], ends_s: &[f64]) -> String {
+fn plots(kind: QuantityKind, series: &[Series], ends_s: &[f64]) -> String {
     let draw = |title: &str, unit: &str, names: &[&str], high: Option<f64>| {
         let told = |name: &str| series.iter().find(|series| series.quantity == name && is_told(series));
         let line = |(colour, name): (usize, &&str)| {
@@ -107,7 +107,7 @@ fn plots(kind: Kind, series: &[Series], ends_s: &[f64]) -> String {
         plot(title, unit, ends_s, &lines, high)
     };
     let all = match kind {
-        Kind::Cpu => vec![
+        QuantityKind::Cpu => vec![
             draw(
                 "Processor time",
                 "% of all processors",
@@ -121,32 +121,32 @@ fn plots(kind: Kind, series: &[Series], ends_s: &[f64]) -> String {
                 None,
             ),
         ],
-        Kind::System => vec![
+        QuantityKind::System => vec![
             draw("Interrupts and context switches", "per second", &["interrupts", "context_switches"], None),
             draw("Threads", "running, or waiting for a device; at the sample", &["running", "blocked"], None),
         ],
-        Kind::Memory => vec![
+        QuantityKind::Memory => vec![
             draw("Free and cached", "MiB", &["free", "available", "cached"], None),
             draw("To be written", "MiB", &["dirty", "writeback"], None),
         ],
-        Kind::Disk => vec![
+        QuantityKind::Disk => vec![
             draw("Busy", "% of the time", &["busy"], Some(100.0)),
             draw("Requests", "per second", &["reads", "writes", "flushes", "discards"], None),
             draw("Throughput", "KiB per second", &["read", "written", "", "discarded"], None),
             draw("Average queue", "requests", &["queue"], None),
             draw("Wait", "ms per request", &["read_wait", "write_wait", "flush_wait", "discard_wait"], None),
         ],
-        Kind::Network => vec![
+        QuantityKind::Network => vec![
             draw("Throughput", "KiB per second", &["rx", "tx"], None),
             draw("Packets", "per second", &["rx_packets", "tx_packets", "rx_dropped", "tx_dropped"], None),
         ],
-        Kind::Interrupt => Vec::new(),
+        QuantityKind::Interrupt => Vec::new(),
     };
     all.concat()
 }
 
 /// Interrupts by device: the most frequent as lines, all as figures.
-fn sources(document: &Document, ends_s: &[f64]) -> String {
+fn sources(document: &MonitorDocument, ends_s: &[f64]) -> String {
     let sources = interrupts(document);
     if sources.is_empty() {
         return String::new();

@@ -1,7 +1,7 @@
 //! The end of `joj monitor` as text: each quantity's mean, percentiles and maximum.
 
-use joj_analysis::monitor::document::{Document, EndReason, Series};
-use joj_analysis::monitor::quantity::Kind;
+use joj_analysis::monitor::document::{EndReason, MonitorDocument, Series};
+use joj_analysis::monitor::quantity::QuantityKind;
 
 use crate::show::text::{columns, count, number};
 
@@ -9,11 +9,11 @@ use crate::show::text::{columns, count, number};
 const INTERRUPTS_MAX: usize = 12;
 
 /// The whole summary.
-pub fn render(document: &Document) -> String {
+pub fn render(document: &MonitorDocument) -> String {
     let mut text = format!("\n{}\n\n", heading(document));
     let titles = ["", "mean", "p50", "p99", "max"].map(str::to_owned).to_vec();
     let mut lines = vec![titles];
-    for series in document.things().filter(|series| series[0].kind != Kind::Interrupt) {
+    for series in document.things().filter(|series| series[0].kind != QuantityKind::Interrupt) {
         let (kind, name) = (series[0].kind, &series[0].name);
         lines.push(vec![if name.is_empty() {
             kind.word().to_owned()
@@ -44,7 +44,7 @@ pub fn render(document: &Document) -> String {
 }
 
 /// Samples, time, and what ended them.
-pub fn heading(document: &Document) -> String {
+pub fn heading(document: &MonitorDocument) -> String {
     let conditions = &document.conditions;
     let ending = match document.ending.reason {
         EndReason::Time => "the time was over".to_owned(),
@@ -67,7 +67,7 @@ pub fn heading(document: &Document) -> String {
 }
 
 /// What the monitor itself took.
-pub fn own_cost(document: &Document) -> String {
+pub fn own_cost(document: &MonitorDocument) -> String {
     let cost = document.own_cost;
     let each_us = cost.cpu_ms * 1e3 / document.samples().max(1) as f64;
     format!(
@@ -79,8 +79,8 @@ pub fn own_cost(document: &Document) -> String {
 }
 
 /// Sources of interrupts, those with most first.
-pub fn interrupts(document: &Document) -> Vec<&Series> {
-    let of_interrupts = document.quantities.iter().filter(|series| series.kind == Kind::Interrupt);
+pub fn interrupts(document: &MonitorDocument) -> Vec<&Series> {
+    let of_interrupts = document.quantities.iter().filter(|series| series.kind == QuantityKind::Interrupt);
     let mut found: Vec<&Series> = of_interrupts.collect();
     found.sort_by(|one, other| other.summary.mean.total_cmp(&one.summary.mean));
     found

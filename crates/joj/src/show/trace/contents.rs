@@ -14,7 +14,7 @@ const NAME_LETTERS: usize = 32;
 
 /// Neighbouring runs that read as one.
 #[derive(Debug)]
-struct Piece {
+struct ContentPiece {
     class: Class,
     what: What,
 }
@@ -29,7 +29,7 @@ enum What {
 
 /// The contents of these runs; empty where no run has bytes.
 pub fn words(runs: &[Run], texts: &Texts) -> String {
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<ContentPiece> = Vec::new();
     for run in runs.iter().filter(|run| run.bytes > 0) {
         add(&mut pieces, run, texts);
     }
@@ -62,16 +62,16 @@ pub fn words(runs: &[Run], texts: &Texts) -> String {
     text
 }
 
-fn add(pieces: &mut Vec<Piece>, run: &Run, texts: &Texts) {
+fn add(pieces: &mut Vec<ContentPiece>, run: &Run, texts: &Texts) {
     if !run.file.is_some() {
         let what = What::Blocks(run.part);
         // Which of them were logged matters, not in which order.
         if pieces.iter().all(|piece| piece.class != run.class || piece.what != what) {
-            pieces.push(Piece { class: run.class, what });
+            pieces.push(ContentPiece { class: run.class, what });
         }
         return;
     }
-    if let Some(Piece { class, what: What::Bytes { file, to, .. } }) = pieces.last_mut()
+    if let Some(ContentPiece { class, what: What::Bytes { file, to, .. } }) = pieces.last_mut()
         && *class == run.class
         && *file == run.file
         && *to == run.offset
@@ -85,7 +85,10 @@ fn add(pieces: &mut Vec<Piece>, run: &Run, texts: &Texts) {
     }
     let (from, to) = (run.offset, run.offset.saturating_add(run.bytes));
     let by_extent = run.evidence == Evidence::Extent;
-    pieces.push(Piece { class: run.class, what: What::Bytes { file: run.file, name, from, to, by_extent } });
+    pieces.push(ContentPiece {
+        class: run.class,
+        what: What::Bytes { file: run.file, name, from, to, by_extent },
+    });
 }
 
 fn range(from: u64, to: u64) -> String {

@@ -2,7 +2,7 @@
 
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::summary::Summary;
-use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, Works};
+use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, WorkTotals};
 
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, duration, number};
@@ -40,7 +40,7 @@ pub fn works(summary: &Summary) -> Sheet {
     sheet
 }
 
-fn notes(one: &str, more: &str, works: &Works) -> Vec<String> {
+fn notes(one: &str, more: &str, works: &WorkTotals) -> Vec<String> {
     let mut notes = Vec::new();
     let each = &works.bytes_each;
     if each.p50 != each.highest {

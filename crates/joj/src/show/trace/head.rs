@@ -2,7 +2,7 @@
 
 use joj_analysis::trace::header::{Disk, Source};
 use joj_analysis::trace::summary::Summary;
-use joj_analysis::trace::summary::counts::Volume;
+use joj_analysis::trace::summary::counts::RequestCount;
 
 use crate::show::text::{count, duration};
 use crate::show::trace::processes;
@@ -33,8 +33,8 @@ pub fn facts(summary: &Summary) -> Vec<String> {
         }
     }
     let discards = match summary.counts.discards {
-        Volume { requests: 0, .. } => String::new(),
-        Volume { requests, bytes } => {
+        RequestCount { requests: 0, .. } => String::new(),
+        RequestCount { requests, bytes } => {
             format!(
                 ", {} KiB discarded or zeroed in {}",
                 kib_of(bytes),

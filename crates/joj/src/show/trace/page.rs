@@ -194,7 +194,7 @@ fn steps(summary: &Summary, transactions: &[TransactionSteps], texts: &Texts) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::trace::sample::{self, Sample, Writer};
+    use crate::show::trace::sample::{self, Sample, SampleWriter};
 
     fn page_of(sample: &Sample) -> String {
         page(&sample.summary, &sample.points, &sample.transactions, &sample.texts)
@@ -202,7 +202,7 @@ mod tests {
 
     /// Commits in both modes with checkpoints between, reads, metadata written back, and writes that nobody knows.
     fn plausible() -> Sample {
-        let mut writer = Writer::new("/data/com.example/databases/app.db");
+        let mut writer = SampleWriter::new("/data/com.example/databases/app.db");
         writer.read(270_800, 4096);
         writer.read(270_816, 32_768);
         for commit in 0..120 {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_picture_of_merged_requests_says_so_and_stays_small() {
-        let mut writer = Writer::new("/data/app.db");
+        let mut writer = SampleWriter::new("/data/app.db");
         for request in 0..30_000_u64 {
             // Spread over a gigabyte, without a pattern.
             writer.unplaced_write(request.wrapping_mul(7_919_777) % (1 << 18) * 8);
@@ -271,7 +271,7 @@ mod tests {
         header.filesystems[0].options = "<script>".to_owned();
         header.inferred = vec!["<script>".to_owned()];
         header.ending.as_mut().expect("it has one").interrupts = vec![("<script>&\"".to_owned(), 9)];
-        let mut writer = Writer::new("/<script>alert(\"x\")</script>&\u{1b}.db");
+        let mut writer = SampleWriter::new("/<script>alert(\"x\")</script>&\u{1b}.db");
         writer.commit_with_rollback_journal();
         let html = page_of(&writer.finish(&header));
         assert!(!html.contains("<script") && !html.contains("</svg><script"), "{html}");

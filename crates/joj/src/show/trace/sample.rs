@@ -36,7 +36,7 @@ pub struct Sample {
 
 /// Events under construction.
 #[derive(Debug)]
-pub struct Writer {
+pub struct SampleWriter {
     events: Vec<Event>,
     texts: Texts,
     now_ns: u64,
@@ -89,7 +89,7 @@ pub fn header() -> Header {
     }
 }
 
-impl Writer {
+impl SampleWriter {
     /// Nothing yet, for a database with this name.
     pub fn new(database: &str) -> Self {
         let mut texts = Texts::default();
@@ -388,7 +388,7 @@ pub fn small() -> Sample {
             ..DiskCounters::default()
         }];
     }
-    let mut writer = Writer::new("/data/app.db");
+    let mut writer = SampleWriter::new("/data/app.db");
     for _ in 0..3 {
         writer.commit_with_rollback_journal();
     }

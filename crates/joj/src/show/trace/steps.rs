@@ -5,7 +5,7 @@ use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileType;
 use joj_analysis::trace::header::{Header, Source};
-use joj_analysis::trace::steps::{Owner, Step, TransactionSteps};
+use joj_analysis::trace::steps::{StepsOwner, TransactionStep, TransactionSteps};
 use joj_analysis::trace::texts::{Text, Texts};
 
 use crate::show::text::{count, number, wrap};
@@ -24,38 +24,39 @@ pub fn transactions(transactions: &[TransactionSteps], texts: &Texts, header: &H
 /// One transaction: a line about the whole, then a line for each step with its microseconds from the start.
 fn transaction(transaction: &TransactionSteps, texts: &Texts, header: &Header) -> String {
     let (head, begun_ns) = match &transaction.owner {
-        Owner::Work(work) => (work_head(work, &transaction.steps, texts, header), work.begun_ns),
-        Owner::Sync(sync) => (sync_head(sync, texts), sync.begun_ns),
+        StepsOwner::Work(work) => (work_head(work, &transaction.steps, texts, header), work.begun_ns),
+        StepsOwner::Sync(sync) => (sync_head(sync, texts), sync.begun_ns),
     };
     let mut disks: Vec<DeviceNumber> = requests(&transaction.steps).map(|request| request.disk).collect();
     disks.sort_unstable();
     disks.dedup();
     let mut text = format!("{head}\n");
-    if let Owner::Sync(sync) = &transaction.owner {
+    if let StepsOwner::Sync(sync) = &transaction.owner {
         text.push_str(&sync_line(sync, begun_ns, texts));
     }
-    let mut steps: Vec<(u64, &Step)> = transaction.steps.iter().map(|step| (shown_ns(step), step)).collect();
+    let mut steps: Vec<(u64, &TransactionStep)> =
+        transaction.steps.iter().map(|step| (shown_ns(step), step)).collect();
     steps.sort_by_key(|(time_ns, _)| *time_ns);
     for (time_ns, step) in steps {
         text.push_str(&match step {
-            Step::Sync(sync) => sync_line(sync, begun_ns, texts),
-            Step::Request(request) => {
+            TransactionStep::Sync(sync) => sync_line(sync, begun_ns, texts),
+            TransactionStep::Request(request) => {
                 let disk = (disks.len() > 1).then(|| disk_name(request.disk, header));
                 let what = request_words(request, disk.as_deref(), texts);
                 let time = request.latency_ns().map_or_else(|| "not complete".to_owned(), microseconds);
                 let who = plain(texts.get(request.command));
                 line(time_ns, begun_ns, &format!("  {what}"), &format!("{time}  [{who}]"))
             }
-            Step::Note(event) => line(time_ns, begun_ns, &note_words(event, texts), ""),
+            TransactionStep::Note(event) => line(time_ns, begun_ns, &note_words(event, texts), ""),
         });
     }
     text
 }
 
 /// When a step is shown: a request when it was handed over, but a flush, and a write that waited for one, when it was issued.
-fn shown_ns(step: &Step) -> u64 {
+fn shown_ns(step: &TransactionStep) -> u64 {
     match step {
-        Step::Request(request)
+        TransactionStep::Request(request)
             if request.operation == Operation::Flush
                 || request.runs.iter().any(|run| run.intended.has(RequestFlags::PREFLUSH)) =>
         {
@@ -65,9 +66,9 @@ fn shown_ns(step: &Step) -> u64 {
     }
 }
 
-fn requests(steps: &[Step]) -> impl Iterator<Item = &Request> {
+fn requests(steps: &[TransactionStep]) -> impl Iterator<Item = &Request> {
     steps.iter().filter_map(|step| match step {
-        Step::Request(request) => Some(request),
+        TransactionStep::Request(request) => Some(request),
         _ => None,
     })
 }
@@ -120,7 +121,7 @@ fn disk_name(disk: DeviceNumber, header: &Header) -> String {
     header.disk(disk).map_or_else(|| disk.to_string(), |disk| plain(&disk.name))
 }
 
-fn work_head(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> String {
+fn work_head(work: &Work, steps: &[TransactionStep], texts: &Texts, header: &Header) -> String {
     let name = texts.get(work.name);
     let name = path(name.strip_suffix("-shm").unwrap_or(name), 40);
     let kind = match work.kind {
@@ -175,21 +176,21 @@ fn volume(bytes: &[u64; Class::ALL.len()]) -> String {
 }
 
 /// How SQLite made it durable, as far as its lock and its files show.
-fn way(work: &Work, steps: &[Step], texts: &Texts, header: &Header) -> &'static str {
+fn way(work: &Work, steps: &[TransactionStep], texts: &Texts, header: &Header) -> &'static str {
     if texts.get(work.name).ends_with("-shm") {
         return "WAL";
     }
     let notes = || {
         steps.iter().filter_map(|step| match step {
-            Step::Note(event) => Some((event.kind, texts.get(event.name))),
+            TransactionStep::Note(event) => Some((event.kind, texts.get(event.name))),
             _ => None,
         })
     };
     let writes = || requests(steps).filter(|request| request.operation == Operation::Write);
     let runs = || writes().flat_map(|request| &request.runs);
-    let synced = steps
-        .iter()
-        .any(|step| matches!(step, Step::Sync(sync) if sync.file_type == FileType::RollbackJournal));
+    let synced = steps.iter().any(
+        |step| matches!(step, TransactionStep::Sync(sync) if sync.file_type == FileType::RollbackJournal),
+    );
     let journal_written = runs().any(|run| run.file_type == FileType::RollbackJournal);
     if notes().any(|(kind, name)| kind == EventKind::Unlinked && name.ends_with("-journal")) {
         "rollback journal, deleted"
@@ -275,7 +276,7 @@ mod tests {
     /// A commit, another process's call that fails on another filesystem, and a checkpoint.
     fn with_another_process(command_process: Option<u32>) -> sample::Sample {
         let other = DeviceNumber((8 << 20) + 1);
-        let mut writer = sample::Writer::new("/data/app.db");
+        let mut writer = sample::SampleWriter::new("/data/app.db");
         writer.commit_with_log(3);
         writer.failed_sync(other);
         writer.checkpoint();
@@ -301,8 +302,8 @@ mod tests {
         let processes = |command_process| {
             let sample = with_another_process(command_process);
             let of = |transaction: &TransactionSteps| match &transaction.owner {
-                Owner::Work(work) => work.process,
-                Owner::Sync(sync) => sync.process,
+                StepsOwner::Work(work) => work.process,
+                StepsOwner::Sync(sync) => sync.process,
             };
             sample.transactions.iter().map(of).collect::<Vec<u32>>()
         };
@@ -338,7 +339,7 @@ mod tests {
         let mut sample = sample::small();
         let transaction = &mut sample.transactions[0];
         for step in &mut transaction.steps {
-            if let Step::Request(request) = step
+            if let TransactionStep::Request(request) = step
                 && request.sector > 1_000_000
             {
                 // As with a journal on a disk of its own.

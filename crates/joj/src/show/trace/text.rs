@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_100_columns() {
-        let mut writer = sample::Writer::new(&format!("/data/{}.db", "a-long-name".repeat(9)));
+        let mut writer = sample::SampleWriter::new(&format!("/data/{}.db", "a-long-name".repeat(9)));
         writer.read(270_800, 4096);
         writer.commit_with_log(1);
         writer.commit_with_rollback_journal();

@@ -1,6 +1,6 @@
 //! Requests and bytes of a trace as tables: by class and part, the panels of the papers' figures, files, disks.
 
-use joj_analysis::trace::summary::counts::{Heading, Volume};
+use joj_analysis::trace::summary::counts::{ReadAndWritten, RequestCount};
 use joj_analysis::trace::summary::files::FileVolume;
 use joj_analysis::trace::summary::{DiskCheck, Summary};
 
@@ -20,8 +20,8 @@ pub fn classes(summary: &Summary) -> Sheet {
     );
     for class in &counts.classes {
         let prefix = format!("{}: ", class.label);
-        let own = |part: &&Heading| part.label == class.label || part.label.starts_with(&prefix);
-        let parts: Vec<&Heading> = counts.parts.iter().filter(own).collect();
+        let own = |part: &&ReadAndWritten| part.label == class.label || part.label.starts_with(&prefix);
+        let parts: Vec<&ReadAndWritten> = counts.parts.iter().filter(own).collect();
         let runs = parts.iter().map(|part| part.written.requests).sum();
         sheet.line(vec![
             class.label.clone(),
@@ -63,7 +63,7 @@ pub fn classes(summary: &Summary) -> Sheet {
 }
 
 /// The last two columns are about reads: not shown where nothing was read.
-fn hide_reads(sheet: &mut Sheet, reads: Volume) {
+fn hide_reads(sheet: &mut Sheet, reads: RequestCount) {
     if reads.requests == 0 {
         sheet.without_column(sheet.head.len() - 1);
         sheet.without_column(sheet.head.len() - 1);
@@ -88,8 +88,12 @@ fn flush_notes(summary: &Summary) -> Vec<String> {
 /// The panels of ATC'13's Fig. 2, but the block types, which [`classes`] has.
 pub fn panels(summary: &Summary) -> Vec<Sheet> {
     let counts = &summary.counts;
-    let headings = |pairs: [(&str, Volume); 2]| {
-        pairs.map(|(label, written)| Heading { label: label.to_owned(), written, ..Heading::default() })
+    let headings = |pairs: [(&str, RequestCount); 2]| {
+        pairs.map(|(label, written)| ReadAndWritten {
+            label: label.to_owned(),
+            written,
+            ..ReadAndWritten::default()
+        })
     };
     let sync = headings([("sync", counts.sync_writes), ("buffered", counts.buffered_writes)]);
     let order = headings([("sequential", counts.sequential_writes), ("random", counts.random_writes)]);
@@ -103,9 +107,9 @@ pub fn panels(summary: &Summary) -> Vec<Sheet> {
 }
 
 /// One panel: written bytes and requests, each with its share; reads where there are any.
-fn panel(title: &str, what: &str, of: &str, headings: &[Heading]) -> Sheet {
+fn panel(title: &str, what: &str, of: &str, headings: &[ReadAndWritten]) -> Sheet {
     let mut sheet = Sheet::new(title, &[what, "KiB written", "share", of, "share", "KiB read", "reads"]);
-    let sum = |volume: fn(&Heading) -> u64| headings.iter().map(volume).sum::<u64>();
+    let sum = |volume: fn(&ReadAndWritten) -> u64| headings.iter().map(volume).sum::<u64>();
     let (bytes, requests) = (sum(|one| one.written.bytes), sum(|one| one.written.requests));
     let reads = sum(|one| one.read.requests);
     for heading in headings.iter().filter(|one| one.written.requests + one.read.requests > 0) {
@@ -119,7 +123,7 @@ fn panel(title: &str, what: &str, of: &str, headings: &[Heading]) -> Sheet {
             count(heading.read.requests),
         ]);
     }
-    hide_reads(&mut sheet, Volume { requests: reads, bytes: 0 });
+    hide_reads(&mut sheet, RequestCount { requests: reads, bytes: 0 });
     sheet
 }
 
@@ -219,8 +223,8 @@ fn counters(disk: &DiskCheck) -> [(&'static str, u64, Option<u64>); 5] {
 mod tests {
     use super::*;
 
-    fn volume(requests: u64, kib: u64) -> Volume {
-        Volume { requests, bytes: kib << 10 }
+    fn volume(requests: u64, kib: u64) -> RequestCount {
+        RequestCount { requests, bytes: kib << 10 }
     }
 
     #[test]
@@ -268,10 +272,10 @@ mod tests {
 
     #[test]
     fn parts_of_which_nothing_is_known_are_told_apart_from_those_that_are_known() {
-        let heading = |label: &str, kib| Heading {
+        let heading = |label: &str, kib| ReadAndWritten {
             label: label.to_owned(),
             written: volume(1, kib),
-            ..Heading::default()
+            ..ReadAndWritten::default()
         };
         let mut summary = Summary::default();
         summary.counts.writes = volume(3, 16);

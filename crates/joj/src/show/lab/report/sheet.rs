@@ -188,7 +188,7 @@ fn not_measured(table: &TableReport) -> Vec<String> {
 
 /// A line for each result that the report was made of; neighbours of one plan and machine share one.
 pub fn sources(report: &Report) -> Vec<String> {
-    let line = |source: &joj_analysis::lab::report::outcome::Source| {
+    let line = |source: &joj_analysis::lab::report::outcome::ReportSource| {
         let machine = &source.machine;
         let sqlite: Vec<String> =
             machine.sqlite.iter().map(|(name, version)| format!(", SQLite {version} ({name})")).collect();

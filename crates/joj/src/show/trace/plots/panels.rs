@@ -2,7 +2,7 @@
 
 use joj_analysis::trace::class::Class;
 use joj_analysis::trace::summary::Summary;
-use joj_analysis::trace::summary::counts::{Heading, Volume};
+use joj_analysis::trace::summary::counts::{ReadAndWritten, RequestCount};
 
 use crate::show::svg::{Anchor, Fill, Svg, round_steps};
 use crate::show::trace::plots::colours::{of_class, of_index, of_label};
@@ -33,18 +33,19 @@ struct Part {
 /// The panels, two beside each other; empty without requests.
 pub fn panels(summary: &Summary) -> String {
     let counts = &summary.counts;
-    let pair = |first: (&str, Volume), second: (&str, Volume)| {
-        [first, second].map(|(label, written)| Heading {
+    let pair = |first: (&str, RequestCount), second: (&str, RequestCount)| {
+        [first, second].map(|(label, written)| ReadAndWritten {
             label: label.to_owned(),
             written,
-            ..Heading::default()
+            ..ReadAndWritten::default()
         })
     };
     let sync = pair(("sync", counts.sync_writes), ("buffered", counts.buffered_writes));
     let order = pair(("sequential", counts.sequential_writes), ("random", counts.random_writes));
     let by_class = |label: &str, _: usize| of_label(label);
     let by_index = |_: &str, index: usize| of_index(index);
-    let of = |headings: &[Heading], colour: &dyn Fn(&str, usize) -> &'static str| parts(headings, colour);
+    let of =
+        |headings: &[ReadAndWritten], colour: &dyn Fn(&str, usize) -> &'static str| parts(headings, colour);
     let pictures = [
         panel("Block types", &["bytes", "requests"], of(&counts.classes, &by_class)),
         panel("File types", &["bytes", "runs"], of(&counts.file_types, &by_index)),
@@ -57,9 +58,9 @@ pub fn panels(summary: &Summary) -> String {
     if text.is_empty() { text } else { format!("<div class=\"pair\">\n{text}</div>\n") }
 }
 
-fn parts(headings: &[Heading], colour: &dyn Fn(&str, usize) -> &'static str) -> Vec<Part> {
+fn parts(headings: &[ReadAndWritten], colour: &dyn Fn(&str, usize) -> &'static str) -> Vec<Part> {
     let written = headings.iter().filter(|one| one.written.requests + one.written.bytes > 0);
-    let part = |(index, one): (usize, &Heading)| Part {
+    let part = |(index, one): (usize, &ReadAndWritten)| Part {
         label: one.label.clone(),
         values: vec![one.written.bytes, one.written.requests],
         colour: colour(&one.label, index),
