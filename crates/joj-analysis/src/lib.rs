@@ -9,3 +9,5 @@ pub mod lab;
 pub mod monitor;
 pub mod bench;
 pub mod statistics;
+pub mod block_device;
+mod words;

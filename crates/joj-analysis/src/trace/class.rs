@@ -1,6 +1,6 @@
 //! What written bytes are for.
 
-use crate::trace::event::words;
+use crate::words::words;
 
 words! {
     /// What bytes are for. Bytes that nobody could place are [`Class::Unattributed`] and in no other class.

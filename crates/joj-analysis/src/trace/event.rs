@@ -12,12 +12,10 @@
 //! They belong together by device and sectors. Every other kind says what programs and filesystems did meanwhile.
 //! Units: bytes, nanoseconds, sectors of 512 bytes. Bytes on disk: docs/trace_format.md.
 
-use serde::{Deserialize, Serialize};
-
 use crate::trace::texts::Text;
+use crate::words::words;
 
-/// Bytes of a sector, whatever the device's own block size (Linux's block layer).
-pub const SECTOR_BYTES: u64 = 512;
+pub use crate::block_device::{DeviceNumber, SECTOR_BYTES};
 
 /// `detail` where a sync call begins whose end will not be seen: the capture knows so at once.
 pub const NO_END: i64 = -1;
@@ -25,33 +23,6 @@ pub const NO_END: i64 = -1;
 /// `detail` where a sync call ends whose end was not seen, as the capture learns later: its time is not the call's end, and what was
 /// written because of it is not known.
 pub const END_NOT_TOLD: i64 = i64::MIN;
-
-/// Major and minor number of a device, as the kernel's `dev_t` has them: `major << 20 | minor`. 0: none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DeviceNumber(pub u32);
-
-impl DeviceNumber {
-    /// No device.
-    pub const NONE: Self = Self(0);
-
-    /// From the two numbers that `ls -l /dev` shows; `None` where the kernel has no such number.
-    pub fn new(major: u32, minor: u32) -> Option<Self> {
-        (major < 1 << 12 && minor < 1 << 20).then_some(Self(major << 20 | minor))
-    }
-
-    /// The two numbers.
-    pub fn major_minor(self) -> (u32, u32) {
-        (self.0 >> 20, self.0 & 0xf_ffff)
-    }
-}
-
-impl std::fmt::Display for DeviceNumber {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (major, minor) = self.major_minor();
-        write!(formatter, "{major}:{minor}")
-    }
-}
 
 /// A file's identity: a number that an inode had is given to another file, with another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -73,42 +44,6 @@ impl FileKey {
         self.inode != 0
     }
 }
-
-/// One of the words, with its code in saved traces and its spelling. Codes never change their meaning.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$entry:meta])* $word:ident = $code:literal $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$entry])* $word = $code,)* }
-
-        impl $name {
-            /// Every word.
-            pub const ALL: &'static [Self] = &[$(Self::$word),*];
-
-            /// The number in a saved trace.
-            pub fn code(self) -> u8 {
-                self as u8
-            }
-
-            /// The word of a saved number; `None` where this version knows none.
-            pub fn from_code(code: u8) -> Option<Self> {
-                match code { $($code => Some(Self::$word),)* _ => None }
-            }
-
-            /// How it is spelled, in tables and in text formats.
-            pub fn text(self) -> &'static str {
-                match self { $(Self::$word => $text,)* }
-            }
-
-            /// The word that is spelled so.
-            pub fn from_text(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|word| word.text() == text)
-            }
-        }
-    };
-}
-pub(crate) use words;
 
 words! {
     /// What happened. In brackets, which fields of [`Event`] have a meaning beside time, process, thread and command.

@@ -3,7 +3,7 @@
 //! The table is a text of one rule a line, `type pattern..`, first match wins; `file_types.txt` is the one that is built in, and
 //! users put their own in front of it. `*` stands for any letters, `?` for one; letters compare without case.
 
-use crate::trace::event::words;
+use crate::words::words;
 
 words! {
     /// What a file is for.
