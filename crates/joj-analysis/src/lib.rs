@@ -7,6 +7,7 @@
 pub mod trace;
 pub mod lab;
 pub mod monitor;
+pub mod filesystem;
 pub mod bench;
 pub mod statistics;
 pub mod block_device;

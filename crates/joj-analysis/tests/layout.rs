@@ -10,9 +10,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use joj_analysis::filesystem;
+use joj_analysis::filesystem::layout::{Extent, Layout};
+use joj_analysis::filesystem::region::{Region, RegionUse};
 use joj_analysis::trace::event::{DeviceNumber, SECTOR_BYTES};
-use joj_analysis::trace::header::{Region, RegionUse};
-use joj_analysis::trace::layout::{self, Extent, Layout};
 
 const DISK: DeviceNumber = DeviceNumber(7 << 20);
 /// The images are taken for partitions that begin here.
@@ -62,7 +63,7 @@ impl Image {
             file.read_exact_at(&mut buffer, at).map_err(|error| error.to_string())?;
             Ok(buffer)
         };
-        Ok(layout::read(kind, device, read)?.expect("a kind with a layout"))
+        Ok(filesystem::layout_of(kind, device, read)?.expect("a kind with a layout"))
     }
 }
 

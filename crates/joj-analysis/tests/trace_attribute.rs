@@ -1,9 +1,9 @@
 //! Goal: requests are put together as the block layer takes them apart: completed in two steps or in parts, put back, never issued.
 //! Method: a few events by hand, and what attribution makes of them.
 
+use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Work};
-use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, FileSystem, Header};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use joj_analysis::trace::class::{Class, Part};
+use joj_analysis::filesystem::class::{Class, Part};
 use joj_analysis::trace::event::{DeviceNumber, Operation, RequestFlags};
 use joj_analysis::trace::export::Exporter;
 use joj_analysis::trace::export::fio::Iolog;

@@ -9,8 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use joj_analysis::filesystem::region::RegionUse;
 use joj_analysis::trace::event::SECTOR_BYTES;
-use joj_analysis::trace::header::{FileSystem, Header, RegionUse};
+use joj_analysis::trace::header::{FileSystem, Header};
 
 /// Loop devices over images, and a directory to mount on, all of which go away.
 struct Bench {

@@ -3,10 +3,11 @@
 //! For tests and benchmarks: a hundred million events take minutes to make and hours to capture. The requests are those of one INSERT as
 //! captured on Linux 6.18, times and sectors are made up.
 
+use crate::filesystem::region::{Region, RegionUse};
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags, SECTOR_BYTES,
 };
-use crate::trace::header::{Disk, FileSystem, Header, Region, RegionUse, Source};
+use crate::trace::header::{Disk, FileSystem, Header, Source};
 use crate::trace::texts::{Text, Texts};
 
 const DISK: DeviceNumber = DeviceNumber(254 << 20);

@@ -6,9 +6,9 @@
 
 use serde::Serialize;
 
+use crate::filesystem::class::Class;
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::{Request, Sync};
-use crate::trace::class::Class;
 use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
 use crate::trace::file_type::FileType;
 

@@ -1,7 +1,7 @@
 //! Transactions as JSON has them: what each cost.
 
+use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::request::{Work, WorkKind};
-use joj_analysis::trace::class::Class;
 use joj_analysis::trace::steps::{StepsOwner, TransactionSteps};
 use joj_analysis::trace::texts::Texts;
 use serde::Serialize;

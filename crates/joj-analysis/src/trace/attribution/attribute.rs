@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::barriers::Barriers;
 use crate::trace::attribution::classify::{by_extent, classify};
 use crate::trace::attribution::extents::{Extents, Owner};
@@ -18,7 +19,6 @@ use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
 use crate::trace::attribution::syncs::{Syncs, works_for_others};
 use crate::trace::attribution::transactions::OpenWork;
-use crate::trace::class::{Class, Part};
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };

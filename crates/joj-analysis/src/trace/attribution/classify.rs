@@ -3,10 +3,10 @@
 //! Evidence, strongest first: the content (a magic number), the region (the filesystem's own layout), the page cache that
 //! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::region::{Region, RegionUse};
 use crate::trace::attribution::places::{Kind, Places};
-use crate::trace::class::{Class, Part};
 use crate::trace::event::{Backing, Content, DeviceNumber, Event, FileKey, RequestFlags};
-use crate::trace::header::{Region, RegionUse};
 
 /// Btrfs's tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
 const BTRFS_LOG_TREE: i64 = -6;

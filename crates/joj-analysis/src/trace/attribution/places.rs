@@ -1,7 +1,8 @@
 //! What lies where on the disks of a trace: partitions, filesystems, and the regions that filesystems reserve.
 
+use crate::filesystem::region::Region;
 use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
-use crate::trace::header::{FileSystem, Header, Region};
+use crate::trace::header::{FileSystem, Header};
 
 /// Sectors of a whole disk that belong to something.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +153,8 @@ fn find<T>(stretches: &[Stretch<T>], disk: DeviceNumber, sector: u64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::header::{Disk, RegionUse};
+    use crate::filesystem::region::RegionUse;
+    use crate::trace::header::Disk;
 
     fn places() -> Places {
         let [whole, part] = [DeviceNumber(16), DeviceNumber(17)];

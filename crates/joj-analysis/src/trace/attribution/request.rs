@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::trace::class::{Class, Part};
+use crate::filesystem::class::{Class, Part};
 use crate::trace::event::{DeviceNumber, FileKey, Operation, RequestFlags};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::Text;

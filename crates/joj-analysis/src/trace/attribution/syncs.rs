@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::filesystem::class::Class;
 use crate::trace::attribution::files::FileInfo;
 use crate::trace::attribution::request::{Sync, SyncId, WorkId};
-use crate::trace::class::Class;
 use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END};
 
 /// Sync calls between their begin and their end.

@@ -10,9 +10,9 @@
 
 use std::collections::HashMap;
 
+use crate::filesystem::class::Class;
 use crate::trace::attribution::files::{FileInfo, database_of};
 use crate::trace::attribution::request::{Work, WorkId, WorkKind};
-use crate::trace::class::Class;
 use crate::trace::event::{Event, FileKey};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::{Text, Texts};

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::{Request, Sync};
-use crate::trace::class::{Class, Part};
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
 use crate::trace::export::Exporter;
 use crate::trace::export::protobuf::Message;

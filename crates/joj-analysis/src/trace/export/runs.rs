@@ -99,8 +99,8 @@ fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filesystem::class::{Class, Part};
     use crate::trace::attribution::request::{SyncId, WorkId};
-    use crate::trace::class::{Class, Part};
     use crate::trace::event::{DeviceNumber, FileKey, Operation};
 
     #[test]

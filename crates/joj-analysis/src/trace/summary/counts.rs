@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::request::{Evidence, Request};
-use crate::trace::class::{Class, Part};
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
 use crate::trace::file_type::FileType;
 use crate::trace::histogram::{Distribution, Histogram};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::filesystem::class::Class;
 use crate::trace::attribution::request::{Sync, Work, WorkKind};
-use crate::trace::class::Class;
 use crate::trace::file_type::FileType;
 use crate::trace::histogram::{Distribution, Histogram};
 use crate::trace::texts::Texts;

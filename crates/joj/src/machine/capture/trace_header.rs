@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use joj_analysis::filesystem::layout::{self, Extent, JournalElsewhere, Layout};
+use joj_analysis::filesystem::region::Region;
+use joj_analysis::filesystem::{self, ext4, xfs};
 use joj_analysis::trace::event::DeviceNumber;
-use joj_analysis::trace::header::{
-    Disk, DiskCounters, Ending, FORMAT_VERSION, FileSystem, Header, Region, Source,
-};
-use joj_analysis::trace::layout::{self, Extent, JournalElsewhere, Layout};
+use joj_analysis::trace::header::{Disk, DiskCounters, Ending, FORMAT_VERSION, FileSystem, Header, Source};
 
 use crate::machine::devices::device_bytes::DeviceBytes;
 use crate::machine::devices::disks;
@@ -140,8 +140,9 @@ fn read_layout(filesystem: &mut FileSystem, all_disks: &[Disk]) -> Result<(), St
             return Err(format!("{number} is no disk of this machine"));
         };
         let device = DeviceBytes::open(disk)?;
-        let found = layout::read(&filesystem.kind, place(disk), &mut |at, bytes| device.read(at, bytes))
-            .map_err(|error| format!("{}: {error}", disk.name))?;
+        let found =
+            filesystem::layout_of(&filesystem.kind, place(disk), &mut |at, bytes| device.read(at, bytes))
+                .map_err(|error| format!("{}: {error}", disk.name))?;
         let Some(Layout { block_bytes, regions: found, journal_elsewhere }) = found else { return Ok(()) };
         filesystem.block_bytes = block_bytes;
         regions.extend(found);
@@ -168,7 +169,7 @@ fn read_journal(
             let mut problem = "no disk has its journal".to_owned();
             for disk in all_disks {
                 let Ok(device) = DeviceBytes::open(disk) else { continue };
-                let read = layout::ext4::journal_device(place(disk), &mut |at, bytes| device.read(at, bytes));
+                let read = ext4::journal_device(place(disk), &mut |at, bytes| device.read(at, bytes));
                 match read {
                     Ok(Some(found)) if found.uuid == uuid => return Ok(found.regions),
                     Ok(_) => {}
@@ -182,7 +183,7 @@ fn read_journal(
             let number = option.and_then(mounts::device_of_node);
             let disk = all_disks.iter().find(|disk| Some(disk.number) == number);
             let disk = disk.ok_or("no disk is the one of its mount option logdev")?;
-            layout::xfs::log_device(place(disk), bytes)
+            xfs::log_device(place(disk), bytes)
         }
     }
 }

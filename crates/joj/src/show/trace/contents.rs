@@ -1,7 +1,7 @@
 //! What is in a request, in words: `data app.db-journal 0..12 KiB; journal: descriptor, log of inode table`.
 
+use joj_analysis::filesystem::class::{Class, Part};
 use joj_analysis::trace::attribution::request::{Evidence, Run};
-use joj_analysis::trace::class::{Class, Part};
 use joj_analysis::trace::event::FileKey;
 use joj_analysis::trace::texts::Texts;
 

@@ -1,6 +1,6 @@
 //! What durability costs in a trace, as tables: commits, persistence paths, sync calls, latencies.
 
-use joj_analysis::trace::class::Class;
+use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, WorkTotals};
 

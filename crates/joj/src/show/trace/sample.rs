@@ -1,13 +1,12 @@
 //! A small trace for tests: SQLite on ext4 on a loop device, as docs of SQLite and jbd2 say that it writes.
 
+use joj_analysis::filesystem::region::{Region, RegionUse};
 use joj_analysis::trace::attribution::attribute::Attributor;
 use joj_analysis::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::{
-    Disk, DiskCounters, Ending, FileSystem, Header, Region, RegionUse, Source,
-};
+use joj_analysis::trace::header::{Disk, DiskCounters, Ending, FileSystem, Header, Source};
 use joj_analysis::trace::points::{PointCollector, Points};
 use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};

@@ -1,7 +1,7 @@
 //! Transactions step by step, as text: which call made which requests.
 
+use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::request::{Request, Sync, Work, WorkKind};
-use joj_analysis::trace::class::Class;
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileType;
 use joj_analysis::trace::header::{Header, Source};

@@ -7,10 +7,10 @@
 use std::fs::File;
 use std::path::Path;
 
+use joj_analysis::filesystem::{ext4, layout::Extent};
 use joj_analysis::trace::event::{Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use joj_analysis::trace::header::Disk;
-use joj_analysis::trace::layout::{Extent, ext4};
 
 use crate::machine::capture::tracefs::volumes::Mounted;
 use crate::machine::devices::btrfs_tree;

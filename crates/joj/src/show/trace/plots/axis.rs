@@ -106,7 +106,7 @@ fn clusters(used: &[(u64, u64, u64)]) -> Vec<(u64, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use joj_analysis::trace::class::Class;
+    use joj_analysis::filesystem::class::Class;
     use joj_analysis::trace::event::{DeviceNumber, Operation};
     use joj_analysis::trace::file_type::FileType;
 

@@ -1,6 +1,6 @@
 //! The colours of a trace's pictures: Okabe and Ito's, told apart with any kind of colour vision, on light and dark pages.
 
-use joj_analysis::trace::class::Class;
+use joj_analysis::filesystem::class::Class;
 
 /// A class's colour, by its code.
 pub const CLASS_COLOURS: [&str; Class::ALL.len()] =

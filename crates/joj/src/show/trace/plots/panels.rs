@@ -1,6 +1,6 @@
 //! Stacked bars: the panels of ATC'13's Fig. 2, and what a commit consists of.
 
-use joj_analysis::trace::class::Class;
+use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::summary::Summary;
 use joj_analysis::trace::summary::counts::{ReadAndWritten, RequestCount};
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use joj_analysis::trace::class::Class;
+use joj_analysis::filesystem::class::Class;
+use joj_analysis::filesystem::region::RegionUse;
 use joj_analysis::trace::event::{DeviceNumber, Operation};
-use joj_analysis::trace::header::{Header, RegionUse};
+use joj_analysis::trace::header::Header;
 use joj_analysis::trace::points::{Point, Points};
 
 use crate::show::svg::{Anchor, Svg, escape, round_steps};

@@ -1,10 +1,11 @@
 //! Goal: superblocks are read right, and damaged ones never end in a panic, in endless work or in regions that overlap.
 //! Method: samples; each bit of each flipped, with checksums made right again; fields set to extremes; every cut.
 
-use super::{Extent, Layout, ext4};
-use crate::trace::event::DeviceNumber;
-use crate::trace::header::RegionUse;
-use crate::trace::layout::samples::{self, SECTORS, Sample};
+use super::ext4;
+use crate::block_device::DeviceNumber;
+use crate::filesystem::layout::{Extent, Layout};
+use crate::filesystem::region::RegionUse;
+use crate::filesystem::samples::{self, SECTORS, Sample};
 
 fn all() -> Vec<Sample> {
     let mut samples = vec![
@@ -35,7 +36,7 @@ fn check(layout: &Layout, what: &str) {
 
 fn regions(sample: &Sample) -> Vec<(RegionUse, u64, u64, u64)> {
     let layout = sample.layout().unwrap();
-    let parts = |region: &crate::trace::header::Region| {
+    let parts = |region: &crate::filesystem::region::Region| {
         (region.purpose, region.sector, region.sectors, region.journal_offset)
     };
     layout.regions.iter().map(parts).collect()

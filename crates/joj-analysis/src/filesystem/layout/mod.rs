@@ -3,22 +3,13 @@
 //! Bytes are read through a closure, so that a device, an image and a test serve alike. They are not trusted: what
 //! does not fit together is an error that says what and where, and no number in them decides how much memory is taken.
 
-pub mod ext4;
-mod jbd2;
-pub mod xfs;
-pub mod btrfs;
-pub mod f2fs;
-pub mod nilfs2;
-mod regions;
-mod piece;
-mod checksum;
-#[cfg(test)]
-mod damage;
-#[cfg(test)]
-mod samples;
+pub(in crate::filesystem) mod jbd2;
+pub(in crate::filesystem) mod regions;
+pub(in crate::filesystem) mod piece;
+pub(in crate::filesystem) mod checksum;
 
-use crate::trace::event::DeviceNumber;
-use crate::trace::header::Region;
+use crate::block_device::DeviceNumber;
+use crate::filesystem::region::Region;
 
 pub use regions::in_order;
 
@@ -50,29 +41,14 @@ pub struct Layout {
 /// What is known of a journal on another device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalElsewhere {
-    /// ext4: the device whose superblock has this UUID; [`ext4::journal_device`] reads it.
+    /// ext4: the device whose superblock has this UUID; `ext4::journal_device` reads it.
     Ext4 {
         /// The journal device's UUID.
         uuid: [u8; 16],
     },
-    /// XFS: the first bytes of the device in the mount option `logdev`; [`xfs::log_device`] makes regions of it.
+    /// XFS: the first bytes of the device in the mount option `logdev`; `xfs::log_device` makes regions of it.
     Xfs {
         /// Length of the log.
         bytes: u64,
     },
-}
-
-/// Reads the layout of a filesystem of this `kind` (ext2, ext3, ext4, xfs, btrfs, f2fs, nilfs2); `None` for any other kind.
-/// # Errors
-/// The bytes cannot be read, or are not those of such a filesystem on such a device.
-pub fn read(kind: &str, device: Extent, bytes: &mut ReadAt<'_>) -> Result<Option<Layout>, String> {
-    let layout = match kind {
-        "ext2" | "ext3" | "ext4" => ext4::layout(device, bytes),
-        "xfs" => xfs::layout(device, bytes),
-        "btrfs" => btrfs::layout(device, bytes),
-        "f2fs" => f2fs::layout(device, bytes),
-        "nilfs2" => nilfs2::layout(device, bytes),
-        _ => return Ok(None),
-    };
-    layout.map(Some)
 }

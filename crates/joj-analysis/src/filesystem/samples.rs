@@ -1,9 +1,8 @@
 //! Superblocks for tests, and what must hold for every damaged one.
 
-use crate::trace::event::DeviceNumber;
-use crate::trace::layout::Extent;
-use crate::trace::layout::Layout;
-use crate::trace::layout::checksum::{CASTAGNOLI, ETHERNET, crc32};
+use crate::block_device::DeviceNumber;
+use crate::filesystem::layout::checksum::{CASTAGNOLI, ETHERNET, crc32};
+use crate::filesystem::layout::{Extent, Layout};
 
 /// Sectors of the device that the samples describe: 64 MiB.
 pub const SECTORS: u64 = 64 << 11;
@@ -33,7 +32,7 @@ impl Sample {
             Ok(self.bytes(at, bytes))
         };
         let device = Extent { disk: DeviceNumber(1), start_sector: 0, sectors: SECTORS };
-        super::read(self.kind, device, read).map(|layout| layout.expect("a known kind"))
+        super::layout_of(self.kind, device, read).map(|layout| layout.expect("a known kind"))
     }
 
     pub fn bytes(&self, at: u64, bytes: usize) -> Vec<u8> {

@@ -5,14 +5,12 @@
 //! ```
 //! Source: Documentation/filesystems/f2fs.rst of the kernel. Little endian.
 
-use crate::trace::event::SECTOR_BYTES;
-use crate::trace::header::RegionUse;
-use crate::trace::layout::Extent;
-use crate::trace::layout::Layout;
-use crate::trace::layout::ReadAt;
-use crate::trace::layout::checksum::{ETHERNET, crc32};
-use crate::trace::layout::piece::Piece;
-use crate::trace::layout::regions::Regions;
+use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::layout::checksum::{ETHERNET, crc32};
+use crate::filesystem::layout::piece::Piece;
+use crate::filesystem::layout::regions::Regions;
+use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::region::RegionUse;
 
 const MAGIC: u32 = 0xf2f5_2010;
 /// Byte of the superblock in its block.

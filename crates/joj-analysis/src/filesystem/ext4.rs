@@ -6,16 +6,13 @@
 //! ```
 //! Source: Documentation/filesystems/ext4 of the kernel. Little endian.
 
-use crate::trace::event::SECTOR_BYTES;
-use crate::trace::header::{Region, RegionUse};
-use crate::trace::layout::Extent;
-use crate::trace::layout::JournalElsewhere;
-use crate::trace::layout::Layout;
-use crate::trace::layout::ReadAt;
-use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
-use crate::trace::layout::jbd2;
-use crate::trace::layout::piece::Piece;
-use crate::trace::layout::regions::Regions;
+use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
+use crate::filesystem::layout::jbd2;
+use crate::filesystem::layout::piece::Piece;
+use crate::filesystem::layout::regions::Regions;
+use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
+use crate::filesystem::region::{Region, RegionUse};
 
 /// Byte of the first superblock, whatever the block size.
 const SUPERBLOCK_AT: u64 = 1024;

@@ -1,8 +1,8 @@
 //! Regions as they are found, and the list that they become: in order, joined, without overlap.
 
 use super::Extent;
-use crate::trace::event::SECTOR_BYTES;
-use crate::trace::header::{Region, RegionUse};
+use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::region::{Region, RegionUse};
 
 /// More pieces than any filesystem has that could be mounted: 4 TiB of ext4 without flex_bg has 100,000.
 const REGIONS_MAX: usize = 1 << 22;
@@ -109,7 +109,7 @@ fn join(last: &mut Region, next: &Region) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::DeviceNumber;
+    use crate::block_device::DeviceNumber;
 
     fn regions() -> Regions {
         Regions::new(Extent { disk: DeviceNumber(8), start_sector: 100, sectors: 1000 })

@@ -5,15 +5,12 @@
 //! ```
 //! Source: "XFS Algorithms & Data Structures" (xfs-documentation). Big endian.
 
-use crate::trace::event::SECTOR_BYTES;
-use crate::trace::header::{Region, RegionUse};
-use crate::trace::layout::Extent;
-use crate::trace::layout::JournalElsewhere;
-use crate::trace::layout::Layout;
-use crate::trace::layout::ReadAt;
-use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
-use crate::trace::layout::piece::Piece;
-use crate::trace::layout::regions::Regions;
+use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
+use crate::filesystem::layout::piece::Piece;
+use crate::filesystem::layout::regions::Regions;
+use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
+use crate::filesystem::region::{Region, RegionUse};
 
 const MAGIC: u32 = 0x5846_5342;
 const SUPERBLOCK_BYTES: usize = 512;

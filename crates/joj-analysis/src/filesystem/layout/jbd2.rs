@@ -6,10 +6,10 @@
 //! Source: Documentation/filesystems/ext4/{journal,ifork}.rst of the kernel. The log is big endian, ext4 is not.
 
 use super::ReadAt;
-use crate::trace::header::RegionUse;
-use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
-use crate::trace::layout::piece::Piece;
-use crate::trace::layout::regions::Regions;
+use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
+use crate::filesystem::layout::piece::Piece;
+use crate::filesystem::layout::regions::Regions;
+use crate::filesystem::region::RegionUse;
 
 /// First two bytes of a node of an extent tree.
 pub const EXTENT_MAGIC: u16 = 0xf30a;

@@ -2,14 +2,12 @@
 //!
 //! Source: Btrfs documentation, "On-disk format". Little endian.
 
-use crate::trace::event::SECTOR_BYTES;
-use crate::trace::header::RegionUse;
-use crate::trace::layout::Extent;
-use crate::trace::layout::Layout;
-use crate::trace::layout::ReadAt;
-use crate::trace::layout::checksum::{CASTAGNOLI, crc32};
-use crate::trace::layout::piece::Piece;
-use crate::trace::layout::regions::Regions;
+use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
+use crate::filesystem::layout::piece::Piece;
+use crate::filesystem::layout::regions::Regions;
+use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::region::RegionUse;
 
 const MAGIC: &[u8; 8] = b"_BHRfS_M";
 const SUPERBLOCK_BYTES: usize = 4096;
