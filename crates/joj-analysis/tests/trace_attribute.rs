@@ -6,7 +6,7 @@ use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Work};
 use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::{Disk, FileSystem, Header};
+use joj_analysis::trace::header::{Disk, Header, MountedFilesystem};
 use joj_analysis::trace::summary::Summariser;
 use joj_analysis::trace::summary::counts::RequestCount;
 use joj_analysis::trace::texts::Texts;
@@ -17,11 +17,11 @@ const ELSEWHERE: DeviceNumber = DeviceNumber(8 << 20);
 fn header(kind: &str) -> Header {
     Header {
         disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
-        filesystems: vec![FileSystem {
+        filesystems: vec![MountedFilesystem {
             device: DISK,
             kind: kind.to_owned(),
             disks: vec![DISK],
-            ..FileSystem::default()
+            ..MountedFilesystem::default()
         }],
         ..Header::default()
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use joj_analysis::filesystem::region::RegionUse;
 use joj_analysis::trace::event::SECTOR_BYTES;
-use joj_analysis::trace::header::{FileSystem, Header};
+use joj_analysis::trace::header::{Header, MountedFilesystem};
 
 /// Loop devices over images, and a directory to mount on, all of which go away.
 struct Bench {
@@ -78,12 +78,12 @@ impl Bench {
     }
 
     /// What joj says of the filesystem mounted here.
-    fn header(&self) -> (Header, FileSystem) {
+    fn header(&self) -> (Header, MountedFilesystem) {
         let point = self.point();
         let text = run(env!("CARGO_BIN_EXE_joj"), &["trace-header", point.to_str().unwrap()]).unwrap();
         let header: Header = serde_json::from_str(&text).unwrap();
         assert_eq!(header.inferred, [""; 0]);
-        let here = |filesystem: &&FileSystem| Path::new(&filesystem.mount_point) == point;
+        let here = |filesystem: &&MountedFilesystem| Path::new(&filesystem.mount_point) == point;
         let filesystem = header.filesystems.iter().find(here).cloned();
         (header, filesystem.expect("the filesystem is listed"))
     }

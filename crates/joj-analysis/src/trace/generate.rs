@@ -7,7 +7,7 @@ use crate::filesystem::region::{Region, RegionUse};
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags, SECTOR_BYTES,
 };
-use crate::trace::header::{Disk, FileSystem, Header, Source};
+use crate::trace::header::{Disk, Header, MountedFilesystem, Source};
 use crate::trace::texts::{Text, Texts};
 
 const DISK: DeviceNumber = DeviceNumber(254 << 20);
@@ -48,7 +48,7 @@ pub fn header() -> Header {
         source: Source::Generated,
         writer: "joj trace-generate".to_owned(),
         disks: vec![disk(DISK, "vda", 0, 1 << 24), disk(PARTITION, "vda1", 2048, (1 << 24) - 2048)],
-        filesystems: vec![FileSystem {
+        filesystems: vec![MountedFilesystem {
             device: PARTITION,
             kind: "ext4".to_owned(),
             mount_point: "/".to_owned(),

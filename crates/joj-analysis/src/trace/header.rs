@@ -35,7 +35,7 @@ pub struct Header {
     /// Disks and their partitions.
     pub disks: Vec<Disk>,
     /// Filesystems that were mounted from them.
-    pub filesystems: Vec<FileSystem>,
+    pub filesystems: Vec<MountedFilesystem>,
     /// What an importer had to guess or a capture could not read (a filesystem's layout), a sentence each.
     pub inferred: Vec<String>,
     /// What is known at the end only; `None` in a trace that was cut off.
@@ -93,11 +93,11 @@ pub struct Disk {
 
 /// A mounted filesystem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct FileSystem {
+pub struct MountedFilesystem {
     /// What files on it have as their device inside the kernel (`s_dev`, as /proc/self/mountinfo has it). Btrfs tells stat
     /// another number for each subvolume.
     pub device: DeviceNumber,
-    /// `ext4`, `xfs`, `btrfs`, `f2fs`, `nilfs2`, or another name of /proc/filesystems.
+    /// A name of /proc/filesystems, for example `ext4`.
     pub kind: String,
     /// Where it is mounted, once.
     pub mount_point: String,
@@ -154,7 +154,7 @@ impl Header {
     }
 
     /// The filesystem whose files have this device number.
-    pub fn filesystem(&self, device: DeviceNumber) -> Option<&FileSystem> {
+    pub fn filesystem(&self, device: DeviceNumber) -> Option<&MountedFilesystem> {
         self.filesystems.iter().find(|filesystem| filesystem.device == device)
     }
 }

@@ -186,7 +186,7 @@ fn xfs_buffer(magic: i64) -> (Class, Part) {
 mod tests {
     use super::*;
     use crate::trace::event::FileKey;
-    use crate::trace::header::{Disk, FileSystem, Header};
+    use crate::trace::header::{Disk, Header, MountedFilesystem};
 
     const DISK: DeviceNumber = DeviceNumber(7);
 
@@ -196,7 +196,7 @@ mod tests {
             |sector, sectors, purpose| Region { disk: DISK, sector, sectors, purpose, journal_offset: 0 };
         Places::new(&Header {
             disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
-            filesystems: vec![FileSystem {
+            filesystems: vec![MountedFilesystem {
                 device: DISK,
                 kind: kind.to_owned(),
                 disks: vec![DISK],
@@ -205,7 +205,7 @@ mod tests {
                     region(100, 80, RegionUse::InodeTable),
                     region(1000, 800, RegionUse::Journal),
                 ],
-                ..FileSystem::default()
+                ..MountedFilesystem::default()
             }],
             ..Header::default()
         })
@@ -243,12 +243,12 @@ mod tests {
         let disk = |number| Disk { number, whole: number, sectors: 1 << 20, ..Disk::default() };
         let places = Places::new(&Header {
             disks: vec![disk(DISK), disk(log)],
-            filesystems: vec![FileSystem {
+            filesystems: vec![MountedFilesystem {
                 device: DISK,
                 kind: "ext4".to_owned(),
                 disks: vec![DISK],
                 regions: vec![region(DISK, 100, RegionUse::InodeTable), region(log, 16, RegionUse::Journal)],
-                ..FileSystem::default()
+                ..MountedFilesystem::default()
             }],
             ..Header::default()
         });
@@ -298,10 +298,10 @@ mod tests {
     fn without_the_layout_no_part_is_claimed() {
         let header = Header {
             disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
-            filesystems: vec![FileSystem {
+            filesystems: vec![MountedFilesystem {
                 kind: "ext4".to_owned(),
                 disks: vec![DISK],
-                ..FileSystem::default()
+                ..MountedFilesystem::default()
             }],
             ..Header::default()
         };

@@ -2,7 +2,7 @@
 
 use crate::filesystem::region::Region;
 use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
-use crate::trace::header::{FileSystem, Header};
+use crate::trace::header::{Header, MountedFilesystem};
 
 /// Sectors of a whole disk that belong to something.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +74,7 @@ impl Places {
         places
     }
 
-    fn add(&mut self, header: &Header, index: usize, filesystem: &FileSystem) {
+    fn add(&mut self, header: &Header, index: usize, filesystem: &MountedFilesystem) {
         for disk in filesystem.disks.iter().filter_map(|&number| header.disk(number)) {
             let end = disk.start_sector.saturating_add(disk.sectors);
             let first = disk.start_sector;
@@ -164,12 +164,12 @@ mod tests {
             |sector, sectors, purpose| Region { disk: whole, sector, sectors, purpose, journal_offset: 0 };
         Places::new(&Header {
             disks: vec![disk(whole, 0, 10_000), disk(part, 2048, 4096)],
-            filesystems: vec![FileSystem {
+            filesystems: vec![MountedFilesystem {
                 device: part,
                 kind: "ext4".into(),
                 disks: vec![part],
                 regions: vec![region(2050, 8, RegionUse::Superblock), region(3000, 100, RegionUse::Journal)],
-                ..FileSystem::default()
+                ..MountedFilesystem::default()
             }],
             ..Header::default()
         })

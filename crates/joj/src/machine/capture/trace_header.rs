@@ -6,7 +6,9 @@ use joj_analysis::filesystem::layout::{self, Extent, JournalElsewhere, Layout};
 use joj_analysis::filesystem::region::Region;
 use joj_analysis::filesystem::{self, ext4, xfs};
 use joj_analysis::trace::event::DeviceNumber;
-use joj_analysis::trace::header::{Disk, DiskCounters, Ending, FORMAT_VERSION, FileSystem, Header, Source};
+use joj_analysis::trace::header::{
+    Disk, DiskCounters, Ending, FORMAT_VERSION, Header, MountedFilesystem, Source,
+};
 
 use crate::machine::devices::device_bytes::DeviceBytes;
 use crate::machine::devices::disks;
@@ -61,14 +63,14 @@ pub fn header(
     let mut inferred = Vec::new();
     for filesystem in &mut filesystems {
         if let Err(problem) = read_layout(filesystem, &all_disks) {
-            let FileSystem { kind, mount_point, .. } = filesystem;
+            let MountedFilesystem { kind, mount_point, .. } = filesystem;
             inferred
                 .push(format!("where {kind} on {mount_point} keeps its metadata is not known: {problem}"));
         }
     }
     // A journal on another disk belongs to the trace too.
     let has_regions = |disk: &Disk| {
-        let mut regions = filesystems.iter().flat_map(|filesystem: &FileSystem| &filesystem.regions);
+        let mut regions = filesystems.iter().flat_map(|filesystem: &MountedFilesystem| &filesystem.regions);
         regions.any(|region| region.disk == disk.whole)
     };
     let disks: Vec<Disk> =
@@ -133,7 +135,7 @@ pub fn ending(before: &CaptureCounters, after: &CaptureCounters, end: CaptureEnd
 }
 
 /// Fills in block size and regions.
-fn read_layout(filesystem: &mut FileSystem, all_disks: &[Disk]) -> Result<(), String> {
+fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result<(), String> {
     let mut regions: Vec<Region> = Vec::new();
     for number in filesystem.disks.clone() {
         let Some(disk) = all_disks.iter().find(|disk| disk.number == number) else {
@@ -161,7 +163,7 @@ fn place(disk: &Disk) -> Extent {
 /// The journal that a filesystem keeps on another device.
 fn read_journal(
     journal: JournalElsewhere,
-    filesystem: &FileSystem,
+    filesystem: &MountedFilesystem,
     all_disks: &[Disk],
 ) -> Result<Vec<Region>, String> {
     match journal {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::DeviceNumber;
-use joj_analysis::trace::header::{Disk, FileSystem};
+use joj_analysis::trace::header::{Disk, MountedFilesystem};
 use joj_analysis::trace::texts::name_of;
 
 use crate::machine::devices::disks::parse_number;
@@ -49,8 +49,8 @@ pub fn list() -> Result<Vec<Mount>, String> {
 }
 
 /// The filesystems that lie on `disks`, each once, without regions.
-pub fn filesystems(mounts: &[Mount], disks: &[Disk]) -> Vec<FileSystem> {
-    let mut found: Vec<FileSystem> = Vec::new();
+pub fn filesystems(mounts: &[Mount], disks: &[Disk]) -> Vec<MountedFilesystem> {
+    let mut found: Vec<MountedFilesystem> = Vec::new();
     let mut whole: Vec<bool> = Vec::new();
     for mount in mounts {
         let is_whole = mount.root == Path::new("/");
@@ -67,13 +67,13 @@ pub fn filesystems(mounts: &[Mount], disks: &[Disk]) -> Vec<FileSystem> {
             continue;
         }
         whole.push(is_whole);
-        found.push(FileSystem {
+        found.push(MountedFilesystem {
             device: mount.device,
             kind: mount.kind.clone(),
             mount_point: mount.mount_point.to_string_lossy().into_owned(),
             options: mount.options.clone(),
             disks: below,
-            ..FileSystem::default()
+            ..MountedFilesystem::default()
         });
     }
     found

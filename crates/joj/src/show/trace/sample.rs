@@ -6,7 +6,7 @@ use joj_analysis::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::{Disk, DiskCounters, Ending, FileSystem, Header, Source};
+use joj_analysis::trace::header::{Disk, DiskCounters, Ending, Header, MountedFilesystem, Source};
 use joj_analysis::trace::points::{PointCollector, Points};
 use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};
@@ -64,7 +64,7 @@ pub fn header() -> Header {
             behind: Some("/img/ext4".to_owned()),
             ..Disk::default()
         }],
-        filesystems: vec![FileSystem {
+        filesystems: vec![MountedFilesystem {
             device: DISK,
             kind: "ext4".to_owned(),
             mount_point: "/mnt".to_owned(),

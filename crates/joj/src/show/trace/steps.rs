@@ -260,7 +260,7 @@ fn request_words(request: &Request, disk: Option<&str>, texts: &Texts) -> String
 
 #[cfg(test)]
 mod tests {
-    use joj_analysis::trace::header::FileSystem;
+    use joj_analysis::trace::header::MountedFilesystem;
 
     use super::*;
     use crate::show::trace::sample;
@@ -281,10 +281,10 @@ mod tests {
         writer.failed_sync(other);
         writer.checkpoint();
         let mut header = Header { command_process, ..sample::header() };
-        header.filesystems.push(FileSystem {
+        header.filesystems.push(MountedFilesystem {
             device: other,
             kind: "ext4".to_owned(),
-            ..FileSystem::default()
+            ..MountedFilesystem::default()
         });
         writer.finish(&header)
     }
@@ -317,7 +317,8 @@ mod tests {
     fn a_journal_counts_as_kept_only_where_its_removal_would_be_told() {
         let told = |source, kind: &str| {
             let device = DeviceNumber(9);
-            let filesystem = FileSystem { device, kind: kind.to_owned(), ..FileSystem::default() };
+            let filesystem =
+                MountedFilesystem { device, kind: kind.to_owned(), ..MountedFilesystem::default() };
             tells_removals(&Header { source, filesystems: vec![filesystem], ..Header::default() }, device)
         };
         let kinds = ["ext4", "xfs", "btrfs", "f2fs", "nilfs2", "ext3"];
