@@ -3,11 +3,15 @@
 //! Source: Btrfs documentation, "On-disk format". Little endian.
 
 use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
 use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
+
+/// What joj knows of it.
+pub static FACTS: Facts = Facts { name: "btrfs", older_names: &[], layout };
 
 const MAGIC: &[u8; 8] = b"_BHRfS_M";
 const SUPERBLOCK_BYTES: usize = 4096;
@@ -19,7 +23,7 @@ const INCOMPAT_ZONED: u64 = 1 << 12;
 /// Reads the layout of one of the filesystem's devices.
 /// # Errors
 /// The bytes cannot be read, or they are not those of a Btrfs filesystem; zoned devices.
-pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     let place = (PLACES[0], SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "Btrfs superblock", check_sum)?;
     piece.need(

@@ -7,12 +7,16 @@
 //! Source: Documentation/filesystems/ext4 of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::jbd2;
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
 use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
+
+/// What joj knows of it.
+pub static FACTS: Facts = Facts { name: "ext4", older_names: &["ext2", "ext3"], layout };
 
 /// Byte of the first superblock, whatever the block size.
 const SUPERBLOCK_AT: u64 = 1024;
@@ -71,7 +75,7 @@ pub struct JournalDevice {
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an ext4 filesystem on such a device.
-pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     let superblock = Superblock::read(device, read)?;
     let mut regions = Regions::new(device);
     superblock.add_tables(&mut regions)?;

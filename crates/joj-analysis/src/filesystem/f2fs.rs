@@ -6,11 +6,15 @@
 //! Source: Documentation/filesystems/f2fs.rst of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
 use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
+
+/// What joj knows of it.
+pub static FACTS: Facts = Facts { name: "f2fs", older_names: &[], layout };
 
 const MAGIC: u32 = 0xf2f5_2010;
 /// Byte of the superblock in its block.
@@ -21,7 +25,7 @@ const FEATURE_CHECKSUM: u32 = 0x800;
 /// Reads the layout of the filesystem's first device, which has all of this.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an F2FS filesystem on such a device.
-pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "F2FS superblock", check_sum)?;
     let (shift, segment_shift) = (piece.le32(16)?, piece.le32(20)?);

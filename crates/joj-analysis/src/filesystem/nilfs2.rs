@@ -3,11 +3,15 @@
 //! Source: Documentation/filesystems/nilfs2.rst of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
 use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
+
+/// What joj knows of it.
+pub static FACTS: Facts = Facts { name: "nilfs2", older_names: &[], layout };
 
 const MAGIC: u16 = 0x3434;
 const SUPERBLOCK_AT: u64 = 1024;
@@ -16,7 +20,7 @@ const SUPERBLOCK_BYTES: usize = 1024;
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of a NILFS2 filesystem on such a device.
-pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "NILFS2 superblock", check_sum)?;
     let shift = piece.le32(20)?;

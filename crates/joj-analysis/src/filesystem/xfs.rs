@@ -6,11 +6,15 @@
 //! Source: "XFS Algorithms & Data Structures" (xfs-documentation). Big endian.
 
 use crate::block_device::SECTOR_BYTES;
+use crate::filesystem::facts::Facts;
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
 use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
+
+/// What joj knows of it.
+pub static FACTS: Facts = Facts { name: "xfs", older_names: &[], layout };
 
 const MAGIC: u32 = 0x5846_5342;
 const SUPERBLOCK_BYTES: usize = 512;
@@ -22,7 +26,7 @@ const GROUPS_MAX: u64 = 1 << 20;
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an XFS filesystem on such a device.
-pub fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     let piece = Piece::read(read, 0, SUPERBLOCK_BYTES, "XFS superblock")?;
     piece.need(piece.be32(0)? == MAGIC, "no XFS magic number")?;
     let sector_bytes = u64::from(piece.be16(102)?);

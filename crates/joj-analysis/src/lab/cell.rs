@@ -5,36 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{LogState, Schema, Side, Synchronous, Word, Workload, parsed_as_words};
-
-/// A filesystem that the lab's kernel knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileSystemKind {
-    /// ext4, in ordered mode unless a feature says otherwise.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// Btrfs, one device: metadata is stored twice (DUP), as mkfs has it.
-    Btrfs,
-    /// NILFS2.
-    Nilfs2,
-    /// F2FS.
-    F2fs,
-}
-
-impl Word for FileSystemKind {
-    const DIMENSION: &'static str = "filesystem";
-    const ALL: &'static [Self] = &[Self::Ext4, Self::Xfs, Self::Btrfs, Self::Nilfs2, Self::F2fs];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::Nilfs2 => "nilfs2",
-            Self::F2fs => "f2fs",
-        }
-    }
-}
+use crate::filesystem::Filesystem;
 
 /// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,13 +119,13 @@ impl Task {
     }
 }
 
-parsed_as_words!(FileSystemKind, Feature, SyncCall, Task);
+parsed_as_words!(Feature, SyncCall, Task);
 
 /// One measurement. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// The filesystem.
-    pub filesystem: FileSystemKind,
+    pub filesystem: Filesystem,
     /// What it is made or mounted with.
     pub feature: Feature,
     /// The emulated device's name, or `ram` for a disk without latency.
@@ -248,14 +219,14 @@ impl Cell {
 
     /// Why it cannot be, where it cannot.
     pub fn impossible(&self) -> Option<&'static str> {
-        let ext4 = self.filesystem == FileSystemKind::Ext4;
-        let xfs = self.filesystem == FileSystemKind::Xfs;
+        let ext4 = self.filesystem == Filesystem::Ext4;
+        let xfs = self.filesystem == Filesystem::Xfs;
         let only_ext4 =
             matches!(self.feature, Feature::FastCommit | Feature::DataJournal | Feature::JournalAsyncCommit);
         if only_ext4 && !ext4 {
             return Some("this feature is ext4's");
         }
-        if self.feature == Feature::OutOfPlace && self.filesystem != FileSystemKind::F2fs {
+        if self.feature == Feature::OutOfPlace && self.filesystem != Filesystem::F2fs {
             return Some("only F2FS can be told to write in place or not");
         }
         if self.feature == Feature::NoBarrier && xfs {
@@ -282,7 +253,7 @@ impl Cell {
         if !self.batch_atomic {
             return None;
         }
-        if self.filesystem != FileSystemKind::F2fs {
+        if self.filesystem != Filesystem::F2fs {
             return Some("only F2FS has atomic writes");
         }
         if !self.has_rollback_journal() {

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{LogState, Schema, Side, Synchronous};
-use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
+use crate::filesystem::Filesystem;
+use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 
 /// First word of a plan.
 pub const PLAN_FORMAT: &str = "joj-lab-plan";
@@ -41,7 +42,7 @@ pub struct Plan {
 #[serde(deny_unknown_fields)]
 pub struct Matrix {
     /// Filesystems.
-    pub filesystem: Vec<FileSystemKind>,
+    pub filesystem: Vec<Filesystem>,
     /// Devices by name.
     pub device: Vec<String>,
     /// What the filesystem is made or mounted with.
@@ -231,7 +232,7 @@ impl Matrix {
 
     fn first(
         &self,
-        (filesystem, feature, device, journal): (FileSystemKind, Feature, &str, &str),
+        (filesystem, feature, device, journal): (Filesystem, Feature, &str, &str),
         task: Task,
         threads: u32,
     ) -> Cell {
@@ -356,7 +357,7 @@ mod tests {
         };
         let cells = axes("delete", "fsync").cells().unwrap();
         let found: Vec<_> = cells.iter().map(|cell| (cell.filesystem, cell.batch_atomic)).collect();
-        let (ext4, f2fs) = (FileSystemKind::Ext4, FileSystemKind::F2fs);
+        let (ext4, f2fs) = (Filesystem::Ext4, Filesystem::F2fs);
         assert_eq!(found, [(ext4, false), (f2fs, false), (f2fs, true)]);
         assert!(cells[2].to_string().contains("DELETE batch_atomic"), "{}", cells[2]);
         assert_eq!(axes("wal", "fsync").cells().unwrap().len(), 2);

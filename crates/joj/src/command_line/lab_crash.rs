@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use joj_analysis::bench::key::{Side, Synchronous};
-use joj_analysis::lab::cell::FileSystemKind;
+use joj_analysis::filesystem::Filesystem;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub enum Plant {
 pub struct CrashOptions {
     /// Filesystems
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ext4,xfs,f2fs")]
-    pub filesystems: Vec<FileSystemKind>,
+    pub filesystems: Vec<Filesystem>,
 
     /// Stock WAL and waldio, or one of them
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "wal,waldio")]
@@ -53,7 +53,7 @@ pub struct CrashOptions {
 
     /// Filesystems whose blocks a cut may tear into sectors of 512 bytes. F2FS counts on 4 KiB as a whole, which flash writes at once
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ext4,xfs")]
-    pub torn: Vec<FileSystemKind>,
+    pub torn: Vec<Filesystem>,
 
     /// Transactions that are committed, and cut
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u64).range(1..=100_000))]

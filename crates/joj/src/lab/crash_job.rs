@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use joj_analysis::lab::cell::{Cell, FileSystemKind};
+use joj_analysis::filesystem::Filesystem;
+use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ pub struct CrashJob {
     /// Chooses cuts and what they keep.
     pub seed: u64,
     /// Filesystems whose blocks may be torn into sectors.
-    pub torn: Vec<FileSystemKind>,
+    pub torn: Vec<Filesystem>,
     /// Cut a device that acknowledges flushes without effect.
     pub ignore_flushes: bool,
     /// What this guest does, ascending.

@@ -97,7 +97,8 @@ pub(in crate::lab) mod sample {
 
     use crate::bench::key::{LogState, Schema, Side, Synchronous};
     use crate::bench::run::{DeviceDelta, Latency, Run};
-    use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
+    use crate::filesystem::Filesystem;
+    use crate::lab::cell::{Cell, Feature, SyncCall, Task};
     use crate::lab::result::{
         CellMeasurement, CellOutcome, CellResult, Costs, LabMachine, LabResult, RESULT_FORMAT, RESULT_VERSION,
     };
@@ -105,7 +106,7 @@ pub(in crate::lab) mod sample {
     /// An INSERT in this mode on ext4.
     pub fn cell(side: Side) -> Cell {
         Cell {
-            filesystem: FileSystemKind::Ext4,
+            filesystem: Filesystem::Ext4,
             feature: Feature::None,
             device: "ram".to_owned(),
             journal_device: None,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{LogState, Schema, Side, Synchronous};
-use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
+use crate::filesystem::Filesystem;
+use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
 /// writes, directory syncs, waldio's options and threads must be the ordinary ones, so that no row takes its value from a variant; the
@@ -13,7 +14,7 @@ use crate::lab::cell::{Cell, Feature, FileSystemKind, SyncCall, Task};
 pub struct Selector {
     /// The filesystem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filesystem: Option<FileSystemKind>,
+    pub filesystem: Option<Filesystem>,
     /// What it is made or mounted with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feature: Option<Feature>,
@@ -124,7 +125,7 @@ mod tests {
         let merged = row.over(&table);
         assert!(merged.matches(&sample::cell(Side::Wal)));
         assert!(!merged.matches(&sample::cell(Side::Delete)) && !table.matches(&sample::cell(Side::Wal)));
-        let xfs = Cell { filesystem: FileSystemKind::Xfs, ..sample::cell(Side::Wal) };
+        let xfs = Cell { filesystem: Filesystem::Xfs, ..sample::cell(Side::Wal) };
         assert!(!merged.matches(&xfs));
     }
 

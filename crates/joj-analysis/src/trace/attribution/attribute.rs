@@ -9,12 +9,13 @@
 
 use std::collections::HashMap;
 
+use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::barriers::Barriers;
 use crate::trace::attribution::classify::{by_extent, classify};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::places::{Kind, Places};
+use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
 use crate::trace::attribution::syncs::{Syncs, works_for_others};
@@ -226,7 +227,7 @@ impl Attributor {
         let region = self.places.region(disk, sector);
         let kind = self.places.kind(filesystem);
         // ext4's journal writes what it holds to its place as metadata, data of files among it.
-        let is_files = kind == Kind::Ext4 && owner.is_some_and(|owner| owner.tree.is_none());
+        let is_files = kind == Some(Filesystem::Ext4) && owner.is_some_and(|owner| owner.tree.is_none());
         let seen = if is_files { None } else { classify(&part_event, region, kind, &self.places) };
         let (class, part, evidence) = match (seen, owner) {
             (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),

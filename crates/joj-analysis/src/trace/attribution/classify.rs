@@ -3,9 +3,10 @@
 //! Evidence, strongest first: the content (a magic number), the region (the filesystem's own layout), the page cache that
 //! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
+use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::region::{Region, RegionUse};
-use crate::trace::attribution::places::{Kind, Places};
+use crate::trace::attribution::places::Places;
 use crate::trace::event::{Backing, Content, DeviceNumber, Event, FileKey, RequestFlags};
 
 /// Btrfs's tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
@@ -18,7 +19,7 @@ const F2FS_NODES: u64 = 1;
 pub fn classify(
     event: &Event,
     region: Option<&Region>,
-    kind: Kind,
+    kind: Option<Filesystem>,
     places: &Places,
 ) -> Option<(Class, Part)> {
     if let Some(found) = by_content(event) {
@@ -36,8 +37,9 @@ pub fn classify(
 }
 
 /// What a filesystem itself calls metadata (REQ_META): all that XFS keeps in buffers. Btrfs says the same of log trees.
-fn flagged(event: &Event, kind: Kind) -> Option<(Class, Part)> {
-    let is_metadata = matches!(kind, Kind::Xfs | Kind::Ext4) && event.flags.has(RequestFlags::METADATA);
+fn flagged(event: &Event, kind: Option<Filesystem>) -> Option<(Class, Part)> {
+    let is_metadata =
+        matches!(kind, Some(Filesystem::Xfs | Filesystem::Ext4)) && event.flags.has(RequestFlags::METADATA);
     is_metadata.then_some((Class::Metadata, Part::Plain))
 }
 
@@ -55,9 +57,9 @@ fn by_content(event: &Event) -> Option<(Class, Part)> {
     Some((Class::Journal, part))
 }
 
-fn by_region(event: &Event, region: &Region, kind: Kind, places: &Places) -> (Class, Part) {
+fn by_region(event: &Event, region: &Region, kind: Option<Filesystem>, places: &Places) -> (Class, Part) {
     match region.purpose {
-        RegionUse::Journal if kind == Kind::Xfs => (Class::Journal, Part::LogRecord),
+        RegionUse::Journal if kind == Some(Filesystem::Xfs) => (Class::Journal, Part::LogRecord),
         RegionUse::Journal => (Class::Journal, logged(event, region, places)),
         RegionUse::FastCommit => (Class::Journal, Part::FastCommit),
         RegionUse::Superblock => (Class::Superblock, Part::Plain),
@@ -117,38 +119,42 @@ fn logged_metadata(event: &Event, places: &Places) -> Part {
 }
 
 /// What a run is for that lies in an extent of this file. Filesystems name extents of files only, but F2FS of its nodes, too.
-pub fn by_extent(file: FileKey, kind: Kind) -> (Class, Part) {
+pub fn by_extent(file: FileKey, kind: Option<Filesystem>) -> (Class, Part) {
     match (kind, file.inode) {
-        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
+        (Some(Filesystem::F2fs), F2FS_NODES) => (Class::Node, Part::Plain),
         _ => (Class::Data, Part::Plain),
     }
 }
 
 /// A file that the filesystem keeps for itself.
-fn inner(event: &Event, kind: Kind) -> (Class, Part) {
+fn inner(event: &Event, kind: Option<Filesystem>) -> (Class, Part) {
     match (kind, event.file.inode) {
-        (Kind::F2fs, F2FS_NODES) => (Class::Node, Part::Plain),
-        (Kind::Nilfs2, 3..=6) => (Class::Metadata, Part::InnerFile),
+        (Some(Filesystem::F2fs), F2FS_NODES) => (Class::Node, Part::Plain),
+        (Some(Filesystem::Nilfs2), 3..=6) => (Class::Metadata, Part::InnerFile),
         _ => (Class::Metadata, Part::Plain),
     }
 }
 
-fn outside_regions(event: &Event, kind: Kind, places: &Places) -> Option<(Class, Part)> {
+fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
     match (kind, event.backing) {
         // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
-        (Kind::Ext4, Backing::Device) if places.sector_of(event.device, event.offset) != event.sector => {
+        (Some(Filesystem::Ext4), Backing::Device)
+            if places.sector_of(event.device, event.offset) != event.sector =>
+        {
             Some((Class::Journal, Part::LogOfCopy))
         }
         // Without the layout it may as well be a bitmap.
-        (Kind::Ext4, Backing::Device) if places.has_layout(places.whole(event.device), event.sector) => {
+        (Some(Filesystem::Ext4), Backing::Device)
+            if places.has_layout(places.whole(event.device), event.sector) =>
+        {
             Some((Class::Metadata, Part::Directory))
         }
-        (Kind::Ext4, _) => Some((Class::Metadata, Part::Plain)),
-        (Kind::Btrfs, Backing::Device) => Some((Class::Superblock, Part::Plain)),
-        (Kind::Nilfs2, Backing::Device) => Some((Class::Metadata, Part::SegmentSummary)),
-        (Kind::Xfs | Kind::Btrfs | Kind::F2fs | Kind::Nilfs2, _) => Some((Class::Metadata, Part::Plain)),
+        (Some(Filesystem::Ext4), _) => Some((Class::Metadata, Part::Plain)),
+        (Some(Filesystem::Btrfs), Backing::Device) => Some((Class::Superblock, Part::Plain)),
+        (Some(Filesystem::Nilfs2), Backing::Device) => Some((Class::Metadata, Part::SegmentSummary)),
+        (Some(_), _) => Some((Class::Metadata, Part::Plain)),
         // A program may write to the device itself: that is neither data of a file nor metadata.
-        (Kind::Other, _) => None,
+        (None, _) => None,
     }
 }
 
@@ -255,7 +261,7 @@ mod tests {
         let logged = |sector, home: u64| {
             let file = FileKey { device: DISK, inode: 0, generation: 0 };
             let event = Event { device: log, file, ..event(sector, Backing::Device, home * 512) };
-            classify(&event, places.region(log, sector), Kind::Ext4, &places)
+            classify(&event, places.region(log, sector), Some(Filesystem::Ext4), &places)
         };
         assert_eq!(logged(24, 104), Some((Class::Journal, Part::LogOfInodeTable)));
         // The same number on the other disk is another place.
@@ -305,11 +311,19 @@ mod tests {
             }],
             ..Header::default()
         };
-        let found =
-            classify(&event(9000, Backing::Device, 9000 * 512), None, Kind::Ext4, &Places::new(&header));
+        let found = classify(
+            &event(9000, Backing::Device, 9000 * 512),
+            None,
+            Some(Filesystem::Ext4),
+            &Places::new(&header),
+        );
         assert_eq!(found, Some((Class::Metadata, Part::Plain)));
-        let copy =
-            classify(&event(9000, Backing::Device, 800 * 512), None, Kind::Ext4, &Places::new(&header));
+        let copy = classify(
+            &event(9000, Backing::Device, 800 * 512),
+            None,
+            Some(Filesystem::Ext4),
+            &Places::new(&header),
+        );
         assert_eq!(copy, Some((Class::Journal, Part::LogOfCopy)));
     }
 

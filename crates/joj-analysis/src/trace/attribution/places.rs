@@ -1,5 +1,6 @@
 //! What lies where on the disks of a trace: partitions, filesystems, and the regions that filesystems reserve.
 
+use crate::filesystem::Filesystem;
 use crate::filesystem::region::Region;
 use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
 use crate::trace::header::{Header, MountedFilesystem};
@@ -23,37 +24,7 @@ pub struct Places {
     regions: Vec<Stretch<Region>>,
     filesystems: Vec<Stretch<()>>,
     /// Device number of each filesystem's files, its kind, and whether its layout is known.
-    kinds: Vec<(DeviceNumber, Kind, bool)>,
-}
-
-/// A filesystem whose blocks we can tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// ext4, and ext3 and ext2 under its driver.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// Btrfs.
-    Btrfs,
-    /// F2FS.
-    F2fs,
-    /// NILFS2.
-    Nilfs2,
-    /// Another, of which only page caches tell.
-    Other,
-}
-
-impl Kind {
-    fn of(name: &str) -> Self {
-        match name {
-            "ext4" | "ext3" | "ext2" => Self::Ext4,
-            "xfs" => Self::Xfs,
-            "btrfs" => Self::Btrfs,
-            "f2fs" => Self::F2fs,
-            "nilfs2" => Self::Nilfs2,
-            _ => Self::Other,
-        }
-    }
+    kinds: Vec<(DeviceNumber, Option<Filesystem>, bool)>,
 }
 
 impl Places {
@@ -66,7 +37,7 @@ impl Places {
         places.disks.sort_unstable();
         for (index, filesystem) in header.filesystems.iter().enumerate() {
             let has_layout = !filesystem.regions.is_empty();
-            places.kinds.push((filesystem.device, Kind::of(&filesystem.kind), has_layout));
+            places.kinds.push((filesystem.device, Filesystem::of_mount(&filesystem.kind), has_layout));
             places.add(header, index, filesystem);
         }
         places.regions.sort_by_key(|stretch| (stretch.disk, stretch.first));
@@ -139,9 +110,9 @@ impl Places {
         self.kinds.get(filesystem).map_or(DeviceNumber::NONE, |(device, ..)| *device)
     }
 
-    /// What kind a filesystem is.
-    pub fn kind(&self, filesystem: Option<usize>) -> Kind {
-        filesystem.and_then(|index| self.kinds.get(index)).map_or(Kind::Other, |(_, kind, _)| *kind)
+    /// What kind a filesystem is; `None` for one of which only page caches tell.
+    pub fn kind(&self, filesystem: Option<usize>) -> Option<Filesystem> {
+        filesystem.and_then(|index| self.kinds.get(index)).and_then(|(_, kind, _)| *kind)
     }
 }
 
@@ -183,7 +154,7 @@ mod tests {
         assert_eq!((region(3099), region(3100)), (Some(RegionUse::Journal), None));
         assert_eq!((places.filesystem(disk, 2047), places.filesystem(disk, 2048)), (None, Some(0)));
         assert_eq!((places.filesystem(disk, 6143), places.filesystem(disk, 6144)), (Some(0), None));
-        assert_eq!(places.kind(Some(0)), Kind::Ext4);
+        assert_eq!(places.kind(Some(0)), Some(Filesystem::Ext4));
         let ends = [2049, 2051, 2060, 3000, 9000].map(|sector| places.alike_until(disk, sector));
         assert_eq!(ends, [2050, 2058, 3000, 3100, u64::MAX]);
     }

@@ -4,7 +4,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use joj_analysis::bench::key::Word;
-use joj_analysis::lab::cell::{Cell, Feature, FileSystemKind};
+use joj_analysis::filesystem::Filesystem;
+use joj_analysis::lab::cell::{Cell, Feature};
 
 use crate::lab::job::guest_path;
 use crate::machine::qemu::guest_kernel::{mount_volume, unmount_volume};
@@ -18,13 +19,13 @@ impl Volume {
     /// # Errors
     /// What mkfs or mount said.
     pub fn make(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
-        if let (FileSystemKind::Ext4, Some(journal)) = (cell.filesystem, journal) {
+        if let (Filesystem::Ext4, Some(journal)) = (cell.filesystem, journal) {
             run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-O", "journal_dev", journal])?;
         }
         let (program, mut words) = made_with(cell.filesystem);
         let external = match (cell.filesystem, journal) {
-            (FileSystemKind::Ext4, Some(journal)) => vec!["-J".to_owned(), format!("device={journal}")],
-            (FileSystemKind::Xfs, Some(journal)) => vec!["-l".to_owned(), format!("logdev={journal}")],
+            (Filesystem::Ext4, Some(journal)) => vec!["-J".to_owned(), format!("device={journal}")],
+            (Filesystem::Xfs, Some(journal)) => vec!["-l".to_owned(), format!("logdev={journal}")],
             _ => Vec::new(),
         };
         words.extend(external.iter().map(String::as_str));
@@ -67,16 +68,16 @@ impl Drop for Volume {
 }
 
 /// The program, and its words: quiet, by force, and without discarding the device first, which an SD card takes for 20 s.
-fn made_with(kind: FileSystemKind) -> (&'static str, Vec<&'static str>) {
+fn made_with(kind: Filesystem) -> (&'static str, Vec<&'static str>) {
     match kind {
         // Everything is initialised now: else a kernel thread would do it beside the measurement.
-        FileSystemKind::Ext4 => {
+        Filesystem::Ext4 => {
             ("mkfs.ext4", vec!["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"])
         }
-        FileSystemKind::Xfs => ("mkfs.xfs", vec!["-q", "-f", "-K"]),
-        FileSystemKind::Btrfs => ("mkfs.btrfs", vec!["-q", "-f", "-K"]),
-        FileSystemKind::Nilfs2 => ("mkfs.nilfs2", vec!["-q", "-f", "-K"]),
-        FileSystemKind::F2fs => ("mkfs.f2fs", vec!["-q", "-f", "-t", "0"]),
+        Filesystem::Xfs => ("mkfs.xfs", vec!["-q", "-f", "-K"]),
+        Filesystem::Btrfs => ("mkfs.btrfs", vec!["-q", "-f", "-K"]),
+        Filesystem::Nilfs2 => ("mkfs.nilfs2", vec!["-q", "-f", "-K"]),
+        Filesystem::F2fs => ("mkfs.f2fs", vec!["-q", "-f", "-t", "0"]),
     }
 }
 
@@ -89,7 +90,7 @@ fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
         Feature::NoBarrier => options.push("nobarrier".to_owned()),
         Feature::Discard => options.push("discard".to_owned()),
     }
-    if let (FileSystemKind::Xfs, Some(journal)) = (cell.filesystem, journal) {
+    if let (Filesystem::Xfs, Some(journal)) = (cell.filesystem, journal) {
         options.push(format!("logdev={journal}"));
     }
     options.join(",")
