@@ -1,9 +1,10 @@
-//! Where Btrfs keeps its superblocks: everything else moves, and says what it is in its header.
+//! Btrfs. Superblocks have places of their own: everything else moves, and says what it is in its header.
 //!
 //! Source: Btrfs documentation, "On-disk format". Little endian.
 
 use crate::block_device::SECTOR_BYTES;
-use crate::filesystem::facts::Facts;
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
@@ -11,8 +12,23 @@ use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
-pub static FACTS: Facts = Facts { name: "btrfs", older_names: &[], layout };
+pub static FACTS: Facts = Facts {
+    name: "btrfs",
+    older_names: &[],
+    layout,
+    blocks: Blocks {
+        log: Log::NoPlace,
+        // Log trees have the flag, too.
+        flags_metadata: false,
+        node_file: None,
+        inner_files: None,
+        device_pages: (Class::Superblock, Part::Plain),
+    },
+    threads: &["btrfs-"],
+};
 
+/// The tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
+const LOG_TREE: i64 = -6;
 const MAGIC: &[u8; 8] = b"_BHRfS_M";
 const SUPERBLOCK_BYTES: usize = 4096;
 /// The first and its two copies, where the device is that long.
@@ -60,4 +76,19 @@ fn check_sum(piece: &Piece) -> Result<(), String> {
     }
     let sum = !crc32(CASTAGNOLI, !0, piece.bytes().get(0x20..).unwrap_or(&[]));
     piece.need(sum == piece.le32(0)?, "its checksum does not fit")
+}
+
+/// What a block of a tree is for: trees by their numbers (btrfs_tree.h of Linux's user interface).
+pub fn tree(owner: i64) -> (Class, Part) {
+    let part = match owner {
+        LOG_TREE => return (Class::Journal, Part::LogTree),
+        1 => Part::RootTree,
+        2 | 3 | 4 | 10 | 11 => Part::ExtentTree,
+        7 => Part::ChecksumTree,
+        5 | 256.. => Part::FileTree,
+        // Made before the capture began, which saw only that it lies among trees.
+        0 => Part::Plain,
+        _ => Part::Tree,
+    };
+    (Class::Metadata, part)
 }

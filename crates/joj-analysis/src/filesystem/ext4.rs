@@ -1,4 +1,4 @@
-//! Where ext4 (ext3, ext2) keeps superblocks, group descriptors, bitmaps, inode tables and its journal.
+//! ext4 (ext3, ext2). Superblocks, group descriptors, bitmaps, inode tables and the journal have places of their own.
 //!
 //! ```text
 //! group  | superblock | descriptors | reserved descriptors |  .. bitmaps, inode tables, files ..
@@ -7,7 +7,8 @@
 //! Source: Documentation/filesystems/ext4 of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
-use crate::filesystem::facts::Facts;
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::jbd2;
 use crate::filesystem::layout::piece::Piece;
@@ -16,7 +17,19 @@ use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
 
 /// What joj knows of it.
-pub static FACTS: Facts = Facts { name: "ext4", older_names: &["ext2", "ext3"], layout };
+pub static FACTS: Facts = Facts {
+    name: "ext4",
+    older_names: &["ext2", "ext3"],
+    layout,
+    blocks: Blocks {
+        log: Log::Copies,
+        flags_metadata: true,
+        node_file: None,
+        inner_files: None,
+        device_pages: (Class::Metadata, Part::Plain),
+    },
+    threads: &["jbd2/", "ext4-"],
+};
 
 /// Byte of the first superblock, whatever the block size.
 const SUPERBLOCK_AT: u64 = 1024;

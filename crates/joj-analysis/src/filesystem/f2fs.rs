@@ -1,4 +1,4 @@
-//! Where F2FS keeps superblocks, checkpoints and its three tables.
+//! F2FS. Superblocks, checkpoints and three tables have places of their own.
 //!
 //! ```text
 //! | superblock x2 | checkpoint x2 | segment information | node address | segment summary | main area
@@ -6,7 +6,8 @@
 //! Source: Documentation/filesystems/f2fs.rst of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
-use crate::filesystem::facts::Facts;
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
@@ -14,9 +15,23 @@ use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
-pub static FACTS: Facts = Facts { name: "f2fs", older_names: &[], layout };
+pub static FACTS: Facts = Facts {
+    name: "f2fs",
+    older_names: &[],
+    layout,
+    blocks: Blocks {
+        log: Log::NoPlace,
+        flags_metadata: false,
+        node_file: Some(NODES),
+        inner_files: None,
+        device_pages: (Class::Metadata, Part::Plain),
+    },
+    threads: &["f2fs_"],
+};
 
 const MAGIC: u32 = 0xf2f5_2010;
+/// The inode whose pages are its nodes (`node_ino` of the superblock, which mkfs.f2fs always sets so).
+const NODES: u64 = 1;
 /// Byte of the superblock in its block.
 const SUPERBLOCK_AT: u64 = 1024;
 const SUPERBLOCK_BYTES: usize = 3072;

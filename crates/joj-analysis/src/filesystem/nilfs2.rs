@@ -1,9 +1,10 @@
-//! Where NILFS2 keeps its superblocks: everything else is one log, whose segments say what they hold.
+//! NILFS2. Superblocks have places of their own: everything else is one log, whose segments say what they hold.
 //!
 //! Source: Documentation/filesystems/nilfs2.rst of the kernel. Little endian.
 
 use crate::block_device::SECTOR_BYTES;
-use crate::filesystem::facts::Facts;
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
@@ -11,7 +12,19 @@ use crate::filesystem::layout::{Extent, Layout, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
-pub static FACTS: Facts = Facts { name: "nilfs2", older_names: &[], layout };
+pub static FACTS: Facts = Facts {
+    name: "nilfs2",
+    older_names: &[],
+    layout,
+    blocks: Blocks {
+        log: Log::NoPlace,
+        flags_metadata: false,
+        node_file: None,
+        inner_files: Some(3..=6),
+        device_pages: (Class::Metadata, Part::SegmentSummary),
+    },
+    threads: &["segctord"],
+};
 
 const MAGIC: u16 = 0x3434;
 const SUPERBLOCK_AT: u64 = 1024;

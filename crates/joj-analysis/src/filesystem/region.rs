@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block_device::DeviceNumber;
+use crate::filesystem::class::Part;
 
 /// Sectors of a filesystem with a use of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,4 +48,22 @@ pub enum RegionUse {
     NodeAddress,
     /// F2FS: segment summary area.
     SegmentSummary,
+}
+
+impl RegionUse {
+    /// Which part of metadata such a region holds.
+    pub fn part(self) -> Part {
+        match self {
+            Self::GroupDescriptors => Part::GroupDescriptors,
+            Self::BlockBitmap => Part::BlockBitmap,
+            Self::InodeBitmap => Part::InodeBitmap,
+            Self::InodeTable => Part::InodeTable,
+            Self::GroupHeader => Part::GroupHeader,
+            Self::Checkpoint => Part::Checkpoint,
+            Self::SegmentInformation => Part::SegmentInformation,
+            Self::NodeAddress => Part::NodeAddress,
+            Self::SegmentSummary => Part::SegmentSummary,
+            Self::Superblock | Self::Journal | Self::FastCommit => Part::Plain,
+        }
+    }
 }

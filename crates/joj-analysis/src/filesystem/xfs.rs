@@ -1,4 +1,4 @@
-//! Where XFS keeps the headers of its allocation groups and its log.
+//! XFS. The headers of its allocation groups and its log have places of their own.
 //!
 //! ```text
 //! allocation group  | superblock | AGF | AGI | AGFL |  ..     one sector each; the group in the middle has the log
@@ -6,7 +6,8 @@
 //! Source: "XFS Algorithms & Data Structures" (xfs-documentation). Big endian.
 
 use crate::block_device::SECTOR_BYTES;
-use crate::filesystem::facts::Facts;
+use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
@@ -14,7 +15,20 @@ use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
 
 /// What joj knows of it.
-pub static FACTS: Facts = Facts { name: "xfs", older_names: &[], layout };
+pub static FACTS: Facts = Facts {
+    name: "xfs",
+    older_names: &[],
+    layout,
+    blocks: Blocks {
+        log: Log::Records,
+        // On all that it keeps in buffers.
+        flags_metadata: true,
+        node_file: None,
+        inner_files: None,
+        device_pages: (Class::Metadata, Part::Plain),
+    },
+    threads: &["xfsaild/", "xfs-"],
+};
 
 const MAGIC: u32 = 0x5846_5342;
 const SUPERBLOCK_BYTES: usize = 512;
@@ -110,4 +124,19 @@ fn check_sum(piece: &Piece) -> Result<(), String> {
         sum.fill(0);
     }
     piece.need(!crc32(CASTAGNOLI, !0, &bytes) == piece.le32(224)?, "its checksum does not fit")
+}
+
+/// What a buffer is for: buffers by their magic numbers (XFS Algorithms and Data Structures).
+pub fn buffer(magic: i64) -> (Class, Part) {
+    let bytes = u32::try_from(magic).unwrap_or(0).to_be_bytes();
+    let part = match &bytes {
+        b"XFSB" => return (Class::Superblock, Part::Plain),
+        b"XAGF" | b"XAGI" | b"XAFL" => Part::GroupHeader,
+        b"XD2B" | b"XD2D" | b"XD2F" | b"XDB3" | b"XDD3" | b"XDF3" | b"XARM" => Part::Directory,
+        [b'I', b'N', ..] => Part::InodeTable,
+        b"ABTB" | b"ABTC" | b"AB3B" | b"AB3C" | b"IABT" | b"IAB3" | b"FIBT" | b"FIB3" | b"BMAP" | b"BMA3"
+        | b"RMB3" | b"R3FC" => Part::Tree,
+        _ => Part::Plain,
+    };
+    (Class::Metadata, part)
 }

@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::Log;
 use crate::trace::attribution::barriers::Barriers;
-use crate::trace::attribution::classify::{by_extent, classify};
+use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
 use crate::trace::attribution::places::Places;
@@ -226,8 +226,8 @@ impl Attributor {
         let filesystem = self.places.filesystem(disk, sector);
         let region = self.places.region(disk, sector);
         let kind = self.places.kind(filesystem);
-        // ext4's journal writes what it holds to its place as metadata, data of files among it.
-        let is_files = kind == Some(Filesystem::Ext4) && owner.is_some_and(|owner| owner.tree.is_none());
+        // jbd2 writes what its log holds to its place as metadata, data of files among it.
+        let is_files = log_of(kind) == Some(Log::Copies) && owner.is_some_and(|owner| owner.tree.is_none());
         let seen = if is_files { None } else { classify(&part_event, region, kind, &self.places) };
         let (class, part, evidence) = match (seen, owner) {
             (Some((class, part)), Some(Owner { tree: Some(_), .. })) => (class, part, Evidence::Extent),

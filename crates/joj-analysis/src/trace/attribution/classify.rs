@@ -3,16 +3,12 @@
 //! Evidence, strongest first: the content (a magic number), the region (the filesystem's own layout), the page cache that
 //! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
-use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
+use crate::filesystem::facts::Log;
 use crate::filesystem::region::{Region, RegionUse};
+use crate::filesystem::{Filesystem, btrfs, xfs};
 use crate::trace::attribution::places::Places;
 use crate::trace::event::{Backing, Content, DeviceNumber, Event, FileKey, RequestFlags};
-
-/// Btrfs's tree of what fsync wrote since the last commit (BTRFS_TREE_LOG_OBJECTID).
-const BTRFS_LOG_TREE: i64 = -6;
-/// The inode whose pages are F2FS's nodes (`node_ino` of its superblock, which mkfs.f2fs always sets so).
-const F2FS_NODES: u64 = 1;
 
 /// What a run is for, as far as the event and the disk's layout say. `region` is the one that holds its first sector, `kind`
 /// that of the filesystem there. `None`: neither the memory nor the layout tells.
@@ -36,10 +32,9 @@ pub fn classify(
     }
 }
 
-/// What a filesystem itself calls metadata (REQ_META): all that XFS keeps in buffers. Btrfs says the same of log trees.
+/// What a filesystem itself calls metadata (REQ_META), where it calls nothing else so.
 fn flagged(event: &Event, kind: Option<Filesystem>) -> Option<(Class, Part)> {
-    let is_metadata =
-        matches!(kind, Some(Filesystem::Xfs | Filesystem::Ext4)) && event.flags.has(RequestFlags::METADATA);
+    let is_metadata = kind?.facts().blocks.flags_metadata && event.flags.has(RequestFlags::METADATA);
     is_metadata.then_some((Class::Metadata, Part::Plain))
 }
 
@@ -50,8 +45,8 @@ fn by_content(event: &Event) -> Option<(Class, Part)> {
         Content::JournalSuperblock => Part::JournalSuperblock,
         Content::JournalRevoke => Part::Revoke,
         Content::XfsLog => Part::LogRecord,
-        Content::BtrfsTree => return Some(btrfs_tree(event.detail)),
-        Content::XfsBuffer => return Some(xfs_buffer(event.detail)),
+        Content::BtrfsTree => return Some(btrfs::tree(event.detail)),
+        Content::XfsBuffer => return Some(xfs::buffer(event.detail)),
         _ => return None,
     };
     Some((Class::Journal, part))
@@ -59,27 +54,11 @@ fn by_content(event: &Event) -> Option<(Class, Part)> {
 
 fn by_region(event: &Event, region: &Region, kind: Option<Filesystem>, places: &Places) -> (Class, Part) {
     match region.purpose {
-        RegionUse::Journal if kind == Some(Filesystem::Xfs) => (Class::Journal, Part::LogRecord),
+        RegionUse::Journal if log_of(kind) == Some(Log::Records) => (Class::Journal, Part::LogRecord),
         RegionUse::Journal => (Class::Journal, logged(event, region, places)),
         RegionUse::FastCommit => (Class::Journal, Part::FastCommit),
         RegionUse::Superblock => (Class::Superblock, Part::Plain),
-        other => (Class::Metadata, part_of(other)),
-    }
-}
-
-/// Which part of metadata a region holds.
-fn part_of(purpose: RegionUse) -> Part {
-    match purpose {
-        RegionUse::GroupDescriptors => Part::GroupDescriptors,
-        RegionUse::BlockBitmap => Part::BlockBitmap,
-        RegionUse::InodeBitmap => Part::InodeBitmap,
-        RegionUse::InodeTable => Part::InodeTable,
-        RegionUse::GroupHeader => Part::GroupHeader,
-        RegionUse::Checkpoint => Part::Checkpoint,
-        RegionUse::SegmentInformation => Part::SegmentInformation,
-        RegionUse::NodeAddress => Part::NodeAddress,
-        RegionUse::SegmentSummary => Part::SegmentSummary,
-        RegionUse::Superblock | RegionUse::Journal | RegionUse::FastCommit => Part::Plain,
+        other => (Class::Metadata, other.part()),
     }
 }
 
@@ -118,74 +97,36 @@ fn logged_metadata(event: &Event, places: &Places) -> Part {
     }
 }
 
-/// What a run is for that lies in an extent of this file. Filesystems name extents of files only, but F2FS of its nodes, too.
+/// What a run is for that lies in an extent of this file.
 pub fn by_extent(file: FileKey, kind: Option<Filesystem>) -> (Class, Part) {
-    match (kind, file.inode) {
-        (Some(Filesystem::F2fs), F2FS_NODES) => (Class::Node, Part::Plain),
-        _ => (Class::Data, Part::Plain),
-    }
+    kind.map_or((Class::Data, Part::Plain), |kind| kind.facts().blocks.extent(file.inode))
 }
 
 /// A file that the filesystem keeps for itself.
 fn inner(event: &Event, kind: Option<Filesystem>) -> (Class, Part) {
-    match (kind, event.file.inode) {
-        (Some(Filesystem::F2fs), F2FS_NODES) => (Class::Node, Part::Plain),
-        (Some(Filesystem::Nilfs2), 3..=6) => (Class::Metadata, Part::InnerFile),
-        _ => (Class::Metadata, Part::Plain),
-    }
+    kind.map_or((Class::Metadata, Part::Plain), |kind| kind.facts().blocks.inner_file(event.file.inode))
+}
+
+/// What is in a filesystem's log.
+pub fn log_of(kind: Option<Filesystem>) -> Option<Log> {
+    kind.map(|kind| kind.facts().blocks.log)
 }
 
 fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
-    match (kind, event.backing) {
+    // A program may write to the device itself: that is neither data of a file nor metadata.
+    let blocks = &kind?.facts().blocks;
+    Some(match (event.backing, blocks.log) {
         // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
-        (Some(Filesystem::Ext4), Backing::Device)
-            if places.sector_of(event.device, event.offset) != event.sector =>
-        {
-            Some((Class::Journal, Part::LogOfCopy))
+        (Backing::Device, Log::Copies) if places.sector_of(event.device, event.offset) != event.sector => {
+            (Class::Journal, Part::LogOfCopy)
         }
         // Without the layout it may as well be a bitmap.
-        (Some(Filesystem::Ext4), Backing::Device)
-            if places.has_layout(places.whole(event.device), event.sector) =>
-        {
-            Some((Class::Metadata, Part::Directory))
+        (Backing::Device, Log::Copies) if places.has_layout(places.whole(event.device), event.sector) => {
+            (Class::Metadata, Part::Directory)
         }
-        (Some(Filesystem::Ext4), _) => Some((Class::Metadata, Part::Plain)),
-        (Some(Filesystem::Btrfs), Backing::Device) => Some((Class::Superblock, Part::Plain)),
-        (Some(Filesystem::Nilfs2), Backing::Device) => Some((Class::Metadata, Part::SegmentSummary)),
-        (Some(_), _) => Some((Class::Metadata, Part::Plain)),
-        // A program may write to the device itself: that is neither data of a file nor metadata.
-        (None, _) => None,
-    }
-}
-
-/// Trees by their numbers (btrfs_tree.h of Linux's user interface).
-fn btrfs_tree(owner: i64) -> (Class, Part) {
-    let part = match owner {
-        BTRFS_LOG_TREE => return (Class::Journal, Part::LogTree),
-        1 => Part::RootTree,
-        2 | 3 | 4 | 10 | 11 => Part::ExtentTree,
-        7 => Part::ChecksumTree,
-        5 | 256.. => Part::FileTree,
-        // Made before the capture began, which saw only that it lies among trees.
-        0 => Part::Plain,
-        _ => Part::Tree,
-    };
-    (Class::Metadata, part)
-}
-
-/// XFS's buffers by their magic numbers (XFS Algorithms and Data Structures).
-fn xfs_buffer(magic: i64) -> (Class, Part) {
-    let bytes = u32::try_from(magic).unwrap_or(0).to_be_bytes();
-    let part = match &bytes {
-        b"XFSB" => return (Class::Superblock, Part::Plain),
-        b"XAGF" | b"XAGI" | b"XAFL" => Part::GroupHeader,
-        b"XD2B" | b"XD2D" | b"XD2F" | b"XDB3" | b"XDD3" | b"XDF3" | b"XARM" => Part::Directory,
-        [b'I', b'N', ..] => Part::InodeTable,
-        b"ABTB" | b"ABTC" | b"AB3B" | b"AB3C" | b"IABT" | b"IAB3" | b"FIBT" | b"FIB3" | b"BMAP" | b"BMA3"
-        | b"RMB3" | b"R3FC" => Part::Tree,
-        _ => Part::Plain,
-    };
-    (Class::Metadata, part)
+        (Backing::Device, _) => blocks.device_pages,
+        _ => (Class::Metadata, Part::Plain),
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::bench::key::Word;
+use crate::filesystem::Filesystem;
 use crate::filesystem::class::Class;
 use crate::trace::attribution::files::FileInfo;
 use crate::trace::attribution::request::{Sync, SyncId, WorkId};
@@ -93,9 +95,8 @@ impl Syncs {
 
 /// True for the names of kernel threads that write for others: journals, write-back, filesystem workers, loop devices.
 pub fn works_for_others(command: &str) -> bool {
-    const NAMES: [&str; 9] =
-        ["jbd2/", "kworker/", "xfsaild/", "xfs-", "btrfs-", "f2fs_", "segctord", "loop", "ext4-"];
-    NAMES.iter().any(|name| command.starts_with(name))
+    let of_filesystems = Filesystem::ALL.iter().flat_map(|filesystem| filesystem.facts().threads);
+    of_filesystems.chain(&["kworker/", "loop"]).any(|name| command.starts_with(name))
 }
 
 #[cfg(test)]
