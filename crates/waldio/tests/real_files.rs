@@ -178,6 +178,20 @@ fn a_truncate_checkpoint_leaves_an_empty_log() {
     assert_eq!(system().open_stock(&path).one("SELECT count(*) FROM t"), "601");
 }
 
+/// A log that is written once pays for no space ahead of its frames.
+#[test]
+fn a_log_has_space_ahead_from_its_second_commit_on() {
+    const SPACE: u64 = 32 << 10;
+    let scratch = Scratch::new("second-commit");
+    let path = scratch.join("app.db");
+    let connection = open(&path);
+    connection.rows("PRAGMA journal_mode = WAL; CREATE TABLE t(a)");
+    let first = bytes_of(&beside(&path, "-wal")).unwrap();
+    connection.rows("INSERT INTO t VALUES (1)");
+    let second = bytes_of(&beside(&path, "-wal")).unwrap();
+    assert!(first > 0 && first < SPACE && second >= SPACE, "{first} and {second} bytes");
+}
+
 #[test]
 fn a_journal_size_limit_holds_for_the_log() {
     let scratch = Scratch::new("limit");

@@ -183,6 +183,16 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_small_transactions_is_kept() {
+        let mut pending = Pending::default();
+        assert!(pending.put(&[1; 4120], 0));
+        let whole = pending.buffer.len();
+        pending.clear();
+        pending.give_back();
+        assert!(whole > 0 && pending.buffer.len() == whole);
+    }
+
+    #[test]
     fn memory_of_a_large_transaction_is_given_back_once_nothing_waits() {
         let kept = |len_bytes: usize| {
             let mut pending = Pending::default();
