@@ -2,39 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{Schema, Side, UnknownWord, Word, parse_word};
+use crate::bench::key::{Schema, Side, Word, words};
 use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
 use crate::statistics::{Estimate, paired_ratio};
 
-/// What a writer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WriterKind {
-    /// A thread with its own connection, all in one process.
-    Threads,
-    /// A process with one connection.
-    Processes,
-}
-
-impl Word for WriterKind {
-    const DIMENSION: &'static str = "kind of writer";
-    const ALL: &'static [Self] = &[Self::Threads, Self::Processes];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Processes => "processes",
-        }
-    }
-}
-
-impl FromStr for WriterKind {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
+words! {
+    /// What a writer is.
+    pub enum WriterKind: "kind of writer" {
+        /// A thread with its own connection, all in one process.
+        Threads = "threads",
+        /// A process with one connection.
+        Processes = "processes",
     }
 }
 

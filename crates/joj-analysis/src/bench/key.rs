@@ -37,37 +37,60 @@ pub fn parse_word<W: Word>(text: &str) -> Result<W, UnknownWord> {
     })
 }
 
-/// What a transaction does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Workload {
-    /// Appends a row to each table.
-    Insert,
-    /// Changes a random row of each table to a value it never had.
-    Update,
-    /// Deletes a random row of each table.
-    Delete,
-    /// Selects one random row by key while the log holds about 900 frames.
-    Read,
-    /// Inserts 10,000 rows.
-    Large,
-    /// Opens the database, inserts one row, closes it.
-    Open,
-}
-
-impl Word for Workload {
-    const DIMENSION: &'static str = "workload";
-    const ALL: &'static [Self] =
-        &[Self::Insert, Self::Update, Self::Delete, Self::Read, Self::Large, Self::Open];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Read => "read",
-            Self::Large => "large",
-            Self::Open => "open",
+/// Parses each of these types as a [`Word`]: options have them.
+macro_rules! parsed_as_words {
+    ($($kind:ty),*) => { $(
+        impl std::str::FromStr for $kind {
+            type Err = $crate::bench::key::UnknownWord;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::bench::key::parse_word(text)
+            }
         }
+    )* };
+}
+pub(crate) use parsed_as_words;
+
+/// An enumeration of the choices of one dimension, each said once with its word: `pub enum Name: "dimension" { Choice = "word" }`.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $name:ident: $dimension:literal {
+        $($(#[$about_choice:meta])* $choice:ident = $word:literal,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$about_choice])* #[serde(rename = $word)] $choice,)*
+        }
+
+        impl $crate::bench::key::Word for $name {
+            const DIMENSION: &'static str = $dimension;
+            const ALL: &'static [Self] = &[$(Self::$choice),*];
+            fn word(self) -> &'static str {
+                match self {
+                    $(Self::$choice => $word,)*
+                }
+            }
+        }
+
+        $crate::bench::key::parsed_as_words!($name);
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// What a transaction does.
+    pub enum Workload: "workload" {
+        /// Appends a row to each table.
+        Insert = "insert",
+        /// Changes a random row of each table to a value it never had.
+        Update = "update",
+        /// Deletes a random row of each table.
+        Delete = "delete",
+        /// Selects one random row by key while the log holds about 900 frames.
+        Read = "read",
+        /// Inserts 10,000 rows.
+        Large = "large",
+        /// Opens the database, inserts one row, closes it.
+        Open = "open",
     }
 }
 
@@ -78,64 +101,35 @@ impl Workload {
     }
 }
 
-/// Which tables a transaction touches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Schema {
-    /// One table `(id INTEGER PRIMARY KEY, Value TEXT)`, 100-byte values, autocommit.
-    Waldio,
-    /// One table with AUTOINCREMENT and a creation date, autocommit: also dirties `sqlite_sequence`.
-    Atc13,
-    /// Three tables in one BEGIN .. COMMIT, as today's Mobibench has them.
-    Mobibench,
-}
-
-impl Word for Schema {
-    const DIMENSION: &'static str = "schema";
-    const ALL: &'static [Self] = &[Self::Waldio, Self::Atc13, Self::Mobibench];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Waldio => "waldio",
-            Self::Atc13 => "atc13",
-            Self::Mobibench => "mobibench",
-        }
+words! {
+    /// Which tables a transaction touches.
+    pub enum Schema: "schema" {
+        /// One table `(id INTEGER PRIMARY KEY, Value TEXT)`, 100-byte values, autocommit.
+        Waldio = "waldio",
+        /// One table with AUTOINCREMENT and a creation date, autocommit: also dirties `sqlite_sequence`.
+        Atc13 = "atc13",
+        /// Three tables in one BEGIN .. COMMIT, as today's Mobibench has them.
+        Mobibench = "mobibench",
     }
 }
 
-/// A journal mode of stock SQLite, or waldio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// `journal_mode=DELETE`.
-    Delete,
-    /// `journal_mode=TRUNCATE`.
-    Truncate,
-    /// `journal_mode=PERSIST`.
-    Persist,
-    /// `journal_mode=MEMORY`: not safe against a power cut.
-    Memory,
-    /// `journal_mode=OFF`: not safe against a power cut, nor against a failed statement.
-    Off,
-    /// `journal_mode=WAL`.
-    Wal,
-    /// `journal_mode=WAL` with the waldio extension loaded.
-    Waldio,
-}
-
-impl Word for Side {
-    const DIMENSION: &'static str = "side";
-    const ALL: &'static [Self] =
-        &[Self::Delete, Self::Truncate, Self::Persist, Self::Memory, Self::Off, Self::Wal, Self::Waldio];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Truncate => "truncate",
-            Self::Persist => "persist",
-            Self::Memory => "memory",
-            Self::Off => "off",
-            Self::Wal => "wal",
-            Self::Waldio => "waldio",
-        }
+words! {
+    /// A journal mode of stock SQLite, or waldio.
+    pub enum Side: "side" {
+        /// `journal_mode=DELETE`.
+        Delete = "delete",
+        /// `journal_mode=TRUNCATE`.
+        Truncate = "truncate",
+        /// `journal_mode=PERSIST`.
+        Persist = "persist",
+        /// `journal_mode=MEMORY`: not safe against a power cut.
+        Memory = "memory",
+        /// `journal_mode=OFF`: not safe against a power cut, nor against a failed statement.
+        Off = "off",
+        /// `journal_mode=WAL`.
+        Wal = "wal",
+        /// `journal_mode=WAL` with the waldio extension loaded.
+        Waldio = "waldio",
     }
 }
 
@@ -151,68 +145,29 @@ impl Side {
     }
 }
 
-/// The value of `PRAGMA synchronous`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Synchronous {
-    /// Every COMMIT that returned survives a power cut.
-    Full,
-    /// In WAL mode no flush until the checkpoint.
-    Normal,
-}
-
-impl Word for Synchronous {
-    const DIMENSION: &'static str = "synchronous setting";
-    const ALL: &'static [Self] = &[Self::Full, Self::Normal];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Normal => "normal",
-        }
+words! {
+    /// The value of `PRAGMA synchronous`.
+    pub enum Synchronous: "synchronous setting" {
+        /// Every COMMIT that returned survives a power cut.
+        Full = "full",
+        /// In WAL mode no flush until the checkpoint.
+        Normal = "normal",
     }
 }
 
-/// In what state the log is when the clock starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogState {
-    /// The side has no write-ahead log.
-    None,
-    /// The database was just opened: the first transactions pay for the log's growth.
-    Fresh,
-    /// The log has its full size and a checkpoint has recycled it once.
-    Steady,
-    /// About 900 frames that no checkpoint has copied (reads).
-    Full,
-}
-
-impl Word for LogState {
-    const DIMENSION: &'static str = "state of the log";
-    const ALL: &'static [Self] = &[Self::None, Self::Fresh, Self::Steady, Self::Full];
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Fresh => "fresh",
-            Self::Steady => "steady",
-            Self::Full => "full",
-        }
+words! {
+    /// In what state the log is when the clock starts.
+    pub enum LogState: "state of the log" {
+        /// The side has no write-ahead log.
+        None = "none",
+        /// The database was just opened: the first transactions pay for the log's growth.
+        Fresh = "fresh",
+        /// The log has its full size and a checkpoint has recycled it once.
+        Steady = "steady",
+        /// About 900 frames that no checkpoint has copied (reads).
+        Full = "full",
     }
 }
-
-/// Options have these types: a word is parsed by [`parse_word`].
-macro_rules! parsed_as_words {
-    ($($kind:ty),*) => { $(
-        impl std::str::FromStr for $kind {
-            type Err = $crate::bench::key::UnknownWord;
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::bench::key::parse_word(text)
-            }
-        }
-    )* };
-}
-pub(crate) use parsed_as_words;
-
-parsed_as_words!(Workload, Schema, Side, Synchronous, LogState);
 
 /// What one row measures. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -277,6 +232,12 @@ impl fmt::Display for RowKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::contended::WriterKind;
+    use crate::bench::durability::Durability;
+    use crate::bench::study::initialisation::Approach;
+    use crate::bench::study::parts::StudyPart;
+    use crate::bench::study::pattern::Pattern;
+    use crate::bench::study::table_two::Layout;
 
     fn words_survive<W: Word + std::str::FromStr<Err = UnknownWord> + fmt::Debug + Serialize>() {
         for choice in W::ALL {
@@ -294,6 +255,12 @@ mod tests {
         words_survive::<Side>();
         words_survive::<Synchronous>();
         words_survive::<LogState>();
+        words_survive::<Durability>();
+        words_survive::<WriterKind>();
+        words_survive::<StudyPart>();
+        words_survive::<Approach>();
+        words_survive::<Pattern>();
+        words_survive::<Layout>();
     }
 
     #[test]

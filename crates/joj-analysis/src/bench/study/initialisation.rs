@@ -5,37 +5,22 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::durability::Durability;
-use crate::bench::key::Word;
+use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
 
-/// A way to make the blocks of a log ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Approach {
-    /// Not at all: the first pass appends block by block, as stock SQLite's log grows.
-    Appended,
-    /// Zeros are appended: what waldio does where the device does not zero by itself.
-    Zeroes,
-    /// fallocate, then zeros over it: the paper's first approach.
-    FallocateZeroes,
-    /// fallocate alone: unwritten extents, which the first write to each block converts.
-    Unwritten,
-    /// FALLOC_FL_WRITE_ZEROES (Linux 6.17): the device zeroes; what the paper's NO_HIDE_STALE_DISCARD became.
-    WriteZeroes,
-}
-
-impl Word for Approach {
-    const DIMENSION: &'static str = "way to initialise";
-    const ALL: &'static [Self] =
-        &[Self::Appended, Self::Zeroes, Self::FallocateZeroes, Self::Unwritten, Self::WriteZeroes];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Appended => "appended",
-            Self::Zeroes => "zeroes",
-            Self::FallocateZeroes => "fallocate_zeroes",
-            Self::Unwritten => "unwritten",
-            Self::WriteZeroes => "write_zeroes",
-        }
+words! {
+    /// A way to make the blocks of a log ready.
+    pub enum Approach: "way to initialise" {
+        /// Not at all: the first pass appends block by block, as stock SQLite's log grows.
+        Appended = "appended",
+        /// Zeros are appended: what waldio does where the device does not zero by itself.
+        Zeroes = "zeroes",
+        /// fallocate, then zeros over it: the paper's first approach.
+        FallocateZeroes = "fallocate_zeroes",
+        /// fallocate alone: unwritten extents, which the first write to each block converts.
+        Unwritten = "unwritten",
+        /// FALLOC_FL_WRITE_ZEROES (Linux 6.17): the device zeroes; what the paper's NO_HIDE_STALE_DISCARD became.
+        WriteZeroes = "write_zeroes",
     }
 }
 
@@ -121,6 +106,7 @@ impl InitialisationRow {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bench::key::Word;
     use crate::bench::measurement::tests::measurement;
 
     pub(crate) fn row(approach: Approach, speeds: &[u64]) -> InitialisationRow {

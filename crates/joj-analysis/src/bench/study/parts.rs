@@ -1,49 +1,28 @@
 //! What the WALDIO paper (USENIX ATC 2015) measured, or left out, measured today.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{UnknownWord, Word, parse_word};
+use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
 use crate::bench::study::initialisation::InitialisationRow;
 use crate::bench::study::pattern::PatternRow;
 use crate::bench::study::table_two::ModeRow;
 
-/// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StudyPart {
-    /// The ways to initialise a log ahead of its commits.
-    Init,
-    /// How frames may lie on the disk.
-    Alignment,
-    /// The paper's Table 2 through SQLite.
-    Table2,
-}
-
-impl Word for StudyPart {
-    const DIMENSION: &'static str = "part of the study";
-    const ALL: &'static [Self] = &[Self::Init, Self::Alignment, Self::Table2];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::Alignment => "alignment",
-            Self::Table2 => "table2",
-        }
+words! {
+    /// A part of the study.
+    pub enum StudyPart: "part of the study" {
+        /// The ways to initialise a log ahead of its commits.
+        Init = "init",
+        /// How frames may lie on the disk.
+        Alignment = "alignment",
+        /// The paper's Table 2 through SQLite.
+        Table2 = "table2",
     }
 }
 
 impl StudyPart {
     /// The words of all parts.
     pub const DEFAULT: &'static str = "init,alignment,table2";
-}
-
-impl FromStr for StudyPart {
-    type Err = UnknownWord;
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        parse_word(text)
-    }
 }
 
 /// The rows of every part that was measured.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::durability::Durability;
-use crate::bench::key::Word;
+use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
 use crate::statistics::{Estimate, paired_ratio};
 
@@ -15,42 +15,27 @@ pub const PAGE_BYTES: u64 = 4096;
 const FRAME_HEADER_BYTES: u64 = 24;
 const LOG_HEADER_BYTES: u64 = 32;
 
-/// Where frames lie.
-///
-/// ```text
-///   wal        | 32 | 24 | 4096 ............ | 24 | 4096 ............ |
-///   sector     | 512   | 24 | 4096 ............ | 488 | 24 | 4096 ..
-///   page       | 4096 .............. | 24, zeros to 4096 | 4096 ............ |
-///   page_8k    | 8192 ......................... | 24 | 4096 ............ | zeros to 8192 |
-///   embedded   | 4072, 24 .......... | 4072, 24 .......... |
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pattern {
-    /// SQLite's: 24 and 4096 bytes back to back, in two writes.
-    Wal,
-    /// Each frame begins at a sector of 512 bytes.
-    Sector,
-    /// The frame's header has a page of its own; frames begin at multiples of 4 KiB.
-    Page,
-    /// Each frame begins at a multiple of 8 KiB.
-    #[serde(rename = "page_8k")]
-    Page8k,
-    /// The header is inside the page: a frame is 4 KiB.
-    Embedded,
-}
-
-impl Word for Pattern {
-    const DIMENSION: &'static str = "log pattern";
-    const ALL: &'static [Self] = &[Self::Wal, Self::Sector, Self::Page, Self::Page8k, Self::Embedded];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Wal => "wal",
-            Self::Sector => "sector",
-            Self::Page => "page",
-            Self::Page8k => "page_8k",
-            Self::Embedded => "embedded",
-        }
+words! {
+    /// Where frames lie.
+    ///
+    /// ```text
+    ///   wal        | 32 | 24 | 4096 ............ | 24 | 4096 ............ |
+    ///   sector     | 512   | 24 | 4096 ............ | 488 | 24 | 4096 ..
+    ///   page       | 4096 .............. | 24, zeros to 4096 | 4096 ............ |
+    ///   page_8k    | 8192 ......................... | 24 | 4096 ............ | zeros to 8192 |
+    ///   embedded   | 4072, 24 .......... | 4072, 24 .......... |
+    /// ```
+    pub enum Pattern: "log pattern" {
+        /// SQLite's: 24 and 4096 bytes back to back, in two writes.
+        Wal = "wal",
+        /// Each frame begins at a sector of 512 bytes.
+        Sector = "sector",
+        /// The frame's header has a page of its own; frames begin at multiples of 4 KiB.
+        Page = "page",
+        /// Each frame begins at a multiple of 8 KiB.
+        Page8k = "page_8k",
+        /// The header is inside the page: a frame is 4 KiB.
+        Embedded = "embedded",
     }
 }
 
@@ -184,6 +169,7 @@ pub fn summarise(rows: &mut [PatternRow]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bench::key::Word;
     use crate::bench::measurement::tests::measurement;
 
     pub(crate) fn row(pattern: Pattern, speeds: &[u64]) -> PatternRow {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::durability::Durability;
-use crate::bench::key::{RowKey, Side, Word};
+use crate::bench::key::{RowKey, Side, Word, words};
 use crate::bench::measurement::Measurement;
 use crate::bench::run::{Run, StatusLine};
 use crate::statistics::{Estimate, paired_ratio};
@@ -13,24 +13,13 @@ use crate::statistics::{Estimate, paired_ratio};
 /// The window of the rows with Group Synch, as `waldio_group` takes it: the paper's four pages and 2 ms.
 pub const GROUP_WINDOW: &str = "16KiB,2ms";
 
-/// How waldio lays the log out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// SQLite's own.
-    Stock,
-    /// Headers inside the pages (`waldio_layout=embedded`).
-    Embedded,
-}
-
-impl Word for Layout {
-    const DIMENSION: &'static str = "layout";
-    const ALL: &'static [Self] = &[Self::Stock, Self::Embedded];
-    fn word(self) -> &'static str {
-        match self {
-            Self::Stock => "stock",
-            Self::Embedded => "embedded",
-        }
+words! {
+    /// How waldio lays the log out.
+    pub enum Layout: "layout" {
+        /// SQLite's own.
+        Stock = "stock",
+        /// Headers inside the pages (`waldio_layout=embedded`).
+        Embedded = "embedded",
     }
 }
 
