@@ -39,103 +39,61 @@ pub struct Plan {
 
 /// Axes; every combination of their values is a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Matrix {
     /// Filesystems.
     pub filesystem: Vec<Filesystem>,
     /// Devices by name.
     pub device: Vec<String>,
     /// What the filesystem is made or mounted with.
-    #[serde(default = "no_feature")]
     pub feature: Vec<Feature>,
     /// Devices of external journals; an empty name is a journal inside.
-    #[serde(default = "inside")]
     pub journal_device: Vec<String>,
     /// What is done.
-    #[serde(default = "insert")]
     pub task: Vec<Task>,
     /// Journal modes.
-    #[serde(default = "off")]
     pub side: Vec<Side>,
     /// Settings of `PRAGMA synchronous`.
-    #[serde(default = "full")]
     pub synchronous: Vec<Synchronous>,
     /// Sync calls.
-    #[serde(default = "fdatasync")]
     pub sync_call: Vec<SyncCall>,
     /// Schemas.
-    #[serde(default = "waldio_schema")]
     pub schema: Vec<Schema>,
     /// States of the log, for WAL and waldio only.
-    #[serde(default = "fresh")]
     pub log: Vec<LogState>,
     /// With F2FS's atomic writes, for rollback journals there.
-    #[serde(default = "without")]
     pub batch_atomic: Vec<bool>,
     /// Whether the directory of a rollback journal is synced.
-    #[serde(default = "with")]
     pub directory_sync: Vec<bool>,
     /// waldio's options: each value is a list of `name=value`, empty for none.
-    #[serde(default = "no_options")]
     pub waldio_options: Vec<Vec<String>>,
     /// Threads that write together.
-    #[serde(default = "one")]
     pub threads: Vec<u32>,
     /// Transactions of each cell.
-    #[serde(default = "hundred")]
     pub transactions: u64,
 }
 
-fn no_feature() -> Vec<Feature> {
-    vec![Feature::None]
-}
-
-fn inside() -> Vec<String> {
-    vec![String::new()]
-}
-
-fn insert() -> Vec<Task> {
-    vec![Task::Insert]
-}
-
-fn off() -> Vec<Side> {
-    vec![Side::Off]
-}
-
-fn full() -> Vec<Synchronous> {
-    vec![Synchronous::Full]
-}
-
-fn fdatasync() -> Vec<SyncCall> {
-    vec![SyncCall::Fdatasync]
-}
-
-fn waldio_schema() -> Vec<Schema> {
-    vec![Schema::Waldio]
-}
-
-fn without() -> Vec<bool> {
-    vec![false]
-}
-
-fn with() -> Vec<bool> {
-    vec![true]
-}
-
-fn one() -> Vec<u32> {
-    vec![1]
-}
-
-fn fresh() -> Vec<LogState> {
-    vec![LogState::Fresh]
-}
-
-fn no_options() -> Vec<Vec<String>> {
-    vec![Vec::new()]
-}
-
-fn hundred() -> u64 {
-    100
+/// What an axis has that its matrix does not name. Filesystem and device have to be named.
+impl Default for Matrix {
+    fn default() -> Matrix {
+        Matrix {
+            filesystem: Vec::new(),
+            device: Vec::new(),
+            feature: vec![Feature::None],
+            journal_device: vec![String::new()],
+            task: vec![Task::Insert],
+            side: vec![Side::Off],
+            synchronous: vec![Synchronous::Full],
+            sync_call: vec![SyncCall::Fdatasync],
+            schema: vec![Schema::Waldio],
+            log: vec![LogState::Fresh],
+            batch_atomic: vec![false],
+            directory_sync: vec![true],
+            waldio_options: vec![Vec::new()],
+            threads: vec![1],
+            transactions: 100,
+        }
+    }
 }
 
 /// Why a plan is none.
@@ -192,6 +150,10 @@ impl Plan {
 
 impl Matrix {
     fn check(&self, index: usize) -> Result<(), PlanError> {
+        let needed = [("filesystem", self.filesystem.is_empty()), ("device", self.device.is_empty())];
+        if let Some((axis, _)) = needed.iter().find(|(_, is_empty)| *is_empty) {
+            return Err(PlanError(format!("matrix {index}: {axis} is missing or empty; name one or more")));
+        }
         if self.transactions == 0 || self.transactions > TRANSACTIONS_MAX {
             return Err(PlanError(format!(
                 "matrix {index}: transactions = {}; give 1 to {TRANSACTIONS_MAX}",
@@ -287,7 +249,7 @@ impl Matrix {
     /// Journal modes without a log have one state of it, and stock SQLite no options of waldio.
     fn logs(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
         let states: &[LogState] = if cell.side.has_log() { &self.log } else { &[LogState::None] };
-        let none = no_options();
+        let none = vec![Vec::new()];
         let options = if cell.side == Side::Waldio { &self.waldio_options } else { &none };
         for log in states {
             for waldio_options in options {
@@ -336,6 +298,8 @@ mod tests {
         assert!(plan(axes).cells().unwrap_err().to_string().contains("ext4's"));
         let axes = serde_json::json!({"filesystem": [], "device": ["ram"]});
         assert!(plan(axes).cells().unwrap_err().to_string().contains("empty"));
+        let axes = serde_json::json!({"filesystem": ["ext4"]});
+        assert!(plan(axes).cells().unwrap_err().to_string().contains("device is missing"));
     }
 
     #[test]
