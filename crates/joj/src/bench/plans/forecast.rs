@@ -10,7 +10,7 @@ use joj_analysis::bench::study::parts::StudyPart;
 use crate::bench::plans::contended::Contention;
 use crate::bench::plans::rows::{Group, Selection};
 use crate::bench::plans::study::{StudyPlan, frame_commits, overwrites};
-use crate::bench::worker::contended_run::warm_up_ns;
+use crate::bench::worker::contended::run::warm_up_ns;
 use crate::bench::worker::task::Calibration;
 use crate::bench::worker::workload::transaction_count;
 

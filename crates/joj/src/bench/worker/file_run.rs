@@ -9,7 +9,6 @@ use std::thread;
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, FilePattern, FileTask, Refusal, Reply};
 use crate::bench::worker::workload::next_random;
-use crate::machine::files::work_dir::cannot_write;
 use crate::machine::proc::clock::now_ns;
 
 /// Bytes of a write.
@@ -22,13 +21,7 @@ const FILE_BLOCKS: u64 = 2_560;
 /// As write(2) and fsync(2), with the remedy.
 pub fn run(task: &FileTask) -> Reply {
     let directory = Path::new(&task.directory);
-    match measure(directory, task) {
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(Refusal {
-            message: cannot_write(directory, &error),
-            disk_full: matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)),
-        }),
-    }
+    measure(directory, task).map_err(|error| Refusal::of_write(directory, &error))
 }
 
 fn measure(directory: &Path, task: &FileTask) -> io::Result<Answer> {

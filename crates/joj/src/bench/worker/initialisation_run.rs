@@ -12,7 +12,6 @@ use joj_analysis::bench::study::initialisation::Approach;
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Refusal, Reply};
-use crate::machine::files::work_dir::cannot_write;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::prepared_log::{BLOCK_BYTES, PreparedLog, settle};
 
@@ -32,20 +31,17 @@ const _: () = assert!(OVERWRITES_MAX * (BLOCK_BYTES as u64) < CREATE_BYTES);
 /// As write(2) and fdatasync(2), with the remedy. What the place does not take is no error but the answer.
 pub fn run(task: &InitialisationTask) -> Reply {
     let directory = Path::new(&task.directory);
-    let refuse = |error: &io::Error| Refusal {
-        message: cannot_write(directory, error),
-        disk_full: matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)),
-    };
-    settle(directory).map_err(|error| refuse(&error))?;
+    let refuse = |error: io::Error| Refusal::of_write(directory, &error);
+    settle(directory).map_err(refuse)?;
     let created = (Stopwatch::now(&task.sources), now_ns());
-    let mut log = PreparedLog::create(directory, task.key.approach).map_err(|error| refuse(&error))?;
+    let mut log = PreparedLog::create(directory, task.key.approach).map_err(refuse)?;
     match measure(&mut log, task, created) {
         Ok(runs) => Ok(Answer::Initialised(Ok(Box::new(runs)))),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let reason = log.refusal(&error, task.sources.disk.as_deref());
             Ok(Answer::Initialised(Err(reason)))
         }
-        Err(error) => Err(refuse(&error)),
+        Err(error) => Err(refuse(error)),
     }
 }
 

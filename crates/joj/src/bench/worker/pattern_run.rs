@@ -11,7 +11,6 @@ use joj_analysis::bench::study::initialisation::Approach;
 
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Answer, PatternRuns, PatternTask, Refusal, Reply};
-use crate::machine::files::work_dir::cannot_write;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::prepared_log::{PreparedLog, settle};
 
@@ -29,20 +28,17 @@ const FRAME_BYTES: usize = 4120;
 /// As write(2) and fdatasync(2), with the remedy. What the place does not take is no error but the answer.
 pub fn run(task: &PatternTask) -> Reply {
     let directory = Path::new(&task.directory);
-    let refuse = |error: &io::Error| Refusal {
-        message: cannot_write(directory, error),
-        disk_full: matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)),
-    };
-    settle(directory).map_err(|error| refuse(&error))?;
+    let refuse = |error: io::Error| Refusal::of_write(directory, &error);
+    settle(directory).map_err(refuse)?;
     let approach = if task.key.prepared { Approach::Zeroes } else { Approach::Appended };
-    let log = PreparedLog::create(directory, approach).map_err(|error| refuse(&error))?;
+    let log = PreparedLog::create(directory, approach).map_err(refuse)?;
     match measure(&log, task) {
         Ok(runs) => Ok(Answer::Patterned(Ok(Box::new(runs)))),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let reason = log.refusal(&error, task.sources.disk.as_deref());
             Ok(Answer::Patterned(Err(reason)))
         }
-        Err(error) => Err(refuse(&error)),
+        Err(error) => Err(refuse(error)),
     }
 }
 

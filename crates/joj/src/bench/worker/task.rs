@@ -1,6 +1,8 @@
 //! What joj and its workers say to each other, as JSON.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
 use joj_analysis::bench::contended::{ContendedKey, ContendedRun};
 use joj_analysis::bench::document::LimitKind;
@@ -13,6 +15,7 @@ use libsqlite3_sys::SQLITE_FULL;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::files::counters::Sources;
+use crate::machine::files::work_dir::cannot_write;
 use crate::machine::proc::usage::Usage;
 use crate::machine::sqlite::connection::SqliteError;
 
@@ -424,6 +427,14 @@ pub struct Refusal {
 
 /// What a worker writes to its standard output.
 pub type Reply = Result<Answer, Refusal>;
+
+impl Refusal {
+    /// Of a write in `directory`.
+    pub fn of_write(directory: &Path, error: &io::Error) -> Refusal {
+        let disk_full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+        Refusal { message: cannot_write(directory, error), disk_full }
+    }
+}
 
 impl From<SqliteError> for Refusal {
     fn from(error: SqliteError) -> Refusal {

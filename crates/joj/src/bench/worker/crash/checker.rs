@@ -8,7 +8,7 @@ use std::path::Path;
 use joj_analysis::lab::crash::{CrashVerdict, Promise, Seen};
 use joj_analysis::lab::crash_script::text_of;
 
-use crate::bench::worker::crash_writer::open;
+use crate::bench::worker::crash::writer::open;
 use crate::bench::worker::task::{
     Answer, CrashCheckTask, CrashChecked, CrashDatabase, Libraries, Refusal, Reply,
 };
@@ -113,7 +113,7 @@ mod tests {
     use joj_analysis::bench::key::{Side, Synchronous};
 
     use super::*;
-    use crate::bench::worker::crash_writer;
+    use crate::bench::worker::crash::writer as crash_writer;
     use crate::bench::worker::task::CrashWriteTask;
     use crate::machine::files::work_dir::WorkDir;
 
