@@ -4,6 +4,7 @@
 mod trace;
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -28,7 +29,6 @@ struct Writer(Child);
 
 impl Writer {
     fn start(volume: &Volume, name: &str) -> Self {
-        use std::io::{BufRead, BufReader};
         let mut python = Command::new("/usr/bin/python3");
         python.args(["-c", INSERTS]).arg(volume.path().join(name)).arg(COMMITS.to_string());
         let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3");
@@ -77,15 +77,19 @@ fn check_pid(backend: &str) {
     joj.args(["trace", "--backend", backend, "--steps=1000", "--pid", &traced.0.id().to_string()]);
     joj.arg("--device").arg(volume.path()).arg("--json").arg(&json);
     joj.args(["--export", &format!("runs={}", table.display())]).stderr(Stdio::piped());
-    let tracer = joj.spawn().expect("joj");
-    // The capture runs before anything is inserted: it takes less than a second to begin, on a busy machine more.
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    let mut tracer = joj.spawn().expect("joj");
+    // Nothing is inserted before the capture runs.
+    let mut errors = BufReader::new(tracer.stderr.take().expect("a pipe"));
+    let mut told = String::new();
+    while !told.contains("joj: captures until process") {
+        assert_ne!(errors.read_line(&mut told).expect("a line"), 0, "it ended too early: {told}");
+    }
     other.begin();
     traced.begin();
     // It ends with the process.
     traced.0.wait().expect("python3");
-    let output = tracer.wait_with_output().expect("joj");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    errors.read_to_string(&mut told).expect("text");
+    assert!(tracer.wait().expect("joj").success(), "{told}");
     let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
     assert_eq!(summary["header"]["process"], traced.0.id(), "{backend}");
     assert_eq!(summary["commits"]["total"], COMMITS, "{backend}: of the traced process alone");
@@ -123,16 +127,23 @@ fn commits_of_all_processes_of_a_device_are_seen() {
         let (table, json) = (volume.beside("runs.csv"), volume.beside("summary.json"));
         let (table_option, json_text) = (format!("runs={}", table.display()), json.display().to_string());
         let options = ["--backend", backend, "--json", &json_text, "--export", &table_option];
-        // The command tells the other process to begin by a file of its own end of the pipe, and inserts meanwhile.
+        // The command says by a file that the capture runs, and waits for the other process behind its own inserts.
         let database = volume.path().join("traced.db").display().to_string();
         let inserts = ["/usr/bin/python3", &script.display().to_string(), &database, &COMMITS.to_string()];
         let inserts = inserts.map(str::to_owned);
+        let (runs, is_over) = (volume.beside("runs"), volume.beside("over"));
+        let files = [&runs, &is_over].map(|path| path.display().to_string());
         let begin = std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_secs(5));
+            while !runs.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
             other.begin();
             other.0.wait().expect("python3");
+            std::fs::write(is_over, "").expect("a file");
         });
-        let words = ["sh", "-c", "sleep 5; \"$@\" < /dev/null; sleep 4", "sh"].map(str::to_owned);
+        let shell =
+            format!("touch {}; \"$@\" < /dev/null; until [ -e {} ]; do sleep 0.1; done", files[0], files[1]);
+        let words = ["sh", "-c", &shell, "sh"].map(str::to_owned);
         let command: Vec<String> = words.into_iter().chain(inserts).collect();
         let output = joj(&volume, &options, &[], &command);
         begin.join().expect("the other process");

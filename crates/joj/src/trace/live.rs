@@ -78,6 +78,9 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let before = trace_header::counters(&header);
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
+    if words.is_empty() {
+        eprintln!("joj: captures {}; Ctrl-C ends it", until(options));
+    }
     let analysis = Analysis::new(&header, types, &AnalysisOptions::by(options))?;
     let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
@@ -117,6 +120,17 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     header.ending = Some(ending);
     let findings = out.analysis.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
+}
+
+/// How long a capture without a command lasts.
+fn until(options: &TraceOptions) -> String {
+    let process = options.pid.map(|pid| format!("until process {pid} ends"));
+    let time = options.for_ns.map(|for_ns| format!("for {} s", for_ns as f64 / 1e9));
+    match (process, time) {
+        (Some(process), Some(time)) => format!("{process}, {time} at most"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => "until a signal comes".to_owned(),
+    }
 }
 
 fn is_there(pid: u32) -> bool {
