@@ -84,6 +84,14 @@ pub fn make(seed: u64) -> Program {
     if chance.below(6) == 0 {
         program.page_bytes = 1024;
     }
+    let is_embedded = chance.below(5) == 0;
+    if is_embedded {
+        program.page_bytes = 4096;
+        for role in &mut program.cast {
+            role.waldio = true;
+            role.parameters.push_str("&waldio_layout=embedded");
+        }
+    }
     let length = usize::try_from(6 + chance.below(14)).expect("small");
     let mut who =
         || usize::try_from(if chance.below(2) == 0 { 0 } else { chance.below(count) }).expect("small");
@@ -97,7 +105,10 @@ pub fn make(seed: u64) -> Program {
             program.acts.push(Act::Order(Actor::World, words.to_owned()));
         } else if chance.below(7) == 0 {
             let text = chance.pick(&PHRASES);
-            program.acts.extend(phrase(text, who, other));
+            // The other files have no room for the layout.
+            if !(is_embedded && text.contains("replace")) {
+                program.acts.extend(phrase(text, who, other));
+            }
         } else {
             let words = (*chance.pick(&ORDERS)).to_owned();
             program.acts.push(Act::Order(Actor::Connection(who), words));

@@ -33,6 +33,10 @@ pub struct Lab {
     machine: Machine,
     processes: Vec<String>,
     judges: [Machine; 2],
+    /// Makes databases with room for the `embedded` layout.
+    embedded: Machine,
+    /// SQLite alone, which may refuse a log in the `embedded` layout.
+    outsider: Machine,
 }
 
 /// One connection and what it was told.
@@ -63,11 +67,24 @@ impl Lab {
     pub fn new() -> Lab {
         let machine = Machine::new(Side::Flush);
         let processes = (0..3).map(|_| machine.another_process()).collect();
-        Lab { machine, processes, judges: [Machine::new(Side::Flush), Machine::new(Side::Stock)] }
+        Lab {
+            machine,
+            processes,
+            judges: [Machine::new(Side::Flush), Machine::new(Side::Stock)],
+            embedded: Machine::new(Side::Embedded),
+            outsider: Machine::new(Side::Outsider),
+        }
+    }
+
+    /// Who recovers what a program left.
+    fn judges(&self, program: &Program) -> Vec<&Machine> {
+        let [waldio, stock] = &self.judges;
+        vec![waldio, if is_embedded(program) { &self.outsider } else { stock }]
     }
 
     fn record(&self, program: &Program, stock: bool) -> Recording {
-        let base = base_image(&self.machine, program.page_bytes);
+        let maker = if is_embedded(program) { &self.embedded } else { &self.machine };
+        let base = base_image(maker, program.page_bytes);
         let _random = with_seed(7);
         self.machine.boot(&base);
         let start = self.machine.disk.replay();
@@ -115,7 +132,7 @@ impl Lab {
         let bounds =
             Bounds { exhaustive_units_max: 12, combinations_max: samples * 8, samples, seed: seed() };
         let effort = Effort { bounds, second_crash_every: number("CRASH_AGAIN", 4000), system_every: 2000 };
-        let mut explorer = Explorer::new(self.judges.iter().collect(), effort);
+        let mut explorer = Explorer::new(self.judges(program), effort);
         explorer.floor_only = floor_only;
         let title = "the generated one".to_owned();
         let scene = Scene { title, page_bytes: program.page_bytes, synchronous: Synchronous::Full };
@@ -126,6 +143,7 @@ impl Lab {
         stats.states += seen.states;
         stats.second_states += seen.second_states;
         stats.system_states += seen.system_states;
+        stats.refused += seen.refused;
         found.map(|failure| failure.to_string())
     }
 
@@ -143,6 +161,11 @@ impl Lab {
         let floor = self.explore(program, false, true, stats)?;
         self.explore(program, true, true, stats).is_none().then_some(floor)
     }
+}
+
+/// Whether its log has the `embedded` layout: each connection asks for it.
+fn is_embedded(program: &Program) -> bool {
+    program.cast.iter().all(|role| role.waldio && role.parameters.contains("waldio_layout=embedded"))
 }
 
 impl Default for Lab {
