@@ -327,3 +327,60 @@ fn a_commit_that_failed_does_not_come_back() {
         }
     }
 }
+
+/// Commits until one fails, whose operation number `number` fails; then the process is killed. What commits said, and the rows.
+fn rows_behind_a_kill(
+    [machine, judge]: [&Machine; 2],
+    synchronous: &str,
+    before: i64,
+    fault: Fault,
+) -> (bool, i64) {
+    machine.boot(&base_image(machine, 4096));
+    let creator = machine.open().expect("a sound database");
+    creator.exec("CREATE TABLE paid(sum, x)").expect("no fault yet");
+    creator.close();
+    let connection = machine.open().expect("a sound database");
+    let begin = format!("PRAGMA synchronous={synchronous}; SELECT count(*) FROM paid");
+    connection.exec(&begin).expect("no fault yet");
+    for sum in 0..before {
+        connection.exec(&format!("INSERT INTO paid VALUES ({sum}, 0)")).expect("no fault yet");
+    }
+    let number = machine.disk.count(fault.counted) + fault.number;
+    machine.disk.set_fault(Some(Fault { number, ..fault }));
+    let succeeded = connection.exec("INSERT INTO paid VALUES (-1, 0)").is_ok();
+    machine.disk.set_fault(None);
+    // What the page cache has is what other processes find.
+    judge.boot(&machine.disk.image());
+    std::mem::forget(connection);
+    let again = judge.open().expect("a sound database");
+    let rows = again.query("SELECT count(*) FROM paid").expect("a sound log");
+    (succeeded, rows[0][0].int())
+}
+
+/// As above, where the process does not close the database any more, and whichever of a connection's commits it is.
+#[test]
+fn a_commit_that_failed_does_not_come_back_after_a_kill() {
+    let mut failures = 0;
+    for side in [Side::Flush, Side::FuaAlone, Side::Fua, Side::Strict, Side::Embedded, Side::Apart] {
+        let judge = Machine::new(if side.is_embedded() { side } else { Side::Stock });
+        let machine = Machine::new(side);
+        for (before, number) in (0..4).flat_map(|before| (0..10).map(move |number| (before, number))) {
+            for (kept, synchronous) in [
+                (Kept::All, "FULL"),
+                (Kept::All, "NORMAL"),
+                (Kept::Half, "FULL"),
+                (Kept::Half, "NORMAL"),
+                (Kept::Nothing, "FULL"),
+            ] {
+                let fault =
+                    Fault { counted: Counted::Changes, number, kind: FaultKind::Io, kept, lasting: false };
+                let (succeeded, rows) = rows_behind_a_kill([&machine, &judge], synchronous, before, fault);
+                let case =
+                    format!("{side:?}, {synchronous}, behind {before} commits, {fault:?}: {succeeded}");
+                assert_eq!(rows, before + i64::from(succeeded), "{case}");
+                failures += u32::from(!succeeded);
+            }
+        }
+    }
+    assert!(failures > 100, "{failures} commits failed");
+}

@@ -442,3 +442,55 @@ fn the_last_close_takes_a_failed_commit_back_that_a_reader_had_kept_in_place() {
         assert_eq!(reader.one("SELECT group_concat(a) FROM t"), "before,before");
     });
 }
+
+/// Of a process whose first COMMIT meets a sync that fails: what it was told. It waits to be killed.
+fn fail_first(path: &Path, options: &str, number: &str) {
+    let db = system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+    db.rows("PRAGMA synchronous=FULL; SELECT count(*) FROM t");
+    refuse_after("fdatasync", "EIO", number.parse().unwrap(), 1);
+    let error = db.run("INSERT INTO t VALUES('first')").1;
+    println!("\ntold {}", error.is_none());
+    wait_for_order();
+}
+
+#[test]
+fn a_first_commit_that_failed_is_none_when_its_process_is_killed() {
+    const NAME: &str = "a_first_commit_that_failed_is_none_when_its_process_is_killed";
+    if let Some(arguments) = role(NAME) {
+        let _ = system().load(None);
+        return fail_first(Path::new(&arguments[0]), &arguments[1], &arguments[2]);
+    }
+    if !is_possible() {
+        return skipped("system calls are refused on x86_64 and aarch64 alone");
+    }
+    system().load(None).unwrap();
+    let mut failed = 0;
+    for options in OPTIONS {
+        // A new log, or one that another process has in use.
+        for is_new in [true, false] {
+            for number in ["0", "1", "2"] {
+                let case = format!("{options}, new {is_new}, sync {number}");
+                let scratch = Scratch::new("failed-first");
+                let path = scratch.join("a.db");
+                let open =
+                    || system().open_with(&format!("file:{}?{options}", path.display()), None).unwrap();
+                let db = open();
+                db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES('before')");
+                let holder = (!is_new).then_some(db);
+                let name = path.to_str().unwrap();
+                let mut fails = Running::start_with_input(&mut again(NAME, &[name, options, number]));
+                let succeeded = until(&mut fails, "told") == "told true";
+                fails.kill();
+                drop(fails);
+                let db = if options.contains("embedded") { open() } else { system().open_stock(&path) };
+                let count = db.one("SELECT count(*) FROM t WHERE a = 'first'");
+                assert_eq!(count, u8::from(succeeded).to_string(), "{case}");
+                assert_eq!(db.one("SELECT count(*) FROM t WHERE a = 'before'"), "1", "{case}");
+                assert_eq!(db.one("PRAGMA integrity_check"), "ok", "{case}");
+                failed += u32::from(!succeeded);
+                drop(holder);
+            }
+        }
+    }
+    assert!(failed > 10, "{failed} commits failed");
+}

@@ -156,9 +156,11 @@ impl LogFile {
         let completes = self.transaction.written(end, data.len());
         if completes && self.transaction.header_waits && !self.sync_follows {
             // Here and not at `xShmBarrier`, where a failure would come after the publication.
-            self.make_durable(wal_index).inspect_err(|_| {
-                self.transaction.end();
-            })?;
+            let result = self.make_durable(wal_index);
+            if result.is_err() {
+                self.fail_commit(wal_index);
+            }
+            result?;
         }
         let page_ends = offset > 0 && data.len() as u64 > FRAME_HEADER_BYTES;
         // No sync will follow, and no later event would write these: neither the commit frame nor checksums behind it.
@@ -219,12 +221,16 @@ impl LogFile {
     ) -> Result<(), Failure> {
         let result = self.sync_transaction(checkpointing, share, wal_index);
         if result.is_err() && self.transaction.is_committed() {
-            // COMMIT fails, and SQLite rolls back. In exclusive mode no other event says so.
-            self.pending.clear();
-            self.take_back_commit(wal_index);
-            self.transaction.end();
+            self.fail_commit(wal_index);
         }
         result
+    }
+
+    /// COMMIT fails, and SQLite rolls back. In exclusive mode no other event says so.
+    fn fail_commit(&mut self, wal_index: Option<WalIndex>) {
+        self.pending.clear();
+        self.take_back_commit(wal_index);
+        self.transaction.end();
     }
 
     fn sync_transaction(

@@ -82,8 +82,8 @@ impl LogFile {
         }
         if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
             if matches!(self.transaction.state, TransactionState::Committing | TransactionState::Committed) {
-                self.pending.clear();
-                self.transaction.end();
+                // A write that is said to have failed may be there all the same. Nothing of it is published yet.
+                self.fail_commit(None);
             }
             let failure = match Failure::from(error) {
                 Failure::Io(error) => Failure::Write(error),
