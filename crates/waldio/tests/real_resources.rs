@@ -205,3 +205,25 @@ fn a_process_without_memory_is_told_so_and_goes_on() {
         }
     }
 }
+
+/// A copy of the log's newest frames is a convenience: where there is no memory for it, commits go on without.
+#[test]
+fn a_process_with_little_memory_left_goes_on() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    system().load(None).unwrap();
+    for options in ["waldio_layout=stock", "waldio_persist=fua", "waldio_persist=fua&waldio_layout=embedded"] {
+        for kib in ["2500", "5000", "6000"] {
+            let scratch = Scratch::new("narrow");
+            let path = scratch.join("a.db");
+            let told = must(&mut python("little_memory.py", &[path.to_str().unwrap(), options, kib]));
+            let acknowledged: u32 = told.trim().strip_prefix("acknowledged ").unwrap().parse().unwrap();
+            assert!(acknowledged > 0, "{options}, {kib} KiB");
+            let db = system().open(&path);
+            assert_eq!(db.one("PRAGMA integrity_check"), "ok", "{options}, {kib} KiB");
+            let rows: u32 = db.one("SELECT count(*) FROM t").parse().unwrap();
+            assert!(rows >= acknowledged, "{options}, {kib} KiB: {rows} rows of {acknowledged}");
+        }
+    }
+}

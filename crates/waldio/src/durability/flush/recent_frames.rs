@@ -22,7 +22,8 @@ impl RecentFrames {
         if !goes_on || self.bytes.len() + data.len() > bytes_max {
             *self = RecentFrames { name: None, start: offset, bytes: Vec::new() };
         }
-        if data.len() <= bytes_max {
+        // Where memory is short the frames are read from the file.
+        if data.len() <= bytes_max && self.bytes.try_reserve(data.len()).is_ok() {
             self.bytes.extend_from_slice(data);
             self.name = Some(name);
         }
