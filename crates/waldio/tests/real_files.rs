@@ -373,3 +373,30 @@ fn the_database_file_grows_in_chunks_where_it_is_large() {
         );
     });
 }
+
+/// Pages that VACUUM drops are no zeros; chunks do not keep them readable.
+#[test]
+fn what_vacuum_drops_does_not_stay_behind_in_a_chunk() {
+    in_own_process("what_vacuum_drops_does_not_stay_behind_in_a_chunk", || {
+        const SECRET: &[u8] = b"SECRETSECRET";
+        system().load(None).unwrap();
+        // All but a few rows go; some rows go, less than a chunk.
+        for kept in [3, 290] {
+            let scratch = Scratch::new("chunks-vacuum");
+            let path = scratch.join("a.db");
+            let name = format!("file:{}?waldio_db_chunk=64KiB", path.display());
+            let db = system().open_with(&name, None).unwrap();
+            db.rows("PRAGMA journal_mode=WAL; PRAGMA secure_delete=OFF; CREATE TABLE t(id INTEGER PRIMARY KEY, x)");
+            for id in 0..300 {
+                let text = if id < kept { "kept" } else { "SECRETSECRET" };
+                db.rows(&format!("INSERT INTO t VALUES({id}, replace(hex(zeroblob(300)), '00', '{text}'))"));
+            }
+            db.rows("PRAGMA wal_checkpoint(TRUNCATE)");
+            db.rows(&format!("DELETE FROM t WHERE id >= {kept}; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"));
+            drop(db);
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(SECRET.len()).filter(|window| *window == SECRET).count();
+            assert_eq!(found, 0, "in {} bytes, {kept} rows kept", bytes.len());
+        }
+    });
+}

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use super::chunks;
 use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -48,7 +49,7 @@ pub(super) unsafe extern "C" fn file_control(
             }
             SQLITE_FCNTL_CKPT_START => {
                 connection.checkpoint_begins();
-                grow_in_chunks(file, connection.options().db_chunk_bytes);
+                chunks::before_checkpoint(file, connection.options().db_chunk_bytes);
                 forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND)
             }
             SQLITE_FCNTL_LOCK_TIMEOUT if !argument.is_null() => {
@@ -109,28 +110,6 @@ unsafe fn asks(place: *const c_int) -> bool {
     !place.is_null() && unsafe { place.read() } < 0
 }
 
-/// Database files below so many chunks grow page by page, as ever.
-const CHUNKS_MIN: u64 = 4;
-
-fn is_large(size_bytes: u64, chunk_bytes: u64) -> bool {
-    size_bytes >= CHUNKS_MIN.saturating_mul(chunk_bytes)
-}
-
-/// Before a checkpoint: has the base VFS make a large database file longer by chunks (`SQLITE_FCNTL_CHUNK_SIZE`), where it takes that.
-fn grow_in_chunks(file: *mut sqlite3_file, chunk_bytes: u64) {
-    let mut size_bytes = 0_i64;
-    if chunk_bytes == 0 || forward!(file, xFileSize(&raw mut size_bytes), SQLITE_IOERR) != SQLITE_OK {
-        return;
-    }
-    if !is_large(u64::try_from(size_bytes).unwrap_or(0), chunk_bytes) {
-        return;
-    }
-    let mut chunk_bytes = c_int::try_from(chunk_bytes).unwrap_or(0);
-    let place = (&raw mut chunk_bytes).cast();
-    // Where it does not the file grows as ever.
-    let _ = forward!(file, xFileControl(SQLITE_FCNTL_CHUNK_SIZE, place), SQLITE_NOTFOUND);
-}
-
 /// # Safety
 /// `strings` is the argument of `SQLITE_FCNTL_PRAGMA`: a place for the result, the name, the value or null.
 unsafe fn pragma(
@@ -186,15 +165,4 @@ unsafe fn prefix_name(registered: &Registered, code: c_int, place: *mut *mut c_c
     unsafe { registered.api.free((*place).cast()) };
     *place = name;
     SQLITE_OK
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_database_of_a_few_chunks_grows_page_by_page() {
-        let large = [0, (4 << 20) - 1, 4 << 20, u64::MAX].map(|size_bytes| is_large(size_bytes, 1 << 20));
-        assert_eq!(large, [false, false, true, true]);
-    }
 }

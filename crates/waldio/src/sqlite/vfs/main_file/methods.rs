@@ -5,7 +5,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::controls;
+use super::{chunks, controls};
 use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -158,7 +158,12 @@ unsafe extern "C" fn write(
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, size_bytes: i64) -> c_int {
     heard(file, Call::Other);
-    forward!(file, xTruncate(size_bytes), SQLITE_IOERR_TRUNCATE)
+    guard::code_or(SQLITE_IOERR_TRUNCATE, || {
+        // SAFETY: SQLite calls methods of open files only.
+        let chunk_bytes = unsafe { connection(file) }.options().db_chunk_bytes;
+        chunks::before_truncation(file, size_bytes, chunk_bytes);
+        forward!(file, xTruncate(size_bytes), SQLITE_IOERR_TRUNCATE)
+    })
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {

@@ -3,7 +3,9 @@
 //! ```text
 //! methods    reads, writes, locks of the file and of the wal-index: each asks the connection first, then the base VFS
 //! controls   file controls: pragmas, the two phases of a commit, whether the file was moved
+//! chunks     how a large file grows, and what it is cut to
 //! ```
 
 pub(super) mod methods;
 mod controls;
+mod chunks;
