@@ -12,10 +12,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::{Side, Workload};
+use joj_analysis::bench::key::{JournalMode, Workload};
 use waldio::extension;
 
-/// The sides that need no extension.
+/// The modes that need no extension.
 const STOCK: &str = "delete,truncate,persist,memory,off,wal";
 
 /// A fresh directory on the disk that the build uses.
@@ -56,13 +56,20 @@ fn bench(place: &Path, more: &[&str]) -> Document {
 }
 
 #[test]
-fn every_workload_on_every_stock_side_is_sound() {
+fn every_workload_on_every_stock_mode_is_sound() {
     let place = directory("every");
-    let document = bench(&place, &["--sides", STOCK, "--builds", "bundled"]);
+    let document = bench(&place, &["--modes", STOCK, "--builds", "bundled"]);
     for workload in [Workload::Insert, Workload::Update, Workload::Delete, Workload::Read, Workload::Open] {
-        for side in [Side::Delete, Side::Truncate, Side::Persist, Side::Memory, Side::Off, Side::Wal] {
-            let found = document.rows.iter().find(|row| row.key.workload == workload && row.key.side == side);
-            let row = found.unwrap_or_else(|| panic!("no row for {workload:?} on {side:?}"));
+        for mode in [
+            JournalMode::Delete,
+            JournalMode::Truncate,
+            JournalMode::Persist,
+            JournalMode::Memory,
+            JournalMode::Off,
+            JournalMode::Wal,
+        ] {
+            let found = document.rows.iter().find(|row| row.key.workload == workload && row.key.mode == mode);
+            let row = found.unwrap_or_else(|| panic!("no row for {workload:?} on {mode:?}"));
             assert_eq!(row.failure, None, "{}", row.key);
             let summary = row.summary.as_ref().unwrap();
             assert!(
@@ -80,15 +87,15 @@ fn every_workload_on_every_stock_side_is_sound() {
 
 /// One insert is one flush in WAL mode and several in DELETE mode; without seccomp there is nothing to check.
 #[test]
-fn calls_for_durability_are_counted_for_each_side() {
+fn calls_for_durability_are_counted_for_each_mode() {
     let place = directory("syncs");
     let document = bench(
         &place,
-        &["--sides", "delete,wal", "--workloads", "insert", "--schemas", "waldio", "--sync", "full"],
+        &["--modes", "delete,wal", "--workloads", "insert", "--schemas", "waldio", "--sync", "full"],
     );
     for row in &document.rows {
         let Some(syncs) = &row.syncs else { continue };
-        let expected = if row.key.side == Side::Wal { 1.0..1.2 } else { 3.0..6.0 };
+        let expected = if row.key.mode == JournalMode::Wal { 1.0..1.2 } else { 3.0..6.0 };
         assert!(expected.contains(&syncs.per_transaction()), "{}: {syncs:?}", row.key);
     }
 }
@@ -104,7 +111,7 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
         "1",
         "--runs",
         "1",
-        "--sides",
+        "--modes",
         "waldio",
         "--workloads",
         "insert",
@@ -130,7 +137,7 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
     let document = bench(
         &place,
         &[
-            "--sides",
+            "--modes",
             "wal,waldio",
             "--waldio-option",
             "persist=flush",
@@ -140,7 +147,7 @@ fn waldio_rows_are_sound_where_the_extension_is_built() {
     );
     assert!(document.is_sound());
     assert_eq!(document.environment.waldio.as_ref().unwrap().options, ["persist=flush"]);
-    let compared = document.rows.iter().filter(|row| row.key.side == Side::Waldio);
+    let compared = document.rows.iter().filter(|row| row.key.mode == JournalMode::Waldio);
     assert!(compared.map(|row| row.summary.as_ref().unwrap()).all(|row| row.versus_stock_wal.is_some()));
 }
 
@@ -151,7 +158,7 @@ fn the_page_needs_nothing_from_elsewhere() {
     let json = page.with_extension("json");
     let files = ["--html", page.to_str().unwrap(), "--json", json.to_str().unwrap()];
     let mut arguments = vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "2"];
-    arguments.extend(["--sides", "wal,off", "--workloads", "insert,read"].iter().chain(&files));
+    arguments.extend(["--modes", "wal,off", "--workloads", "insert,read"].iter().chain(&files));
     let output = run(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(
@@ -186,26 +193,26 @@ fn mistakes_are_explained() {
     let cases: &[(&[&str], i32, &[&str])] = &[
         (&["bench", "/nonexistent/place"], 1, &["/nonexistent/place", "mkdir"]),
         (&["bench", file], 1, &[file, "not a directory"]),
-        (&["bench", "/proc", "--sides", "wal"], 1, &["cannot write in /proc", "another directory"]),
-        (&["bench", here, "--sides", "walrus"], 2, &["walrus", "truncate"]),
+        (&["bench", "/proc", "--modes", "wal"], 1, &["cannot write in /proc", "another directory"]),
+        (&["bench", here, "--modes", "walrus"], 2, &["walrus", "truncate"]),
         (&["bench", here, "--runs", "0"], 2, &["--runs"]),
         (&["bench", here, "--transactions", "many"], 2, &["many"]),
         (&["bench", here, "--waldio-option", "persist"], 2, &["NAME=VALUE"]),
         (&["bench", here, "--builds", "mine"], 2, &["mine", "--sqlite"]),
         (
-            &["bench", here, "--sides", "wal", "--sqlite", "/nonexistent.so"],
+            &["bench", here, "--modes", "wal", "--sqlite", "/nonexistent.so"],
             1,
             &["/nonexistent.so", "--sqlite FILE.so"],
         ),
-        (&["bench", here, "--sides", "wal", "--sqlite", "libc.so.6"], 1, &["sqlite3_open_v2", "no SQLite"]),
+        (&["bench", here, "--modes", "wal", "--sqlite", "libc.so.6"], 1, &["sqlite3_open_v2", "no SQLite"]),
         (&["bench", here, "--waldio", "/nonexistent.so"], 1, &["/nonexistent.so", "right path"]),
         (&["bench", here, "--waldio", "libc.so.6"], 1, &["waldio"]),
         (
-            &["bench", here, "--sides", "wal", "--workloads", "open", "--log", "steady"],
+            &["bench", here, "--modes", "wal", "--workloads", "open", "--log", "steady"],
             2,
             &["no row to measure"],
         ),
-        (&["bench", here, "--sides", "wal", "--json", "/nonexistent/x.json"], 1, &["/nonexistent/x.json"]),
+        (&["bench", here, "--modes", "wal", "--json", "/nonexistent/x.json"], 1, &["/nonexistent/x.json"]),
         (&["compare", file, file], 1, &[file, "not a whole result file"]),
         (&["compare", newer, newer], 1, &["version 99", "newer joj"]),
         (&["compare", "/nonexistent.json", file], 1, &["/nonexistent.json", "joj bench --json"]),
@@ -213,7 +220,7 @@ fn mistakes_are_explained() {
         (&["bench", here, "--flush-delay", "2ms"], 2, &["--flush-delay", "--threads"]),
         (&["bench", here, "--seconds", "2"], 2, &["--seconds", "--threads"]),
         (&["trace"], 2, &["nothing to trace", "--pid"]),
-        (&["lab", "crash", "--sides", "delete"], 2, &["--sides", "waldio"]),
+        (&["lab", "crash", "--modes", "delete"], 2, &["--modes", "waldio"]),
         (&["bench-worker"], 1, &["joj's own use"]),
     ];
     for (arguments, code, parts) in cases {
@@ -249,7 +256,7 @@ fn ctrl_c_leaves_no_file_and_no_process() {
         let place = directory(&format!("signal-{signal}"));
         let here = place.to_str().unwrap();
         let mut child =
-            joj(&["bench", here, "--sides", "delete", "--transactions", "1000000", "--builds", "bundled"])
+            joj(&["bench", here, "--modes", "delete", "--transactions", "1000000", "--builds", "bundled"])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()

@@ -71,17 +71,17 @@ impl Drop for TestFiles {
 /// tick: else whether an inode's time changes between two writes is chance.
 const PLAN: &str = "
 format = 'joj-lab-plan'
-version = 1
+version = 2
 title = 'block counts'
 [[matrix]]
 filesystem = ['ext4', 'xfs', 'btrfs', 'nilfs2', 'f2fs']
 device = ['transcend-card-s3']
-side = ['wal']
+mode = ['wal']
 transactions = 12
 [[matrix]]
 filesystem = ['ext4', 'f2fs']
 device = ['transcend-card-s3']
-side = ['delete']
+mode = ['delete']
 transactions = 12
 ";
 
@@ -90,7 +90,7 @@ const STEADY_WALDIO: &str = "
 [[matrix]]
 filesystem = ['ext4']
 device = ['transcend-card-s3']
-side = ['waldio']
+mode = ['waldio']
 log = ['steady']
 transactions = 12
 ";
@@ -110,11 +110,11 @@ const COUNTS: [(&str, &str, [f64; 3], u64); 7] = [
     ("ext4", "waldio", [8.0, 0.0, 0.0], 1),
 ];
 
-fn cell<'a>(result: &'a Value, filesystem: &str, side: &str) -> &'a Value {
+fn cell<'a>(result: &'a Value, filesystem: &str, mode: &str) -> &'a Value {
     let cells = result["cells"].as_array().expect("cells");
     let found =
-        cells.iter().find(|cell| cell["cell"]["filesystem"] == filesystem && cell["cell"]["side"] == side);
-    let found = found.unwrap_or_else(|| panic!("no cell {filesystem} {side} in {result}"));
+        cells.iter().find(|cell| cell["cell"]["filesystem"] == filesystem && cell["cell"]["mode"] == mode);
+    let found = found.unwrap_or_else(|| panic!("no cell {filesystem} {mode} in {result}"));
     &found["outcome"]["measured"]
 }
 
@@ -155,15 +155,15 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     let plan = files.write("plan.toml", &format!("{PLAN}{steady}"));
     let traces = files.name("traces");
     let first = measure(&plan, &files.name("first.json"), &[&library[..], &["--traces", &traces]].concat());
-    for (filesystem, side, expected, syncs) in COUNTS {
-        if side == "waldio" && waldio.is_none() {
+    for (filesystem, mode, expected, syncs) in COUNTS {
+        if mode == "waldio" && waldio.is_none() {
             continue;
         }
-        let costs = &cell(&first, filesystem, side)["costs"];
+        let costs = &cell(&first, filesystem, mode)["costs"];
         let kib = |name: &str| costs[name].as_f64().expect("bytes") / 1024.0;
         let found = [kib("data_bytes"), kib("journal_bytes"), kib("other_bytes")];
-        assert_eq!(found, expected, "{filesystem} {side}: {costs}");
-        assert_eq!(costs["syncs"], syncs, "{filesystem} {side}");
+        assert_eq!(found, expected, "{filesystem} {mode}: {costs}");
+        assert_eq!(costs["syncs"], syncs, "{filesystem} {mode}");
     }
     // Without eBPF, where F2FS alone says where it writes.
     let [directory, nilfs2_directory] = ["f2fs", "nilfs2"].map(|name| files.name(name));
@@ -172,13 +172,13 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
         measure(&plan, &files.name("tracefs.json"), &[&library[..], &words].concat())
     };
     let without_ebpf = without("f2fs", &directory);
-    for side in ["wal", "delete"] {
-        let [with, without] = [&first, &without_ebpf].map(|result| cell(result, "f2fs", side));
-        assert_eq!(without["costs"], with["costs"], "{side}: what tracefs says, and eBPF");
+    for mode in ["wal", "delete"] {
+        let [with, without] = [&first, &without_ebpf].map(|result| cell(result, "f2fs", mode));
+        assert_eq!(without["costs"], with["costs"], "{mode}: what tracefs says, and eBPF");
         let [with, without] = [(with, &traces), (without, &directory)].map(|(measured, directory)| {
             written_runs(&Path::new(directory).join(measured["trace"].as_str().expect("a name")))
         });
-        assert_eq!(without, with, "{side}: what tracefs says, and eBPF");
+        assert_eq!(without, with, "{mode}: what tracefs says, and eBPF");
     }
     assert_eq!(placed_traces(Path::new(&directory)).len(), 2, "one trace for each cell");
     // NILFS2 tells nobody where its files lie: what tracefs cannot place it gives to no file.
@@ -196,11 +196,11 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
     let again = [&library[..], &["--only", "WAL", "--jobs", "1"]].concat();
     let second = measure(&plan, &files.name("second.json"), &again);
     for again in second["cells"].as_array().expect("cells") {
-        let [filesystem, side] =
-            ["filesystem", "side"].map(|name| again["cell"][name].as_str().expect("a word"));
+        let [filesystem, mode] =
+            ["filesystem", "mode"].map(|name| again["cell"][name].as_str().expect("a word"));
         assert_same_rate(
-            &format!("{filesystem} {side}"),
-            [cell(&first, filesystem, side), &again["outcome"]["measured"]],
+            &format!("{filesystem} {mode}"),
+            [cell(&first, filesystem, mode), &again["outcome"]["measured"]],
         );
     }
     assert_eq!(second["cells"].as_array().map(Vec::len), Some(cells - 2), "all but DELETE");
@@ -247,19 +247,19 @@ fn written_runs(trace: &Path) -> Vec<String> {
 /// The same SQLite with a journal and without, and without syncs of the journal's directory.
 const ATOMIC_PLAN: &str = "
 format = 'joj-lab-plan'
-version = 1
+version = 2
 title = 'atomic writes'
 [[matrix]]
 filesystem = ['f2fs']
 device = ['galaxy-s5-emmc']
-side = ['delete']
+mode = ['delete']
 sync_call = ['fsync']
 batch_atomic = [false, true]
 transactions = 12
 [[matrix]]
 filesystem = ['f2fs']
 device = ['galaxy-s5-emmc']
-side = ['delete']
+mode = ['delete']
 sync_call = ['fsync']
 directory_sync = [false]
 feature = ['none', 'out_of_place']
@@ -312,12 +312,12 @@ fn atomic_writes_of_f2fs_leave_the_rollback_journal_out_in_the_lab() {
 /// Two cells, of threads that share a database.
 const WRITERS_PLAN: &str = "
 format = 'joj-lab-plan'
-version = 1
+version = 2
 title = 'writers'
 [[matrix]]
 filesystem = ['ext4']
 device = ['galaxy-s5-emmc']
-side = ['wal', 'waldio']
+mode = ['wal', 'waldio']
 log = ['steady']
 threads = [4]
 transactions = 200
@@ -333,13 +333,13 @@ fn threads_that_share_a_database_are_as_fast_again_in_the_lab() {
     let plan = files.write("plan.toml", WRITERS_PLAN);
     let results = [("first.json", "2"), ("second.json", "1")]
         .map(|(name, jobs)| measure(&plan, &files.name(name), &["--waldio", &waldio, "--jobs", jobs]));
-    for side in ["wal", "waldio"] {
-        let measured = [&results[0], &results[1]].map(|result| cell(result, "ext4", side));
-        assert_same_rate(side, measured);
-        assert_eq!(measured[0]["run"]["transactions"], 200, "{side}");
+    for mode in ["wal", "waldio"] {
+        let measured = [&results[0], &results[1]].map(|result| cell(result, "ext4", mode));
+        assert_same_rate(mode, measured);
+        assert_eq!(measured[0]["run"]["transactions"], 200, "{mode}");
         let flushes = measured[0]["run"]["device"]["flushes"].as_u64().expect("flushes");
         // Stock WAL has one for each commit; waldio's writers share them.
-        assert_eq!(flushes >= 200, side == "wal", "{side}: {flushes} flushes of 200 commits");
+        assert_eq!(flushes >= 200, mode == "wal", "{mode}: {flushes} flushes of 200 commits");
     }
 }
 
@@ -349,7 +349,7 @@ fn what_is_no_plan_is_told_before_anything_starts() {
     let wrong = [
         ("ext5.toml", PLAN.replace("'ext4', 'f2fs'", "'ext5'"), "ext5"),
         ("device.toml", PLAN.replace("transcend-card-s3", "no-such-card"), "no-such-card"),
-        ("newer.toml", PLAN.replace("version = 1", "version = 99"), "newer joj"),
+        ("newer.toml", PLAN.replace("version = 2", "version = 99"), "newer joj"),
         ("key.toml", PLAN.replace("transactions", "transaktions"), "transaktions"),
         ("empty.toml", String::new(), "format"),
     ];
@@ -368,7 +368,7 @@ fn what_is_no_plan_is_told_before_anything_starts() {
 /// Cells that take a few seconds each.
 const QUICK_PLAN: &str = "
 format = 'joj-lab-plan'
-version = 1
+version = 2
 title = 'quick cells'
 [[matrix]]
 filesystem = ['ext4']

@@ -74,7 +74,7 @@ fn no_power_cut_takes_what_was_acknowledged_in_the_lab() {
 #[test]
 fn a_log_that_grows_beside_its_syncs_loses_nothing_on_f2fs_in_the_lab() {
     let (states, seed) = (setting("JOJ_CRASH_STATES", "8"), setting("JOJ_SEED", "3"));
-    let arguments = ["--filesystems", "f2fs", "--sides", "waldio", "--waldio-option", "layout=embedded"];
+    let arguments = ["--filesystems", "f2fs", "--modes", "waldio", "--waldio-option", "layout=embedded"];
     let chosen = ["--states", &states, "--seed", &seed];
     let Some((result, code)) = crash("embedded", &[&arguments[..], &chosen].concat()) else { return };
     assert_sound(&result, &states, &seed);
@@ -85,7 +85,7 @@ fn a_log_that_grows_beside_its_syncs_loses_nothing_on_f2fs_in_the_lab() {
 #[test]
 fn a_cut_takes_no_more_than_waldios_window_in_the_lab() {
     let (states, seed) = (setting("JOJ_CRASH_STATES", "8"), setting("JOJ_SEED", "202"));
-    let arguments = ["--filesystems", "ext4", "--sides", "waldio", "--waldio-option", "group=16KiB,2ms"];
+    let arguments = ["--filesystems", "ext4", "--modes", "waldio", "--waldio-option", "group=16KiB,2ms"];
     let chosen = ["--states", &states, "--seed", &seed];
     let Some((result, code)) = crash("window", &[&arguments[..], &chosen].concat()) else { return };
     assert_eq!((code, result.cells[0].may_lack()), (Some(0), 3));
@@ -94,7 +94,7 @@ fn a_cut_takes_no_more_than_waldios_window_in_the_lab() {
 
 #[test]
 fn an_option_that_waldio_does_not_take_is_told_once_in_the_lab() {
-    let arguments = ["--filesystems", "ext4", "--sides", "waldio", "--waldio-option", "group=banana,2ms"];
+    let arguments = ["--filesystems", "ext4", "--modes", "waldio", "--waldio-option", "group=banana,2ms"];
     let Some((result, code)) = crash("refused", &arguments) else { return };
     let [cell] = &result.cells[..] else { panic!("one cell") };
     assert!(cell.failure.as_ref().is_some_and(|reason| reason.contains("banana")), "{:?}", cell.failure);
@@ -114,7 +114,7 @@ fn assert_sound(result: &CrashResult, states: &str, seed: &str) {
 #[test]
 fn a_device_that_lies_about_flushes_is_found_out_in_the_lab() {
     let arguments =
-        ["--filesystems", "ext4", "--sides", "wal,waldio", "--states", "6", "--plant", "ignored-flushes"];
+        ["--filesystems", "ext4", "--modes", "wal,waldio", "--states", "6", "--plant", "ignored-flushes"];
     let Some((result, code)) = crash("planted", &arguments) else { return };
     for cell in &result.cells {
         assert!(

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use joj_analysis::bench::contended::{ContendedRow, WriterKind};
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::Side;
+use joj_analysis::bench::key::JournalMode;
 use waldio::extension;
 
 /// A fresh directory on the disk that the build uses.
@@ -72,7 +72,7 @@ fn threads_and_processes_are_measured_on_stock() {
     let page = directory("page").join("page.html");
     let page_name = page.to_str().unwrap();
     let more =
-        ["--threads", "2", "--processes", "2", "--sides", "wal", "--seconds", "0.2", "--html", page_name];
+        ["--threads", "2", "--processes", "2", "--modes", "wal", "--seconds", "0.2", "--html", page_name];
     let output = joj(&place, &more).args(["--json", "-"]).output().unwrap();
     let document = document(&place, &output);
     let kinds: Vec<WriterKind> = document.contended.iter().map(|row| row.key.kind).collect();
@@ -95,7 +95,7 @@ fn waldio_stands_beside_stock_where_the_extension_is_built() {
     for row in &document.contended {
         check(row);
         assert!(row.summary.as_ref().unwrap().versus_stock_wal.is_some(), "{}", row.key);
-        assert_eq!(row.waldio_status.is_empty(), row.key.side == Side::Wal, "{}", row.key);
+        assert_eq!(row.waldio_status.is_empty(), row.key.mode == JournalMode::Wal, "{}", row.key);
     }
 }
 
@@ -104,7 +104,7 @@ fn waldio_stands_beside_stock_where_the_extension_is_built() {
 #[test]
 fn a_slow_device_is_common_to_all_writers() {
     let place = directory("slow");
-    let more = ["--threads", "2", "--processes", "4", "--sides", "wal", "--seconds", "0.5", "--json", "-"];
+    let more = ["--threads", "2", "--processes", "4", "--modes", "wal", "--seconds", "0.5", "--json", "-"];
     let output = joj(&place, &more).args(["--flush-delay", "10ms"]).output().unwrap();
     if text(&output.stderr).contains("seccomp")
         || text(&output.stdout).contains("calls for durability: seccomp")
@@ -134,8 +134,8 @@ fn mistakes_are_explained() {
         (&["--threads", "2", "--seconds", "0"], 2, &["0.05"]),
         (&["--threads", "2", "--flush-delay", "2"], 2, &["2ms"]),
         (&["--flush-delay", "2ms"], 2, &["--threads"]),
-        (&["--threads", "2", "--sides", "delete"], 2, &["delete", "wal,waldio"]),
-        (&["--threads", "2", "--sides", "wal", "--schemas", "mobibench"], 2, &["mobibench", "atc13"]),
+        (&["--threads", "2", "--modes", "delete"], 2, &["delete", "wal,waldio"]),
+        (&["--threads", "2", "--modes", "wal", "--schemas", "mobibench"], 2, &["mobibench", "atc13"]),
     ];
     for (arguments, code, parts) in cases {
         let output = joj(&place, arguments).output().unwrap();
@@ -181,7 +181,7 @@ fn leaves_nothing(mut child: Child, signal: &str, place: &Path) {
 #[test]
 fn ctrl_c_ends_every_writing_process_and_leaves_no_file() {
     let place = directory("signal");
-    let more = ["--processes", "4", "--sides", "wal", "--seconds", "60"];
+    let more = ["--processes", "4", "--modes", "wal", "--seconds", "60"];
     for signal in ["INT", "TERM"] {
         let child = joj(&place, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         within_half_a_minute(|| processes_with_files_in(&place) >= 4);
@@ -200,7 +200,7 @@ fn shared_page(place: &Path) -> Option<PathBuf> {
 fn ctrl_c_leaves_no_page_of_the_killed_processes_in_memory() {
     let Some(extension) = extension() else { return };
     let place = directory("signal-waldio");
-    let more = ["--processes", "4", "--sides", "waldio", "--seconds", "60", "--waldio"];
+    let more = ["--processes", "4", "--modes", "waldio", "--seconds", "60", "--waldio"];
     for signal in ["INT", "TERM"] {
         let mut command = joj(&place, &more);
         command.arg(&extension).stdout(Stdio::null()).stderr(Stdio::null());

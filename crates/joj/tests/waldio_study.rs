@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::durability::Durability;
-use joj_analysis::bench::key::{Side, Word, Workload};
+use joj_analysis::bench::key::{JournalMode, Word, Workload};
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
 use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
 use joj_analysis::bench::study::table_two::Layout;
@@ -226,25 +226,25 @@ fn table_two_has_each_mode_that_the_extension_has() {
     assert!(document.is_sound(), "{:?}", document.failures());
     let rows = &document.study.as_ref().unwrap().table_two;
     for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
-        for side in Side::ALL {
+        for mode in JournalMode::ALL {
             let mut found =
-                rows.iter().filter(|row| (row.key.row.workload, row.key.row.side) == (workload, *side));
-            assert!(found.next().is_some(), "no {workload:?} on {side:?}");
+                rows.iter().filter(|row| (row.key.row.workload, row.key.row.mode) == (workload, *mode));
+            assert!(found.next().is_some(), "no {workload:?} on {mode:?}");
         }
     }
     assert!(rows.iter().any(|row| row.key.layout == Layout::Embedded), "the extension knows it");
     for row in rows {
         assert!(row.transactions.summary.is_some() && row.versus_stock_wal.is_some(), "{}", row.key);
-        assert_eq!(row.checkpoint.runs.len(), usize::from(row.key.row.side.has_log()), "{}", row.key);
+        assert_eq!(row.checkpoint.runs.len(), usize::from(row.key.row.mode.has_log()), "{}", row.key);
         let said = |name: &str| row.waldio_status.iter().find(|line| line.name == name);
-        match (row.key.row.side, row.key.durability) {
-            (Side::Waldio, Durability::Fs) => {
+        match (row.key.row.mode, row.key.durability) {
+            (JournalMode::Waldio, Durability::Fs) => {
                 assert_eq!(said("persist").unwrap().value, "flush", "{}", row.key)
             }
-            (Side::Waldio, _) => assert!(said("persist").is_some(), "{}", row.key),
+            (JournalMode::Waldio, _) => assert!(said("persist").is_some(), "{}", row.key),
             _ => assert_eq!(row.waldio_status, [], "{}", row.key),
         }
-        if row.key.row.side == Side::Waldio {
+        if row.key.row.mode == JournalMode::Waldio {
             assert_eq!(said("layout").unwrap().value, row.key.layout.word(), "{}", row.key);
         }
         // Whoever else writes can only add to it.

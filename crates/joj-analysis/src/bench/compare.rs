@@ -240,7 +240,7 @@ fn has_moved(before: &Estimate, after: &Estimate) -> bool {
 mod tests {
     use super::*;
     use crate::bench::document::tests::{contended, document};
-    use crate::bench::key::{LogState, Side};
+    use crate::bench::key::{JournalMode, LogState};
     use crate::bench::row::tests::{key, row};
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn contended_rows_are_paired_by_writers_and_side() {
+    fn contended_rows_are_paired_by_writers_and_mode() {
         let mut second = contended();
         second.plan.seconds = Some(10.0);
         let summary = second.contended[1].summary.as_mut().unwrap();
@@ -308,9 +308,9 @@ mod tests {
     #[test]
     fn rows_without_a_partner_are_listed_with_the_reason() {
         let (mut first, mut second) = (document(), document());
-        first.rows.push(row(key(Side::Delete, LogState::None), &[10]));
+        first.rows.push(row(key(JournalMode::Delete, LogState::None), &[10]));
         second.rows[1].failure = Some("lost a row".to_owned());
-        second.rows.push(row(key(Side::Off, LogState::None), &[10]));
+        second.rows.push(row(key(JournalMode::Off, LogState::None), &[10]));
         let reasons: Vec<&str> = compare(&first, &second).unpaired.iter().map(|(_, why)| *why).collect();
         assert_eq!(reasons, ["FAILED in one of them", "only in the first", "only in the second"]);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{Schema, Side, Word, words};
+use crate::bench::key::{JournalMode, Schema, Word, words};
 use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
 use crate::statistics::{Estimate, paired_ratio};
 
@@ -29,8 +29,9 @@ pub struct ContendedKey {
     pub writers: u32,
     /// The table they insert into.
     pub schema: Schema,
-    /// Stock WAL or waldio.
-    pub side: Side,
+    /// Stock WAL or waldio; `side` in files of version 1.
+    #[serde(alias = "side")]
+    pub mode: JournalMode,
     /// Least time of a flush on the device made slow, in nanoseconds; 0 for the device as it is.
     pub flush_delay_ns: u64,
     /// Name of the SQLite build.
@@ -40,10 +41,10 @@ pub struct ContendedKey {
 impl ContendedKey {
     /// The key of stock WAL under otherwise equal conditions.
     pub fn stock_wal(&self) -> ContendedKey {
-        ContendedKey { side: Side::Wal, ..self.clone() }
+        ContendedKey { mode: JournalMode::Wal, ..self.clone() }
     }
 
-    /// True where both belong into one table and one plot: all but side and number of writers is the same.
+    /// True where both belong into one table and one plot: all but mode and number of writers is the same.
     pub fn same_group(&self, other: &ContendedKey) -> bool {
         let rest = |key: &ContendedKey| (key.kind, key.schema, key.flush_delay_ns, key.library.clone());
         rest(self) == rest(other)
@@ -62,17 +63,17 @@ impl ContendedKey {
     }
 
     /// `WAL` or `waldio`.
-    pub fn side_title(&self) -> &'static str {
-        if self.side == Side::Waldio { "waldio" } else { "WAL" }
+    pub fn mode_title(&self) -> &'static str {
+        if self.mode == JournalMode::Waldio { "waldio" } else { "WAL" }
     }
 }
 
 /// `16 threads, schema waldio, flush 2 ms, WAL, system`
 impl fmt::Display for ContendedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, schema, side) = (self.kind.word(), self.schema.word(), self.side_title());
+        let (kind, schema, mode) = (self.kind.word(), self.schema.word(), self.mode_title());
         let delay = self.delay_words().map_or_else(String::new, |words| format!("{words}, "));
-        write!(formatter, "{} {kind}, schema {schema}, {delay}{side}, {}", self.writers, self.library)
+        write!(formatter, "{} {kind}, schema {schema}, {delay}{mode}, {}", self.writers, self.library)
     }
 }
 
@@ -244,13 +245,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::bench::row::tests::run;
 
-    pub(crate) fn key(side: Side, writers: u32) -> ContendedKey {
+    pub(crate) fn key(mode: JournalMode, writers: u32) -> ContendedKey {
         let library = "system".to_owned();
         ContendedKey {
             kind: WriterKind::Threads,
             writers,
             schema: Schema::Waldio,
-            side,
+            mode,
             flush_delay_ns: 0,
             library,
         }
@@ -282,9 +283,9 @@ pub(crate) mod tests {
     #[test]
     fn rows_stand_beside_stock_with_as_many_writers() {
         let mut rows = vec![
-            row(key(Side::Wal, 2), &[(100, 8_000), (200, 9_000)]),
-            row(key(Side::Waldio, 2), &[(400, 2_000), (800, 3_000)]),
-            row(key(Side::Waldio, 4), &[(400, 2_000)]),
+            row(key(JournalMode::Wal, 2), &[(100, 8_000), (200, 9_000)]),
+            row(key(JournalMode::Waldio, 2), &[(400, 2_000), (800, 3_000)]),
+            row(key(JournalMode::Waldio, 4), &[(400, 2_000)]),
         ];
         summarise(&mut rows, &[Latency::default(); 3]);
         let two = rows[1].summary.as_ref().unwrap();
@@ -298,12 +299,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_key_names_what_makes_rows_comparable() {
-        let slow = ContendedKey { flush_delay_ns: 2_500_000, ..key(Side::Waldio, 16) };
+        let slow = ContendedKey { flush_delay_ns: 2_500_000, ..key(JournalMode::Waldio, 16) };
         assert_eq!(slow.to_string(), "16 threads, schema waldio, flush 2.5 ms, waldio, system");
         assert!(slow.group_title().ends_with("synchronous=FULL, flush 2.5 ms, one at a time"));
-        assert_eq!(key(Side::Wal, 2).to_string(), "2 threads, schema waldio, WAL, system");
+        assert_eq!(key(JournalMode::Wal, 2).to_string(), "2 threads, schema waldio, WAL, system");
         assert!(
-            key(Side::Wal, 1).same_group(&key(Side::Waldio, 2)) && !slow.same_group(&key(Side::Waldio, 16))
+            key(JournalMode::Wal, 1).same_group(&key(JournalMode::Waldio, 2))
+                && !slow.same_group(&key(JournalMode::Waldio, 16))
         );
     }
 }

@@ -15,7 +15,7 @@ use crate::statistics::Estimate;
 pub const FORMAT: &str = "joj-bench";
 
 /// The newest version this program writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What `joj bench --json` writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -234,18 +234,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::bench::contended::tests::{key as contended_key, row as contended_row};
     use crate::bench::durability::Durability;
-    use crate::bench::key::{LogState, Side};
+    use crate::bench::key::{JournalMode, LogState};
     use crate::bench::row::tests::{key, row};
     use crate::bench::study::initialisation::Approach;
     use crate::bench::study::initialisation::tests::row as initialisation_row;
     use crate::bench::study::pattern::Pattern;
     use crate::bench::study::pattern::tests::row as pattern_row;
-    use crate::bench::study::table_two::tests::row as mode_row;
+    use crate::bench::study::table_two::tests::row as table_two_row;
 
     pub(crate) fn document() -> Document {
         let mut rows = vec![
-            row(key(Side::Wal, LogState::Fresh), &[500, 510, 490]),
-            row(key(Side::Waldio, LogState::Fresh), &[900, 910, 890]),
+            row(key(JournalMode::Wal, LogState::Fresh), &[500, 510, 490]),
+            row(key(JournalMode::Waldio, LogState::Fresh), &[900, 910, 890]),
         ];
         crate::bench::row::summarise(&mut rows, &[Latency::default(); 2]);
         let limit = |kind, speed| Limit {
@@ -278,8 +278,8 @@ pub(crate) mod tests {
     /// A result of contended commits alone.
     pub(crate) fn contended() -> Document {
         let mut contended = vec![
-            contended_row(contended_key(Side::Wal, 2), &[(500, 90_000), (510, 80_000), (490, 70_000)]),
-            contended_row(contended_key(Side::Waldio, 2), &[(900, 9_000), (910, 8_000), (890, 7_000)]),
+            contended_row(contended_key(JournalMode::Wal, 2), &[(500, 90_000), (510, 80_000), (490, 70_000)]),
+            contended_row(contended_key(JournalMode::Waldio, 2), &[(900, 9_000), (910, 8_000), (890, 7_000)]),
         ];
         contended.iter_mut().flat_map(|row| &mut row.runs).for_each(|run| {
             run.errors.clear();
@@ -297,7 +297,7 @@ pub(crate) mod tests {
             initialisation_row(Approach::Unwritten, &[400, 410, 390]),
         ];
         let patterns = vec![pattern_row(Pattern::Embedded, &[500, 510, 490])];
-        let table_two = vec![mode_row(Side::Waldio, Durability::Pd, &[500, 510, 490])];
+        let table_two = vec![table_two_row(JournalMode::Waldio, Durability::Pd, &[500, 510, 490])];
         let study = Study { initialisation, patterns, table_two };
         Document { rows: Vec::new(), study: Some(study), ..document() }
     }
@@ -312,11 +312,25 @@ pub(crate) mod tests {
         }
     }
 
+    /// Goal: what older programs measured stays comparable. Method: version 1 wrote `side` where version 2 writes `mode`.
+    #[test]
+    fn files_of_version_1_are_read() {
+        for written in [document(), contended(), study()] {
+            let text = serde_json::to_string(&written).unwrap();
+            let old = text.replacen("\"version\":2", "\"version\":1", 1).replace("\"mode\":", "\"side\":");
+            assert!(old.contains("\"side\":\"waldio\""), "{old:.200}");
+            assert!(
+                Document::parse(&old).unwrap() == Document { version: 1, ..written },
+                "read as another: {old:.200}"
+            );
+        }
+    }
+
     #[test]
     fn garbage_foreign_and_newer_files_are_told_apart() {
         let text = serde_json::to_string(&document()).unwrap();
-        let newer = text.replacen("\"version\":1", "\"version\":2,\"surprise\":[]", 1);
-        assert_eq!(Document::parse(&newer), Err(FormatError::Newer(2)));
+        let newer = text.replacen("\"version\":2", "\"version\":3,\"surprise\":[]", 1);
+        assert_eq!(Document::parse(&newer), Err(FormatError::Newer(3)));
         assert_eq!(Document::parse("{\"format\":\"fio\"}"), Err(FormatError::Foreign));
         assert_eq!(Document::parse("{}"), Err(FormatError::Foreign));
         for garbage in ["", "garbage", "[1]", &text[..text.len() / 2], "{\"format\":\"joj-bench\"}"] {

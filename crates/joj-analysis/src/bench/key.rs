@@ -115,7 +115,7 @@ words! {
 
 words! {
     /// A journal mode of stock SQLite, or waldio.
-    pub enum Side: "side" {
+    pub enum JournalMode: "journal mode" {
         /// `journal_mode=DELETE`.
         Delete = "delete",
         /// `journal_mode=TRUNCATE`.
@@ -133,14 +133,14 @@ words! {
     }
 }
 
-impl Side {
-    /// True for the two sides that have a write-ahead log.
+impl JournalMode {
+    /// True for the two modes that have a write-ahead log.
     pub fn has_log(self) -> bool {
         matches!(self, Self::Wal | Self::Waldio)
     }
 
     /// The value of `PRAGMA journal_mode`.
-    pub fn journal_mode(self) -> &'static str {
+    pub fn pragma_value(self) -> &'static str {
         if self == Self::Waldio { "wal" } else { self.word() }
     }
 }
@@ -158,7 +158,7 @@ words! {
 words! {
     /// In what state the log is when the clock starts.
     pub enum LogState: "state of the log" {
-        /// The side has no write-ahead log.
+        /// The journal mode has no write-ahead log.
         None = "none",
         /// The database was just opened: the first transactions pay for the log's growth.
         Fresh = "fresh",
@@ -178,8 +178,9 @@ pub struct RowKey {
     pub schema: Schema,
     /// `PRAGMA synchronous`.
     pub synchronous: Synchronous,
-    /// Journal mode, or waldio.
-    pub side: Side,
+    /// Journal mode, or waldio; `side` in files of version 1.
+    #[serde(alias = "side")]
+    pub mode: JournalMode,
     /// State of the log at the start.
     pub log: LogState,
     /// Name of the SQLite build: `bundled`, `system`, or the path given with `--sqlite`.
@@ -194,7 +195,7 @@ impl RowKey {
             (LogState::None, _) => LogState::Fresh,
             (state, _) => state,
         };
-        RowKey { side: Side::Wal, log, ..self.clone() }
+        RowKey { mode: JournalMode::Wal, log, ..self.clone() }
     }
 
     /// True where the disk's limit belongs into the row's plots: a transaction costs about one flush.
@@ -214,18 +215,18 @@ impl RowKey {
     }
 
     /// `WAL steady` or `waldio fresh`, without the build.
-    pub fn side_title(&self) -> String {
-        let side = match self.side {
-            Side::Waldio => "waldio".to_owned(),
+    pub fn mode_title(&self) -> String {
+        let mode = match self.mode {
+            JournalMode::Waldio => "waldio".to_owned(),
             stock => stock.word().to_uppercase(),
         };
-        if self.log == LogState::None { side } else { format!("{side} {}", self.log.word()) }
+        if self.log == LogState::None { mode } else { format!("{mode} {}", self.log.word()) }
     }
 }
 
 impl fmt::Display for RowKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}, {}, {}", self.group_title(), self.side_title(), self.library)
+        write!(formatter, "{}, {}, {}", self.group_title(), self.mode_title(), self.library)
     }
 }
 
@@ -252,7 +253,7 @@ mod tests {
     fn option_and_file_use_the_same_words() {
         words_survive::<Workload>();
         words_survive::<Schema>();
-        words_survive::<Side>();
+        words_survive::<JournalMode>();
         words_survive::<Synchronous>();
         words_survive::<LogState>();
         words_survive::<Durability>();
@@ -264,17 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn rollback_sides_compare_with_a_fresh_log() {
+    fn rollback_modes_compare_with_a_fresh_log() {
         let key = RowKey {
             workload: Workload::Insert,
             schema: Schema::Waldio,
             synchronous: Synchronous::Full,
-            side: Side::Delete,
+            mode: JournalMode::Delete,
             log: LogState::None,
             library: "system".to_owned(),
         };
         assert_eq!(key.stock_wal().log, LogState::Fresh);
         assert_eq!(key.stock_wal().to_string(), "insert, schema waldio, synchronous=FULL, WAL fresh, system");
-        assert_eq!(key.side_title(), "DELETE");
+        assert_eq!(key.mode_title(), "DELETE");
     }
 }

@@ -17,7 +17,7 @@ pub struct Row {
     pub latency_quantiles_ns: Vec<u64>,
     /// Calls for durability; absent where they could not be counted.
     pub syncs: Option<SyncCount>,
-    /// What waldio said after the last run; empty for stock sides.
+    /// What waldio said after the last run; empty for stock modes.
     pub waldio_status: Vec<StatusLine>,
     /// Why the row is not to be used; absent where every run was sound.
     pub failure: Option<String>,
@@ -125,15 +125,15 @@ pub fn summarise(rows: &mut [Row], latencies: &[Latency]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::bench::key::{LogState, Schema, Side, Synchronous, Workload};
+    use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Workload};
     use crate::bench::run::DeviceDelta;
 
-    pub(crate) fn key(side: Side, log: LogState) -> RowKey {
+    pub(crate) fn key(mode: JournalMode, log: LogState) -> RowKey {
         RowKey {
             workload: Workload::Insert,
             schema: Schema::Waldio,
             synchronous: Synchronous::Full,
-            side,
+            mode,
             log,
             library: "system".to_owned(),
         }
@@ -176,9 +176,9 @@ pub(crate) mod tests {
     #[test]
     fn summary_pairs_with_stock_wal_and_with_the_limit() {
         let mut rows = vec![
-            row(key(Side::Wal, LogState::Steady), &[500, 400, 450]),
-            row(key(Side::Waldio, LogState::Steady), &[1_000, 800, 900]),
-            row(key(Side::Delete, LogState::None), &[100, 100, 100]),
+            row(key(JournalMode::Wal, LogState::Steady), &[500, 400, 450]),
+            row(key(JournalMode::Waldio, LogState::Steady), &[1_000, 800, 900]),
+            row(key(JournalMode::Delete, LogState::None), &[100, 100, 100]),
         ];
         summarise(&mut rows, &[Latency::default(); 3]);
         let waldio = rows[1].summary.as_ref().unwrap();
@@ -192,7 +192,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_one_run_lacks_the_summary_lacks() {
-        let mut rows = vec![row(key(Side::Wal, LogState::Fresh), &[500, 400])];
+        let mut rows = vec![row(key(JournalMode::Wal, LogState::Fresh), &[500, 400])];
         rows[0].runs[1].device = None;
         summarise(&mut rows, &[Latency::default()]);
         let summary = rows[0].summary.as_ref().unwrap();
@@ -206,8 +206,8 @@ pub(crate) mod tests {
     #[test]
     fn a_failed_stock_row_is_nobodys_measure() {
         let mut rows = vec![
-            row(key(Side::Wal, LogState::Fresh), &[500]),
-            row(key(Side::Waldio, LogState::Fresh), &[900]),
+            row(key(JournalMode::Wal, LogState::Fresh), &[500]),
+            row(key(JournalMode::Waldio, LogState::Fresh), &[900]),
         ];
         rows[0].failure = Some("integrity_check said: row missing".to_owned());
         summarise(&mut rows, &[Latency::default(); 2]);

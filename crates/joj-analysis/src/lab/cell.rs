@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{LogState, Schema, Side, Synchronous, Word, Workload, parsed_as_words};
+use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Workload, parsed_as_words};
 use crate::filesystem::Filesystem;
 
 /// What a filesystem is made or mounted with, beyond its defaults and `noatime`.
@@ -134,8 +134,9 @@ pub struct Cell {
     pub journal_device: Option<String>,
     /// What is done.
     pub task: Task,
-    /// Journal mode, or waldio. Without meaning, and `off`, where the task is not SQLite's.
-    pub side: Side,
+    /// Journal mode, or waldio. Without meaning, and `off`, where the task is not SQLite's. `side` in files of version 1.
+    #[serde(alias = "side")]
+    pub mode: JournalMode,
     /// `PRAGMA synchronous`.
     pub synchronous: Synchronous,
     /// Which call asks for durability.
@@ -182,7 +183,7 @@ impl fmt::Display for Cell {
         }
         write!(formatter, ", {}", self.task.word())?;
         if self.task.workload().is_some() {
-            write!(formatter, " {}", self.side.word().to_uppercase())?;
+            write!(formatter, " {}", self.mode.word().to_uppercase())?;
             if self.batch_atomic {
                 write!(formatter, " batch_atomic")?;
             }
@@ -235,7 +236,7 @@ impl Cell {
         if self.journal_device.is_some() && !ext4 && !xfs {
             return Some("only ext4 and XFS have external journals");
         }
-        if !self.waldio_options.is_empty() && self.side != Side::Waldio {
+        if !self.waldio_options.is_empty() && self.mode != JournalMode::Waldio {
             return Some("these options are waldio's");
         }
         if !self.directory_sync && !self.has_rollback_journal() {
@@ -245,7 +246,7 @@ impl Cell {
     }
 
     fn has_rollback_journal(&self) -> bool {
-        matches!(self.side, Side::Delete | Side::Truncate | Side::Persist)
+        matches!(self.mode, JournalMode::Delete | JournalMode::Truncate | JournalMode::Persist)
     }
 
     /// Why SQLite cannot commit with atomic writes here.

@@ -15,7 +15,7 @@ const FRAME_BYTES_MIN: u64 = 4096;
 /// First word of a result.
 pub const CRASH_FORMAT: &str = "joj-lab-crash";
 /// Version that this joj writes.
-pub const CRASH_VERSION: u32 = 1;
+pub const CRASH_VERSION: u32 = 2;
 
 /// What a recovered database shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,7 +106,7 @@ pub struct StateResult {
     pub cut: Option<CutResult>,
     /// What came of it.
     pub verdict: CrashVerdict,
-    /// What stock SQLite alone makes of a copy of the files, where the side is waldio and the log is SQLite's own.
+    /// What stock SQLite alone makes of a copy of the files, where the mode is waldio and the log is SQLite's own.
     pub stock: Option<CrashVerdict>,
 }
 
@@ -139,7 +139,7 @@ pub struct CutResult {
 /// What the states of one cell came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellStates {
-    /// Filesystem, side, options.
+    /// Filesystem, mode, options.
     pub cell: Cell,
     /// Why there is no recording of it, where there is none.
     pub failure: Option<String>,
@@ -232,7 +232,7 @@ impl fmt::Display for StateResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::key::Side;
+    use crate::bench::key::JournalMode;
     use crate::lab::report::facts::sample;
 
     fn seen(commits: u64) -> Seen {
@@ -310,7 +310,7 @@ mod tests {
             let cell = Cell {
                 synchronous,
                 waldio_options: options.iter().map(|option| (*option).to_owned()).collect(),
-                ..sample::cell(Side::Waldio)
+                ..sample::cell(JournalMode::Waldio)
             };
             let cut = CutResult { promise: PROMISE, ..cut() };
             let verdict = CrashVerdict::Lost(PROMISE.acknowledged - lost);

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{LogState, Schema, Side, Synchronous};
+use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
 use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 
 /// First word of a plan.
 pub const PLAN_FORMAT: &str = "joj-lab-plan";
 /// Newest version that this joj reads.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// Most cells of a plan: a slip of the pen in an axis shall not take a week.
 pub const CELLS_MAX: usize = 2_000;
@@ -51,8 +51,9 @@ pub struct Matrix {
     pub journal_device: Vec<String>,
     /// What is done.
     pub task: Vec<Task>,
-    /// Journal modes.
-    pub side: Vec<Side>,
+    /// Journal modes; `side` in files of version 1.
+    #[serde(alias = "side")]
+    pub mode: Vec<JournalMode>,
     /// Settings of `PRAGMA synchronous`.
     pub synchronous: Vec<Synchronous>,
     /// Sync calls.
@@ -82,7 +83,7 @@ impl Default for Matrix {
             feature: vec![Feature::None],
             journal_device: vec![String::new()],
             task: vec![Task::Insert],
-            side: vec![Side::Off],
+            mode: vec![JournalMode::Off],
             synchronous: vec![Synchronous::Full],
             sync_call: vec![SyncCall::Fdatasync],
             schema: vec![Schema::Waldio],
@@ -204,7 +205,7 @@ impl Matrix {
             device: device.to_owned(),
             journal_device: (!journal.is_empty()).then(|| journal.to_owned()),
             task,
-            side: Side::Off,
+            mode: JournalMode::Off,
             synchronous: Synchronous::Full,
             sync_call: SyncCall::Fdatasync,
             schema: Schema::Waldio,
@@ -226,10 +227,10 @@ impl Matrix {
                 continue;
             }
             for schema in &self.schema {
-                for side in &self.side {
+                for mode in &self.mode {
                     for synchronous in &self.synchronous {
                         let cell =
-                            Cell { schema: *schema, side: *side, synchronous: *synchronous, ..cell.clone() };
+                            Cell { schema: *schema, mode: *mode, synchronous: *synchronous, ..cell.clone() };
                         self.rollback_journals(&cell, found);
                     }
                 }
@@ -248,9 +249,9 @@ impl Matrix {
 
     /// Journal modes without a log have one state of it, and stock SQLite no options of waldio.
     fn logs(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
-        let states: &[LogState] = if cell.side.has_log() { &self.log } else { &[LogState::None] };
+        let states: &[LogState] = if cell.mode.has_log() { &self.log } else { &[LogState::None] };
         let none = vec![Vec::new()];
-        let options = if cell.side == Side::Waldio { &self.waldio_options } else { &none };
+        let options = if cell.mode == JournalMode::Waldio { &self.waldio_options } else { &none };
         for log in states {
             for waldio_options in options {
                 found(Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() });
@@ -264,27 +265,27 @@ mod tests {
     use super::*;
 
     fn plan(matrix: serde_json::Value) -> Plan {
-        let text = serde_json::json!({"format": PLAN_FORMAT, "version": 1, "title": "t", "matrix": [matrix]});
+        let text = serde_json::json!({"format": PLAN_FORMAT, "version": PLAN_VERSION, "title": "t", "matrix": [matrix]});
         serde_json::from_value(text).unwrap()
     }
 
     #[test]
     fn axes_are_multiplied() {
         let axes = serde_json::json!({
-            "filesystem": ["ext4", "xfs"], "device": ["ram"], "side": ["delete", "wal", "waldio"],
+            "filesystem": ["ext4", "xfs"], "device": ["ram"], "mode": ["delete", "wal", "waldio"],
             "log": ["fresh", "steady"], "waldio_options": [[], ["layout=embedded"]],
         });
         let cells = plan(axes).cells().unwrap();
         // For each filesystem: DELETE once, WAL in two states, waldio in two states and two layouts.
         assert_eq!(cells.len(), 2 * (1 + 2 + 4));
-        let delete: Vec<_> = cells.iter().filter(|cell| cell.side == Side::Delete).collect();
+        let delete: Vec<_> = cells.iter().filter(|cell| cell.mode == JournalMode::Delete).collect();
         assert!(delete.iter().all(|cell| cell.log == LogState::None && cell.waldio_options.is_empty()));
     }
 
     #[test]
     fn what_cannot_be_is_left_out() {
         let axes = serde_json::json!({
-            "filesystem": ["ext4", "f2fs"], "device": ["ram"], "journal_device": ["", "card"], "side": ["wal"],
+            "filesystem": ["ext4", "f2fs"], "device": ["ram"], "journal_device": ["", "card"], "mode": ["wal"],
         });
         let cells = plan(axes).cells().unwrap();
         assert_eq!(cells.len(), 3, "{cells:?}");
@@ -293,7 +294,7 @@ mod tests {
     #[test]
     fn a_matrix_of_nothing_is_an_error_that_says_why() {
         let axes = serde_json::json!({
-            "filesystem": ["xfs"], "device": ["ram"], "feature": ["fast_commit"], "side": ["wal"],
+            "filesystem": ["xfs"], "device": ["ram"], "feature": ["fast_commit"], "mode": ["wal"],
         });
         assert!(plan(axes).cells().unwrap_err().to_string().contains("ext4's"));
         let axes = serde_json::json!({"filesystem": [], "device": ["ram"]});
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn raw_writes_come_once_whatever_the_journal_modes() {
         let axes = serde_json::json!({
-            "filesystem": ["ext4"], "device": ["ram"], "task": ["write_random"], "side": ["wal", "delete"],
+            "filesystem": ["ext4"], "device": ["ram"], "task": ["write_random"], "mode": ["wal", "delete"],
             "sync_call": ["fsync", "fdatasync"],
         });
         assert_eq!(plan(axes).cells().unwrap().len(), 2);
@@ -313,9 +314,9 @@ mod tests {
 
     #[test]
     fn atomic_writes_are_of_rollback_journals_on_f2fs() {
-        let axes = |side: &str, sync_call: &str| {
+        let axes = |mode: &str, sync_call: &str| {
             plan(serde_json::json!({
-                "filesystem": ["ext4", "f2fs"], "device": ["ram"], "side": [side], "sync_call": [sync_call],
+                "filesystem": ["ext4", "f2fs"], "device": ["ram"], "mode": [mode], "sync_call": [sync_call],
                 "batch_atomic": [false, true],
             }))
         };
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(axes("wal", "fsync").cells().unwrap().len(), 2);
         assert_eq!(axes("delete", "fdatasync").cells().unwrap().len(), 2);
         let only = serde_json::json!({
-            "filesystem": ["f2fs"], "device": ["ram"], "side": ["delete"], "batch_atomic": [true],
+            "filesystem": ["f2fs"], "device": ["ram"], "mode": ["delete"], "batch_atomic": [true],
         });
         assert!(plan(only).cells().unwrap_err().to_string().contains("sync_call"));
     }
@@ -335,11 +336,11 @@ mod tests {
     #[test]
     fn directories_are_synced_for_rollback_journals_alone() {
         let cells = plan(serde_json::json!({
-            "filesystem": ["ext4"], "device": ["ram"], "side": ["truncate", "wal", "off"], "directory_sync": [true, false],
+            "filesystem": ["ext4"], "device": ["ram"], "mode": ["truncate", "wal", "off"], "directory_sync": [true, false],
         }));
         let found: Vec<_> =
-            cells.cells().unwrap().iter().map(|cell| (cell.side, cell.directory_sync)).collect();
-        let (truncate, wal, off) = (Side::Truncate, Side::Wal, Side::Off);
+            cells.cells().unwrap().iter().map(|cell| (cell.mode, cell.directory_sync)).collect();
+        let (truncate, wal, off) = (JournalMode::Truncate, JournalMode::Wal, JournalMode::Off);
         assert_eq!(found, [(truncate, true), (truncate, false), (wal, true), (off, true)]);
         let name = cells.cells().unwrap()[1].to_string();
         assert!(name.contains("TRUNCATE no directory_sync"), "{name}");
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_says_nothing_of_atomic_writes_has_none() {
-        let axes = serde_json::json!({"filesystem": ["f2fs"], "device": ["ram"], "side": ["delete"]});
+        let axes = serde_json::json!({"filesystem": ["f2fs"], "device": ["ram"], "mode": ["delete"]});
         let cell = plan(axes).cells().unwrap().remove(0);
         let mut old = serde_json::to_value(&cell).unwrap();
         assert_eq!(old.as_object_mut().unwrap().remove("batch_atomic"), Some(false.into()));
@@ -370,13 +371,13 @@ mod tests {
         assert!(said("insert", 2).contains("a log that is steady"));
         assert!(said("update", 2).contains("insert into one table"));
         let axes = serde_json::json!({
-            "filesystem": ["ext4"], "device": ["ram"], "side": ["delete", "wal", "waldio"],
+            "filesystem": ["ext4"], "device": ["ram"], "mode": ["delete", "wal", "waldio"],
             "log": ["fresh", "steady"], "synchronous": ["full", "normal"], "threads": [1, 16],
         });
         let cells = plan(axes).cells().unwrap();
         let together: Vec<String> =
             cells.iter().filter(|cell| cell.threads == 16).map(ToString::to_string).collect();
-        let line = |side: &str| format!("ext4 ram, insert {side} steady, fdatasync, 16 threads");
+        let line = |mode: &str| format!("ext4 ram, insert {mode} steady, fdatasync, 16 threads");
         assert_eq!(together, ["WAL", "WALDIO"].map(line));
         assert!(said("append", 0).contains("1 to 64") && said("append", 65).contains("1 to 64"));
     }
@@ -384,7 +385,7 @@ mod tests {
     #[test]
     fn other_formats_and_newer_versions_are_refused() {
         let mut other = plan(serde_json::json!({"filesystem": ["ext4"], "device": ["ram"]}));
-        other.version = 2;
+        other.version = PLAN_VERSION + 1;
         assert!(other.cells().unwrap_err().to_string().contains("newer joj"));
         other.format = "joj-trace".to_owned();
         assert!(other.cells().unwrap_err().to_string().contains(PLAN_FORMAT));

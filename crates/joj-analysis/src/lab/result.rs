@@ -8,7 +8,7 @@ use crate::lab::cell::Cell;
 /// First word of a result.
 pub const RESULT_FORMAT: &str = "joj-lab-result";
 /// Version that this joj writes.
-pub const RESULT_VERSION: u32 = 1;
+pub const RESULT_VERSION: u32 = 2;
 
 /// The whole result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

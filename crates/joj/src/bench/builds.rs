@@ -72,7 +72,7 @@ impl Builds {
         work_dir: &WorkDir,
         asker: &Asker<'_>,
     ) -> Result<WaldioFacts, Stop> {
-        let without = "or measure without it: `--sides delete,truncate,persist,memory,off,wal` (of the study: \
+        let without = "or measure without it: `--modes delete,truncate,persist,memory,off,wal` (of the study: \
                        `--waldio-study=init,alignment`)";
         let file = extension_file(options.waldio.as_deref(), without).map_err(Stop::Failed)?;
         let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use joj_analysis::bench::document::{Document, FORMAT, Limit, Plan, VERSION};
 use joj_analysis::bench::environment::{Environment, iso_8601};
-use joj_analysis::bench::key::Side;
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::bench::study::parts::StudyPart;
 use joj_analysis::bench::warnings::warnings;
 use joj_analysis::statistics::quantile_grid;
@@ -20,7 +20,7 @@ use crate::bench::plans::forecast::{
     LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough, study_expected_s,
 };
 use crate::bench::plans::rows::{Group, Selection};
-use crate::bench::plans::study::{StudyPlan, mode_keys};
+use crate::bench::plans::study::{StudyPlan, table_two_keys};
 use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
 use crate::bench::study;
@@ -52,7 +52,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
     let selection = Selection {
         workloads: options.workloads.clone(),
         schemas: options.schemas.clone(),
-        sides: options.sides.clone(),
+        modes: options.modes.clone(),
         synchronous: options.sync.clone(),
         logs: options.log.clone(),
     };
@@ -152,7 +152,7 @@ fn one_writer(start: Start<'_>, asker: Asker<'_>, selection: &Selection) -> Resu
     let (rows, limits) = collected?.finish();
     let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };
     let mut document = start.finish(plan, limits);
-    let stock = rows.iter().filter(|row| row.key.side != Side::Waldio);
+    let stock = rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
     let counts: Vec<_> =
         stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
     name_sync_calls(&mut document.builds, &counts);
@@ -176,7 +176,7 @@ fn many_writers(start: Start<'_>, asker: Asker<'_>, contention: &Contention) -> 
     let (rows, limits) = collected?;
     let plan = Plan { seconds: Some(seconds), runs, expected_s: expected, ..Plan::default() };
     let mut document = start.finish(plan, limits);
-    let stock = rows.iter().filter(|row| row.key.side != Side::Waldio);
+    let stock = rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
     let counts: Vec<_> =
         stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
     name_sync_calls(&mut document.builds, &counts);
@@ -189,9 +189,9 @@ fn waldio_study(start: Start<'_>, asker: Asker<'_>) -> Result<Document, Stop> {
     let calibration = start.announce(&asker)?;
     let selection = Selection::default();
     let session = start.session(asker, (transactions, runs), &selection);
-    let mut plan = StudyPlan { parts: start.options.waldio_study.clone(), modes: Vec::new() };
+    let mut plan = StudyPlan { parts: start.options.waldio_study.clone(), table_two: Vec::new() };
     for library in start.build_names() {
-        plan.modes.extend(mode_keys(&library, &known_layouts(&session, &library)?));
+        plan.table_two.extend(table_two_keys(&library, &known_layouts(&session, &library)?));
     }
     let expected = study_expected_s(&plan, (transactions, runs), calibration);
     eprintln!("{} rows of the study, {runs} runs: expect about {}", plan.row_count_of_all(), rough(expected));
@@ -268,7 +268,7 @@ fn contention(options: &BenchOptions) -> Contention {
         threads: options.threads.clone(),
         processes: options.processes.clone(),
         schemas: options.schemas.clone(),
-        sides: options.sides.clone(),
+        modes: options.modes.clone(),
         run_ns,
         flush_delay_ns: options.flush_delay.unwrap_or(0),
     }

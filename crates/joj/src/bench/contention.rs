@@ -127,7 +127,7 @@ impl<'a> ContendedSession<'a> {
 
 fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool) -> Result<Contended, Stop> {
     let task = Task::Contend(ContendedTask {
-        libraries: session.libraries(&key.library, key.side),
+        libraries: session.libraries(&key.library, key.mode),
         directory: session.directory(),
         key: key.clone(),
         length: RunLength::Time(run_ns),

@@ -1,9 +1,9 @@
 //! A measurement from the first round to the last: limits and rows in turn, forward in one round, backward in the
-//! next, so that neither a drift nor a neighbour favours a side.
+//! next, so that neither a drift nor a neighbour favours a mode.
 
 use joj_analysis::bench::document::{Limit, LimitKind, LimitRun};
 use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
-use joj_analysis::bench::key::{RowKey, Side};
+use joj_analysis::bench::key::{JournalMode, RowKey};
 use joj_analysis::bench::row::{Row, summarise};
 use joj_analysis::bench::run::{Latency, Run, SyncCount, quantiles};
 use joj_analysis::statistics::Estimate;
@@ -38,7 +38,7 @@ pub struct Session<'a> {
     pub transactions: u64,
     /// Rounds.
     pub runs: u32,
-    /// Which sides take part in which round.
+    /// Which modes take part in which round.
     pub selection: &'a Selection,
 }
 
@@ -98,7 +98,7 @@ impl Session<'_> {
         for index in order {
             let limit = collected.current_limit;
             let (row, latencies_ns) = &mut collected.rows[index];
-            if row.failure.is_some() || !self.selection.takes_part(row.key.side, round, self.runs) {
+            if row.failure.is_some() || !self.selection.takes_part(row.key.mode, round, self.runs) {
                 progress.step("a row that sits out");
                 continue;
             }
@@ -120,7 +120,7 @@ impl Session<'_> {
 
     fn run_row(&self, key: &RowKey, transactions: u64, count_syncs: bool) -> Result<Measured, Stop> {
         let task = Task::Row(RowTask {
-            libraries: self.libraries(&key.library, key.side),
+            libraries: self.libraries(&key.library, key.mode),
             directory: self.directory(),
             key: key.clone(),
             transactions,
@@ -170,10 +170,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What to load for rows of `side` with the build `library`.
-    pub fn libraries(&self, library: &str, side: Side) -> Libraries {
+    /// What to load for rows of `mode` with the build `library`.
+    pub fn libraries(&self, library: &str, mode: JournalMode) -> Libraries {
         let sqlite = self.builds.iter().find(|build| build.name == library);
-        let extension = self.waldio.filter(|_| side == Side::Waldio).map(|waldio| waldio.file.clone());
+        let extension = self.waldio.filter(|_| mode == JournalMode::Waldio).map(|waldio| waldio.file.clone());
         Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension, ..Libraries::default() }
     }
 

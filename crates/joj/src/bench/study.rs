@@ -28,7 +28,7 @@ pub fn measure(
             }
             StudyPart::Alignment => study.patterns = patterns::measure(session, &mut limits, progress)?,
             StudyPart::Table2 => {
-                study.table_two = table_two::measure(session, &plan.modes, &mut limits, progress)?;
+                study.table_two = table_two::measure(session, &plan.table_two, &mut limits, progress)?;
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A measurement of Table 2 of the WALDIO paper: rows of SQLite, each with its own options for waldio.
 
-use joj_analysis::bench::key::{Side, Word};
+use joj_analysis::bench::key::{JournalMode, Word};
 use joj_analysis::bench::run::Run;
-use joj_analysis::bench::study::table_two::{Layout, ModeKey, ModeRow, summarise};
+use joj_analysis::bench::study::table_two::{Layout, TableTwoKey, TableTwoRow, summarise};
 
 use crate::bench::ask::Stop;
 use crate::bench::progress::Progress;
@@ -15,7 +15,7 @@ use crate::bench::worker::task::{Answer, RowTask, Task};
 /// [`Stop::Signal`] and [`Stop::Full`]. That it does not know one is no error.
 pub fn known_layouts(session: &Session<'_>, library: &str) -> Result<Vec<Layout>, Stop> {
     let task = Task::SetOptions {
-        libraries: session.libraries(library, Side::Waldio),
+        libraries: session.libraries(library, JournalMode::Waldio),
         directory: session.directory(),
         options: vec![("layout".to_owned(), Layout::Embedded.word().to_owned())],
     };
@@ -31,31 +31,31 @@ pub fn known_layouts(session: &Session<'_>, library: &str) -> Result<Vec<Layout>
 /// [`Stop::Signal`] and [`Stop::Full`]; a row that fails alone is marked instead.
 pub fn measure(
     session: &Session<'_>,
-    keys: &[ModeKey],
+    keys: &[TableTwoKey],
     limits: &mut Collected,
     progress: &mut Progress,
-) -> Result<Vec<ModeRow>, Stop> {
-    let mut rows: Vec<ModeRow> = keys.iter().cloned().map(ModeRow::new).collect();
-    let name = |row: &ModeRow| row.key.to_string();
+) -> Result<Vec<TableTwoRow>, Stop> {
+    let mut rows: Vec<TableTwoRow> = keys.iter().cloned().map(TableTwoRow::new).collect();
+    let name = |row: &TableTwoRow| row.key.to_string();
     in_rounds(session, &mut rows, (limits, progress), name, |row, round| measure_row(session, row, round))?;
     summarise(&mut rows);
     Ok(rows)
 }
 
-fn measure_row(session: &Session<'_>, row: &mut ModeRow, round: u32) -> Result<(), Stop> {
+fn measure_row(session: &Session<'_>, row: &mut TableTwoRow, round: u32) -> Result<(), Stop> {
     if row.failure.is_some() {
         return Ok(());
     }
     let key = &row.key.row;
     let task = Task::Row(RowTask {
-        libraries: session.libraries(&key.library, key.side),
+        libraries: session.libraries(&key.library, key.mode),
         directory: session.directory(),
         key: key.clone(),
         transactions: session.transactions,
         sources: session.sources.clone(),
         count_syncs: false,
         waldio_options: row.key.waldio_options(),
-        checkpoint_apart: key.side.has_log(),
+        checkpoint_apart: key.mode.has_log(),
     });
     match session.perform(&task) {
         Ok(Answer::Measured(measured)) => {

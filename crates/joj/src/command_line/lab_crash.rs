@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use joj_analysis::bench::key::{Side, Synchronous};
+use joj_analysis::bench::key::{JournalMode, Synchronous};
 use joj_analysis::filesystem::Filesystem;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
 Examples:
   joj lab crash                                  30 states each of ext4, XFS and F2FS with stock WAL and with waldio
-  joj lab crash --sides waldio --waldio-option layout=embedded --states 200
+  joj lab crash --modes waldio --waldio-option layout=embedded --states 200
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    other cuts; keep what they were made of
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    again: the same cuts of the same recording
   joj lab crash --filesystems f2fs --torn f2fs   what F2FS, and SQLite on it, makes of blocks that are half new
@@ -37,13 +37,13 @@ pub struct CrashOptions {
 
     /// Stock WAL and waldio, or one of them
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "wal,waldio")]
-    pub sides: Vec<Side>,
+    pub modes: Vec<JournalMode>,
 
     /// Option for waldio, for example layout=embedded; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
     pub waldio_option: Vec<String>,
 
-    /// States of each filesystem and side
+    /// States of each filesystem and mode
     #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub states: u64,
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use joj_analysis::bench::key::{LogState, Schema, Side, Synchronous, Workload};
+use joj_analysis::bench::key::{JournalMode, LogState, Schema, Synchronous, Workload};
 use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::command_line::device::DeviceOptions;
@@ -69,9 +69,9 @@ Examples:
   joj bench                                      the disk of the current directory, about a minute
   joj bench /mnt/card --quick                    a slow disk: fewer transactions, fewer runs
   joj bench --html result.html --json result.json
-  joj bench --sides wal,waldio --workloads insert --log steady --runs 11
+  joj bench --modes wal,waldio --workloads insert --log steady --runs 11
   joj bench --sqlite ~/app/libsqlite3.so         your application's SQLite beside the others
-  joj bench --sides delete,wal                   without the waldio extension
+  joj bench --modes delete,wal                   without the waldio extension
   joj bench --threads 1,2,4,8,16,32              many writers on one database, stock WAL and waldio in turn
   joj bench --processes 4,16 --seconds 10        the same with processes; long runs show long waits
   joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
@@ -96,9 +96,9 @@ sectors, to pages, to 8 KiB, and with the header inside the page; FS, PD, and wi
 persist=flush (FS), persist=fua (PD), synchronous=NORMAL (NS), and FS with group=16KiB,2ms; insert, update, delete. Log and
 database are told apart: no checkpoint runs beside the transactions, and one behind them has a clock of its own.
 
-Without options the plan holds every workload, but side combinations only where they tell something. Naming a side,
+Without options the plan holds every workload, but mode combinations only where they tell something. Naming a mode,
 schema or synchronous setting measures it with all workloads. With five runs or more the default plan measures the
-slow rollback sides in every other round only; naming them measures them in each.
+slow rollback modes in every other round only; naming them measures them in each.
 The exit code is 0 when every row is sound, 1 when one FAILED or nothing could be measured, 2 for a wrong command
 line, 130 after Ctrl-C; the files made in DIR are removed in every case.";
 
@@ -158,7 +158,7 @@ pub struct BenchOptions {
 
     /// Only these: delete, truncate, persist, memory, off, wal, waldio
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub sides: Vec<Side>,
+    pub modes: Vec<JournalMode>,
 
     /// Only these: full, normal
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -198,7 +198,7 @@ const ONE_WRITER: [&str; 4] = ["transactions", "workloads", "sync", "log"];
 
 /// Options that choose what the study does not leave open.
 const NOT_IN_STUDY: [&str; 9] =
-    ["threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "sides", "sync", "log"];
+    ["threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "modes", "sync", "log"];
 
 impl BenchOptions {
     /// True where the WALDIO study is asked for.
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(parts(&["--waldio-study", "/mnt"]), Ok(all.clone()));
         assert_eq!(parts(&["/mnt", "--waldio-study=init"]), Ok((vec![StudyPart::Init], all.1)));
         assert!(parts(&["--waldio-study=innit"]).unwrap_err().contains("init"));
-        assert!(parts(&["--waldio-study", "--sides", "wal"]).unwrap_err().contains("cannot be used with"));
+        assert!(parts(&["--waldio-study", "--modes", "wal"]).unwrap_err().contains("cannot be used with"));
         assert_eq!(StudyPart::DEFAULT.split(',').count(), StudyPart::ALL.len());
     }
 

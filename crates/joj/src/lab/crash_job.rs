@@ -20,7 +20,7 @@ pub const RECORDINGS_DIRECTORY: &str = "recordings";
 pub struct CrashJob {
     /// SQLite and devices.
     pub setting: Setting,
-    /// Filesystems and sides.
+    /// Filesystems and modes.
     pub cells: Vec<Cell>,
     /// States of each cell.
     pub states: u64,

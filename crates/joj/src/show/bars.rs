@@ -50,7 +50,7 @@ pub struct Mark {
 
 /// The bars of a row.
 fn entry(row: &Row, bars: Vec<Bar>) -> Entry {
-    Entry { heading: short_name(&row.key.library), label: row.key.side_title(), bars }
+    Entry { heading: short_name(&row.key.library), label: row.key.mode_title(), bars }
 }
 
 /// Throughput of the rows of a group, with intervals and the disk's limit.

@@ -54,7 +54,7 @@ pub fn plots(document: &Document, rows: &[&Row]) -> String {
         let mut curves: Vec<LatencyCurve> = members
             .filter(|row| !row.latency_quantiles_ns.is_empty())
             .map(|row| LatencyCurve {
-                name: row.key.side_title(),
+                name: row.key.mode_title(),
                 fill: fill_of(&row.key),
                 points: points(document, &row.latency_quantiles_ns),
             })

@@ -1,6 +1,6 @@
 //! SVG as text: the few shapes the plots are made of.
 
-use joj_analysis::bench::key::{LogState, RowKey, Side};
+use joj_analysis::bench::key::{JournalMode, LogState, RowKey};
 
 /// An SVG image under construction.
 #[derive(Debug)]
@@ -105,23 +105,23 @@ pub struct Fill {
     pub opacity: f64,
 }
 
-/// How a row looks in every plot: the side's colour, paler or dashed for a fresh log.
+/// How a row looks in every plot: the mode's colour, paler or dashed for a fresh log.
 ///
 /// The colours are Okabe and Ito's, told apart with any kind of colour vision.
 pub fn fill_of(key: &RowKey) -> Fill {
-    Fill { colour: colour_of(key.side), opacity: if key.log == LogState::Fresh { 0.55 } else { 1.0 } }
+    Fill { colour: colour_of(key.mode), opacity: if key.log == LogState::Fresh { 0.55 } else { 1.0 } }
 }
 
-/// A side's colour.
-pub fn colour_of(side: Side) -> &'static str {
-    match side {
-        Side::Delete => "#6b6b6b",
-        Side::Truncate => "#009e73",
-        Side::Persist => "#cc79a7",
-        Side::Memory => "#e69f00",
-        Side::Off => "#b8a600",
-        Side::Wal => "#0072b2",
-        Side::Waldio => "#d55e00",
+/// A mode's colour.
+pub fn colour_of(mode: JournalMode) -> &'static str {
+    match mode {
+        JournalMode::Delete => "#6b6b6b",
+        JournalMode::Truncate => "#009e73",
+        JournalMode::Persist => "#cc79a7",
+        JournalMode::Memory => "#e69f00",
+        JournalMode::Off => "#b8a600",
+        JournalMode::Wal => "#0072b2",
+        JournalMode::Waldio => "#d55e00",
     }
 }
 

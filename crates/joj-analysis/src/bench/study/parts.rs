@@ -6,7 +6,7 @@ use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
 use crate::bench::study::initialisation::InitialisationRow;
 use crate::bench::study::pattern::PatternRow;
-use crate::bench::study::table_two::ModeRow;
+use crate::bench::study::table_two::TableTwoRow;
 
 words! {
     /// A part of the study.
@@ -36,7 +36,7 @@ pub struct Study {
     pub patterns: Vec<PatternRow>,
     /// The paper's Table 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub table_two: Vec<ModeRow>,
+    pub table_two: Vec<TableTwoRow>,
 }
 
 impl Study {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::durability::Durability;
-use crate::bench::key::{RowKey, Side, Word, words};
+use crate::bench::key::{JournalMode, RowKey, Word, words};
 use crate::bench::measurement::Measurement;
 use crate::bench::run::{Run, StatusLine};
 use crate::statistics::{Estimate, paired_ratio};
@@ -25,10 +25,10 @@ words! {
 
 /// What one row measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModeKey {
+pub struct TableTwoKey {
     /// Workload, journal mode, synchronous setting, state of the log, build.
     pub row: RowKey,
-    /// `fs`, `pd` or `ns`; stock sides have no `pd`.
+    /// `fs`, `pd` or `ns`; stock modes have no `pd`.
     pub durability: Durability,
     /// True with Group Synch, [`GROUP_WINDOW`].
     pub group: bool,
@@ -36,10 +36,10 @@ pub struct ModeKey {
     pub layout: Layout,
 }
 
-impl ModeKey {
-    /// The options that waldio is given, without `waldio_` before their names; none for stock sides.
+impl TableTwoKey {
+    /// The options that waldio is given, without `waldio_` before their names; none for stock modes.
     pub fn waldio_options(&self) -> Vec<(String, String)> {
-        if self.row.side != Side::Waldio {
+        if self.row.mode != JournalMode::Waldio {
             return Vec::new();
         }
         let persist = match self.durability {
@@ -54,9 +54,9 @@ impl ModeKey {
     }
 
     /// `WAL fresh, NS` or `waldio steady, FS + group`, without workload and build.
-    pub fn mode_title(&self) -> String {
-        let mut title = self.row.side_title();
-        if self.row.side.has_log() {
+    pub fn title(&self) -> String {
+        let mut title = self.row.mode_title();
+        if self.row.mode.has_log() {
             title.push_str(&format!(", {}", self.durability.short()));
         }
         if self.group {
@@ -69,46 +69,46 @@ impl ModeKey {
     }
 
     /// True where both belong into one table.
-    pub fn same_group(&self, other: &ModeKey) -> bool {
+    pub fn same_group(&self, other: &TableTwoKey) -> bool {
         self.row.workload == other.row.workload
     }
 
     /// True for the row that `self` is a multiple of: stock WAL, Full Sync, otherwise alike.
-    fn is_stock_of(&self, other: &ModeKey) -> bool {
+    fn is_stock_of(&self, other: &TableTwoKey) -> bool {
         let stock = RowKey { synchronous: self.row.synchronous, ..other.row.stock_wal() };
         self.row == stock && self.durability == Durability::Fs
     }
 }
 
-impl fmt::Display for ModeKey {
+impl fmt::Display for TableTwoKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}, {}, {}", self.row.workload.word(), self.mode_title(), self.row.library)
+        write!(formatter, "{}, {}, {}", self.row.workload.word(), self.title(), self.row.library)
     }
 }
 
 /// Everything measured under one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModeRow {
+pub struct TableTwoRow {
     /// What was measured.
-    pub key: ModeKey,
+    pub key: TableTwoKey,
     /// The transactions, without a checkpoint.
     pub transactions: Measurement,
-    /// One fdatasync of the log behind them: what was left in the page cache. No runs for sides without a log.
+    /// One fdatasync of the log behind them: what was left in the page cache. No runs for modes without a log.
     pub log_flush: Measurement,
-    /// The checkpoint behind that. No runs for sides without a log.
+    /// The checkpoint behind that. No runs for modes without a log.
     pub checkpoint: Measurement,
     /// Transactions per second as a multiple of stock WAL's with `synchronous=FULL`, paired by round.
     pub versus_stock_wal: Option<Estimate>,
-    /// What waldio said after the last run; empty for stock sides.
+    /// What waldio said after the last run; empty for stock modes.
     pub waldio_status: Vec<StatusLine>,
     /// Why the row is not to be used; absent where every run was sound.
     pub failure: Option<String>,
 }
 
-impl ModeRow {
+impl TableTwoRow {
     /// A row without runs.
-    pub fn new(key: ModeKey) -> ModeRow {
-        ModeRow {
+    pub fn new(key: TableTwoKey) -> TableTwoRow {
+        TableTwoRow {
             key,
             transactions: Measurement::default(),
             log_flush: Measurement::default(),
@@ -137,7 +137,7 @@ impl ModeRow {
         steps.into_iter().filter(|step| !step.runs.is_empty()).collect()
     }
 
-    /// Bytes per transaction that the device wrote until the log was durable; `None` for sides without a log, whose
+    /// Bytes per transaction that the device wrote until the log was durable; `None` for modes without a log, whose
     /// writes nobody tells apart.
     pub fn log_bytes(&self) -> Option<f64> {
         let has_log = !self.log_flush.runs.is_empty();
@@ -145,7 +145,7 @@ impl ModeRow {
         has_log.then(|| self.per_transaction(&steps, device_bytes)).flatten()
     }
 
-    /// Bytes per transaction that the device wrote for the checkpoint; `None` for sides without a log.
+    /// Bytes per transaction that the device wrote for the checkpoint; `None` for modes without a log.
     pub fn database_bytes(&self) -> Option<f64> {
         let has_log = !self.checkpoint.runs.is_empty();
         has_log.then(|| self.per_transaction(&[&self.checkpoint], device_bytes)).flatten()
@@ -167,12 +167,12 @@ fn device_bytes(run: &Run) -> Option<u64> {
 }
 
 /// Sums up each row.
-pub fn summarise(rows: &mut [ModeRow]) {
-    let speeds = |row: &ModeRow| -> Vec<(u32, f64)> {
+pub fn summarise(rows: &mut [TableTwoRow]) {
+    let speeds = |row: &TableTwoRow| -> Vec<(u32, f64)> {
         row.transactions.runs.iter().map(|run| (run.round, run.transactions_per_s())).collect()
     };
     let sound = rows.iter().filter(|row| row.failure.is_none());
-    let all: Vec<(ModeKey, Vec<(u32, f64)>)> = sound.map(|row| (row.key.clone(), speeds(row))).collect();
+    let all: Vec<(TableTwoKey, Vec<(u32, f64)>)> = sound.map(|row| (row.key.clone(), speeds(row))).collect();
     for row in rows {
         for step in [&mut row.transactions, &mut row.log_flush, &mut row.checkpoint] {
             step.summarise();
@@ -189,29 +189,29 @@ pub(crate) mod tests {
     use crate::bench::measurement::tests::measurement;
     use crate::bench::row::tests::key as row_key;
 
-    pub(crate) fn row(side: Side, durability: Durability, speeds: &[u64]) -> ModeRow {
-        let log = if side.has_log() { LogState::Fresh } else { LogState::None };
-        let mut row = row_key(side, log);
+    pub(crate) fn row(mode: JournalMode, durability: Durability, speeds: &[u64]) -> TableTwoRow {
+        let log = if mode.has_log() { LogState::Fresh } else { LogState::None };
+        let mut row = row_key(mode, log);
         if durability == Durability::Ns {
             row.synchronous = Synchronous::Normal;
         }
-        let key = ModeKey { row, durability, group: false, layout: Layout::Stock };
-        let after = if side.has_log() { measurement(speeds) } else { Measurement::default() };
-        ModeRow {
+        let key = TableTwoKey { row, durability, group: false, layout: Layout::Stock };
+        let after = if mode.has_log() { measurement(speeds) } else { Measurement::default() };
+        TableTwoRow {
             transactions: measurement(speeds),
             log_flush: after.clone(),
             checkpoint: after,
-            ..ModeRow::new(key)
+            ..TableTwoRow::new(key)
         }
     }
 
     #[test]
     fn every_mode_is_a_multiple_of_stock_wal_with_full_sync() {
         let mut rows = [
-            row(Side::Wal, Durability::Ns, &[900, 900, 900]),
-            row(Side::Wal, Durability::Fs, &[100, 200, 300]),
-            row(Side::Delete, Durability::Fs, &[50, 100, 150]),
-            row(Side::Waldio, Durability::Ns, &[200, 400, 600]),
+            row(JournalMode::Wal, Durability::Ns, &[900, 900, 900]),
+            row(JournalMode::Wal, Durability::Fs, &[100, 200, 300]),
+            row(JournalMode::Delete, Durability::Fs, &[50, 100, 150]),
+            row(JournalMode::Waldio, Durability::Ns, &[200, 400, 600]),
         ];
         summarise(&mut rows);
         let ratios: Vec<f64> = rows[1..].iter().map(|row| row.versus_stock_wal.unwrap().median).collect();
@@ -220,25 +220,25 @@ pub(crate) mod tests {
 
     #[test]
     fn bytes_of_a_log_and_of_its_checkpoint_are_told_apart() {
-        let with_log = row(Side::Waldio, Durability::Fs, &[100]);
+        let with_log = row(JournalMode::Waldio, Durability::Fs, &[100]);
         let one = with_log.database_bytes().unwrap();
         let times = |bytes: Option<f64>| (bytes.unwrap() / one).round();
         assert_eq!((times(with_log.log_bytes()), times(with_log.all_bytes())), (2.0, 3.0));
-        let without = row(Side::Delete, Durability::Fs, &[100]);
+        let without = row(JournalMode::Delete, Durability::Fs, &[100]);
         assert_eq!((without.log_bytes(), without.database_bytes()), (None, None));
         assert_eq!(times(without.all_bytes()), 1.0);
     }
 
     #[test]
     fn waldio_is_given_what_the_row_is_about() {
-        let mut key = row(Side::Waldio, Durability::Pd, &[1]).key;
+        let mut key = row(JournalMode::Waldio, Durability::Pd, &[1]).key;
         let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(key.waldio_options(), [option("persist", "fua")]);
         (key.group, key.layout, key.durability) = (true, Layout::Embedded, Durability::Fs);
         let all = [option("persist", "flush"), option("group", GROUP_WINDOW), option("layout", "embedded")];
         assert_eq!(key.waldio_options(), all);
-        assert_eq!(key.mode_title(), "waldio fresh, FS + group, embedded");
-        key.row.side = Side::Wal;
+        assert_eq!(key.title(), "waldio fresh, FS + group, embedded");
+        key.row.mode = JournalMode::Wal;
         assert_eq!(key.waldio_options(), []);
     }
 }

@@ -41,12 +41,12 @@ pub fn parse(text: &str) -> Result<LabResult, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::key::Side;
+    use crate::bench::key::JournalMode;
     use crate::lab::report::facts::sample;
 
     #[test]
     fn what_joj_wrote_is_read_back() {
-        let result = sample::result(vec![sample::at(Side::Wal, 500)]);
+        let result = sample::result(vec![sample::at(JournalMode::Wal, 500)]);
         assert_eq!(parse(&serde_json::to_string(&result).unwrap()), Ok(result));
     }
 
@@ -59,7 +59,7 @@ mod tests {
             parse(&changed.to_string()).unwrap_err()
         };
         assert!(with("format", "joj-trace".into()).contains("\"joj-trace\""));
-        assert!(with("version", 2.into()).contains("a newer one"));
+        assert!(with("version", (RESULT_VERSION + 1).into()).contains("a newer one"));
         assert!(with("version", 0.into()).contains("version is 0"));
         assert!(with("cells", "none".into()).contains("damaged"));
         for text in ["", "{", "[]", "{\"format\": \"joj-lab-result\"}"] {

@@ -1,6 +1,6 @@
 //! Each value of the papers beside the lab's.
 
-use crate::bench::key::Side;
+use crate::bench::key::JournalMode;
 use crate::lab::cell::Cell;
 use crate::lab::report::facts::Facts;
 use crate::lab::report::metric::Metric;
@@ -73,9 +73,9 @@ pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceVa
 
 /// Who decides what is written in a cell.
 fn writer(cell: &Cell) -> Cause {
-    match (cell.task.workload(), cell.side) {
+    match (cell.task.workload(), cell.mode) {
         (None, _) => Cause::Kernel,
-        (Some(_), Side::Waldio) => Cause::Waldio,
+        (Some(_), JournalMode::Waldio) => Cause::Waldio,
         (Some(_), _) => Cause::Software,
     }
 }
@@ -219,14 +219,14 @@ mod tests {
     /// Rows WAL (587), DELETE (98), WAL as a multiple of DELETE (6), and one that is absent.
     fn paper() -> PaperTable {
         let text = serde_json::json!({
-            "format": "joj-lab-paper", "version": 1, "name": "made-up", "title": "Made up", "paper": "none",
+            "format": "joj-lab-paper", "version": 2, "name": "made-up", "title": "Made up", "paper": "none",
             "plan": "p", "cell": {"filesystem": "ext4"},
             "column": [{"label": "insert", "metric": "transactions_per_s", "cell": {"task": "insert"}}],
             "row": [
-                {"label": "WAL", "cell": {"side": "wal"}, "paper": {"insert": 587}, "written": {"insert": {"kib": 28}}},
-                {"label": "DELETE", "cell": {"side": "delete"}, "paper": {"insert": 98}},
+                {"label": "WAL", "cell": {"mode": "wal"}, "paper": {"insert": 587}, "written": {"insert": {"kib": 28}}},
+                {"label": "DELETE", "cell": {"mode": "delete"}, "paper": {"insert": 98}},
                 {"label": "LS-MVBT", "absent": "never published", "paper": {"insert": 1083}},
-                {"group": "multiple", "label": "WAL", "cell": {"side": "wal"}, "paper": {"insert": 6},
+                {"group": "multiple", "label": "WAL", "cell": {"mode": "wal"}, "paper": {"insert": 6},
                  "relative_to": "DELETE"},
             ],
         });
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn values_stand_beside_the_papers_with_their_ratio() {
-        let report = of(vec![sample::at(Side::Delete, 100), sample::at(Side::Wal, 500)]);
+        let report = of(vec![sample::at(JournalMode::Delete, 100), sample::at(JournalMode::Wal, 500)]);
         let table = &report.tables[0];
         let values: Vec<(Option<f64>, Option<f64>)> =
             table.rows.iter().map(|row| (row.values[0].paper, row.values[0].here)).collect();
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_off_by_more_than_the_factor_has_a_reason_from_its_cell() {
-        let report = of(vec![sample::at(Side::Delete, 100), sample::at(Side::Wal, 250)]);
+        let report = of(vec![sample::at(JournalMode::Delete, 100), sample::at(JournalMode::Wal, 250)]);
         let rows = &report.tables[0].rows;
         let wal = rows[0].values[0].reason.as_ref().unwrap();
         assert_eq!(wal.cause, Cause::Software, "{wal:?}");
@@ -273,26 +273,27 @@ mod tests {
     #[test]
     fn who_writes_depends_on_the_cell() {
         use crate::lab::cell::Task;
-        let raw = Cell { task: Task::Append, ..sample::cell(Side::Off) };
-        let causes = [raw, sample::cell(Side::Wal), sample::cell(Side::Waldio)].map(|cell| writer(&cell));
+        let raw = Cell { task: Task::Append, ..sample::cell(JournalMode::Off) };
+        let causes = [raw, sample::cell(JournalMode::Wal), sample::cell(JournalMode::Waldio)]
+            .map(|cell| writer(&cell));
         assert_eq!(causes, [Cause::Kernel, Cause::Software, Cause::Waldio]);
     }
 
     #[test]
     fn a_row_without_its_cell_is_not_measured_and_says_why() {
-        let mut failed = sample::at(Side::Wal, 1);
+        let mut failed = sample::at(JournalMode::Wal, 1);
         failed.outcome = CellOutcome::Failed("no room".to_owned());
         let why = |report: &Report, row: usize| {
             let value = &report.tables[0].rows[row].values[0];
             (value.here.is_none(), value.not_measured.clone().unwrap_or_default())
         };
-        let report = of(vec![failed.clone(), sample::at(Side::Delete, 100)]);
+        let report = of(vec![failed.clone(), sample::at(JournalMode::Delete, 100)]);
         assert_eq!(why(&report, 0), (true, "its cell FAILED: no room".to_owned()));
-        let report = of(vec![sample::at(Side::Wal, 100)]);
+        let report = of(vec![sample::at(JournalMode::Wal, 100)]);
         assert_eq!(why(&report, 1), (true, "no result has its cell".to_owned()));
         assert_eq!(why(&report, 3), (true, "DELETE: no result has its cell".to_owned()));
         // A second result has what failed in the first.
-        let again = sample::result(vec![sample::at(Side::Wal, 500)]);
+        let again = sample::result(vec![sample::at(JournalMode::Wal, 500)]);
         let report = compare(&[paper()], &[sample::result(vec![failed]), again], &[]);
         assert_eq!(report.tables[0].rows[0].values[0].here, Some(500.0));
     }
@@ -309,7 +310,7 @@ mod tests {
         paper.column[0].metric = Metric::KibJoj;
         paper.row.truncate(1);
         paper.row[0].paper.insert("insert".to_owned(), 0.0);
-        let report = compare(&[paper], &[sample::result(vec![sample::at(Side::Wal, 500)])], &[]);
+        let report = compare(&[paper], &[sample::result(vec![sample::at(JournalMode::Wal, 500)])], &[]);
         let value = &report.tables[0].rows[0].values[0];
         assert_eq!((value.here, value.ratio), (Some(16.0), None));
         assert!(value.reason.is_some());

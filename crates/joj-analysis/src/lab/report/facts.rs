@@ -95,7 +95,7 @@ impl Facts {
 pub(in crate::lab) mod sample {
     //! Made-up cells; no figure of them was measured.
 
-    use crate::bench::key::{LogState, Schema, Side, Synchronous};
+    use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
     use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::filesystem::Filesystem;
     use crate::lab::cell::{Cell, Feature, SyncCall, Task};
@@ -104,18 +104,18 @@ pub(in crate::lab) mod sample {
     };
 
     /// An INSERT in this mode on ext4.
-    pub fn cell(side: Side) -> Cell {
+    pub fn cell(mode: JournalMode) -> Cell {
         Cell {
             filesystem: Filesystem::Ext4,
             feature: Feature::None,
             device: "ram".to_owned(),
             journal_device: None,
             task: Task::Insert,
-            side,
+            mode,
             synchronous: Synchronous::Full,
             sync_call: SyncCall::Fdatasync,
             schema: Schema::Waldio,
-            log: if side.has_log() { LogState::Fresh } else { LogState::None },
+            log: if mode.has_log() { LogState::Fresh } else { LogState::None },
             batch_atomic: false,
             directory_sync: true,
             waldio_options: Vec::new(),
@@ -166,14 +166,14 @@ pub(in crate::lab) mod sample {
 
     /// Its figures.
     pub fn facts() -> super::Facts {
-        super::Facts::of(&cell(Side::Wal), &measurement())
+        super::Facts::of(&cell(JournalMode::Wal), &measurement())
     }
 
     /// [`measurement`] at another speed.
-    pub fn at(side: Side, transactions_per_s: u64) -> CellResult {
+    pub fn at(mode: JournalMode, transactions_per_s: u64) -> CellResult {
         let mut measurement = measurement();
         measurement.run.elapsed_ns = 100 * 1_000_000_000 / transactions_per_s;
-        CellResult { cell: cell(side), outcome: CellOutcome::Measured(Box::new(measurement)) }
+        CellResult { cell: cell(mode), outcome: CellOutcome::Measured(Box::new(measurement)) }
     }
 
     /// A result of these cells.

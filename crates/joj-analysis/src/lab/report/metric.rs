@@ -135,7 +135,7 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::key::Side;
+    use crate::bench::key::JournalMode;
     use crate::lab::cell::{Cell, Task};
     use crate::lab::report::facts::sample;
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn writes_without_sqlite_come_from_the_counters() {
         let mut measurement = sample::measurement();
-        let cell = Cell { task: Task::Append, ..sample::cell(Side::Off) };
+        let cell = Cell { task: Task::Append, ..sample::cell(JournalMode::Off) };
         let of = |measurement: &_| Metric::Writes.of(&Facts::of(&cell, measurement));
         assert_eq!(of(&measurement), Ok(4.0));
         measurement.run.device = None;
@@ -169,7 +169,7 @@ mod tests {
         measurement.costs = None;
         assert!(Metric::Writes.is_of_trace() && !Metric::MbPer1000.is_of_trace());
         measurement.run.device = None;
-        let facts = Facts::of(&sample::cell(Side::Wal), &measurement);
+        let facts = Facts::of(&sample::cell(JournalMode::Wal), &measurement);
         assert!(Metric::Syncs.of(&facts).unwrap_err().contains("not traced"));
         assert!(Metric::MbPer1000.of(&facts).unwrap_err().contains("counters"));
         assert!(Metric::DeviceRandomWrite.of(&facts).is_err());

@@ -10,7 +10,7 @@ use crate::lab::report::selector::Selector;
 /// First word of a paper's table.
 pub const PAPER_FORMAT: &str = "joj-lab-paper";
 /// Newest version that this joj reads.
-pub const PAPER_VERSION: u32 = 1;
+pub const PAPER_VERSION: u32 = 2;
 
 /// A table or figure as its file has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -212,7 +212,7 @@ mod tests {
 
     fn table() -> PaperTable {
         let text = serde_json::json!({
-            "format": PAPER_FORMAT, "version": 1, "name": "made-up", "title": "Made up", "paper": "none",
+            "format": PAPER_FORMAT, "version": PAPER_VERSION, "name": "made-up", "title": "Made up", "paper": "none",
             "column": [{"label": "insert", "metric": "transactions_per_s", "cell": {"task": "insert"}}],
             "row": [
                 {"label": "A", "paper": {"insert": 4}},
@@ -234,7 +234,7 @@ mod tests {
     fn slips_of_the_pen_are_named() {
         type Slip = fn(&mut PaperTable);
         let slips: [(Slip, &str); 10] = [
-            (|table| table.version = 2, "newer joj"),
+            (|table| table.version = PAPER_VERSION + 1, "newer joj"),
             (|table| table.format.clear(), PAPER_FORMAT),
             (|table| table.factor = 1.0, "above 1"),
             (|table| table.row[1].group.clear(), "same name"),

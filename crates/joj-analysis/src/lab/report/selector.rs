@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{LogState, Schema, Side, Synchronous};
+use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
 use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 
@@ -27,9 +27,9 @@ pub struct Selector {
     /// What is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// Journal mode, or waldio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub side: Option<Side>,
+    /// Journal mode, or waldio; `side` in files of version 1.
+    #[serde(default, alias = "side", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<JournalMode>,
     /// `PRAGMA synchronous`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronous: Option<Synchronous>,
@@ -75,7 +75,7 @@ impl Selector {
             device: own.device.or(general.device),
             journal_device: own.journal_device.or(general.journal_device),
             task: own.task.or(general.task),
-            side: own.side.or(general.side),
+            mode: own.mode.or(general.mode),
             synchronous: own.synchronous.or(general.synchronous),
             sync_call: own.sync_call.or(general.sync_call),
             schema: own.schema.or(general.schema),
@@ -96,7 +96,7 @@ impl Selector {
             && is(self.device.as_ref(), &cell.device)
             && cell.journal_device.as_deref().unwrap_or_default() == journal_device
             && is(self.task.as_ref(), &cell.task)
-            && is(self.side.as_ref(), &cell.side)
+            && is(self.mode.as_ref(), &cell.mode)
             && cell.synchronous == self.synchronous.unwrap_or(Synchronous::Full)
             && is(self.sync_call.as_ref(), &cell.sync_call)
             && is(self.schema.as_ref(), &cell.schema)
@@ -120,19 +120,22 @@ mod tests {
 
     #[test]
     fn named_fields_must_be_equal_and_the_narrower_names_win() {
-        let table = selector(serde_json::json!({"filesystem": "ext4", "side": "delete"}));
-        let row = selector(serde_json::json!({"side": "wal"}));
+        let table = selector(serde_json::json!({"filesystem": "ext4", "mode": "delete"}));
+        let row = selector(serde_json::json!({"mode": "wal"}));
         let merged = row.over(&table);
-        assert!(merged.matches(&sample::cell(Side::Wal)));
-        assert!(!merged.matches(&sample::cell(Side::Delete)) && !table.matches(&sample::cell(Side::Wal)));
-        let xfs = Cell { filesystem: Filesystem::Xfs, ..sample::cell(Side::Wal) };
+        assert!(merged.matches(&sample::cell(JournalMode::Wal)));
+        assert!(
+            !merged.matches(&sample::cell(JournalMode::Delete))
+                && !table.matches(&sample::cell(JournalMode::Wal))
+        );
+        let xfs = Cell { filesystem: Filesystem::Xfs, ..sample::cell(JournalMode::Wal) };
         assert!(!merged.matches(&xfs));
     }
 
     #[test]
     fn variants_match_only_where_they_are_named() {
-        let plain = selector(serde_json::json!({"side": "waldio"}));
-        let ordinary = sample::cell(Side::Waldio);
+        let plain = selector(serde_json::json!({"mode": "waldio"}));
+        let ordinary = sample::cell(JournalMode::Waldio);
         let options = vec!["layout=embedded".to_owned()];
         let variants = [
             Cell { feature: Feature::FastCommit, ..ordinary.clone() },
@@ -145,7 +148,7 @@ mod tests {
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));
-        let named = selector(serde_json::json!({"side": "waldio", "waldio_options": ["layout=embedded"]}));
+        let named = selector(serde_json::json!({"mode": "waldio", "waldio_options": ["layout=embedded"]}));
         assert!(named.matches(&variants[3]) && !named.matches(&ordinary));
         let outside = selector(serde_json::json!({"journal_device": "card"}));
         assert!(outside.matches(&variants[1]) && !outside.matches(&ordinary));
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_field_that_no_cell_has_is_refused() {
-        let wrong = serde_json::from_value::<Selector>(serde_json::json!({"sides": "wal"}));
-        assert!(wrong.unwrap_err().to_string().contains("sides"));
+        let wrong = serde_json::from_value::<Selector>(serde_json::json!({"modes": "wal"}));
+        assert!(wrong.unwrap_err().to_string().contains("modes"));
     }
 }

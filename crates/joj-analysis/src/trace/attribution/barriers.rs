@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_block_has_a_flush_on_each_side_where_the_device_has_no_fua() {
+    fn a_commit_block_has_a_flush_on_each_mode_where_the_device_has_no_fua() {
         let both = RequestFlags::PREFLUSH.with(RequestFlags::FUA);
         for (fua, expected) in [(false, 2), (true, 1)] {
             let mut barriers = Barriers::default();

@@ -1,7 +1,7 @@
-//! Which contended rows to measure: numbers of writers, and the two sides for each.
+//! Which contended rows to measure: numbers of writers, and the two modes for each.
 
 use joj_analysis::bench::contended::{ContendedKey, WriterKind};
-use joj_analysis::bench::key::{Schema, Side, Word};
+use joj_analysis::bench::key::{JournalMode, Schema, Word};
 
 /// Longest clock of the run that counts calls for durability, in nanoseconds.
 const COUNTING_RUN_NS_MAX: u64 = 1_000_000_000;
@@ -15,8 +15,8 @@ pub struct Contention {
     pub processes: Vec<u32>,
     /// Schemas; empty for the usual one.
     pub schemas: Vec<Schema>,
-    /// Sides; empty for both.
-    pub sides: Vec<Side>,
+    /// Modes; empty for both.
+    pub modes: Vec<JournalMode>,
     /// How long the clock of a run goes, in nanoseconds.
     pub run_ns: u64,
     /// Least time of a flush, in nanoseconds; 0 for the device as it is.
@@ -28,10 +28,10 @@ impl Contention {
     /// # Errors
     /// What to choose instead.
     pub fn check(&self) -> Result<(), String> {
-        if let Some(side) = self.sides.iter().find(|side| !side.has_log()) {
-            let word = side.word();
+        if let Some(mode) = self.modes.iter().find(|mode| !mode.has_log()) {
+            let word = mode.word();
             return Err(format!(
-                "many writers are measured with `--sides wal,waldio`, not with {word}; leave it out"
+                "many writers are measured with `--modes wal,waldio`, not with {word}; leave it out"
             ));
         }
         if self.schemas.contains(&Schema::Mobibench) {
@@ -70,11 +70,11 @@ impl Contention {
         counts.dedup();
         let mut keys = Vec::new();
         for writers in counts {
-            for side in [Side::Wal, Side::Waldio] {
-                if self.sides.is_empty() || self.sides.contains(&side) {
+            for mode in [JournalMode::Wal, JournalMode::Waldio] {
+                if self.modes.is_empty() || self.modes.contains(&mode) {
                     let library = library.to_owned();
                     let flush_delay_ns = self.flush_delay_ns;
-                    keys.push(ContendedKey { kind, writers, schema, side, flush_delay_ns, library });
+                    keys.push(ContendedKey { kind, writers, schema, mode, flush_delay_ns, library });
                 }
             }
         }
@@ -87,15 +87,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_of_writers_is_measured_on_both_sides() {
+    fn each_number_of_writers_is_measured_in_both_modes() {
         let contention =
             Contention { threads: vec![8, 1, 8], processes: vec![4], run_ns: 9, ..Contention::default() };
         let groups = contention.groups(&["system".to_owned()]);
         let shape = |keys: &[ContendedKey]| {
-            keys.iter().map(|key| (key.kind, key.writers, key.side)).collect::<Vec<_>>()
+            keys.iter().map(|key| (key.kind, key.writers, key.mode)).collect::<Vec<_>>()
         };
-        let threads = [(1, Side::Wal), (1, Side::Waldio), (8, Side::Wal), (8, Side::Waldio)];
-        assert_eq!(shape(&groups[0]), threads.map(|(writers, side)| (WriterKind::Threads, writers, side)));
+        let threads = [
+            (1, JournalMode::Wal),
+            (1, JournalMode::Waldio),
+            (8, JournalMode::Wal),
+            (8, JournalMode::Waldio),
+        ];
+        assert_eq!(shape(&groups[0]), threads.map(|(writers, mode)| (WriterKind::Threads, writers, mode)));
         assert_eq!(shape(&groups[1]).len(), 2);
         assert!(groups.iter().all(|keys| keys.iter().all(|key| key.same_group(&keys[0]))));
         assert!(contention.check().is_ok());
@@ -103,12 +108,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let of = |sides: &[Side], schemas: &[Schema]| Contention {
-            sides: sides.to_vec(),
+        let of = |modes: &[JournalMode], schemas: &[Schema]| Contention {
+            modes: modes.to_vec(),
             schemas: schemas.to_vec(),
             ..Contention::default()
         };
-        assert!(of(&[Side::Delete], &[]).check().unwrap_err().contains("delete"));
+        assert!(of(&[JournalMode::Delete], &[]).check().unwrap_err().contains("delete"));
         assert!(of(&[], &[Schema::Mobibench]).check().unwrap_err().contains("atc13"));
     }
 

@@ -1,10 +1,10 @@
 //! How long a plan will take, from a few timed writes. Arithmetic only.
 //!
-//! The factors say how many overwrites or appends, each with its sync, a transaction of a side is worth. They
+//! The factors say how many overwrites or appends, each with its sync, a transaction of a mode is worth. They
 //! come from strace on ext4 and are meant to tell half a minute from ten, no more.
 
 use joj_analysis::bench::contended::{ContendedKey, WriterKind};
-use joj_analysis::bench::key::{LogState, RowKey, Side, Synchronous, Workload};
+use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Synchronous, Workload};
 use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::bench::plans::contended::Contention;
@@ -33,20 +33,20 @@ pub fn limit_operations(transactions: u64) -> u64 {
 
 fn transaction_ns(key: &RowKey, calibration: Calibration) -> f64 {
     let (overwrite_ns, append_ns) = (calibration.overwrite_ns as f64, calibration.append_ns as f64);
-    match (key.workload, key.side) {
+    match (key.workload, key.mode) {
         (Workload::Read, _) => return 5e3,
         (Workload::Large, _) => return 15e6 + 2.0 * append_ns,
-        (Workload::Open, Side::Wal | Side::Waldio) => return 5e5 + 5.0 * append_ns,
+        (Workload::Open, JournalMode::Wal | JournalMode::Waldio) => return 5e5 + 5.0 * append_ns,
         _ => {}
     }
     CPU_NS
-        + match (key.side, key.log, key.synchronous) {
-            (Side::Wal | Side::Waldio, _, Synchronous::Normal) => 0.01 * append_ns,
-            (Side::Waldio, _, _) | (Side::Wal, LogState::Steady, _) => overwrite_ns,
-            (Side::Wal, _, _) => append_ns,
-            (Side::Delete | Side::Truncate, _, _) => 4.0 * append_ns,
-            (Side::Persist, _, _) => 3.0 * append_ns,
-            (Side::Memory | Side::Off, _, _) => 1.5 * append_ns,
+        + match (key.mode, key.log, key.synchronous) {
+            (JournalMode::Wal | JournalMode::Waldio, _, Synchronous::Normal) => 0.01 * append_ns,
+            (JournalMode::Waldio, _, _) | (JournalMode::Wal, LogState::Steady, _) => overwrite_ns,
+            (JournalMode::Wal, _, _) => append_ns,
+            (JournalMode::Delete | JournalMode::Truncate, _, _) => 4.0 * append_ns,
+            (JournalMode::Persist, _, _) => 3.0 * append_ns,
+            (JournalMode::Memory | JournalMode::Off, _, _) => 1.5 * append_ns,
         }
 }
 
@@ -81,7 +81,7 @@ pub fn expected_s(
         }
         for key in &group.keys {
             let count = transaction_count(key, transactions);
-            let rounds = (0..runs).filter(|round| selection.takes_part(key.side, *round, runs)).count();
+            let rounds = (0..runs).filter(|round| selection.takes_part(key.mode, *round, runs)).count();
             rows_ns += rounds as f64 * run_ns(key, count, calibration);
             once_ns += run_ns(key, count.min(SYNC_COUNT_TRANSACTIONS), calibration);
         }
@@ -143,7 +143,7 @@ pub fn study_expected_s(plan: &StudyPlan, (transactions, runs): (u64, u32), cali
             limit_ns + plan.row_count(*part) as f64 * row_ns
         }
         StudyPart::Table2 => {
-            let rows_ns = plan.modes.iter().map(|key| run_ns(&key.row, transactions, calibration));
+            let rows_ns = plan.table_two.iter().map(|key| run_ns(&key.row, transactions, calibration));
             limit_ns + rows_ns.sum::<f64>()
         }
     };
@@ -166,7 +166,7 @@ mod tests {
     use joj_analysis::bench::study::table_two::Layout;
 
     use super::*;
-    use crate::bench::plans::study::mode_keys;
+    use crate::bench::plans::study::table_two_keys;
 
     const FAST: Calibration = Calibration { overwrite_ns: 100_000, append_ns: 150_000 };
     const SLOW: Calibration = Calibration { overwrite_ns: 20_000_000, append_ns: 60_000_000 };
@@ -187,7 +187,7 @@ mod tests {
         let contention = Contention { threads: vec![1, 16], run_ns: 2_000_000_000, ..Contention::default() };
         let groups = contention.groups(&["system".to_owned()]);
         let expected = contended_expected_s(&contention, &groups, 5, FAST);
-        // Two sides, two counts, five runs of 2.5 s; four counting runs of 1.25 s.
+        // Two modes, two counts, five runs of 2.5 s; four counting runs of 1.25 s.
         assert!((55.0..80.0).contains(&expected), "{expected}");
         let slow = Contention { flush_delay_ns: 2_000_000, ..contention };
         let slow_s = contended_expected_s(&slow, &slow.groups(&["system".to_owned()]), 5, FAST);
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn the_study_takes_as_much_longer_as_its_flushes() {
-        let modes = mode_keys("system", &[Layout::Stock]);
-        let plan = StudyPlan { parts: StudyPart::ALL.to_vec(), modes };
+        let table_two = table_two_keys("system", &[Layout::Stock]);
+        let plan = StudyPlan { parts: StudyPart::ALL.to_vec(), table_two };
         let expected = |calibration| study_expected_s(&plan, (1_000, 5), calibration);
         assert!(expected(FAST) < 240.0 && expected(SLOW) > 60.0 * expected(FAST), "{}", expected(SLOW));
     }

@@ -3,7 +3,7 @@
 //! The default is not every combination: that would take half an hour. Naming a value of a dimension on the
 //! command line widens the plan in that dimension to all workloads.
 
-use joj_analysis::bench::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
 
 /// What the command line chose; an empty list leaves the choice to the default.
 #[derive(Debug, Clone, Default)]
@@ -12,8 +12,8 @@ pub struct Selection {
     pub workloads: Vec<Workload>,
     /// Schemas.
     pub schemas: Vec<Schema>,
-    /// Sides.
-    pub sides: Vec<Side>,
+    /// Modes.
+    pub modes: Vec<JournalMode>,
     /// Synchronous settings.
     pub synchronous: Vec<Synchronous>,
     /// Fresh or steady logs.
@@ -34,35 +34,35 @@ fn allows<W: PartialEq>(chosen: &[W], value: &W) -> bool {
 impl Selection {
     /// True where waldio's extension is needed.
     pub fn needs_waldio(&self) -> bool {
-        allows(&self.sides, &Side::Waldio)
+        allows(&self.modes, &JournalMode::Waldio)
     }
 
-    /// True where a side takes part in this round. Rollback journals are three to ten times slower than a log and
-    /// far from it, so in the default plan every other round will do for them; who names sides gets every round.
-    pub fn takes_part(&self, side: Side, round: u32, runs: u32) -> bool {
+    /// True where a mode takes part in this round. Rollback journals are three to ten times slower than a log and
+    /// far from it, so in the default plan every other round will do for them; who names modes gets every round.
+    pub fn takes_part(&self, mode: JournalMode, round: u32, runs: u32) -> bool {
         const RUNS_TO_SPARE: u32 = 5;
-        side.has_log() || !self.sides.is_empty() || runs < RUNS_TO_SPARE || round.is_multiple_of(2)
+        mode.has_log() || !self.modes.is_empty() || runs < RUNS_TO_SPARE || round.is_multiple_of(2)
     }
 
     fn includes(&self, key: &RowKey) -> bool {
         let is_core_insert = key.workload == Workload::Insert && key.schema == Schema::Waldio;
         let is_full = key.synchronous == Synchronous::Full;
         let schema_is_usual = key.schema == Schema::Waldio
-            || (key.workload == Workload::Insert && is_full && key.side.has_log());
-        let synchronous_is_usual = is_full || (is_core_insert && key.side.has_log());
-        let side_is_usual = key.side.has_log() || (is_core_insert && is_full);
+            || (key.workload == Workload::Insert && is_full && key.mode.has_log());
+        let synchronous_is_usual = is_full || (is_core_insert && key.mode.has_log());
+        let mode_is_usual = key.mode.has_log() || (is_core_insert && is_full);
         // What the other schemas are for, the papers' numbers, was measured with fresh logs.
         let log_is_usual = key.schema == Schema::Waldio || key.log != LogState::Steady;
         let log_is_allowed =
             !matches!(key.log, LogState::Fresh | LogState::Steady) || allows(&self.logs, &key.log);
         allows(&self.workloads, &key.workload)
             && allows(&self.schemas, &key.schema)
-            && allows(&self.sides, &key.side)
+            && allows(&self.modes, &key.mode)
             && allows(&self.synchronous, &key.synchronous)
             && log_is_allowed
             && ((schema_is_usual && log_is_usual) || !self.schemas.is_empty())
             && (synchronous_is_usual || !self.synchronous.is_empty())
-            && (side_is_usual || !self.sides.is_empty())
+            && (mode_is_usual || !self.modes.is_empty())
     }
 
     /// The rows to measure with SQLite builds of these names, by table.
@@ -91,9 +91,9 @@ impl Selection {
         let mut keys = Vec::new();
         for library in libraries {
             for log in LogState::ALL {
-                for side in Side::ALL.iter().filter(|side| has_state(workload, **side, *log)) {
+                for mode in JournalMode::ALL.iter().filter(|mode| has_state(workload, **mode, *log)) {
                     let library = library.clone();
-                    keys.push(RowKey { workload, schema, synchronous, side: *side, log: *log, library });
+                    keys.push(RowKey { workload, schema, synchronous, mode: *mode, log: *log, library });
                 }
             }
         }
@@ -102,9 +102,9 @@ impl Selection {
     }
 }
 
-/// True where a side's log can be in this state when the clock starts.
-fn has_state(workload: Workload, side: Side, log: LogState) -> bool {
-    match (side.has_log(), workload) {
+/// True where a mode's log can be in this state when the clock starts.
+fn has_state(workload: Workload, mode: JournalMode, log: LogState) -> bool {
+    match (mode.has_log(), workload) {
         (false, _) => log == LogState::None,
         (true, Workload::Read) => log == LogState::Full,
         // The last connection's close removes the log, so there is no steady one.
@@ -123,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn the_default_has_every_workload_schema_side_and_setting() {
+    fn the_default_has_every_workload_schema_mode_and_setting() {
         let groups = Selection::default().groups(&["bundled".to_owned(), "system".to_owned()]);
         let keys: Vec<&RowKey> = groups.iter().flat_map(|group| &group.keys).collect();
         assert!(Workload::ALL.iter().all(|word| keys.iter().any(|key| key.workload == *word)));
         assert!(Schema::ALL.iter().all(|word| keys.iter().any(|key| key.schema == *word)));
-        assert!(Side::ALL.iter().all(|word| keys.iter().any(|key| key.side == *word)));
+        assert!(JournalMode::ALL.iter().all(|word| keys.iter().any(|key| key.mode == *word)));
         assert!(Synchronous::ALL.iter().all(|word| keys.iter().any(|key| key.synchronous == *word)));
         assert!(groups.iter().all(|group| group.keys.iter().all(|key| key.same_group(&group.keys[0]))));
     }
@@ -137,20 +137,20 @@ mod tests {
     fn stock_and_waldio_are_neighbours() {
         let groups = Selection::default().groups(&["bundled".to_owned()]);
         for keys in groups.iter().map(|group| &group.keys) {
-            for (index, key) in keys.iter().enumerate().filter(|(_, key)| key.side == Side::Waldio) {
+            for (index, key) in keys.iter().enumerate().filter(|(_, key)| key.mode == JournalMode::Waldio) {
                 assert_eq!(keys[index - 1], key.stock_wal());
             }
         }
     }
 
     #[test]
-    fn naming_a_side_widens_the_plan_to_all_workloads() {
-        let only = |sides: &[Side]| Selection { sides: sides.to_vec(), ..Selection::default() };
-        assert_eq!(count(&only(&[Side::Delete])), Workload::ALL.len());
-        assert!(!only(&[Side::Delete]).needs_waldio());
+    fn naming_a_mode_widens_the_plan_to_all_workloads() {
+        let only = |modes: &[JournalMode]| Selection { modes: modes.to_vec(), ..Selection::default() };
+        assert_eq!(count(&only(&[JournalMode::Delete])), Workload::ALL.len());
+        assert!(!only(&[JournalMode::Delete]).needs_waldio());
         let one = Selection {
             workloads: vec![Workload::Insert],
-            sides: vec![Side::Wal],
+            modes: vec![JournalMode::Wal],
             schemas: vec![Schema::Waldio],
             synchronous: vec![Synchronous::Full],
             logs: vec![LogState::Steady],
@@ -159,22 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_default_plan_spares_rollback_sides_rounds() {
-        let rounds = |selection: &Selection, side, runs| {
-            (0..runs).filter(|round| selection.takes_part(side, *round, runs)).count()
+    fn only_the_default_plan_spares_rollback_modes_rounds() {
+        let rounds = |selection: &Selection, mode, runs| {
+            (0..runs).filter(|round| selection.takes_part(mode, *round, runs)).count()
         };
-        let named = Selection { sides: vec![Side::Delete], ..Selection::default() };
-        assert_eq!(rounds(&Selection::default(), Side::Delete, 5), 3);
-        assert_eq!(rounds(&Selection::default(), Side::Delete, 3), 3);
-        assert_eq!(rounds(&Selection::default(), Side::Wal, 5), 5);
-        assert_eq!(rounds(&named, Side::Delete, 5), 5);
+        let named = Selection { modes: vec![JournalMode::Delete], ..Selection::default() };
+        assert_eq!(rounds(&Selection::default(), JournalMode::Delete, 5), 3);
+        assert_eq!(rounds(&Selection::default(), JournalMode::Delete, 3), 3);
+        assert_eq!(rounds(&Selection::default(), JournalMode::Wal, 5), 5);
+        assert_eq!(rounds(&named, JournalMode::Delete, 5), 5);
     }
 
     #[test]
-    fn states_of_the_log_fit_the_side() {
+    fn states_of_the_log_fit_the_mode() {
         let none = Selection {
             workloads: vec![Workload::Open],
-            sides: vec![Side::Wal],
+            modes: vec![JournalMode::Wal],
             logs: vec![LogState::Steady],
             ..Selection::default()
         };

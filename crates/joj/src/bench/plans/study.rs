@@ -1,11 +1,11 @@
 //! Which rows the parts of `--waldio-study` have.
 
 use joj_analysis::bench::durability::Durability;
-use joj_analysis::bench::key::{LogState, RowKey, Schema, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationKey};
 use joj_analysis::bench::study::parts::StudyPart;
 use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
-use joj_analysis::bench::study::table_two::{Layout, ModeKey};
+use joj_analysis::bench::study::table_two::{Layout, TableTwoKey};
 
 use crate::bench::worker::initialisation_run::OVERWRITES_MAX;
 use crate::bench::worker::pattern_run::COMMITS_MAX;
@@ -45,27 +45,27 @@ pub fn frame_commits(transactions: u64) -> u64 {
 ///
 /// No group with NS, whose COMMIT waits for nothing anyway, nor with PD: a COMMIT that does not wait is a buffered
 /// write, and its flush an fdatasync, whatever `waldio_persist` says.
-pub fn mode_keys(library: &str, layouts: &[Layout]) -> Vec<ModeKey> {
+pub fn table_two_keys(library: &str, layouts: &[Layout]) -> Vec<TableTwoKey> {
     let mut keys = Vec::new();
     for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
-        let mut add = |side: Side, log, (durability, group): (Durability, bool), layout| {
+        let mut add = |mode: JournalMode, log, (durability, group): (Durability, bool), layout| {
             let synchronous =
                 if durability == Durability::Ns { Synchronous::Normal } else { Synchronous::Full };
             let library = library.to_owned();
-            let row = RowKey { workload, schema: Schema::Waldio, synchronous, side, log, library };
-            keys.push(ModeKey { row, durability, group, layout });
+            let row = RowKey { workload, schema: Schema::Waldio, synchronous, mode, log, library };
+            keys.push(TableTwoKey { row, durability, group, layout });
         };
-        for side in Side::ALL.iter().filter(|side| !side.has_log()) {
-            add(*side, LogState::None, (Durability::Fs, false), Layout::Stock);
+        for mode in JournalMode::ALL.iter().filter(|mode| !mode.has_log()) {
+            add(*mode, LogState::None, (Durability::Fs, false), Layout::Stock);
         }
         for log in [LogState::Fresh, LogState::Steady] {
             for durability in [Durability::Fs, Durability::Ns] {
-                add(Side::Wal, log, (durability, false), Layout::Stock);
+                add(JournalMode::Wal, log, (durability, false), Layout::Stock);
             }
             for layout in layouts {
-                let modes = Durability::ALL.iter().map(|durability| (*durability, false));
-                for mode in modes.chain([(Durability::Fs, true)]) {
-                    add(Side::Waldio, log, mode, *layout);
+                let unshared = Durability::ALL.iter().map(|durability| (*durability, false));
+                for flushed in unshared.chain([(Durability::Fs, true)]) {
+                    add(JournalMode::Waldio, log, flushed, *layout);
                 }
             }
         }
@@ -79,7 +79,7 @@ pub struct StudyPlan {
     /// The parts.
     pub parts: Vec<StudyPart>,
     /// The rows of [`StudyPart::Table2`].
-    pub modes: Vec<ModeKey>,
+    pub table_two: Vec<TableTwoKey>,
 }
 
 impl StudyPlan {
@@ -88,7 +88,7 @@ impl StudyPlan {
         match part {
             StudyPart::Init => initialisation_keys().len(),
             StudyPart::Alignment => pattern_keys().len(),
-            StudyPart::Table2 => self.modes.len(),
+            StudyPart::Table2 => self.table_two.len(),
         }
     }
 
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn a_layout_that_the_extension_lacks_has_no_row() {
-        let stock = mode_keys("system", &[Layout::Stock]);
+        let stock = table_two_keys("system", &[Layout::Stock]);
         // Five modes without a log; in two states of it WAL with and without flushes, and four modes of waldio.
         assert_eq!(stock.len(), 3 * (5 + 2 * (2 + 4)));
         assert!(stock.iter().all(|key| key.layout == Layout::Stock));
-        let both = mode_keys("system", Layout::ALL);
+        let both = table_two_keys("system", Layout::ALL);
         assert_eq!(both.len() - stock.len(), 3 * 2 * 4);
         for (index, key) in both.iter().enumerate() {
             assert!(!both[..index].contains(key), "{key} twice");

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 
-use joj_analysis::bench::key::{LogState, RowKey, Side, Synchronous, Word, Workload};
+use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Synchronous, Word, Workload};
 use joj_analysis::bench::run::{Run, StatusLine};
 
 use crate::bench::worker::stopwatch::Stopwatch;
@@ -29,24 +29,24 @@ const READ_COMMITS: u64 = 30;
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
     let key = &task.key;
-    let connection = open_as(api, &database(task), (key.side, key.synchronous), &task.waldio_options)?;
+    let connection = open_as(api, &database(task), (key.mode, key.synchronous), &task.waldio_options)?;
     if task.checkpoint_apart {
         connection.run("PRAGMA wal_autocheckpoint=0")?;
     }
     Ok(connection)
 }
 
-/// A connection to `database` in the journal mode of `side`, with options of waldio: names without `waldio_`, and values.
+/// A connection to `database` in the journal mode `mode`, with options of waldio: names without `waldio_`, and values.
 /// # Errors
 /// What SQLite said; another journal mode than the wanted one is an error too, and another layout of the log.
 pub fn open_as<'api>(
     api: &'api Api,
     database: &str,
-    (side, synchronous): (Side, Synchronous),
+    (mode, synchronous): (JournalMode, Synchronous),
     options: &[(String, String)],
 ) -> Result<Connection<'api>, SqliteError> {
     let connection = Connection::open_with(api, database, options)?;
-    configure(&connection, side, synchronous)?;
+    configure(&connection, mode, synchronous)?;
     if let Some((_, wanted)) = options.iter().find(|(name, _)| name == "layout") {
         // waldio falls back to SQLite's own where a database cannot have it, and a row must not bear the wrong name.
         connection.value("SELECT count(*) FROM sqlite_master")?;
@@ -64,12 +64,16 @@ fn database(task: &RowTask) -> String {
     format!("{}/bench.db", task.directory)
 }
 
-fn configure(connection: &Connection<'_>, side: Side, synchronous: Synchronous) -> Result<(), SqliteError> {
-    let mode = side.journal_mode();
+fn configure(
+    connection: &Connection<'_>,
+    mode: JournalMode,
+    synchronous: Synchronous,
+) -> Result<(), SqliteError> {
+    let value = mode.pragma_value();
     connection.run(&format!("PRAGMA page_size={PAGE_BYTES}"))?;
-    let accepted = connection.value(&format!("PRAGMA journal_mode={mode}"))?;
-    if accepted != mode {
-        let message = format!("PRAGMA journal_mode={mode} gave {accepted}");
+    let accepted = connection.value(&format!("PRAGMA journal_mode={value}"))?;
+    if accepted != value {
+        let message = format!("PRAGMA journal_mode={value} gave {accepted}");
         return Err(SqliteError { code: libsqlite3_sys::SQLITE_ERROR, message });
     }
     let level = synchronous.word();
@@ -311,7 +315,7 @@ pub fn run(api: &Api, task: &RowTask) -> Reply {
         connection = open(api, task)?;
     }
     measured.run.failure = verify(&connection, task, &ids)?;
-    if task.key.side == Side::Waldio {
+    if task.key.mode == JournalMode::Waldio {
         measured.waldio_status = waldio_status(&connection);
     }
     connection.close()?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use joj_analysis::bench::contended::{ContendedKey, ContendedRun};
 use joj_analysis::bench::document::LimitKind;
-use joj_analysis::bench::key::{RowKey, Schema, Side, Synchronous};
+use joj_analysis::bench::key::{JournalMode, RowKey, Schema, Synchronous};
 use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
 use joj_analysis::bench::study::initialisation::InitialisationKey;
 use joj_analysis::bench::study::pattern::PatternKey;
@@ -75,7 +75,7 @@ pub struct CrashDatabase {
     /// Its file.
     pub file: String,
     /// Journal mode, or waldio.
-    pub side: Side,
+    pub mode: JournalMode,
     /// `PRAGMA synchronous`.
     pub synchronous: Synchronous,
     /// Options of waldio: names without `waldio_`, and values.
@@ -125,7 +125,7 @@ pub struct CrashWritten {
 /// What a database behind a power cut has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashChecked {
-    /// By the side itself.
+    /// By the mode itself.
     pub verdict: CrashVerdict,
     /// By stock SQLite, of a copy.
     pub stock: Option<CrashVerdict>,
@@ -136,7 +136,7 @@ pub struct CrashChecked {
 pub struct Libraries {
     /// File of the SQLite build; none for the one inside joj.
     pub sqlite: Option<String>,
-    /// File of the waldio extension; none for stock sides.
+    /// File of the waldio extension; none for stock modes.
     pub extension: Option<String>,
     /// Commit with F2FS's atomic writes where a rollback journal would be; the build must be made for that. Without it SQLite is kept
     /// from them.

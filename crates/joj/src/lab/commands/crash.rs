@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
-use joj_analysis::bench::key::{LogState, Schema, Side};
+use joj_analysis::bench::key::{JournalMode, LogState, Schema};
 use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
@@ -26,31 +26,31 @@ const STATE_SECONDS: f64 = 0.5;
 /// Capacity of the device: room for the database, and what mkfs.xfs asks for.
 const DEVICE_BYTES: u64 = 512 << 20;
 
-/// The filesystems and sides that `options` name.
+/// The filesystems and modes that `options` name.
 /// # Errors
-/// Sides or options that cannot be.
+/// Modes or options that cannot be.
 pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
-    if options.sides.iter().any(|side| !matches!(side, Side::Wal | Side::Waldio)) {
-        return Err("`--sides` takes wal and waldio here".to_owned());
+    if options.modes.iter().any(|mode| !matches!(mode, JournalMode::Wal | JournalMode::Waldio)) {
+        return Err("`--modes` takes wal and waldio here".to_owned());
     }
     let waldio_options = &options.waldio_option;
-    if !waldio_options.is_empty() && !options.sides.contains(&Side::Waldio) {
-        return Err("`--waldio-option` needs `--sides waldio`".to_owned());
+    if !waldio_options.is_empty() && !options.modes.contains(&JournalMode::Waldio) {
+        return Err("`--waldio-option` needs `--modes waldio`".to_owned());
     }
     let combinations =
-        options.filesystems.iter().flat_map(|kind| options.sides.iter().map(move |side| (kind, side)));
-    let cells = combinations.map(|(filesystem, side)| Cell {
+        options.filesystems.iter().flat_map(|kind| options.modes.iter().map(move |mode| (kind, mode)));
+    let cells = combinations.map(|(filesystem, mode)| Cell {
         filesystem: *filesystem,
         feature: Feature::None,
         device: options.device.clone(),
         journal_device: None,
         task: Task::Insert,
-        side: *side,
+        mode: *mode,
         synchronous: options.synchronous,
         sync_call: SyncCall::Fdatasync,
         schema: Schema::Waldio,
         log: LogState::Fresh,
-        waldio_options: if *side == Side::Waldio { waldio_options.clone() } else { Vec::new() },
+        waldio_options: if *mode == JournalMode::Waldio { waldio_options.clone() } else { Vec::new() },
         batch_atomic: false,
         directory_sync: true,
         threads: 1,

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use joj_analysis::bench::key::Side;
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::{CrashVerdict, CutResult, Promise, StateResult};
 use joj_device::chance::Chance;
@@ -129,7 +129,7 @@ impl<'job> Crashes<'job> {
 
     fn check(&self, cell: &Cell, promise: Promise) -> Result<CrashChecked, String> {
         let own_layout = cell.waldio_options.iter().any(|option| option == "layout=embedded");
-        let copy = (cell.side == Side::Waldio && !own_layout).then(|| COPY.to_owned());
+        let copy = (cell.mode == JournalMode::Waldio && !own_layout).then(|| COPY.to_owned());
         if let Some(directory) = &copy {
             fs::create_dir_all(directory).map_err(|error| format!("cannot make {directory}: {error}"))?;
         }
@@ -140,7 +140,7 @@ impl<'job> Crashes<'job> {
     }
 
     fn database(&self, cell: &Cell) -> CrashDatabase {
-        let extension = (cell.side == Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let extension = (cell.mode == JournalMode::Waldio).then(|| guest_path::WALDIO.to_owned());
         CrashDatabase {
             libraries: Libraries {
                 sqlite: Some(self.job.setting.sqlite.clone()),
@@ -148,7 +148,7 @@ impl<'job> Crashes<'job> {
                 ..Libraries::default()
             },
             file: format!("{}/crash.db", guest_path::VOLUME),
-            side: cell.side,
+            mode: cell.mode,
             synchronous: cell.synchronous,
             waldio_options: cell.waldio_settings(),
         }

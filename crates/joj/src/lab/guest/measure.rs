@@ -113,8 +113,8 @@ impl<'job> Measurer<'job> {
             });
         };
         let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
-        let extension =
-            (cell.side == joj_analysis::bench::key::Side::Waldio).then(|| guest_path::WALDIO.to_owned());
+        let extension = (cell.mode == joj_analysis::bench::key::JournalMode::Waldio)
+            .then(|| guest_path::WALDIO.to_owned());
         let libraries = Libraries {
             sqlite,
             extension,
@@ -130,7 +130,7 @@ impl<'job> Measurer<'job> {
                     kind: WriterKind::Threads,
                     writers: cell.threads,
                     schema: cell.schema,
-                    side: cell.side,
+                    mode: cell.mode,
                     flush_delay_ns: 0,
                     library,
                 },
@@ -147,7 +147,7 @@ impl<'job> Measurer<'job> {
                 workload,
                 schema: cell.schema,
                 synchronous: cell.synchronous,
-                side: cell.side,
+                mode: cell.mode,
                 log: cell.log,
                 library,
             },

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_told_with_its_line() {
-        let text = "format = 'joj-lab-plan'\nversion = 1\ntitle = 't'\n[[matrix]]\nfilesystem = ['ext5']\ndevice = []\n";
+        let text = "format = 'joj-lab-plan'\nversion = 2\ntitle = 't'\n[[matrix]]\nfilesystem = ['ext5']\ndevice = []\n";
         let message = parse("p.toml", text).unwrap_err();
         assert!(message.contains("line 5") && message.contains("ext5"), "{message}");
     }

@@ -2,7 +2,7 @@
 
 use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::Side;
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::groups::groups;
@@ -66,13 +66,13 @@ fn group(document: &Document, members: &[&ContendedRow]) -> String {
 }
 
 fn line(row: &ContendedRow) -> Vec<String> {
-    let title = format!("  {:>4} {}", row.key.writers, row.key.side_title());
+    let title = format!("  {:>4} {}", row.key.writers, row.key.mode_title());
     match (&row.failure, &row.summary) {
         (Some(_), _) => vec![format!("{title}  FAILED, see below")],
         (None, None) => vec![format!("{title}  not measured")],
         (None, Some(summary)) => {
             let mut cells = vec![title];
-            cells.extend(summary_cells(summary, row.key.side == Side::Wal));
+            cells.extend(summary_cells(summary, row.key.mode == JournalMode::Wal));
             cells
         }
     }

@@ -3,11 +3,11 @@
 pub mod page;
 pub mod initialisation_page;
 pub mod pattern_page;
-pub mod mode_page;
+pub mod table_two_page;
 pub mod writers;
 pub mod table;
 pub mod contended_table;
 pub mod initialisation_table;
 pub mod pattern_table;
-pub mod mode_table;
+pub mod table_two_table;
 pub mod groups;

@@ -2,16 +2,16 @@
 
 use joj_analysis::bench::contended::ContendedRow;
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::{Side, Word, Workload};
+use joj_analysis::bench::key::{JournalMode, Word, Workload};
 use joj_analysis::bench::row::Row;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bars;
 use crate::show::bench::groups::groups;
 use crate::show::bench::initialisation_page;
-use crate::show::bench::mode_page;
 use crate::show::bench::pattern_page;
 use crate::show::bench::table;
+use crate::show::bench::table_two_page;
 use crate::show::bench::writers;
 use crate::show::latency;
 use crate::show::svg::escape;
@@ -72,7 +72,7 @@ pub fn page(document: &Document) -> String {
     if let Some(study) = &document.study {
         body.push_str(&initialisation_page::section(&study.initialisation));
         body.push_str(&pattern_page::section(&study.patterns));
-        body.push_str(&mode_page::sections(&study.table_two));
+        body.push_str(&table_two_page::sections(&study.table_two));
     }
     let text = escape(&table::render(document));
     body.push_str(&format!(
@@ -138,7 +138,7 @@ fn facts(document: &Document) -> String {
 /// A line for each row of waldio: its multiple of stock WAL, its share of the limit.
 fn glance(document: &Document) -> String {
     let mut lines = String::new();
-    for row in document.rows.iter().filter(|row| row.key.side == Side::Waldio) {
+    for row in document.rows.iter().filter(|row| row.key.mode == JournalMode::Waldio) {
         let Some(summary) = &row.summary else { continue };
         let Some(ratio) = summary.versus_stock_wal else { continue };
         // What overlaps with 1 may be chance, and a few percent either way nobody feels.
@@ -193,14 +193,14 @@ fn contended_section(members: &[&ContendedRow]) -> String {
         let Some(summary) = &row.summary else { continue };
         let ratio = |found: Option<Estimate>| {
             // Stock beside itself says nothing.
-            found.filter(|_| row.key.side != Side::Wal).map_or_else(
+            found.filter(|_| row.key.mode != JournalMode::Wal).map_or_else(
                 || "-".to_owned(),
                 |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
             )
         };
         let plain = |value: Option<f64>| or_dash(value, number);
         let cells = [
-            format!("{} {}", row.key.writers, row.key.side_title()),
+            format!("{} {}", row.key.writers, row.key.mode_title()),
             number(summary.commits_per_s.median),
             ratio(summary.versus_stock_wal),
             duration(summary.latency.p50_ns),

@@ -7,8 +7,8 @@ use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::contended_table;
 use crate::show::bench::initialisation_table;
-use crate::show::bench::mode_table;
 use crate::show::bench::pattern_table;
+use crate::show::bench::table_two_table;
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
 
 /// The whole result.
@@ -26,7 +26,7 @@ pub fn render(document: &Document) -> String {
     if let Some(study) = &document.study {
         text.push_str(&initialisation_table::render(&study.initialisation));
         text.push_str(&pattern_table::render(&study.patterns));
-        text.push_str(&mode_table::render(&study.table_two));
+        text.push_str(&table_two_table::render(&study.table_two));
     }
     text.push_str(&failures(document));
     if !document.rows.is_empty() {
@@ -193,7 +193,7 @@ fn group(document: &Document, first: &Row) -> String {
 }
 
 fn row_line(row: &Row) -> Vec<String> {
-    let title = format!("  {}", row.key.side_title());
+    let title = format!("  {}", row.key.mode_title());
     match (&row.failure, &row.summary) {
         (Some(_), _) => vec![format!("{title}  FAILED, see below")],
         (None, None) => vec![format!("{title}  not measured")],

@@ -2,7 +2,7 @@
 //! numbers of writers stand at their logarithm, so that doubling them is always the same step.
 
 use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
-use joj_analysis::bench::key::Side;
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::latency::decades;
@@ -16,9 +16,9 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 62.0;
 
-/// One side's estimates by number of writers, ascending.
+/// One mode's estimates by number of writers, ascending.
 struct Curve {
-    side: Side,
+    mode: JournalMode,
     points: Vec<(u32, Estimate)>,
 }
 
@@ -74,12 +74,12 @@ fn ends(curves: &[Curve]) -> impl Iterator<Item = &Estimate> {
 }
 
 fn curves(rows: &[&ContendedRow], value: impl Fn(&ContendedSummary) -> Option<Estimate>) -> Vec<Curve> {
-    let of_side = |side: Side| {
-        let rows = rows.iter().filter(|row| row.key.side == side);
+    let of_mode = |mode: JournalMode| {
+        let rows = rows.iter().filter(|row| row.key.mode == mode);
         let points = rows.filter_map(|row| Some((row.key.writers, value(row.summary.as_ref()?)?)));
-        Curve { side, points: points.collect() }
+        Curve { mode, points: points.collect() }
     };
-    let all = [Side::Wal, Side::Waldio].map(of_side);
+    let all = [JournalMode::Wal, JournalMode::Waldio].map(of_mode);
     all.into_iter().filter(|curve| !curve.points.is_empty()).collect()
 }
 
@@ -111,10 +111,10 @@ fn draw(title: &str, curves: &[Curve], scale: &Scale) -> String {
     }
     svg.text(((LEFT + right) / 2.0, bottom + 32.0), Anchor::Middle, "tick", "writers");
     for (index, curve) in curves.iter().enumerate() {
-        let fill = Fill { colour: colour_of(curve.side), opacity: 1.0 };
+        let fill = Fill { colour: colour_of(curve.mode), opacity: 1.0 };
         draw_curve(&mut svg, curve, fill, scale, &x_of);
         let x = LEFT + 110.0 * index as f64;
-        let name = if curve.side == Side::Waldio { "waldio" } else { "stock WAL" };
+        let name = if curve.mode == JournalMode::Waldio { "waldio" } else { "stock WAL" };
         svg.path(&[(x, HEIGHT - 10.0), (x + 22.0, HEIGHT - 10.0)], fill);
         svg.text((x + 27.0, HEIGHT - 6.0), Anchor::Start, "tick", name);
     }
@@ -129,8 +129,8 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, fill: Fill, scale: &Scale, x_of: &im
     for ((_, found), (x, y)) in curve.points.iter().zip(&placed) {
         svg.bar((x - 2.5, y - 2.5), 5.0, 5.0, fill);
         let (low, high) = (scale.y_of(found.low), scale.y_of(found.high));
-        // In the side's colour, and a little apart: two black ones at one place would not tell whose they are.
-        let x = x + if curve.side == Side::Waldio { 2.0 } else { -2.0 };
+        // In the mode's colour, and a little apart: two black ones at one place would not tell whose they are.
+        let x = x + if curve.mode == JournalMode::Waldio { 2.0 } else { -2.0 };
         svg.path(&[(x, low), (x, high)], fill);
         for edge in [low, high] {
             svg.path(&[(x - 3.0, edge), (x + 3.0, edge)], fill);

@@ -69,7 +69,7 @@ fn line(text: &mut String, cell: &CellStates, width: usize) {
 
 fn name(cell: &CellStates) -> String {
     let cell = &cell.cell;
-    let mut name = format!("{} {}", cell.filesystem.word(), cell.side.word());
+    let mut name = format!("{} {}", cell.filesystem.word(), cell.mode.word());
     if cell.synchronous != Synchronous::Full {
         let _ = write!(name, " {}", cell.synchronous.word());
     }

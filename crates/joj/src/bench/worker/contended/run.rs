@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use joj_analysis::bench::contended::{ContendedRun, WriterKind};
-use joj_analysis::bench::key::{Side, Synchronous};
+use joj_analysis::bench::key::{JournalMode, Synchronous};
 use joj_analysis::bench::run::{Run, SyncCount};
 
 use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
@@ -69,7 +69,7 @@ fn refuse_worker(error: WorkerError) -> Refusal {
 /// What SQLite or a writing process said. A database that is wrong afterwards is no error but the run's `failure`.
 pub fn run(api: &Api, task: &ContendedTask) -> Reply {
     let database = format!("{}/bench.db", task.directory);
-    let keeper = open_as(api, &database, (task.key.side, Synchronous::Full), &task.waldio_options)?;
+    let keeper = open_as(api, &database, (task.key.mode, Synchronous::Full), &task.waldio_options)?;
     for table in workload::tables(task.key.schema) {
         keeper.run(&workload::create_table(task.key.schema, table))?;
     }
@@ -151,7 +151,7 @@ fn start(
             },
             waldio_options: task.waldio_options.clone(),
             count_syncs: task.count_syncs,
-            ask_waldio: task.key.side == Side::Waldio,
+            ask_waldio: task.key.mode == JournalMode::Waldio,
             slow_device: device.map(|device| (device.path().to_owned(), task.key.flush_delay_ns)),
         });
         let text = serde_json::to_string(&write).map_err(|error| refuse(error.to_string()))?;
@@ -236,7 +236,7 @@ fn verify(
     database: &str,
     acknowledged: u64,
 ) -> Result<Option<String>, Refusal> {
-    let connection = open_as(api, database, (task.key.side, Synchronous::Full), &task.waldio_options)?;
+    let connection = open_as(api, database, (task.key.mode, Synchronous::Full), &task.waldio_options)?;
     let verdict = connection.value("PRAGMA integrity_check")?;
     if verdict != "ok" {
         return Ok(Some(format!("integrity_check said: {verdict}")));

@@ -1,6 +1,6 @@
 //! Looks at a database behind a power cut: what is there, whether it may be so, and whether it can be written on.
 //!
-//!   copy: stock SQLite | in place, with the side's own: read, judge, commit a row, close, read that row again
+//!   copy: stock SQLite | in place, with the mode's own: read, judge, commit a row, close, read that row again
 
 use std::fs;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn commit_another(
 
 #[cfg(test)]
 mod tests {
-    use joj_analysis::bench::key::{Side, Synchronous};
+    use joj_analysis::bench::key::{JournalMode, Synchronous};
 
     use super::*;
     use crate::bench::worker::crash::writer as crash_writer;
@@ -125,7 +125,7 @@ mod tests {
         let database = CrashDatabase {
             libraries: Libraries::default(),
             file: file.to_string_lossy().into_owned(),
-            side: Side::Wal,
+            mode: JournalMode::Wal,
             synchronous: Synchronous::Full,
             waldio_options: Vec::new(),
         };

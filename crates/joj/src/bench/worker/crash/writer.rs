@@ -23,7 +23,7 @@ pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
     connection.run("CREATE TABLE t(id INTEGER PRIMARY KEY, number INTEGER, content TEXT)")?;
     connection.run("CREATE INDEX t_number ON t(number)")?;
     check_layout(&connection, &task.database)?;
-    // Whatever the side made durable: from here on only the commits matter.
+    // Whatever the mode made durable: from here on only the commits matter.
     rustix::fs::sync();
     let mut written = CrashWritten { ready_ns: shared_ns(), events: Vec::new() };
     let mut checkpoints = CHECKPOINTS.iter().cycle();
@@ -56,7 +56,7 @@ pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
 /// What SQLite said; another journal mode than WAL is an error too.
 pub fn open<'api>(api: &'api Api, database: &CrashDatabase) -> Result<Connection<'api>, SqliteError> {
     let connection = Connection::open_with(api, &database.file, &database.waldio_options)?;
-    let mode = database.side.journal_mode();
+    let mode = database.mode.pragma_value();
     let accepted = connection.value(&format!("PRAGMA journal_mode={mode}"))?;
     if accepted != mode {
         let message = format!("PRAGMA journal_mode={mode} gave {accepted}");

@@ -2,7 +2,7 @@
 
 use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
-use joj_analysis::bench::study::table_two::ModeRow;
+use joj_analysis::bench::study::table_two::TableTwoRow;
 
 use crate::show::bars::{Bar, Entry, draw, short_name};
 use crate::show::bench::groups::groups;
@@ -11,11 +11,11 @@ use crate::show::text::number;
 
 /// A section for each workload: transactions per second, and bytes per transaction of log and database; empty without
 /// rows.
-pub fn sections(rows: &[ModeRow]) -> String {
+pub fn sections(rows: &[TableTwoRow]) -> String {
     let mut text = String::new();
     for group in groups(rows, |one, other| one.key.same_group(&other.key)) {
         let row = group[0];
-        let members: Vec<&ModeRow> = group.into_iter().filter(|row| row.failure.is_none()).collect();
+        let members: Vec<&TableTwoRow> = group.into_iter().filter(|row| row.failure.is_none()).collect();
         text.push_str(&format!(
             "<h2>Table 2 of the WALDIO paper: {}</h2>\n{}{}{}",
             escape(row.key.row.workload.word()),
@@ -33,23 +33,23 @@ pub fn sections(rows: &[ModeRow]) -> String {
     text
 }
 
-fn entries(rows: &[&ModeRow], bars: fn(&ModeRow) -> Vec<Bar>) -> Vec<Entry> {
-    let entry = |row: &&ModeRow| {
-        let (heading, label) = (short_name(&row.key.row.library), row.key.mode_title());
+fn entries(rows: &[&TableTwoRow], bars: fn(&TableTwoRow) -> Vec<Bar>) -> Vec<Entry> {
+    let entry = |row: &&TableTwoRow| {
+        let (heading, label) = (short_name(&row.key.row.library), row.key.title());
         Entry { heading, label, bars: bars(row) }
     };
     rows.iter().map(entry).filter(|entry| !entry.bars.is_empty()).collect()
 }
 
-fn flushed_speed(row: &ModeRow) -> Vec<Bar> {
+fn flushed_speed(row: &TableTwoRow) -> Vec<Bar> {
     if row.key.durability == Durability::Ns { Vec::new() } else { speed(row) }
 }
 
-fn normal_speed(row: &ModeRow) -> Vec<Bar> {
+fn normal_speed(row: &TableTwoRow) -> Vec<Bar> {
     if row.key.durability == Durability::Ns { speed(row) } else { Vec::new() }
 }
 
-fn speed(row: &ModeRow) -> Vec<Bar> {
+fn speed(row: &TableTwoRow) -> Vec<Bar> {
     let Some(summary) = &row.transactions.summary else { return Vec::new() };
     let speed = summary.operations_per_s;
     let ratio =
@@ -59,7 +59,7 @@ fn speed(row: &ModeRow) -> Vec<Bar> {
     vec![Bar { value: speed.median, interval, fill: fill_of(&row.key.row), note }]
 }
 
-fn bytes(row: &ModeRow) -> Vec<Bar> {
+fn bytes(row: &TableTwoRow) -> Vec<Bar> {
     let fill = fill_of(&row.key.row);
     let bar = |value: Option<f64>, opacity: f64, what: &str| {
         let value = value? / 1024.0;

@@ -1,13 +1,13 @@
 //! Table 2 of the WALDIO paper as text for a terminal.
 
 use joj_analysis::bench::key::Word;
-use joj_analysis::bench::study::table_two::ModeRow;
+use joj_analysis::bench::study::table_two::TableTwoRow;
 
 use crate::show::bench::groups::groups;
 use crate::show::text::{columns, count, duration_of, kib, number, or_dash};
 
 /// A table for each workload, then what the columns mean; empty without rows.
-pub fn render(rows: &[ModeRow]) -> String {
+pub fn render(rows: &[TableTwoRow]) -> String {
     let groups = groups(rows, |one, other| one.key.same_group(&other.key));
     let text: String = groups.iter().map(|members| group(members)).collect();
     if text.is_empty() { text } else { format!("{text}{LEGEND}") }
@@ -24,7 +24,7 @@ x WAL = against stock WAL with FS, paired by round. journal = commits of the fil
 power cut.
 ";
 
-fn group(members: &[&ModeRow]) -> String {
+fn group(members: &[&TableTwoRow]) -> String {
     let transactions =
         members.iter().find_map(|row| row.transactions.runs.first()).map_or(0, |run| run.transactions);
     let head = ["", "tx/s", "interval", "x WAL", "p50", "p99", "log KB", "db KB", "all KB", "journal"];
@@ -39,8 +39,8 @@ fn group(members: &[&ModeRow]) -> String {
     format!("\n{}", columns(&lines))
 }
 
-fn line(row: &ModeRow) -> Vec<String> {
-    let title = format!("  {}", row.key.mode_title());
+fn line(row: &TableTwoRow) -> Vec<String> {
+    let title = format!("  {}", row.key.title());
     match (&row.failure, &row.transactions.summary) {
         (Some(_), _) => vec![format!("{title}  FAILED, see below")],
         (None, None) => vec![format!("{title}  not measured")],
