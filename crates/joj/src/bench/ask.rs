@@ -1,6 +1,6 @@
 //! Tasks to workers and their answers, typed.
 
-use crate::bench::worker::task::{Answer, Reply, Task};
+use crate::bench::worker::task::{Reply, Task};
 use crate::machine::proc::worker_process::{WorkerError, Workers};
 
 /// Why a measurement cannot go on.
@@ -38,17 +38,33 @@ impl<'workers> Asker<'workers> {
     /// Has `task` done and waits.
     /// # Errors
     /// [`Stop`]
-    pub fn ask(&self, task: &Task) -> Result<Answer, Stop> {
-        let text = serde_json::to_string(task).map_err(|error| Stop::Failed(error.to_string()))?;
-        let answer = self.workers.ask(&text).map_err(|error| match error {
+    pub fn ask<T: Task>(&self, task: &T) -> Result<T::Answer, Stop> {
+        exchange(task, |line| self.send(line))
+    }
+
+    /// Brings a worker `line`, and returns with its reply.
+    /// # Errors
+    /// Where there is none.
+    pub fn send(&self, line: &str) -> Result<String, Stop> {
+        self.workers.ask(line).map_err(|error| match error {
             WorkerError::Stopped => Stop::Signal,
             WorkerError::Broken(reason) => Stop::Failed(reason),
-        })?;
-        let reply: Reply = serde_json::from_str(&answer)
-            .map_err(|error| Stop::Failed(format!("a worker's answer is no answer: {error}")))?;
-        reply.map_err(|refusal| match refusal.disk_full {
-            true => Stop::Full(refusal.message),
-            false => Stop::Failed(refusal.message),
         })
     }
+}
+
+/// What a worker answers to `task`, whose line `send` brings there; it returns with the worker's.
+/// # Errors
+/// [`Stop`]; what `send` says.
+pub fn exchange<T: Task>(
+    task: &T,
+    send: impl FnOnce(&str) -> Result<String, Stop>,
+) -> Result<T::Answer, Stop> {
+    let line = send(&task.line().map_err(Stop::Failed)?)?;
+    let reply: Reply<T> = serde_json::from_str(&line)
+        .map_err(|error| Stop::Failed(format!("a worker's answer is no answer: {error}")))?;
+    reply.map_err(|refusal| match refusal.disk_full {
+        true => Stop::Full(refusal.message),
+        false => Stop::Failed(refusal.message),
+    })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::worker::task::{Answer, Libraries, Task};
+use crate::bench::worker::libraries::{DescribeTask, Libraries, OptionsTask};
 use crate::command_line::BenchOptions;
 use crate::machine::files::work_dir::WorkDir;
 
@@ -83,11 +83,11 @@ impl Builds {
                 extension: Some(name.clone()),
                 ..Libraries::default()
             };
-            asker.ask(&Task::Describe(libraries.clone()))?;
+            asker.ask(&DescribeTask { libraries: libraries.clone() })?;
             if !options.waldio_option.is_empty() {
                 let directory = work_dir.path().to_string_lossy().into_owned();
                 let options = options.waldio_option.clone();
-                asker.ask(&Task::SetOptions { libraries, directory, options })?;
+                asker.ask(&OptionsTask { libraries, directory, options })?;
                 work_dir
                     .clear()
                     .map_err(|error| Stop::Failed(format!("cannot remove a database: {error}")))?;
@@ -118,17 +118,15 @@ pub fn check_names(options: &BenchOptions) -> Result<(), String> {
 
 fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteBuild, Stop> {
     let libraries = Libraries { sqlite: file.map(str::to_owned), ..Libraries::default() };
-    match asker.ask(&Task::Describe(libraries))? {
-        Answer::Described { version, source_id } => Ok(SqliteBuild {
-            name: name.to_owned(),
-            file: file.map(str::to_owned),
-            version,
-            source_id,
-            sync_call: "unknown".to_owned(),
-            sync_call_evidence: "not counted".to_owned(),
-        }),
-        other => Err(Stop::Failed(format!("a worker that should describe SQLite answered {other:?}"))),
-    }
+    let described = asker.ask(&DescribeTask { libraries })?;
+    Ok(SqliteBuild {
+        name: name.to_owned(),
+        file: file.map(str::to_owned),
+        version: described.version,
+        source_id: described.source_id,
+        sync_call: "unknown".to_owned(),
+        sync_call_evidence: "not counted".to_owned(),
+    })
 }
 
 /// The extension as an absolute path: SQLite looks up a bare name elsewhere. `without`: what else can be done.

@@ -25,7 +25,7 @@ use crate::bench::progress::Progress;
 use crate::bench::session::{Session, name_sync_calls};
 use crate::bench::study;
 use crate::bench::table_two::known_layouts;
-use crate::bench::worker::task::{Answer, Calibration, Task};
+use crate::bench::worker::limit_run::{Calibration, CalibrationTask};
 use crate::command_line::{BenchOptions, wrong_usage};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::output_file::{self, check_writable, write};
@@ -212,10 +212,7 @@ impl Start<'_> {
     /// Says where, and times a few writes.
     fn announce(&self, asker: &Asker<'_>) -> Result<Calibration, Stop> {
         let directory = self.work_dir.path().to_string_lossy().into_owned();
-        let Answer::Calibrated(calibration) = asker.ask(&Task::Calibrate { directory })? else {
-            let text = "a worker that should time some writes answered something else";
-            return Err(Stop::Failed(text.to_owned()));
-        };
+        let calibration = asker.ask(&CalibrationTask { directory })?;
         eprintln!("measuring {}", table::place_line(&self.environment));
         for note in &self.builds.notes {
             eprintln!("note: {note}");

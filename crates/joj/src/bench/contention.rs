@@ -8,7 +8,7 @@ use crate::bench::ask::Stop;
 use crate::bench::plans::contended::Contention;
 use crate::bench::progress::Progress;
 use crate::bench::session::{Collected, Session};
-use crate::bench::worker::task::{Answer, Contended, ContendedTask, RunLength, Task};
+use crate::bench::worker::contended::run::{Contended, ContendedTask, RunLength};
 
 /// Rows with all latencies, and the disk's limits, until they are summed up.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl<'a> ContendedSession<'a> {
 }
 
 fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool) -> Result<Contended, Stop> {
-    let task = Task::Contend(ContendedTask {
+    session.perform(&ContendedTask {
         libraries: session.libraries(&key.library, key.mode),
         directory: session.directory(),
         key: key.clone(),
@@ -134,9 +134,5 @@ fn run(session: &Session<'_>, key: &ContendedKey, run_ns: u64, count_syncs: bool
         sources: session.sources.clone(),
         count_syncs,
         waldio_options: Vec::new(),
-    });
-    match session.perform(&task)? {
-        Answer::Contended(contended) => Ok(*contended),
-        other => Err(Stop::Failed(format!("a worker that should have many write answered {other:?}"))),
-    }
+    })
 }

@@ -8,7 +8,7 @@ use crate::bench::plans::study::{initialisation_keys, overwrites};
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Task};
+use crate::bench::worker::initialisation_run::{InitialisationRuns, InitialisationTask};
 
 /// Measures everything, the disk's limit once a round.
 /// # Errors
@@ -29,15 +29,14 @@ fn measure_row(session: &Session<'_>, row: &mut InitialisationRow, round: u32) -
     if row.failure.is_some() || row.refused.is_some() {
         return Ok(());
     }
-    let task = Task::Initialise(InitialisationTask {
+    let task = InitialisationTask {
         directory: session.directory(),
         key: row.key,
         overwrites: overwrites(session.transactions),
         sources: session.sources.clone(),
-    });
+    };
     match session.perform(&task) {
-        Ok(Answer::Initialised(Ok(runs))) => {
-            let InitialisationRuns { create, extend, first_pass, second_pass, failure } = *runs;
+        Ok(Ok(InitialisationRuns { create, extend, first_pass, second_pass, failure })) => {
             row.failure = failure;
             // Nothing was made ready there: a row of zeros would look like a price.
             if row.key.approach != Approach::Appended {
@@ -47,10 +46,7 @@ fn measure_row(session: &Session<'_>, row: &mut InitialisationRow, round: u32) -
             row.first_pass.runs.push(Run { round, ..first_pass });
             row.second_pass.runs.push(Run { round, ..second_pass });
         }
-        Ok(Answer::Initialised(Err(reason))) => row.refused = Some(reason),
-        Ok(other) => {
-            row.failure = Some(format!("a worker that should initialise a log answered {other:?}"));
-        }
+        Ok(Err(reason)) => row.refused = Some(reason),
         Err(Stop::Failed(reason)) => row.failure = Some(reason),
         Err(stop) => return Err(stop),
     }

@@ -8,7 +8,7 @@ use crate::bench::plans::study::{frame_commits, pattern_keys};
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::worker::task::{Answer, PatternRuns, PatternTask, Task};
+use crate::bench::worker::pattern_run::{PatternRuns, PatternTask};
 
 /// Measures everything, the disk's limit once a round.
 /// # Errors
@@ -29,21 +29,19 @@ fn measure_row(session: &Session<'_>, row: &mut PatternRow, round: u32) -> Resul
     if row.failure.is_some() || row.refused.is_some() {
         return Ok(());
     }
-    let task = Task::Pattern(PatternTask {
+    let task = PatternTask {
         directory: session.directory(),
         key: row.key,
         commits: frame_commits(session.transactions),
         sources: session.sources.clone(),
-    });
+    };
     match session.perform(&task) {
-        Ok(Answer::Patterned(Ok(runs))) => {
-            let PatternRuns { commits, last_flush, failure } = *runs;
+        Ok(Ok(PatternRuns { commits, last_flush, failure })) => {
             row.failure = failure;
             row.commits.runs.push(Run { round, ..commits });
             row.last_flush.runs.push(Run { round, ..last_flush });
         }
-        Ok(Answer::Patterned(Err(reason))) => row.refused = Some(reason),
-        Ok(other) => row.failure = Some(format!("a worker that should write a log answered {other:?}")),
+        Ok(Err(reason)) => row.refused = Some(reason),
         Err(Stop::Failed(reason)) => row.failure = Some(reason),
         Err(stop) => return Err(stop),
     }

@@ -12,7 +12,10 @@ use crate::bench::ask::{Asker, Stop};
 use crate::bench::plans::forecast::{SYNC_COUNT_TRANSACTIONS, limit_operations};
 use crate::bench::plans::rows::{Group, Selection};
 use crate::bench::progress::Progress;
-use crate::bench::worker::task::{Answer, Libraries, Measured, RowTask, Task};
+use crate::bench::worker::database_run::RowTask;
+use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::limit_run::LimitTask;
+use crate::bench::worker::task::{Measured, Task};
 use crate::bench::worker::workload::transaction_count;
 use crate::machine::files::counters::Sources;
 use crate::machine::files::limit_file::WRITE_BYTES;
@@ -119,7 +122,7 @@ impl Session<'_> {
     }
 
     fn run_row(&self, key: &RowKey, transactions: u64, count_syncs: bool) -> Result<Measured, Stop> {
-        let task = Task::Row(RowTask {
+        self.perform(&RowTask {
             libraries: self.libraries(&key.library, key.mode),
             directory: self.directory(),
             key: key.clone(),
@@ -128,11 +131,7 @@ impl Session<'_> {
             count_syncs,
             waldio_options: Vec::new(),
             checkpoint_apart: false,
-        });
-        match self.perform(&task)? {
-            Answer::Measured(measured) => Ok(*measured),
-            other => Err(Stop::Failed(format!("a worker that should run transactions answered {other:?}"))),
-        }
+        })
     }
 
     fn count_syncs(&self, key: &RowKey, row: &mut Row) -> Result<(), Stop> {
@@ -152,17 +151,13 @@ impl Session<'_> {
     /// # Errors
     /// [`Stop`]
     pub fn measure_limits(&self, round: u32, collected: &mut Collected) -> Result<(), Stop> {
-        let task = Task::Limit {
+        let task = LimitTask {
             directory: self.directory(),
             kinds: LIMIT_KINDS.to_vec(),
             operations: limit_operations(self.transactions),
             sources: self.sources.clone(),
         };
-        let Answer::Limits(answers) = self.perform(&task)? else {
-            return Err(Stop::Failed(
-                "a worker that should measure the limit answered something else".to_owned(),
-            ));
-        };
+        let answers = self.perform(&task)?;
         collected.current_limit = None;
         for (kind, result) in answers {
             collected.add_limit(kind, round, result);
@@ -185,7 +180,7 @@ impl Session<'_> {
     /// Has a worker do a task, and removes what it left whatever came of it.
     /// # Errors
     /// Those of the worker; or what it left stays, and the next run would find it.
-    pub fn perform(&self, task: &Task) -> Result<Answer, Stop> {
+    pub fn perform<T: Task>(&self, task: &T) -> Result<T::Answer, Stop> {
         let answer = self.asker.ask(task);
         let place = self.work_dir.path().display();
         self.work_dir.clear().map_err(|error| Stop::Failed(format!("cannot empty {place}: {error}")))?;

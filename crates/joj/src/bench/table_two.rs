@@ -8,19 +8,20 @@ use crate::bench::ask::Stop;
 use crate::bench::progress::Progress;
 use crate::bench::rounds::in_rounds;
 use crate::bench::session::{Collected, Session};
-use crate::bench::worker::task::{Answer, RowTask, Task};
+use crate::bench::worker::database_run::RowTask;
+use crate::bench::worker::libraries::OptionsTask;
 
 /// The layouts that the extension of `session` knows, with the build `library`.
 /// # Errors
 /// [`Stop::Signal`] and [`Stop::Full`]. That it does not know one is no error.
 pub fn known_layouts(session: &Session<'_>, library: &str) -> Result<Vec<Layout>, Stop> {
-    let task = Task::SetOptions {
+    let task = OptionsTask {
         libraries: session.libraries(library, JournalMode::Waldio),
         directory: session.directory(),
         options: vec![("layout".to_owned(), Layout::Embedded.word().to_owned())],
     };
     match session.perform(&task) {
-        Ok(_) => Ok(Layout::ALL.to_vec()),
+        Ok(()) => Ok(Layout::ALL.to_vec()),
         Err(Stop::Failed(_)) => Ok(vec![Layout::Stock]),
         Err(stop) => Err(stop),
     }
@@ -47,7 +48,7 @@ fn measure_row(session: &Session<'_>, row: &mut TableTwoRow, round: u32) -> Resu
         return Ok(());
     }
     let key = &row.key.row;
-    let task = Task::Row(RowTask {
+    let task = RowTask {
         libraries: session.libraries(&key.library, key.mode),
         directory: session.directory(),
         key: key.clone(),
@@ -56,9 +57,9 @@ fn measure_row(session: &Session<'_>, row: &mut TableTwoRow, round: u32) -> Resu
         count_syncs: false,
         waldio_options: row.key.waldio_options(),
         checkpoint_apart: key.mode.has_log(),
-    });
+    };
     match session.perform(&task) {
-        Ok(Answer::Measured(measured)) => {
+        Ok(measured) => {
             row.failure.clone_from(&measured.run.failure);
             row.waldio_status = measured.waldio_status;
             row.transactions.runs.push(Run { round, ..measured.run });
@@ -67,7 +68,6 @@ fn measure_row(session: &Session<'_>, row: &mut TableTwoRow, round: u32) -> Resu
                 row.checkpoint.runs.push(Run { round, ..checkpoint });
             }
         }
-        Ok(other) => row.failure = Some(format!("a worker that should run transactions answered {other:?}")),
         Err(Stop::Failed(reason)) => row.failure = Some(reason),
         Err(stop) => return Err(stop),
     }

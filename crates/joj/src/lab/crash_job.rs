@@ -7,7 +7,7 @@ use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::StateResult;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::task::CrashWritten;
+use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::job::Setting;
 
 /// The job, below the shared directory; where it is, there is no other.

@@ -4,7 +4,7 @@ use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::LabMachine;
 
 use crate::bench::ask::Asker;
-use crate::bench::worker::task::{Answer, Libraries, Task};
+use crate::bench::worker::libraries::{DescribeTask, Libraries};
 use crate::lab::guest_pool::GuestPool;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path};
@@ -41,10 +41,10 @@ pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, String> {
 fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
     let workers = Workers::new(Vec::new())?;
     let ask = |name: &str, sqlite: Option<String>| {
-        let task = Task::Describe(Libraries { sqlite, ..Libraries::default() });
+        let task = DescribeTask { libraries: Libraries { sqlite, ..Libraries::default() } };
         match Asker::new(&workers).ask(&task) {
-            Ok(Answer::Described { version, .. }) => Ok((name.to_owned(), version)),
-            other => Err(format!("the {name} SQLite does not say its version: {other:?}")),
+            Ok(described) => Ok((name.to_owned(), described.version)),
+            Err(stop) => Err(format!("the {name} SQLite does not say its version: {}", String::from(stop))),
         }
     };
     let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));

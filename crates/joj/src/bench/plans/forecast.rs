@@ -11,7 +11,7 @@ use crate::bench::plans::contended::Contention;
 use crate::bench::plans::rows::{Group, Selection};
 use crate::bench::plans::study::{StudyPlan, frame_commits, overwrites};
 use crate::bench::worker::contended::run::warm_up_ns;
-use crate::bench::worker::task::Calibration;
+use crate::bench::worker::limit_run::Calibration;
 use crate::bench::worker::workload::transaction_count;
 
 /// Starting a worker, loading SQLite, creating, verifying and removing a database, in nanoseconds.

@@ -6,10 +6,13 @@ use std::fs::File;
 
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Synchronous, Word, Workload};
 use joj_analysis::bench::run::{Run, StatusLine};
+use serde::{Deserialize, Serialize};
 
+use crate::bench::worker::libraries::{Libraries, load};
 use crate::bench::worker::stopwatch::Stopwatch;
-use crate::bench::worker::task::{Answer, Refusal, Reply, RowTask};
+use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::bench::worker::workload::{self, LARGE_ROWS};
+use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::connection::{Connection, SqliteError, Statement};
 use crate::machine::sqlite::sqlite_api::Api;
@@ -26,6 +29,35 @@ const READ_CACHE_PAGES: u32 = 10;
 
 /// Commits that fill the log before reading.
 const READ_COMMITS: u64 = 30;
+
+/// Run the transactions of a row, once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RowTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: RowKey,
+    /// How many transactions.
+    pub transactions: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+    /// Count calls for durability instead of time.
+    pub count_syncs: bool,
+    /// Options of waldio that the environment does not set: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+    /// Run no checkpoint beside the transactions, but one behind them with a clock of its own.
+    pub checkpoint_apart: bool,
+}
+
+impl Task for RowTask {
+    const NAME: &'static str = "row";
+    type Answer = Measured;
+    fn run(&self) -> Reply<Self> {
+        run(&load(&self.libraries)?, self)
+    }
+}
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
     let key = &task.key;
@@ -285,10 +317,8 @@ pub fn waldio_status(connection: &Connection<'_>) -> Vec<StatusLine> {
     rows.into_iter().map(line).collect()
 }
 
-/// Does `task` with the SQLite of `api`.
-/// # Errors
-/// What SQLite said. A database that is wrong afterwards is no error but the run's `failure`.
-pub fn run(api: &Api, task: &RowTask) -> Reply {
+/// What SQLite said is an error; a database that is wrong afterwards is none, but the run's `failure`.
+fn run(api: &Api, task: &RowTask) -> Result<Measured, Refusal> {
     let counter = task.count_syncs.then(|| SyncCounter::start(None));
     let mut connection = prepare(api, task)?;
     let rows = workload::rows_before(task.key.workload, task.transactions);
@@ -323,5 +353,5 @@ pub fn run(api: &Api, task: &RowTask) -> Reply {
         let reopened = verify(&open(api, task)?, task, &ids)?;
         measured.run.failure = reopened.map(|reason| format!("opened again: {reason}"));
     }
-    Ok(Answer::Measured(Box::new(measured)))
+    Ok(measured)
 }

@@ -6,9 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bench::worker::stopwatch::Stopwatch;
-use crate::bench::worker::task::{Answer, FilePattern, FileTask, Refusal, Reply};
+use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::bench::worker::workload::next_random;
+use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::now_ns;
 
 /// Bytes of a write.
@@ -16,15 +19,44 @@ const BLOCK_BYTES: usize = 4096;
 /// Blocks of the file that is overwritten: 10 MiB, as Mobibench has it.
 const FILE_BLOCKS: u64 = 2_560;
 
-/// Does `task`.
-/// # Errors
-/// As write(2) and fsync(2), with the remedy.
-pub fn run(task: &FileTask) -> Reply {
-    let directory = Path::new(&task.directory);
-    measure(directory, task).map_err(|error| Refusal::of_write(directory, &error))
+/// Where the blocks of a file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FilePattern {
+    /// Each behind the last, in a file that grows.
+    Append,
+    /// In order, in a file that is there; from its begin again behind its end.
+    Sequential,
+    /// Anywhere in a file that is there.
+    Random,
 }
 
-fn measure(directory: &Path, task: &FileTask) -> io::Result<Answer> {
+/// Write blocks of 4 KiB, each followed by a sync call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileTask {
+    /// An empty directory.
+    pub directory: String,
+    /// Where.
+    pub pattern: FilePattern,
+    /// fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// How many, in all threads.
+    pub writes: u64,
+    /// Threads, each with a file and its part of the writes.
+    pub threads: u32,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+impl Task for FileTask {
+    const NAME: &'static str = "files";
+    type Answer = Measured;
+    fn run(&self) -> Reply<Self> {
+        let directory = Path::new(&self.directory);
+        measure(directory, self).map_err(|error| Refusal::of_write(directory, &error))
+    }
+}
+
+fn measure(directory: &Path, task: &FileTask) -> io::Result<Measured> {
     let writers: Vec<Writer<'_>> = (0..u64::from(task.threads))
         .map(|number| Writer::new(directory, task, number))
         .collect::<io::Result<_>>()?;
@@ -42,7 +74,7 @@ fn measure(directory: &Path, task: &FileTask) -> io::Result<Answer> {
             ends.into_iter().collect::<io::Result<Vec<Vec<u64>>>>().map(|parts| parts.concat())
         })?,
     };
-    Ok(Answer::Measured(Box::new(start.finish(&task.sources, latencies_ns))))
+    Ok(start.finish(&task.sources, latencies_ns))
 }
 
 /// A file and what is written to it.
@@ -95,7 +127,6 @@ impl<'a> Writer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::files::counters::Sources;
 
     #[test]
     fn threads_share_bytes_and_writes() {
@@ -110,7 +141,7 @@ mod tests {
                 threads,
                 sources: Sources::default(),
             };
-            let Ok(Answer::Measured(measured)) = run(&task) else { panic!("it measured nothing") };
+            let measured = task.run().unwrap();
             assert_eq!((measured.run.transactions, measured.latencies_ns.len()), (10, 10));
             let files = (0..threads).map(|number| directory.join(format!("blocks{number}")));
             let found: Vec<u64> = files.map(|file| std::fs::metadata(file).unwrap().len()).collect();

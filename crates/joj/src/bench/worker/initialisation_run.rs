@@ -8,10 +8,12 @@ use std::io;
 use std::path::Path;
 
 use joj_analysis::bench::run::Run;
-use joj_analysis::bench::study::initialisation::Approach;
+use joj_analysis::bench::study::initialisation::{Approach, InitialisationKey};
+use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::stopwatch::Stopwatch;
-use crate::bench::worker::task::{Answer, InitialisationRuns, InitialisationTask, Refusal, Reply};
+use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::prepared_log::{BLOCK_BYTES, PreparedLog, settle};
 
@@ -26,22 +28,55 @@ pub const OVERWRITES_MAX: u64 = 256;
 
 const _: () = assert!(OVERWRITES_MAX * (BLOCK_BYTES as u64) < CREATE_BYTES);
 
-/// Does `task`.
-/// # Errors
-/// As write(2) and fdatasync(2), with the remedy. What the place does not take is no error but the answer.
-pub fn run(task: &InitialisationTask) -> Reply {
-    let directory = Path::new(&task.directory);
-    let refuse = |error: io::Error| Refusal::of_write(directory, &error);
-    settle(directory).map_err(refuse)?;
+/// Make a log ready and overwrite it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InitialisationTask {
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: InitialisationKey,
+    /// Blocks of each pass.
+    pub overwrites: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+/// Steps of an initialisation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InitialisationRuns {
+    /// Making the file.
+    pub create: Run,
+    /// Making it longer.
+    pub extend: Run,
+    /// The first overwrite of each block.
+    pub first_pass: Run,
+    /// The second.
+    pub second_pass: Run,
+    /// What was wrong with the file afterwards.
+    pub failure: Option<String>,
+}
+
+impl Task for InitialisationTask {
+    const NAME: &'static str = "initialise";
+    /// Measured, or the reason why the place does not take it.
+    type Answer = Result<InitialisationRuns, String>;
+    fn run(&self) -> Reply<Self> {
+        let directory = Path::new(&self.directory);
+        run(directory, self).map_err(|error| Refusal::of_write(directory, &error))
+    }
+}
+
+fn run(directory: &Path, task: &InitialisationTask) -> io::Result<Result<InitialisationRuns, String>> {
+    settle(directory)?;
     let created = (Stopwatch::now(&task.sources), now_ns());
-    let mut log = PreparedLog::create(directory, task.key.approach).map_err(refuse)?;
+    let mut log = PreparedLog::create(directory, task.key.approach)?;
     match measure(&mut log, task, created) {
-        Ok(runs) => Ok(Answer::Initialised(Ok(Box::new(runs)))),
+        Ok(runs) => Ok(Ok(runs)),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let reason = log.refusal(&error, task.sources.disk.as_deref());
-            Ok(Answer::Initialised(Err(reason)))
+            Ok(Err(reason))
         }
-        Err(error) => Err(refuse(error)),
+        Err(error) => Err(error),
     }
 }
 

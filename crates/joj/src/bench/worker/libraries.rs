@@ -1,18 +1,33 @@
 //! SQLite and the extension, loaded and asked in a worker: what they are, and whether the extension takes its options.
 
-use crate::bench::worker::task::{Answer, Libraries, Refusal, Reply};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::machine::sqlite::connection::{self, Connection};
 use crate::machine::sqlite::sqlite_api::Api;
+
+/// What to load; by default the SQLite inside joj, alone and as it is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Libraries {
+    /// File of the SQLite build; none for the one inside joj.
+    pub sqlite: Option<String>,
+    /// File of the waldio extension; none for stock modes.
+    pub extension: Option<String>,
+    /// Commit with F2FS's atomic writes where a rollback journal would be; the build must be made for that. Without it SQLite is kept
+    /// from them.
+    pub batch_atomic: bool,
+    /// Keep SQLite from syncing the directory of a rollback journal, as builds with `SQLITE_DISABLE_DIRSYNC` do.
+    pub no_directory_sync: bool,
+}
 
 /// The SQLite of `libraries`, with the extension in it if there is one.
 /// # Errors
 /// Where it cannot be loaded, or is not built as it has to be.
 pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
-    let refuse = |message| Refusal { message, disk_full: false };
     let api = match &libraries.sqlite {
         None => Api::bundled(),
         Some(file) => Api::from_file(file).map_err(|reason| {
-            refuse(format!(
+            Refusal::new(format!(
                 "cannot use {file} as a SQLite library: {reason}; give another with `--sqlite FILE.so`"
             ))
         })?,
@@ -20,21 +35,21 @@ pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
     if !libraries.batch_atomic {
         api.refuse_ioctls();
     } else if !connection::is_compiled_with(&api, "ENABLE_BATCH_ATOMIC_WRITE")? {
-        return Err(refuse(
+        return Err(Refusal::new(
             "this SQLite is built without SQLITE_ENABLE_BATCH_ATOMIC_WRITE; build joj where its .cargo/config.toml is, with \
              no LIBSQLITE3_FLAGS in the environment"
                 .to_owned(),
         ));
     }
     if libraries.no_directory_sync && !api.refuse_directories() {
-        return Err(refuse(
+        return Err(Refusal::new(
             "this SQLite cannot be kept from syncing directories: leave directory_sync = [false] out, or take another".to_owned(),
         ));
     }
     if let Some(extension) = &libraries.extension {
         let throw_away = Connection::open(&api, ":memory:")?;
         throw_away.load_extension(extension).map_err(|error| {
-            refuse(format!(
+            Refusal::new(format!(
                 "SQLite {} does not load {extension}: {}; build it with `cargo build --release -p waldio`, or \
                  measure without it: `--modes delete,truncate,persist,memory,off,wal`",
                 connection::version(&api).0,
@@ -46,33 +61,67 @@ pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
     Ok(api)
 }
 
-/// Says what `libraries` are.
-/// # Errors
-/// As [`load`].
-pub fn describe(libraries: &Libraries) -> Reply {
-    let (version, source_id) = connection::version(&load(libraries)?);
-    Ok(Answer::Described { version, source_id })
+/// Load a SQLite build, and the extension if there is one, and say what they are.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DescribeTask {
+    /// What to load.
+    pub libraries: Libraries,
 }
 
-/// Whether the extension takes `options`: it says itself which it has and what they may be.
-/// # Errors
-/// Which one it does not take; or as [`load`].
-pub fn set_options(libraries: &Libraries, directory: &str, options: &[(String, String)]) -> Reply {
-    let api = &load(libraries)?;
-    let connection = Connection::open(api, &format!("{directory}/options.db"))?;
-    for (name, value) in options {
-        let literal = value.replace('\'', "''");
-        let refuse = |reason: &str| Refusal {
-            message: format!(
-                "`--waldio-option {name}={value}` cannot be measured: {reason}; mend the option or leave it out"
-            ),
-            disk_full: false,
-        };
-        let taken = connection.value(&format!("PRAGMA waldio_{name}='{literal}'"));
-        if taken.map_err(|error| refuse(&error.message))?.is_empty() {
-            return Err(refuse("this waldio does not know it"));
-        }
+/// What SQLite says it is.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SqliteIdentity {
+    /// `sqlite3_libversion()`.
+    pub version: String,
+    /// `sqlite3_sourceid()`.
+    pub source_id: String,
+}
+
+impl Task for DescribeTask {
+    const NAME: &'static str = "describe";
+    type Answer = SqliteIdentity;
+    fn run(&self) -> Reply<Self> {
+        let (version, source_id) = connection::version(&load(&self.libraries)?);
+        Ok(SqliteIdentity { version, source_id })
     }
-    connection.close()?;
-    Ok(Answer::OptionsSet)
+}
+
+/// Set each of these options of the extension, as it names them, on a new database: it says itself which it has and what they
+/// may be.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OptionsTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// Where the database goes.
+    pub directory: String,
+    /// Names and values.
+    pub options: Vec<(String, String)>,
+}
+
+impl Task for OptionsTask {
+    const NAME: &'static str = "set options";
+    type Answer = ();
+    fn run(&self) -> Reply<Self> {
+        let api = &load(&self.libraries)?;
+        let connection = Connection::open(api, &format!("{}/options.db", self.directory))?;
+        for option in &self.options {
+            set_option(&connection, option)?;
+        }
+        connection.close()?;
+        Ok(())
+    }
+}
+
+fn set_option(connection: &Connection<'_>, (name, value): &(String, String)) -> Result<(), Refusal> {
+    let refuse = |reason: &str| {
+        Refusal::new(format!(
+            "`--waldio-option {name}={value}` cannot be measured: {reason}; mend the option or leave it out"
+        ))
+    };
+    let literal = value.replace('\'', "''");
+    let taken = connection.value(&format!("PRAGMA waldio_{name}='{literal}'"));
+    if taken.map_err(|error| refuse(&error.message))?.is_empty() {
+        return Err(refuse("this waldio does not know it"));
+    }
+    Ok(())
 }

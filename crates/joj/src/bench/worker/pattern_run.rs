@@ -7,10 +7,14 @@ use std::path::Path;
 
 use blockio::aligned::AlignedBuffer;
 use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::run::Run;
 use joj_analysis::bench::study::initialisation::Approach;
+use joj_analysis::bench::study::pattern::PatternKey;
+use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::stopwatch::Stopwatch;
-use crate::bench::worker::task::{Answer, PatternRuns, PatternTask, Refusal, Reply};
+use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::now_ns;
 use crate::machine::sqlite::prepared_log::{PreparedLog, settle};
 
@@ -23,22 +27,51 @@ const PREPARED_MULTIPLE_BYTES: u64 = 64 << 10;
 /// Bytes of a frame and its header: behind them a pattern has padding.
 const FRAME_BYTES: usize = 4120;
 
-/// Does `task`.
-/// # Errors
-/// As write(2) and fdatasync(2), with the remedy. What the place does not take is no error but the answer.
-pub fn run(task: &PatternTask) -> Reply {
-    let directory = Path::new(&task.directory);
-    let refuse = |error: io::Error| Refusal::of_write(directory, &error);
-    settle(directory).map_err(refuse)?;
+/// Write frames to a log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PatternTask {
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: PatternKey,
+    /// How many commits of one frame.
+    pub commits: u64,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+}
+
+/// Its steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PatternRuns {
+    /// The commits.
+    pub commits: Run,
+    /// One fdatasync behind them.
+    pub last_flush: Run,
+    /// What was wrong with the file afterwards.
+    pub failure: Option<String>,
+}
+
+impl Task for PatternTask {
+    const NAME: &'static str = "pattern";
+    /// Measured, or the reason why the place does not take it.
+    type Answer = Result<PatternRuns, String>;
+    fn run(&self) -> Reply<Self> {
+        let directory = Path::new(&self.directory);
+        run(directory, self).map_err(|error| Refusal::of_write(directory, &error))
+    }
+}
+
+fn run(directory: &Path, task: &PatternTask) -> io::Result<Result<PatternRuns, String>> {
+    settle(directory)?;
     let approach = if task.key.prepared { Approach::Zeroes } else { Approach::Appended };
-    let log = PreparedLog::create(directory, approach).map_err(refuse)?;
+    let log = PreparedLog::create(directory, approach)?;
     match measure(&log, task) {
-        Ok(runs) => Ok(Answer::Patterned(Ok(Box::new(runs)))),
+        Ok(runs) => Ok(Ok(runs)),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let reason = log.refusal(&error, task.sources.disk.as_deref());
-            Ok(Answer::Patterned(Err(reason)))
+            Ok(Err(reason))
         }
-        Err(error) => Err(refuse(error)),
+        Err(error) => Err(error),
     }
 }
 

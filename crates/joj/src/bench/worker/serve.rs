@@ -2,67 +2,70 @@
 
 use std::io;
 
-use crate::bench::worker::contended::{run as contended_run, writers};
-use crate::bench::worker::crash::{checker, writer};
-use crate::bench::worker::database_run;
-use crate::bench::worker::file_run;
-use crate::bench::worker::initialisation_run;
-use crate::bench::worker::libraries::{describe, load, set_options};
-use crate::bench::worker::limit_run::{calibrate, limits};
-use crate::bench::worker::pattern_run;
-use crate::bench::worker::task::{Answer, Refusal, Reply, Task, Window, WriteTask};
+use serde_json::{Error, Value};
+
+use crate::bench::worker::contended::run::ContendedTask;
+use crate::bench::worker::contended::writers::WriteTask;
+use crate::bench::worker::crash::checker::CrashCheckTask;
+use crate::bench::worker::crash::writer::CrashWriteTask;
+use crate::bench::worker::database_run::RowTask;
+use crate::bench::worker::file_run::FileTask;
+use crate::bench::worker::initialisation_run::InitialisationTask;
+use crate::bench::worker::libraries::{DescribeTask, OptionsTask};
+use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
+use crate::bench::worker::pattern_run::PatternTask;
+use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;
+
+/// Does a task of one kind and says what came of it.
+type Doing = fn(Value) -> Result<(), String>;
+
+/// What a worker can do, by the tasks' names.
+const TASKS: [(&str, Doing); 12] = [
+    doing::<DescribeTask>(),
+    doing::<OptionsTask>(),
+    doing::<CalibrationTask>(),
+    doing::<LimitTask>(),
+    doing::<RowTask>(),
+    doing::<ContendedTask>(),
+    doing::<WriteTask>(),
+    doing::<InitialisationTask>(),
+    doing::<PatternTask>(),
+    doing::<FileTask>(),
+    doing::<CrashWriteTask>(),
+    doing::<CrashCheckTask>(),
+];
+
+const fn doing<T: Task>() -> (&'static str, Doing) {
+    (T::NAME, |task| say(&serde_json::from_value::<T>(task).map_err(no_task)?.run()))
+}
+
+fn no_task(error: Error) -> String {
+    format!("bench-worker is for joj's own use, it found no task: {error}")
+}
 
 /// Reads a task from standard input, does it, writes the reply to standard output.
 /// # Errors
 /// Where the task is none: only joj itself starts workers.
 pub fn serve() -> Result<(), String> {
     end_with_parent();
-    let mut text = String::new();
-    io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
-    let task: Task = serde_json::from_str(&text)
-        .map_err(|error| format!("bench-worker is for joj's own use, it found no task: {error}"))?;
-    let reply: Reply = match &task {
-        Task::Describe(libraries) => describe(libraries),
-        Task::SetOptions { libraries, directory, options } => set_options(libraries, directory, options),
-        Task::Calibrate { directory } => calibrate(directory),
-        Task::Limit { directory, kinds, operations, sources } => {
-            limits(directory, kinds, *operations, sources)
-        }
-        Task::Row(row) => load(&row.libraries).and_then(|api| database_run::run(&api, row)),
-        Task::Contend(contended) => {
-            load(&contended.libraries).and_then(|api| contended_run::run(&api, contended))
-        }
-        Task::Initialise(initialisation) => initialisation_run::run(initialisation),
-        Task::Pattern(pattern) => pattern_run::run(pattern),
-        Task::Files(files) => file_run::run(files),
-        Task::Write(write) => write_in_window(write),
-        Task::CrashWrite(write) => load(&write.database.libraries).and_then(|api| writer::run(&api, write)),
-        Task::CrashCheck(check) => checker::run(check, load),
-    };
-    say(&reply)
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(|error| error.to_string())?;
+    let (name, task): (String, Value) = serde_json::from_str(&line).map_err(no_task)?;
+    match TASKS.iter().find(|(known, _)| *known == name) {
+        Some((_, doing)) => doing(task),
+        None => Err(format!("bench-worker knows no task `{name}`: it is not in the list of serve.rs")),
+    }
 }
 
-fn say(reply: &Reply) -> Result<(), String> {
-    println!("{}", serde_json::to_string(reply).map_err(|error| error.to_string())?);
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Opens the connections, says so, reads when to write, writes.
-fn write_in_window(task: &WriteTask) -> Reply {
-    let refuse = |message: String| Refusal { message, disk_full: false };
-    // Before SQLite and its extensions start threads: the filter holds for threads started later.
-    let counter = writers::counter(task)?;
-    let api = load(&task.libraries)?;
-    let when_ready = || {
-        say(&Ok(Answer::Ready))?;
-        let mut text = String::new();
-        io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
-        serde_json::from_str::<Window>(&text).map_err(|error| format!("no time to write was given: {error}"))
-    };
-    let told = writers::Told {
-        when_ready: || when_ready().map_err(refuse),
-        when_enough: || say(&Ok(Answer::Enough)).map_err(refuse),
-    };
-    writers::run(&api, task, counter.as_ref(), told)
+    #[test]
+    fn no_two_tasks_have_one_name() {
+        for (index, (name, _)) in TASKS.iter().enumerate() {
+            assert!(TASKS[..index].iter().all(|(earlier, _)| earlier != name), "{name}");
+        }
+    }
 }

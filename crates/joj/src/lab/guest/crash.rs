@@ -16,10 +16,9 @@ use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
 use crate::bench::ask::Asker;
-use crate::bench::worker::task::{
-    Answer, CrashCheckTask, CrashChecked, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Libraries,
-    Task,
-};
+use crate::bench::worker::crash::checker::{CrashCheckTask, CrashChecked};
+use crate::bench::worker::crash::writer::{CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten};
+use crate::bench::worker::libraries::Libraries;
 use crate::lab::crash_job::{CrashJob, Unit, UnitReport, is_recorded};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::recording::{Recording, record};
@@ -84,10 +83,7 @@ impl<'job> Crashes<'job> {
 
     fn write(&self, cell: &Cell) -> Result<CrashWritten, String> {
         let task = CrashWriteTask { database: self.database(cell), commits: cell.transactions };
-        match self.ask(&Task::CrashWrite(task))? {
-            Answer::CrashWritten(written) => Ok(written),
-            other => Err(format!("a worker that should write answered {other:?}")),
-        }
+        Ok(Asker::new(&self.workers).ask(&task)?)
     }
 
     fn load(&mut self, index: usize) -> Result<(), String> {
@@ -133,10 +129,8 @@ impl<'job> Crashes<'job> {
         if let Some(directory) = &copy {
             fs::create_dir_all(directory).map_err(|error| format!("cannot make {directory}: {error}"))?;
         }
-        match self.ask(&Task::CrashCheck(CrashCheckTask { database: self.database(cell), promise, copy }))? {
-            Answer::CrashChecked(checked) => Ok(checked),
-            other => Err(format!("a worker that should check answered {other:?}")),
-        }
+        let task = CrashCheckTask { database: self.database(cell), promise, copy };
+        Ok(Asker::new(&self.workers).ask(&task)?)
     }
 
     fn database(&self, cell: &Cell) -> CrashDatabase {
@@ -152,10 +146,6 @@ impl<'job> Crashes<'job> {
             synchronous: cell.synchronous,
             waldio_options: cell.waldio_settings(),
         }
-    }
-
-    fn ask(&self, task: &Task) -> Result<Answer, String> {
-        Ok(Asker::new(&self.workers).ask(task)?)
     }
 }
 

@@ -6,16 +6,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use joj_analysis::bench::contended::{ContendedKey, WriterKind};
-use joj_analysis::bench::key::RowKey;
+use joj_analysis::bench::key::{JournalMode, RowKey};
 use joj_analysis::bench::run::{Run, quantiles};
-use joj_analysis::lab::cell::{Cell, SyncCall, Task as CellTask};
+use joj_analysis::lab::cell::{Cell, SyncCall, Task};
 use joj_analysis::lab::result::CellMeasurement;
 
-use crate::bench::ask::Asker;
-use crate::bench::worker::task::{
-    Answer, Contended, ContendedTask, FilePattern, FileTask, Libraries, Measured, Reply, RowTask, RunLength,
-    Task,
-};
+use crate::bench::ask::{Asker, Stop, exchange};
+use crate::bench::worker::contended::run::{Contended, ContendedTask, RunLength};
+use crate::bench::worker::database_run::RowTask;
+use crate::bench::worker::file_run::{FilePattern, FileTask};
+use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::task::Measured;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::{CellReport, Job, guest_path, trace_file};
@@ -68,9 +69,10 @@ impl<'job> Measurer<'job> {
         let cell = &self.job.cells[index];
         let measured = {
             let _stand = Stand::set_up(cell, self.job)?;
-            let task = self.task(cell);
-            align();
-            self.answer(&task)?
+            self.measured(cell, |line| {
+                align();
+                Asker::new(&self.workers).send(line)
+            })?
         };
         let mut sorted = measured.latencies_ns.clone();
         sorted.sort_unstable();
@@ -98,69 +100,75 @@ impl<'job> Measurer<'job> {
         Ok(measurement)
     }
 
-    fn task(&self, cell: &Cell) -> Task {
+    /// What a worker measures in `cell`; `send` brings it the line that asks for it, and returns with its reply.
+    fn measured(
+        &self,
+        cell: &Cell,
+        send: impl FnOnce(&str) -> Result<String, Stop>,
+    ) -> Result<Measured, String> {
         let place = Place::of(Path::new(guest_path::VOLUME));
         let sources = Sources::of(&place);
         let directory = guest_path::VOLUME.to_owned();
         let Some(workload) = cell.task.workload() else {
-            return Task::Files(FileTask {
+            let task = FileTask {
                 directory,
                 pattern: pattern_of(cell.task),
                 full_sync: cell.sync_call == SyncCall::Fsync,
                 writes: cell.transactions,
                 threads: cell.threads,
                 sources,
-            });
-        };
-        let sqlite = (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone());
-        let extension = (cell.mode == joj_analysis::bench::key::JournalMode::Waldio)
-            .then(|| guest_path::WALDIO.to_owned());
-        let libraries = Libraries {
-            sqlite,
-            extension,
-            batch_atomic: cell.batch_atomic,
-            no_directory_sync: !cell.directory_sync,
+            };
+            return Ok(exchange(&task, send)?);
         };
         let library = if cell.sync_call == SyncCall::Fsync { "bundled" } else { "system" }.to_owned();
         if cell.threads > 1 {
-            return Task::Contend(ContendedTask {
-                libraries,
+            let key = ContendedKey {
+                kind: WriterKind::Threads,
+                writers: cell.threads,
+                schema: cell.schema,
+                mode: cell.mode,
+                flush_delay_ns: 0,
+                library,
+            };
+            let task = ContendedTask {
+                libraries: self.libraries(cell),
                 directory,
-                key: ContendedKey {
-                    kind: WriterKind::Threads,
-                    writers: cell.threads,
-                    schema: cell.schema,
-                    mode: cell.mode,
-                    flush_delay_ns: 0,
-                    library,
-                },
+                key,
                 length: RunLength::Commits(cell.transactions),
                 sources,
                 count_syncs: false,
                 waldio_options: cell.waldio_settings(),
-            });
+            };
+            return measured_together(exchange(&task, send)?);
         }
-        Task::Row(RowTask {
-            libraries,
+        let key = RowKey {
+            workload,
+            schema: cell.schema,
+            synchronous: cell.synchronous,
+            mode: cell.mode,
+            log: cell.log,
+            library,
+        };
+        let task = RowTask {
+            libraries: self.libraries(cell),
             directory,
-            key: RowKey {
-                workload,
-                schema: cell.schema,
-                synchronous: cell.synchronous,
-                mode: cell.mode,
-                log: cell.log,
-                library,
-            },
+            key,
             transactions: cell.transactions,
             sources,
             count_syncs: false,
             waldio_options: cell.waldio_settings(),
             checkpoint_apart: false,
-        })
+        };
+        Ok(exchange(&task, send)?)
     }
 
-    fn answer(&self, task: &Task) -> Result<Measured, String> {
-        measured_of(Asker::new(&self.workers).ask(task)?)
+    fn libraries(&self, cell: &Cell) -> Libraries {
+        Libraries {
+            sqlite: (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone()),
+            extension: (cell.mode == JournalMode::Waldio).then(|| guest_path::WALDIO.to_owned()),
+            batch_atomic: cell.batch_atomic,
+            no_directory_sync: !cell.directory_sync,
+        }
     }
 
     /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
@@ -168,10 +176,20 @@ impl<'job> Measurer<'job> {
     fn trace(&self, index: usize, cell: &Cell) -> Result<Run, String> {
         let _stand = Stand::set_up(cell, self.job)?;
         let transactions = cell.transactions.min(self.job.traced_transactions);
-        let task = self.task(&Cell { transactions, ..cell.clone() });
-        let task = serde_json::to_string(&task).map_err(|error| error.to_string())?;
-        align();
+        let cell = Cell { transactions, ..cell.clone() };
         let file = "/tmp/trace.parquet";
+        let traced = self.measured(&cell, |line| {
+            align();
+            self.under_trace(line, file).map_err(Stop::Failed)
+        })?;
+        fs::copy(file, Path::new(guest_path::SHARE).join(trace_file(index)))
+            .map_err(|error| error.to_string())?;
+        fs::remove_file(file).map_err(|error| error.to_string())?;
+        Ok(traced.run)
+    }
+
+    /// What a worker replies to `line` while joj trace watches it and saves what it saw in `file`.
+    fn under_trace(&self, line: &str, file: &str) -> Result<String, String> {
         let mut child = Command::new(guest_path::JOJ)
             .args([
                 "trace",
@@ -191,7 +209,7 @@ impl<'job> Measurer<'job> {
             .spawn()
             .map_err(|error| format!("joj trace did not start: {error}"))?;
         if let Some(mut input) = child.stdin.take() {
-            input.write_all(task.as_bytes()).map_err(|error| error.to_string())?;
+            input.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
         }
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
         if !output.status.success() {
@@ -200,14 +218,7 @@ impl<'job> Measurer<'job> {
         }
         // The worker answers in one line, and joj trace tells what it saw behind it.
         let answer = BufReader::new(&output.stdout[..]).lines().next();
-        let text = answer.and_then(Result::ok).unwrap_or_default();
-        let reply: Reply =
-            serde_json::from_str(&text).map_err(|error| format!("no answer beside the trace: {error}"))?;
-        let traced = measured_of(reply.map_err(|refusal| refusal.message)?)?;
-        fs::copy(file, Path::new(guest_path::SHARE).join(trace_file(index)))
-            .map_err(|error| error.to_string())?;
-        fs::remove_file(file).map_err(|error| error.to_string())?;
-        Ok(traced.run)
+        answer.unwrap_or_else(|| Ok(String::new())).map_err(|error| error.to_string())
     }
 }
 
@@ -216,14 +227,6 @@ impl<'job> Measurer<'job> {
 pub fn align() {
     const SECOND_NS: u64 = 1_000_000_000;
     pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
-}
-
-fn measured_of(answer: Answer) -> Result<Measured, String> {
-    match answer {
-        Answer::Measured(measured) => Ok(*measured),
-        Answer::Contended(contended) => measured_together(*contended),
-        other => Err(format!("a worker that should measure answered {other:?}")),
-    }
 }
 
 /// The figures of all writers together. A writer that was turned away for the whole of its busy timeout is none of them.
@@ -236,10 +239,10 @@ fn measured_together(contended: Contended) -> Result<Measured, String> {
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
 }
 
-fn pattern_of(task: CellTask) -> FilePattern {
+fn pattern_of(task: Task) -> FilePattern {
     match task {
-        CellTask::WriteSequential => FilePattern::Sequential,
-        CellTask::WriteRandom => FilePattern::Random,
+        Task::WriteSequential => FilePattern::Sequential,
+        Task::WriteRandom => FilePattern::Random,
         _ => FilePattern::Append,
     }
 }

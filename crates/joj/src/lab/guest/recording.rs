@@ -14,7 +14,7 @@ use joj_device::request::RequestKind;
 use joj_device::request_log::{LoggedRequest, RequestSink, TextLog, read_text};
 use joj_device::store::Store;
 
-use crate::bench::worker::task::CrashWritten;
+use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::crash_job::{RecordedEvents, recording_file};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::measure::align;

@@ -11,24 +11,73 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use joj_analysis::bench::contended::{ContendedRun, WriterKind};
+use joj_analysis::bench::contended::{ContendedKey, ContendedRun, WriterKind};
 use joj_analysis::bench::key::{JournalMode, Synchronous};
-use joj_analysis::bench::run::{Run, SyncCount};
+use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use crate::bench::worker::contended::writers::{ProcessReport, Window, WriteTask, WriterReport};
 use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
+use crate::bench::worker::libraries::{Libraries, load};
 use crate::bench::worker::stopwatch::run_of;
-use crate::bench::worker::task::{
-    Answer, Contended, ContendedTask, ProcessReport, Refusal, Reply, RunLength, Task, Window, WriteTask,
-    WriterReport,
-};
+use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::bench::worker::workload;
-use crate::machine::files::counters::Counters;
+use crate::machine::files::counters::{Counters, Sources};
 use crate::machine::proc::clock::{pause_until, shared_ns};
 use crate::machine::proc::usage::Usage;
 use crate::machine::proc::worker_process::{Conversation, WorkerError, Workers};
 use crate::machine::sqlite::log_size::{self, LogSize};
 use crate::machine::sqlite::slow_device::SlowDevice;
 use crate::machine::sqlite::sqlite_api::Api;
+
+/// Prepare a database, have writers commit to it, verify it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContendedTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// An empty directory.
+    pub directory: String,
+    /// What to run.
+    pub key: ContendedKey,
+    /// How long the clock runs.
+    pub length: RunLength,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+    /// Count calls for durability instead of time.
+    pub count_syncs: bool,
+    /// Options of waldio that the environment does not set: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+}
+
+/// When the clock of many writers stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunLength {
+    /// Behind a warm-up, after so many nanoseconds.
+    Time(u64),
+    /// When so many commits have returned to all writers together, which are threads of one process then and go on until that
+    /// moment. Without a warm-up and without watching the log: what is beside them on an emulated processor takes their time.
+    Commits(u64),
+}
+
+/// What all writers of a run did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Contended {
+    /// The run; its round is joj's to fill in.
+    pub run: ContendedRun,
+    /// Latencies in nanoseconds, in no order.
+    pub latencies_ns: Vec<u64>,
+    /// What waldio said to the first writer.
+    pub waldio_status: Vec<StatusLine>,
+}
+
+impl Task for ContendedTask {
+    const NAME: &'static str = "contend";
+    type Answer = Contended;
+    fn run(&self) -> Reply<Self> {
+        run(&load(&self.libraries)?, self)
+    }
+}
 
 /// From the signal to the first INSERT: time for the signal to reach every process.
 const NOTICE_NS: u64 = 20_000_000;
@@ -53,21 +102,15 @@ fn window(length: RunLength) -> Window {
     }
 }
 
-fn refuse(message: String) -> Refusal {
-    Refusal { message, disk_full: false }
-}
-
 fn refuse_worker(error: WorkerError) -> Refusal {
-    refuse(match error {
+    Refusal::new(match error {
         WorkerError::Stopped => "stopped".to_owned(),
         WorkerError::Broken(reason) => reason,
     })
 }
 
-/// Does `task` with the SQLite of `api`.
-/// # Errors
-/// What SQLite or a writing process said. A database that is wrong afterwards is no error but the run's `failure`.
-pub fn run(api: &Api, task: &ContendedTask) -> Reply {
+/// What SQLite or a writing process said is an error; a database that is wrong afterwards is none, but the run's `failure`.
+fn run(api: &Api, task: &ContendedTask) -> Result<Contended, Refusal> {
     let database = format!("{}/bench.db", task.directory);
     let keeper = open_as(api, &database, (task.key.mode, Synchronous::Full), &task.waldio_options)?;
     for table in workload::tables(task.key.schema) {
@@ -77,17 +120,19 @@ pub fn run(api: &Api, task: &ContendedTask) -> Reply {
     let device = match task.key.flush_delay_ns {
         0 => None,
         flush_ns => Some(SlowDevice::create(flush_ns).map_err(|error| {
-            refuse(format!("cannot make the memory of a slow device: {error}; leave out `--flush-delay`"))
+            Refusal::new(format!(
+                "cannot make the memory of a slow device: {error}; leave out `--flush-delay`"
+            ))
         })?),
     };
     let mut processes = start(task, &database, device.as_ref())?;
     for process in &mut processes {
-        hear(process)?;
+        hear::<()>(process)?;
     }
     // Not the last connection, so the log stays as it is.
     keeper.close()?;
     let window = window(task.length);
-    let text = serde_json::to_string(&window).map_err(|error| refuse(error.to_string()))?;
+    let text = serde_json::to_string(&window).map_err(|error| Refusal::new(error.to_string()))?;
     for process in &mut processes {
         process.tell(&text).map_err(refuse_worker)?;
     }
@@ -104,7 +149,7 @@ pub fn run(api: &Api, task: &ContendedTask) -> Reply {
     let mut contended = sum_up(reports, log, (&before, &after, elapsed_ns))?;
     let failure = verify(api, task, &database, contended.run.acknowledged)?;
     contended.run.run.failure = contended.run.run.failure.or(failure);
-    Ok(Answer::Contended(Box::new(contended)))
+    Ok(contended)
 }
 
 /// Waits until the clock stops; what the log was like meanwhile.
@@ -118,10 +163,7 @@ fn watch(
         return Ok(log_size::watch(Path::new(database), PAGE_BYTES, window.end_ns));
     }
     for process in processes {
-        match hear(process)? {
-            Answer::Enough => {}
-            other => return Err(refuse(format!("a process that should write answered {other:?}"))),
-        }
+        hear::<()>(process)?;
     }
     Ok(LogSize::default())
 }
@@ -133,13 +175,13 @@ fn start(
     device: Option<&SlowDevice>,
 ) -> Result<Vec<Conversation>, Refusal> {
     // What the environment sets for waldio they have from this process.
-    let workers = Workers::new(Vec::new()).map_err(refuse)?;
+    let workers = Workers::new(Vec::new()).map_err(Refusal::new)?;
     let (processes, threads) = match task.key.kind {
         WriterKind::Threads => (1, task.key.writers),
         WriterKind::Processes => (task.key.writers, 1),
     };
     let one = |number: u32| {
-        let write = Task::Write(WriteTask {
+        let write = WriteTask {
             libraries: task.libraries.clone(),
             database: database.to_owned(),
             schema: task.key.schema,
@@ -153,29 +195,26 @@ fn start(
             count_syncs: task.count_syncs,
             ask_waldio: task.key.mode == JournalMode::Waldio,
             slow_device: device.map(|device| (device.path().to_owned(), task.key.flush_delay_ns)),
-        });
-        let text = serde_json::to_string(&write).map_err(|error| refuse(error.to_string()))?;
+        };
+        let line = write.line().map_err(Refusal::new)?;
         let mut process = workers.converse().map_err(refuse_worker)?;
-        process.tell(&text).map_err(refuse_worker)?;
+        process.tell(&line).map_err(refuse_worker)?;
         Ok(process)
     };
     (0..processes).map(one).collect()
 }
 
-fn hear(process: &mut Conversation) -> Result<Answer, Refusal> {
+/// The next line of a writing process: a sign or its answer.
+fn hear<A: DeserializeOwned>(process: &mut Conversation) -> Result<A, Refusal> {
     let line = process.hear().map_err(refuse_worker)?;
-    let reply: Reply = serde_json::from_str(&line)
-        .map_err(|error| refuse(format!("a writing process's answer is no answer: {error}")))?;
+    let reply: Result<A, Refusal> = serde_json::from_str(&line)
+        .map_err(|error| Refusal::new(format!("a writing process's answer is no answer: {error}")))?;
     reply
 }
 
 /// What each of them reports once it has written, all before the first of them ends.
 fn written(mut processes: Vec<Conversation>) -> Result<Vec<ProcessReport>, Refusal> {
-    let report = |process| match hear(process)? {
-        Answer::Written(report) => Ok(*report),
-        other => Err(refuse(format!("a process that should write answered {other:?}"))),
-    };
-    let reports = processes.iter_mut().map(report).collect::<Result<Vec<_>, Refusal>>()?;
+    let reports = processes.iter_mut().map(hear).collect::<Result<Vec<ProcessReport>, Refusal>>()?;
     for process in processes {
         process.finish().map_err(refuse_worker)?;
     }

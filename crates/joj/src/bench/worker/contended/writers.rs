@@ -2,14 +2,19 @@
 //!
 //!   open, read | Ready -> Window | warm-up ... | clock ............ | last commits | report, ask waldio, close
 
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use joj_analysis::bench::run::StatusLine;
+use joj_analysis::bench::key::Schema;
+use joj_analysis::bench::run::{StatusLine, SyncCount};
+use serde::{Deserialize, Serialize};
 
 use crate::bench::worker::database_run::waldio_status;
-use crate::bench::worker::task::{Answer, ProcessReport, Refusal, Reply, Window, WriteTask, WriterReport};
+use crate::bench::worker::libraries::{Libraries, load};
+use crate::bench::worker::task::{Refusal, Reply, Task, say};
 use crate::bench::worker::workload;
 use crate::machine::proc::clock::{pause_until, shared_ns};
 use crate::machine::proc::usage::Usage;
@@ -24,16 +29,105 @@ const BUSY_TIMEOUT_MS: u32 = 60_000;
 /// Serials of one writer's values; no writer reaches the next one's.
 const SERIALS_PER_WRITER: u64 = 1 << 40;
 
-/// Counts calls for durability, or slows them down, where `task` wants that.
-/// # Errors
-/// Where the kernel refuses: a device that is not slow would be a wrong figure.
-pub fn counter(task: &WriteTask) -> Result<Option<SyncCounter>, Refusal> {
-    let refuse = |error: std::io::Error| {
-        let message = format!(
+/// Be one or more of the writers, all in one process. Before the answer come signs: all connections are open; where commits are
+/// counted, the last of them has returned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WriteTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// The database file, prepared.
+    pub database: String,
+    /// The table to insert into.
+    pub schema: Schema,
+    /// Number of the process's first writer; the first of all is 0.
+    pub writer_first: u32,
+    /// How many threads, each a writer.
+    pub writers: u32,
+    /// Commits after which they stop, counted in all of them; none where the window's end does it.
+    pub commits: Option<u64>,
+    /// Options of waldio: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+    /// Count calls for durability.
+    pub count_syncs: bool,
+    /// Ask waldio afterwards.
+    pub ask_waldio: bool,
+    /// The slow device: its path and how long a flush takes there, in nanoseconds.
+    pub slow_device: Option<(String, u64)>,
+}
+
+/// When to write, by the clock that all processes share. The second line that a writing process reads.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Window {
+    /// Writing begins: the warm-up.
+    pub begin_ns: u64,
+    /// The clock starts.
+    pub start_ns: u64,
+    /// The clock stops, and no INSERT begins any more.
+    pub end_ns: u64,
+}
+
+/// What one writer did.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct WriterReport {
+    /// Commits that returned while the clock ran.
+    pub commits: u64,
+    /// Commits that ever returned.
+    pub acknowledged: u64,
+    /// How long each commit took that returned after the clock had started, all waiting included.
+    pub latencies_ns: Vec<u64>,
+    /// How often an INSERT ended in which error.
+    pub errors: BTreeMap<String, u64>,
+    /// When the last of these commits returned, by the clock that all processes share.
+    pub last_commit_ns: u64,
+    /// The longest wait that ended in an error.
+    pub longest_failed_ns: Option<u64>,
+    /// The error after which it could not go on.
+    pub fatal: Option<Refusal>,
+}
+
+/// What the writers of one process did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Each of them.
+    pub writers: Vec<WriterReport>,
+    /// What the process used while the clock ran.
+    pub usage: Usage,
+    /// Calls for durability while the clock ran, where they were counted.
+    pub syncs: Option<SyncCount>,
+    /// What waldio said.
+    pub waldio_status: Vec<StatusLine>,
+}
+
+impl Task for WriteTask {
+    const NAME: &'static str = "write";
+    type Answer = ProcessReport;
+    /// Opens the connections, says so, reads when to write, writes.
+    fn run(&self) -> Reply<Self> {
+        // Before SQLite and its extensions start threads: the filter holds for threads started later.
+        let counter = counter(self)?;
+        let api = load(&self.libraries)?;
+        let when_ready = || {
+            say(&Ok(()))?;
+            let mut text = String::new();
+            io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
+            serde_json::from_str(&text).map_err(|error| format!("no time to write was given: {error}"))
+        };
+        let told = Told {
+            when_ready: || when_ready().map_err(Refusal::new),
+            when_enough: || say(&Ok(())).map_err(Refusal::new),
+        };
+        run(&api, self, counter.as_ref(), told)
+    }
+}
+
+/// Counts calls for durability, or slows them down, where `task` wants that. A kernel that refuses is an error: a device that
+/// is not slow would be a wrong figure.
+fn counter(task: &WriteTask) -> Result<Option<SyncCounter>, Refusal> {
+    let refuse = |error: io::Error| {
+        Refusal::new(format!(
             "cannot watch calls for durability: seccomp: {error}; take a kernel of 5.5 or newer, outside a container \
              that forbids seccomp's notices, or leave out `--flush-delay`"
-        );
-        Refusal { message, disk_full: false }
+        ))
     };
     match &task.slow_device {
         None if !task.count_syncs => Ok(None),
@@ -56,11 +150,11 @@ struct Writer {
 }
 
 /// Whom the writers' main thread tells how far they are.
-pub struct Told<Ready, Enough> {
+struct Told<Ready, Enough> {
     /// All connections are open; it says when to write.
-    pub when_ready: Ready,
+    when_ready: Ready,
     /// The last commit of those that are counted has returned.
-    pub when_enough: Enough,
+    when_enough: Enough,
 }
 
 /// So many commits, counted in all writers.
@@ -95,15 +189,13 @@ impl Goal {
     }
 }
 
-/// Runs the writers of `task`.
-/// # Errors
-/// What SQLite said on opening, or what those said who are told.
-pub fn run(
+/// What SQLite said on opening is an error, and what those said who are told.
+fn run(
     api: &Api,
     task: &WriteTask,
     counter: Option<&SyncCounter>,
     told: Told<impl FnOnce() -> Result<Window, Refusal>, impl FnOnce() -> Result<(), Refusal>>,
-) -> Reply {
+) -> Result<ProcessReport, Refusal> {
     let (goal, reached) = task.commits.map(Goal::new).unzip();
     let goal = goal.as_ref();
     thread::scope(|scope| {
@@ -125,12 +217,12 @@ pub fn run(
         drop(writers);
         let status = threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect();
         answer.waldio_status = status;
-        Ok(Answer::Written(Box::new(answer)))
+        Ok(answer)
     })
 }
 
 fn lost() -> Refusal {
-    Refusal { message: "a writing thread ended without a report".to_owned(), disk_full: false }
+    Refusal::new("a writing thread ended without a report".to_owned())
 }
 
 /// The main thread's part: the counters while the writers write.

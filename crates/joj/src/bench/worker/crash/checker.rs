@@ -7,21 +7,47 @@ use std::path::Path;
 
 use joj_analysis::lab::crash::{CrashVerdict, Promise, Seen};
 use joj_analysis::lab::crash_script::text_of;
+use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::crash::writer::open;
-use crate::bench::worker::task::{
-    Answer, CrashCheckTask, CrashChecked, CrashDatabase, Libraries, Refusal, Reply,
-};
+use crate::bench::worker::crash::writer::{CrashDatabase, open};
+use crate::bench::worker::libraries::{Libraries, load};
+use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::machine::sqlite::connection::{Connection, SqliteError};
 use crate::machine::sqlite::sqlite_api::Api;
 
 /// A row that no transaction writes.
 const NEW_ROW: u64 = 1 << 40;
 
-/// Does `task`; `load` makes SQLite ready.
-/// # Errors
-/// Where SQLite cannot be loaded. What is wrong with the database is the answer's.
-pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) -> Reply {
+/// Look at a database behind a power cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashCheckTask {
+    /// The database.
+    pub database: CrashDatabase,
+    /// What it must have.
+    pub promise: Promise,
+    /// An empty directory, to look at a copy there first, with nothing loaded into SQLite.
+    pub copy: Option<String>,
+}
+
+/// What a database behind a power cut has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashChecked {
+    /// By the mode itself.
+    pub verdict: CrashVerdict,
+    /// By stock SQLite, of a copy.
+    pub stock: Option<CrashVerdict>,
+}
+
+impl Task for CrashCheckTask {
+    const NAME: &'static str = "crash check";
+    type Answer = CrashChecked;
+    fn run(&self) -> Reply<Self> {
+        run(self, load)
+    }
+}
+
+/// `load` makes SQLite ready. What is wrong with the database is no error, but the answer's.
+fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) -> Result<CrashChecked, Refusal> {
     let database = &task.database;
     // Before the extension is there: it makes itself the default of all connections to come.
     let stock = match &task.copy {
@@ -35,7 +61,7 @@ pub fn run(task: &CrashCheckTask, load: fn(&Libraries) -> Result<Api, Refusal>) 
     };
     let api = load(&database.libraries)?;
     let verdict = looked_at(&api, database, task.promise, true);
-    Ok(Answer::CrashChecked(CrashChecked { verdict, stock }))
+    Ok(CrashChecked { verdict, stock })
 }
 
 /// The files that a power cut leaves; the index in shared memory is made anew in any case.
@@ -113,8 +139,7 @@ mod tests {
     use joj_analysis::bench::key::{JournalMode, Synchronous};
 
     use super::*;
-    use crate::bench::worker::crash::writer as crash_writer;
-    use crate::bench::worker::task::CrashWriteTask;
+    use crate::bench::worker::crash::writer::{self, CrashWriteTask};
     use crate::machine::files::work_dir::WorkDir;
 
     fn bundled(_: &Libraries) -> Result<Api, Refusal> {
@@ -131,13 +156,10 @@ mod tests {
         };
         if !file.exists() {
             let task = CrashWriteTask { database: database.clone(), commits: 30 };
-            crash_writer::run(&Api::bundled(), &task).unwrap();
+            writer::run(&Api::bundled(), &task).unwrap();
         }
         let copy = file.parent().map(|directory| directory.to_string_lossy().into_owned());
-        match run(&CrashCheckTask { database, promise, copy }, bundled).unwrap() {
-            Answer::CrashChecked(checked) => checked,
-            other => panic!("{other:?}"),
-        }
+        run(&CrashCheckTask { database, promise, copy }, bundled).unwrap()
     }
 
     #[test]

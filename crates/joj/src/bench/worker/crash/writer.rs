@@ -1,11 +1,11 @@
 //! The writer whose power is cut: commits the transactions of the script, and tells when each was acknowledged.
 
-use joj_analysis::bench::key::Word;
+use joj_analysis::bench::key::{JournalMode, Synchronous, Word};
 use joj_analysis::lab::crash_script::{ScriptStep, rows_of, steps, text_of};
+use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::task::{
-    Answer, CrashDatabase, CrashEvent, CrashWriteTask, CrashWritten, Refusal, Reply,
-};
+use crate::bench::worker::libraries::{Libraries, load};
+use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::sqlite::connection::{Connection, SqliteError};
 use crate::machine::sqlite::sqlite_api::Api;
@@ -15,10 +15,62 @@ const AUTOCHECKPOINT_PAGES: u32 = 30;
 /// The script's checkpoints, in turn.
 const CHECKPOINTS: [&str; 3] = ["RESTART", "PASSIVE", "TRUNCATE"];
 
-/// Does `task`.
+/// The database of `joj lab crash`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashDatabase {
+    /// What to load.
+    pub libraries: Libraries,
+    /// Its file.
+    pub file: String,
+    /// Journal mode, or waldio.
+    pub mode: JournalMode,
+    /// `PRAGMA synchronous`.
+    pub synchronous: Synchronous,
+    /// Options of waldio: names without `waldio_`, and values.
+    pub waldio_options: Vec<(String, String)>,
+}
+
+/// Commit the transactions of `joj lab crash`, to be cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrashWriteTask {
+    /// Where; the file is not there yet.
+    pub database: CrashDatabase,
+    /// How many.
+    pub commits: u64,
+}
+
+/// A step of the writer's, by the clock that all processes share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashEvent {
+    /// The transaction's number; none for a checkpoint, and for closing and opening.
+    pub commit: Option<u64>,
+    /// Before it.
+    pub begin_ns: u64,
+    /// Behind it: from here on a COMMIT is acknowledged.
+    pub end_ns: u64,
+}
+
+/// What the writer did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashWritten {
+    /// The empty table was durable.
+    pub ready_ns: u64,
+    /// Its steps, in order.
+    pub events: Vec<CrashEvent>,
+}
+
+impl Task for CrashWriteTask {
+    const NAME: &'static str = "crash write";
+    type Answer = CrashWritten;
+    fn run(&self) -> Reply<Self> {
+        run(&load(&self.database.libraries)?, self)
+    }
+}
+
+/// Does `task` with the SQLite of `api`.
 /// # Errors
 /// What SQLite said; nothing of the answer is known then.
-pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
+pub fn run(api: &Api, task: &CrashWriteTask) -> Result<CrashWritten, Refusal> {
     let mut connection = open(api, &task.database)?;
     connection.run("CREATE TABLE t(id INTEGER PRIMARY KEY, number INTEGER, content TEXT)")?;
     connection.run("CREATE INDEX t_number ON t(number)")?;
@@ -48,7 +100,7 @@ pub fn run(api: &Api, task: &CrashWriteTask) -> Reply {
         written.events.push(CrashEvent { commit, begin_ns, end_ns: shared_ns() });
     }
     connection.close()?;
-    Ok(Answer::CrashWritten(written))
+    Ok(written)
 }
 
 /// A connection as an application has it.
