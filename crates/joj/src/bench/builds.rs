@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
+use joj_analysis::bench::run::SyncCount;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::worker::libraries::{DescribeTask, Libraries, OptionsTask};
@@ -127,6 +128,28 @@ fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteB
         sync_call: "unknown".to_owned(),
         sync_call_evidence: "not counted".to_owned(),
     })
+}
+
+/// The sync call of each build, from the calls that stock rows made: (build, its calls).
+pub fn name_sync_calls(builds: &mut [SqliteBuild], stock: &[(&str, &SyncCount)]) {
+    for build in builds {
+        let counts: Vec<&SyncCount> =
+            stock.iter().filter(|(library, _)| *library == build.name).map(|(_, count)| *count).collect();
+        let mut sum = SyncCount::default();
+        for count in &counts {
+            sum.add(count);
+        }
+        if counts.is_empty() {
+            build.sync_call_evidence =
+                "not counted: no stock row, or the kernel refuses seccomp's notices".to_owned();
+            continue;
+        }
+        build.sync_call = sum.call_name().to_owned();
+        build.sync_call_evidence = format!(
+            "counted with seccomp: {} fsync, {} fdatasync in {} transactions of its stock rows",
+            sum.fsync, sum.fdatasync, sum.transactions
+        );
+    }
 }
 
 /// The extension as an absolute path: SQLite looks up a bare name elsewhere. `without`: what else can be done.

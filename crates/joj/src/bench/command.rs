@@ -5,26 +5,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use joj_analysis::bench::document::{Document, FORMAT, Limit, Plan, VERSION};
+use joj_analysis::bench::document::{Document, FORMAT, Plan, VERSION};
 use joj_analysis::bench::environment::{Environment, iso_8601};
-use joj_analysis::bench::key::JournalMode;
 use joj_analysis::bench::study::parts::StudyPart;
 use joj_analysis::bench::warnings::warnings;
 use joj_analysis::statistics::quantile_grid;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::{self, Builds};
-use crate::bench::contention::ContendedSession;
-use crate::bench::plans::contended::Contention;
-use crate::bench::plans::forecast::{
-    LIMIT_TRANSACTIONS, contended_expected_s, expected_s, rough, study_expected_s,
-};
-use crate::bench::plans::rows::{Group, Selection};
-use crate::bench::plans::study::{StudyPlan, table_two_keys};
+use crate::bench::disk_limits::DiskLimits;
+use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
+use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
+use crate::bench::experiments::of_study;
+use crate::bench::experiments::rows::{Rows, Selection};
+use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
-use crate::bench::session::{Session, name_sync_calls};
-use crate::bench::study;
-use crate::bench::table_two::known_layouts;
+use crate::bench::session::Session;
 use crate::bench::worker::limit_run::{Calibration, CalibrationTask};
 use crate::command_line::{BenchOptions, wrong_usage};
 use crate::machine::files::counters::Sources;
@@ -66,7 +62,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
     }
     check_writable([&options.json, &options.html].into_iter().flatten())?;
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
-    match measure(options, &selection) {
+    match measure(options, selection) {
         Ok(document) => report(options, &document),
         Err(Stop::Signal) => {
             eprintln!("joj: stopped; the files it made are removed");
@@ -95,19 +91,8 @@ fn counts(options: &BenchOptions) -> (u64, u32) {
     (options.transactions.unwrap_or(transactions), options.runs.unwrap_or(runs))
 }
 
-/// What a measurement of either kind begins with.
-struct Start<'a> {
-    options: &'a BenchOptions,
-    work_dir: &'a WorkDir,
-    place: Place,
-    builds: Builds,
-    environment: Environment,
-    began_ns: u64,
-}
-
-fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, Stop> {
+fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Stop> {
     let began_ns = now_ns();
-    let contention = contention(options);
     let environment_of_workers = options
         .waldio_option
         .iter()
@@ -121,146 +106,120 @@ fn measure(options: &BenchOptions, selection: &Selection) -> Result<Document, St
         Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?
     };
     let environment = environment(options, &place, &builds);
-    let start = Start { options, work_dir: &work_dir, place, builds, environment, began_ns };
-    let asker = Asker::new(&workers);
-    let mut document = match options {
-        _ if options.is_study() => waldio_study(start, asker)?,
-        _ if options.is_contended() => many_writers(start, asker, &contention)?,
-        _ => one_writer(start, asker, selection)?,
+    let (transactions, runs) = counts(options);
+    let session = Session {
+        work_dir: &work_dir,
+        asker: Asker::new(&workers),
+        builds: &builds.list,
+        waldio: builds.waldio.as_ref(),
+        sources: Sources::of(&place),
+        transactions: if options.is_contended() { LIMIT_TRANSACTIONS } else { transactions },
+        runs,
     };
+    let calibration = session.asker.ask(&CalibrationTask { directory: session.directory() })?;
+    eprintln!("measuring {}", table::place_line(&environment));
+    for note in &builds.notes {
+        eprintln!("note: {note}");
+    }
+    let mut experiments = experiments(options, selection, &session)?;
+    let expected_s = announce(options, &experiments, &session, calibration);
+    let limits = measure_all(&mut experiments, &session, expected_s)?;
+    let plan = match seconds(options) {
+        Some(seconds) => Plan { seconds: Some(seconds), runs, expected_s, ..Plan::default() },
+        None => Plan { transactions, runs, expected_s, ..Plan::default() },
+    };
+    let mut document = Document {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        environment,
+        builds: builds.list,
+        plan,
+        // On a device made slow, what the disk does says nothing.
+        limits: if options.flush_delay.unwrap_or(0) == 0 { limits.finish() } else { Vec::new() },
+        quantile_parts: quantile_grid(),
+        rows: Vec::new(),
+        contended: Vec::new(),
+        study: None,
+        warnings: Vec::new(),
+    };
+    for experiment in experiments {
+        experiment.finish(&mut document);
+    }
+    document.plan.elapsed_s = (now_ns() - began_ns) as f64 / 1e9;
     document.warnings = warnings(&document);
     Ok(document)
 }
 
-fn one_writer(start: Start<'_>, asker: Asker<'_>, selection: &Selection) -> Result<Document, Stop> {
-    let groups = selection.groups(&start.build_names());
-    let (transactions, runs) = counts(start.options);
-    let calibration = start.announce(&asker)?;
-    let expected = expected_s(selection, &groups, (transactions, runs), calibration);
-    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
-    eprintln!(
-        "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here: \
-         expect about {}",
-        calibration.overwrite_ns as f64 / 1e6,
-        rough(expected)
-    );
-    advise_quick(expected, expected_s(selection, &groups, QUICK_COUNTS, calibration), calibration);
-    let session = start.session(asker, (transactions, runs), selection);
-    let mut progress = Progress::new(steps(&groups, runs), expected);
-    let collected = session.measure(&groups, &mut progress);
-    progress.clear();
-    let (rows, limits) = collected?.finish();
-    let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };
-    let mut document = start.finish(plan, limits);
-    let stock = rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
-    let counts: Vec<_> =
-        stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
-    name_sync_calls(&mut document.builds, &counts);
-    document.rows = rows;
-    Ok(document)
+/// What the options ask for.
+fn experiments(
+    options: &BenchOptions,
+    selection: Selection,
+    session: &Session<'_>,
+) -> Result<Vec<Box<dyn Experiment>>, Stop> {
+    if options.is_study() {
+        return options.waldio_study.iter().map(|part| of_study(*part, session)).collect();
+    }
+    let libraries = session.build_names();
+    Ok(if options.is_contended() {
+        vec![Box::new(ManyWriters::new(contention(options), &libraries))]
+    } else {
+        vec![Box::new(Rows::new(selection, &libraries))]
+    })
 }
 
-fn many_writers(start: Start<'_>, asker: Asker<'_>, contention: &Contention) -> Result<Document, Stop> {
-    let groups = contention.groups(&start.build_names());
-    let runs = counts(start.options).1;
-    let calibration = start.announce(&asker)?;
-    let expected = contended_expected_s(contention, &groups, runs, calibration);
-    let rows: usize = groups.iter().map(Vec::len).sum();
-    let seconds = contention.run_ns as f64 / 1e9;
-    eprintln!("{rows} rows, {runs} runs of {seconds} s and a warm-up: expect about {}", rough(expected));
-    let selection = Selection::default();
-    let session = start.session(asker, (LIMIT_TRANSACTIONS, runs), &selection);
-    let mut progress = Progress::new(ContendedSession::steps(contention, &groups, runs), expected);
-    let collected = ContendedSession::new(&session, contention).measure(&groups, &mut progress);
-    progress.clear();
-    let (rows, limits) = collected?;
-    let plan = Plan { seconds: Some(seconds), runs, expected_s: expected, ..Plan::default() };
-    let mut document = start.finish(plan, limits);
-    let stock = rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
-    let counts: Vec<_> =
-        stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?))).collect();
-    name_sync_calls(&mut document.builds, &counts);
-    document.contended = rows;
-    Ok(document)
+/// Says how much there is to do, and how long that takes: the seconds.
+fn announce(
+    options: &BenchOptions,
+    experiments: &[Box<dyn Experiment>],
+    session: &Session<'_>,
+    calibration: Calibration,
+) -> f64 {
+    let expected = |counts| -> f64 {
+        experiments.iter().map(|experiment| expected_s(experiment.as_ref(), counts, calibration)).sum()
+    };
+    let (transactions, runs) = (session.transactions, session.runs);
+    let rows: usize = experiments.iter().map(|experiment| row_count(experiment.as_ref())).sum();
+    let work = match seconds(options) {
+        _ if options.is_study() => format!("{rows} rows of the study, {runs} runs"),
+        Some(seconds) => format!("{rows} rows, {runs} runs of {seconds} s and a warm-up"),
+        None => format!(
+            "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here",
+            calibration.overwrite_ns as f64 / 1e6
+        ),
+    };
+    let all = expected((transactions, runs));
+    eprintln!("{work}: expect about {}", rough(all));
+    if !options.is_contended() {
+        advise_quick(all, expected(QUICK_COUNTS), calibration);
+    }
+    all
 }
 
-fn waldio_study(start: Start<'_>, asker: Asker<'_>) -> Result<Document, Stop> {
-    let (transactions, runs) = counts(start.options);
-    let calibration = start.announce(&asker)?;
-    let selection = Selection::default();
-    let session = start.session(asker, (transactions, runs), &selection);
-    let mut plan = StudyPlan { parts: start.options.waldio_study.clone(), table_two: Vec::new() };
-    for library in start.build_names() {
-        plan.table_two.extend(table_two_keys(&library, &known_layouts(&session, &library)?));
-    }
-    let expected = study_expected_s(&plan, (transactions, runs), calibration);
-    eprintln!("{} rows of the study, {runs} runs: expect about {}", plan.row_count_of_all(), rough(expected));
-    advise_quick(expected, study_expected_s(&plan, QUICK_COUNTS, calibration), calibration);
-    let mut progress = Progress::new(plan.steps(runs), expected);
-    let measured = study::measure(&session, &plan, &mut progress);
+fn measure_all(
+    experiments: &mut [Box<dyn Experiment>],
+    session: &Session<'_>,
+    expected_s: f64,
+) -> Result<DiskLimits, Stop> {
+    let all = experiments.iter().map(|experiment| steps(experiment.as_ref(), session.runs)).sum();
+    let mut progress = Progress::new(all, expected_s);
+    let mut limits = DiskLimits::new();
+    let end = experiments.iter_mut().try_for_each(|experiment| {
+        experiment::measure(experiment.as_mut(), session, (&mut limits, &mut progress))
+    });
     progress.clear();
-    let (study, limits) = measured?;
-    let plan = Plan { transactions, runs, expected_s: expected, ..Plan::default() };
-    Ok(Document { study: Some(study), ..start.finish(plan, limits) })
+    end.map(|()| limits)
 }
 
-impl Start<'_> {
-    fn build_names(&self) -> Vec<String> {
-        self.builds.list.iter().map(|build| build.name.clone()).collect()
-    }
-
-    /// Says where, and times a few writes.
-    fn announce(&self, asker: &Asker<'_>) -> Result<Calibration, Stop> {
-        let directory = self.work_dir.path().to_string_lossy().into_owned();
-        let calibration = asker.ask(&CalibrationTask { directory })?;
-        eprintln!("measuring {}", table::place_line(&self.environment));
-        for note in &self.builds.notes {
-            eprintln!("note: {note}");
-        }
-        Ok(calibration)
-    }
-
-    fn session<'a>(
-        &'a self,
-        asker: Asker<'a>,
-        (transactions, runs): (u64, u32),
-        selection: &'a Selection,
-    ) -> Session<'a> {
-        Session {
-            work_dir: self.work_dir,
-            asker,
-            builds: &self.builds.list,
-            waldio: self.builds.waldio.as_ref(),
-            sources: Sources::of(&self.place),
-            transactions,
-            runs,
-            selection,
-        }
-    }
-
-    /// The document, without rows.
-    fn finish(self, plan: Plan, limits: Vec<Limit>) -> Document {
-        let elapsed_s = (now_ns() - self.began_ns) as f64 / 1e9;
-        Document {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            environment: self.environment,
-            builds: self.builds.list,
-            plan: Plan { elapsed_s, ..plan },
-            limits,
-            quantile_parts: quantile_grid(),
-            rows: Vec::new(),
-            contended: Vec::new(),
-            study: None,
-            warnings: Vec::new(),
-        }
-    }
+/// How long the clock of a run with many writers goes; `None` for one writer.
+fn seconds(options: &BenchOptions) -> Option<f64> {
+    let usual = if options.quick { QUICK_SECONDS } else { SECONDS };
+    options.is_contended().then(|| options.seconds.unwrap_or(usual))
 }
 
 /// What the options say about many writers.
 fn contention(options: &BenchOptions) -> Contention {
-    let seconds = options.seconds.unwrap_or(if options.quick { QUICK_SECONDS } else { SECONDS });
-    let run_ns = u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX);
+    let run_s = Duration::from_secs_f64(seconds(options).unwrap_or(SECONDS));
+    let run_ns = u64::try_from(run_s.as_nanos()).unwrap_or(u64::MAX);
     Contention {
         threads: options.threads.clone(),
         processes: options.processes.clone(),
@@ -297,13 +256,6 @@ fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {
             rough(quick)
         );
     }
-}
-
-fn steps(groups: &[Group], runs: u32) -> usize {
-    let rows: usize = groups.iter().map(|group| group.keys.len()).sum();
-    let rounds = usize::try_from(runs).unwrap_or(1);
-    // The few measurements of the limit are not worth counting exactly.
-    rows + rounds * (rows + groups.len())
 }
 
 fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use crate::bench::plans::forecast::rough;
+use crate::bench::forecast::rough;
 use crate::machine::proc::clock::now_ns;
 
 /// Tells how far a plan has come.

@@ -1,9 +1,25 @@
-//! Which rows to measure, in which order.
+//! Transactions of one writer: which rows to measure, in which order, and their runs.
 //!
 //! The default is not every combination: that would take half an hour. Naming a value of a dimension on the
 //! command line widens the plan in that dimension to all workloads.
 
+use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
+use joj_analysis::bench::row::{Row, summarise};
+use joj_analysis::bench::run::{Latency, Run, quantiles};
+
+use crate::bench::ask::Stop;
+use crate::bench::builds::name_sync_calls;
+use crate::bench::experiment::{Experiment, Round, RowBlock};
+use crate::bench::forecast::run_ns;
+use crate::bench::session::Session;
+use crate::bench::worker::database_run::RowTask;
+use crate::bench::worker::limit_run::Calibration;
+use crate::bench::worker::task::Measured;
+use crate::bench::worker::workload::transaction_count;
+
+/// Transactions of the extra run that counts calls for durability.
+const SYNC_COUNT_TRANSACTIONS: u64 = 50;
 
 /// What the command line chose; an empty list leaves the choice to the default.
 #[derive(Debug, Clone, Default)]
@@ -39,9 +55,10 @@ impl Selection {
 
     /// True where a mode takes part in this round. Rollback journals are three to ten times slower than a log and
     /// far from it, so in the default plan every other round will do for them; who names modes gets every round.
-    pub fn takes_part(&self, mode: JournalMode, round: u32, runs: u32) -> bool {
-        const RUNS_TO_SPARE: u32 = 5;
-        mode.has_log() || !self.modes.is_empty() || runs < RUNS_TO_SPARE || round.is_multiple_of(2)
+    fn takes_part(&self, mode: JournalMode, round: Round) -> bool {
+        const ROUNDS_TO_SPARE: u32 = 5;
+        let spared = round.all >= ROUNDS_TO_SPARE && !round.number.is_multiple_of(2);
+        mode.has_log() || !self.modes.is_empty() || !spared
     }
 
     fn includes(&self, key: &RowKey) -> bool {
@@ -113,9 +130,118 @@ fn has_state(workload: Workload, mode: JournalMode, log: LogState) -> bool {
     }
 }
 
+/// Rows of one writer, each with all latencies.
+#[derive(Debug)]
+pub struct Rows {
+    selection: Selection,
+    rows: Vec<(Row, Vec<u64>)>,
+}
+
+impl Rows {
+    /// What `selection` leaves of the rows with SQLite builds of these names.
+    pub fn new(selection: Selection, libraries: &[String]) -> Rows {
+        let row = |key| Row {
+            key,
+            runs: Vec::new(),
+            latency_quantiles_ns: Vec::new(),
+            syncs: None,
+            waldio_status: Vec::new(),
+            failure: None,
+            summary: None,
+        };
+        let keys = selection.groups(libraries).into_iter().flat_map(|group| group.keys);
+        let rows = keys.map(|key| (row(key), Vec::new())).collect();
+        Rows { selection, rows }
+    }
+
+    fn ask(&self, row: usize, counted: Option<u64>, session: &Session<'_>) -> Result<Measured, Stop> {
+        let key = &self.rows[row].0.key;
+        let transactions = transaction_count(key, session.transactions);
+        session.perform(&RowTask {
+            libraries: session.libraries(&key.library, key.mode),
+            directory: session.directory(),
+            key: key.clone(),
+            transactions: counted.map_or(transactions, |most| transactions.min(most)),
+            sources: session.sources.clone(),
+            count_syncs: counted.is_some(),
+            waldio_options: Vec::new(),
+            checkpoint_apart: false,
+        })
+    }
+}
+
+impl Experiment for Rows {
+    fn blocks(&self) -> Vec<RowBlock> {
+        let together = |(one, _): &(Row, _), (other, _): &(Row, _)| {
+            one.key.same_group(&other.key) && one.key.library == other.key.library
+        };
+        RowBlock::of(&self.rows, together, |(row, _)| row.key.workload.is_bound_by_flushes())
+    }
+
+    fn title(&self, row: usize) -> String {
+        self.rows[row].0.key.to_string()
+    }
+
+    fn takes_part(&self, row: usize, round: Round) -> bool {
+        let row = &self.rows[row].0;
+        row.failure.is_none() && self.selection.takes_part(row.key.mode, round)
+    }
+
+    fn run_ns(&self, row: usize, transactions: u64, calibration: Calibration) -> f64 {
+        let key = &self.rows[row].0.key;
+        run_ns(key, transaction_count(key, transactions), calibration)
+    }
+
+    fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
+        let measured = self.ask(row, None, session)?;
+        let (row, latencies_ns) = &mut self.rows[row];
+        row.failure.clone_from(&measured.run.failure);
+        row.runs.push(Run { round: round.number, limit_per_s: round.limit_per_s, ..measured.run });
+        row.waldio_status = measured.waldio_status;
+        latencies_ns.extend(measured.latencies_ns);
+        Ok(())
+    }
+
+    fn fail(&mut self, row: usize, reason: String) {
+        self.rows[row].0.failure = Some(reason);
+    }
+
+    fn finish(self: Box<Self>, document: &mut Document) {
+        let mut latencies = Vec::new();
+        for (mut row, mut latencies_ns) in self.rows {
+            latencies_ns.sort_unstable();
+            row.latency_quantiles_ns = quantiles(&latencies_ns);
+            latencies.push(Latency::of(&latencies_ns));
+            document.rows.push(row);
+        }
+        summarise(&mut document.rows, &latencies);
+        let stock = document.rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
+        let counts = stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?)));
+        name_sync_calls(&mut document.builds, &counts.collect::<Vec<_>>());
+    }
+
+    fn counts_calls(&self) -> bool {
+        true
+    }
+
+    fn count_ns(&self, row: usize, transactions: u64, calibration: Calibration) -> f64 {
+        let key = &self.rows[row].0.key;
+        run_ns(key, transaction_count(key, transactions).min(SYNC_COUNT_TRANSACTIONS), calibration)
+    }
+
+    fn count(&mut self, row: usize, session: &Session<'_>) -> Result<(), Stop> {
+        let measured = self.ask(row, Some(SYNC_COUNT_TRANSACTIONS), session)?;
+        let row = &mut self.rows[row].0;
+        row.syncs = measured.syncs;
+        row.failure = measured.run.failure;
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::experiment::rounds;
 
     fn count(selection: &Selection) -> usize {
         let libraries = ["bundled".to_owned()];
@@ -161,7 +287,7 @@ mod tests {
     #[test]
     fn only_the_default_plan_spares_rollback_modes_rounds() {
         let rounds = |selection: &Selection, mode, runs| {
-            (0..runs).filter(|round| selection.takes_part(mode, *round, runs)).count()
+            rounds(runs).filter(|round| selection.takes_part(mode, *round)).count()
         };
         let named = Selection { modes: vec![JournalMode::Delete], ..Selection::default() };
         assert_eq!(rounds(&Selection::default(), JournalMode::Delete, 5), 3);

@@ -1,0 +1,257 @@
+//! Many writers that commit to one database: numbers of writers, two modes for each, and their runs.
+
+use joj_analysis::bench::contended::{ContendedKey, ContendedRow, WriterKind, summarise};
+use joj_analysis::bench::document::Document;
+use joj_analysis::bench::key::{JournalMode, Schema, Word};
+use joj_analysis::bench::run::{Latency, SyncCount, quantiles};
+
+use crate::bench::ask::Stop;
+use crate::bench::builds::name_sync_calls;
+use crate::bench::experiment::{Experiment, Round, RowBlock};
+use crate::bench::forecast::SETUP_NS;
+use crate::bench::session::Session;
+use crate::bench::worker::contended::run::{Contended, ContendedTask, RunLength, warm_up_ns};
+use crate::bench::worker::limit_run::Calibration;
+
+/// Longest clock of the run that counts calls for durability, in nanoseconds.
+const COUNTING_RUN_NS_MAX: u64 = 1_000_000_000;
+
+/// The disk's limit is measured as beside rows of so many transactions.
+pub const LIMIT_TRANSACTIONS: u64 = 1_000;
+
+/// What the command line chose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contention {
+    /// Numbers of writing threads.
+    pub threads: Vec<u32>,
+    /// Numbers of writing processes.
+    pub processes: Vec<u32>,
+    /// Schemas; empty for the usual one.
+    pub schemas: Vec<Schema>,
+    /// Modes; empty for both.
+    pub modes: Vec<JournalMode>,
+    /// How long the clock of a run goes, in nanoseconds.
+    pub run_ns: u64,
+    /// Least time of a flush, in nanoseconds; 0 for the device as it is.
+    pub flush_delay_ns: u64,
+}
+
+impl Contention {
+    /// Says what cannot be measured.
+    /// # Errors
+    /// What to choose instead.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(mode) = self.modes.iter().find(|mode| !mode.has_log()) {
+            let word = mode.word();
+            return Err(format!(
+                "many writers are measured with `--modes wal,waldio`, not with {word}; leave it out"
+            ));
+        }
+        if self.schemas.contains(&Schema::Mobibench) {
+            let text =
+                "many writers insert into one table, and mobibench has three; take `--schemas waldio,atc13`";
+            return Err(text.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The clock of the extra run that counts calls; none where every run counts them.
+    fn counting_run_ns(&self) -> Option<u64> {
+        (self.flush_delay_ns == 0).then(|| self.run_ns.min(COUNTING_RUN_NS_MAX))
+    }
+
+    /// The rows to measure with SQLite builds of these names, by table; stock and waldio are neighbours.
+    pub fn groups(&self, libraries: &[String]) -> Vec<Vec<ContendedKey>> {
+        let schemas = if self.schemas.is_empty() { &[Schema::Waldio][..] } else { &self.schemas };
+        let mut groups = Vec::new();
+        for library in libraries {
+            for schema in schemas {
+                for (kind, counts) in
+                    [(WriterKind::Threads, &self.threads), (WriterKind::Processes, &self.processes)]
+                {
+                    groups.push(self.group(kind, counts, *schema, library));
+                }
+            }
+        }
+        groups.retain(|keys| !keys.is_empty());
+        groups
+    }
+
+    fn group(&self, kind: WriterKind, counts: &[u32], schema: Schema, library: &str) -> Vec<ContendedKey> {
+        let mut counts = counts.to_vec();
+        counts.sort_unstable();
+        counts.dedup();
+        let mut keys = Vec::new();
+        for writers in counts {
+            for mode in [JournalMode::Wal, JournalMode::Waldio] {
+                if self.modes.is_empty() || self.modes.contains(&mode) {
+                    let library = library.to_owned();
+                    let flush_delay_ns = self.flush_delay_ns;
+                    keys.push(ContendedKey { kind, writers, schema, mode, flush_delay_ns, library });
+                }
+            }
+        }
+        keys
+    }
+}
+
+/// Rows of many writers, each with all latencies.
+#[derive(Debug)]
+pub struct ManyWriters {
+    contention: Contention,
+    rows: Vec<(ContendedRow, Vec<u64>)>,
+}
+
+impl ManyWriters {
+    /// To measure `contention` with SQLite builds of these names.
+    pub fn new(contention: Contention, libraries: &[String]) -> ManyWriters {
+        let keys = contention.groups(libraries).into_iter().flatten();
+        let rows = keys.map(|key| (ContendedRow::new(key), Vec::new())).collect();
+        ManyWriters { contention, rows }
+    }
+
+    fn ask(&self, row: usize, clock_ns: u64, counts: bool, session: &Session<'_>) -> Result<Contended, Stop> {
+        let key = &self.rows[row].0.key;
+        session.perform(&ContendedTask {
+            libraries: session.libraries(&key.library, key.mode),
+            directory: session.directory(),
+            key: key.clone(),
+            length: RunLength::Time(clock_ns),
+            sources: session.sources.clone(),
+            count_syncs: counts,
+            waldio_options: Vec::new(),
+        })
+    }
+
+    /// How long a run takes whose clock goes so long.
+    fn expected_ns(&self, row: usize, clock_ns: u64, calibration: Calibration) -> f64 {
+        // Loading a library and opening a connection, on a machine with fewer cores than writers.
+        const PROCESS_NS: f64 = 20e6;
+        const THREAD_NS: f64 = 2e6;
+        // A sleeping busy handler looks again after 100 ms at most; 64 of them keep each other out for seconds even then.
+        const LAST_COMMITS_NS: f64 = 1e8;
+        const LAST_COMMIT_OF_EACH_NS: f64 = 3e7;
+        let key = &self.rows[row].0.key;
+        let each_ns = if key.kind == WriterKind::Processes { PROCESS_NS } else { THREAD_NS };
+        let flush_ns = key.flush_delay_ns.max(calibration.append_ns) as f64;
+        let around_ns = 2.0 * SETUP_NS + LAST_COMMITS_NS + 16.0 * flush_ns;
+        around_ns
+            + f64::from(key.writers) * (each_ns + flush_ns + LAST_COMMIT_OF_EACH_NS)
+            + (clock_ns + warm_up_ns(clock_ns)) as f64
+    }
+}
+
+impl Experiment for ManyWriters {
+    fn blocks(&self) -> Vec<RowBlock> {
+        let together =
+            |(one, _): &(ContendedRow, _), (other, _): &(ContendedRow, _)| one.key.same_group(&other.key);
+        // On a device made slow, what the disk does says nothing.
+        RowBlock::of(&self.rows, together, |(row, _)| row.key.flush_delay_ns == 0)
+    }
+
+    fn title(&self, row: usize) -> String {
+        self.rows[row].0.key.to_string()
+    }
+
+    fn takes_part(&self, row: usize, _round: Round) -> bool {
+        self.rows[row].0.failure.is_none()
+    }
+
+    fn run_ns(&self, row: usize, _transactions: u64, calibration: Calibration) -> f64 {
+        self.expected_ns(row, self.contention.run_ns, calibration)
+    }
+
+    fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
+        let mut contended = self.ask(row, self.contention.run_ns, false, session)?;
+        let (row, latencies_ns) = &mut self.rows[row];
+        contended.run.run.round = round.number;
+        row.failure.clone_from(&contended.run.run.failure);
+        if let Some(syncs) = &contended.run.syncs {
+            row.syncs.get_or_insert_with(SyncCount::default).add(syncs);
+        }
+        row.runs.push(contended.run);
+        row.waldio_status = contended.waldio_status;
+        latencies_ns.extend(contended.latencies_ns);
+        Ok(())
+    }
+
+    fn fail(&mut self, row: usize, reason: String) {
+        self.rows[row].0.failure = Some(reason);
+    }
+
+    fn finish(self: Box<Self>, document: &mut Document) {
+        let mut latencies = Vec::new();
+        for (mut row, mut latencies_ns) in self.rows {
+            latencies_ns.sort_unstable();
+            row.latency_quantiles_ns = quantiles(&latencies_ns);
+            latencies.push(Latency::of(&latencies_ns));
+            document.contended.push(row);
+        }
+        summarise(&mut document.contended, &latencies);
+        let stock = document.contended.iter().filter(|row| row.key.mode != JournalMode::Waldio);
+        let counts = stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?)));
+        name_sync_calls(&mut document.builds, &counts.collect::<Vec<_>>());
+    }
+
+    fn counts_calls(&self) -> bool {
+        self.contention.counting_run_ns().is_some()
+    }
+
+    fn count_ns(&self, row: usize, _transactions: u64, calibration: Calibration) -> f64 {
+        let clock_ns = self.contention.counting_run_ns();
+        clock_ns.map_or(0.0, |clock_ns| self.expected_ns(row, clock_ns, calibration))
+    }
+
+    fn count(&mut self, row: usize, session: &Session<'_>) -> Result<(), Stop> {
+        let Some(clock_ns) = self.contention.counting_run_ns() else { return Ok(()) };
+        let contended = self.ask(row, clock_ns, true, session)?;
+        let row = &mut self.rows[row].0;
+        row.syncs = contended.run.syncs;
+        row.failure = contended.run.run.failure;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_writers_is_measured_in_both_modes() {
+        let contention =
+            Contention { threads: vec![8, 1, 8], processes: vec![4], run_ns: 9, ..Contention::default() };
+        let groups = contention.groups(&["system".to_owned()]);
+        let shape = |keys: &[ContendedKey]| {
+            keys.iter().map(|key| (key.kind, key.writers, key.mode)).collect::<Vec<_>>()
+        };
+        let threads = [
+            (1, JournalMode::Wal),
+            (1, JournalMode::Waldio),
+            (8, JournalMode::Wal),
+            (8, JournalMode::Waldio),
+        ];
+        assert_eq!(shape(&groups[0]), threads.map(|(writers, mode)| (WriterKind::Threads, writers, mode)));
+        assert_eq!(shape(&groups[1]).len(), 2);
+        assert!(groups.iter().all(|keys| keys.iter().all(|key| key.same_group(&keys[0]))));
+        assert!(contention.check().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let of = |modes: &[JournalMode], schemas: &[Schema]| Contention {
+            modes: modes.to_vec(),
+            schemas: schemas.to_vec(),
+            ..Contention::default()
+        };
+        assert!(of(&[JournalMode::Delete], &[]).check().unwrap_err().contains("delete"));
+        assert!(of(&[], &[Schema::Mobibench]).check().unwrap_err().contains("atc13"));
+    }
+
+    #[test]
+    fn a_slow_device_counts_in_every_run() {
+        let slow = Contention { run_ns: 5_000_000_000, flush_delay_ns: 1, ..Contention::default() };
+        assert_eq!(slow.counting_run_ns(), None);
+        let fast = Contention { flush_delay_ns: 0, ..slow };
+        assert_eq!(fast.counting_run_ns(), Some(COUNTING_RUN_NS_MAX));
+    }
+}
