@@ -1,21 +1,19 @@
 //! A result as one HTML page that needs nothing else: no script, no link, no font.
 
-use joj_analysis::bench::contended::ContendedRow;
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, Word, Workload};
 use joj_analysis::bench::row::Row;
-use joj_analysis::statistics::Estimate;
 
 use crate::show::bars;
+use crate::show::bench::contended;
 use crate::show::bench::groups::groups;
-use crate::show::bench::initialisation_page;
-use crate::show::bench::pattern_page;
+use crate::show::bench::initialisation;
+use crate::show::bench::pattern;
 use crate::show::bench::table;
-use crate::show::bench::table_two_page;
-use crate::show::bench::writers;
+use crate::show::bench::table_two;
 use crate::show::latency;
 use crate::show::svg::escape;
-use crate::show::text::{duration, number, or_dash};
+use crate::show::text::{duration, number};
 
 const DARK_PAPER: &str = "@media (prefers-color-scheme: dark) { svg > .paper { fill: #171717; } }\n";
 const STYLE: &str = "
@@ -66,13 +64,11 @@ pub fn page(document: &Document) -> String {
     for members in groups(&document.rows, |one, other| one.key.same_group(&other.key)) {
         body.push_str(&section(document, &members));
     }
-    for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
-        body.push_str(&contended_section(&members));
-    }
+    body.push_str(&contended::section(&document.contended));
     if let Some(study) = &document.study {
-        body.push_str(&initialisation_page::section(&study.initialisation));
-        body.push_str(&pattern_page::section(&study.patterns));
-        body.push_str(&table_two_page::sections(&study.table_two));
+        body.push_str(&initialisation::section(&study.initialisation));
+        body.push_str(&pattern::section(&study.patterns));
+        body.push_str(&table_two::section(&study.table_two));
     }
     let text = escape(&table::render(document));
     body.push_str(&format!(
@@ -180,47 +176,5 @@ fn section(document: &Document, members: &[&Row]) -> String {
         bars::throughput(document, &rows),
         latency::plots(document, &rows),
         if first.key.workload == Workload::Read { String::new() } else { bars::bytes(&rows) }
-    )
-}
-
-/// Two plots over the number of writers, and each number of writers in a line.
-fn contended_section(members: &[&ContendedRow]) -> String {
-    let first = members[0];
-    let told = |row: &&&ContendedRow| row.failure.is_none() && row.summary.is_some();
-    let rows: Vec<&ContendedRow> = members.iter().filter(told).copied().collect();
-    let mut lines = String::new();
-    for row in &rows {
-        let Some(summary) = &row.summary else { continue };
-        let ratio = |found: Option<Estimate>| {
-            // Stock beside itself says nothing.
-            found.filter(|_| row.key.mode != JournalMode::Wal).map_or_else(
-                || "-".to_owned(),
-                |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
-            )
-        };
-        let plain = |value: Option<f64>| or_dash(value, number);
-        let cells = [
-            format!("{} {}", row.key.writers, row.key.mode_title()),
-            number(summary.commits_per_s.median),
-            ratio(summary.versus_stock_wal),
-            duration(summary.latency.p50_ns),
-            duration(summary.latency.p99_ns),
-            duration(summary.latency.p999_ns),
-            duration(summary.latency.max_ns),
-            ratio(summary.worst_wait_versus_stock_wal),
-            plain(summary.fairness.map(|fairness| fairness.median)),
-            plain(summary.flushes_per_commit),
-            plain(summary.log_bytes_max.map(|bytes| bytes as f64 / 1e6)),
-            plain(Some(summary.errors as f64)),
-        ];
-        let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-        lines.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
-    }
-    format!(
-        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table class=\"dense\">\n<tr><th>writers</th><th>commits/s</th>\
-         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>longest wait x WAL</th>\
-         <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
-        escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
-        writers::plots(&rows)
     )
 }

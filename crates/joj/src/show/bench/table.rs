@@ -5,10 +5,10 @@ use joj_analysis::bench::environment::{Environment, SqliteBuild};
 use joj_analysis::bench::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
-use crate::show::bench::contended_table;
-use crate::show::bench::initialisation_table;
-use crate::show::bench::pattern_table;
-use crate::show::bench::table_two_table;
+use crate::show::bench::contended;
+use crate::show::bench::initialisation;
+use crate::show::bench::pattern;
+use crate::show::bench::table_two;
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
 
 /// The whole result.
@@ -22,11 +22,11 @@ pub fn render(document: &Document) -> String {
             text.push_str(&group(document, row));
         }
     }
-    text.push_str(&contended_table::render(document));
+    text.push_str(&contended::table(document));
     if let Some(study) = &document.study {
-        text.push_str(&initialisation_table::render(&study.initialisation));
-        text.push_str(&pattern_table::render(&study.patterns));
-        text.push_str(&table_two_table::render(&study.table_two));
+        text.push_str(&initialisation::table(&study.initialisation));
+        text.push_str(&pattern::table(&study.patterns));
+        text.push_str(&table_two::table(&study.table_two));
     }
     text.push_str(&failures(document));
     if !document.rows.is_empty() {

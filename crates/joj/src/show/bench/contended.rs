@@ -1,4 +1,4 @@
-//! Contended rows as text for a terminal.
+//! Many writers: as text for a terminal, and as sections of the page.
 
 use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
 use joj_analysis::bench::document::Document;
@@ -6,10 +6,12 @@ use joj_analysis::bench::key::JournalMode;
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::groups::groups;
+use crate::show::bench::writers;
+use crate::show::svg::escape;
 use crate::show::text::{columns, count, duration, number, or_dash};
 
 /// A table for each kind of writer, schema and build, then what its columns mean; empty without contended rows.
-pub fn render(document: &Document) -> String {
+pub fn table(document: &Document) -> String {
     let mut text = String::new();
     for members in groups(&document.contended, |one, other| one.key.same_group(&other.key)) {
         text.push_str(&group(document, &members));
@@ -112,4 +114,52 @@ fn summary_cells(summary: &ContendedSummary, is_stock: bool) -> Vec<String> {
         megabytes(summary.log_used_bytes_max),
         count(summary.errors),
     ]
+}
+
+/// A section for each table; empty without contended rows.
+pub fn section(rows: &[ContendedRow]) -> String {
+    let groups = groups(rows, |one, other| one.key.same_group(&other.key));
+    groups.iter().map(|members| section_of(members)).collect()
+}
+
+/// Two plots over the number of writers, and each number of writers in a line.
+fn section_of(members: &[&ContendedRow]) -> String {
+    let first = members[0];
+    let told = |row: &&&ContendedRow| row.failure.is_none() && row.summary.is_some();
+    let rows: Vec<&ContendedRow> = members.iter().filter(told).copied().collect();
+    let mut lines = String::new();
+    for row in &rows {
+        let Some(summary) = &row.summary else { continue };
+        let ratio = |found: Option<Estimate>| {
+            // Stock beside itself says nothing.
+            found.filter(|_| row.key.mode != JournalMode::Wal).map_or_else(
+                || "-".to_owned(),
+                |found| format!("{} ({} to {})", number(found.median), number(found.low), number(found.high)),
+            )
+        };
+        let plain = |value: Option<f64>| or_dash(value, number);
+        let cells = [
+            format!("{} {}", row.key.writers, row.key.mode_title()),
+            number(summary.commits_per_s.median),
+            ratio(summary.versus_stock_wal),
+            duration(summary.latency.p50_ns),
+            duration(summary.latency.p99_ns),
+            duration(summary.latency.p999_ns),
+            duration(summary.latency.max_ns),
+            ratio(summary.worst_wait_versus_stock_wal),
+            plain(summary.fairness.map(|fairness| fairness.median)),
+            plain(summary.flushes_per_commit),
+            plain(summary.log_bytes_max.map(|bytes| bytes as f64 / 1e6)),
+            plain(Some(summary.errors as f64)),
+        ];
+        let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+        lines.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
+    }
+    format!(
+        "<h2>{}</h2>\n<div class=\"pair\">\n{}</div>\n<table class=\"dense\">\n<tr><th>writers</th><th>commits/s</th>\
+         <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>longest wait x WAL</th>\
+         <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
+        escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
+        writers::plots(&rows)
+    )
 }
