@@ -51,7 +51,7 @@ def judged(failures, stock=None, known="", tests=100, name="wal2"):
         comparison = run.Comparison(FakeSuite(stock or {}), run.read_known(file.name))
     with contextlib.redirect_stdout(io.StringIO()):
         comparison.stock_outcome(1024, name)
-        comparison.judge(run.Side("strict", 1024), name, run.Outcome(tests, failures, 0.0))
+        comparison.judge(run.Setup("strict", 1024), name, run.Outcome(tests, failures, 0.0))
         comparison.judge_known()
     return comparison.passed, comparison.failed
 
@@ -79,7 +79,7 @@ class RunnerOfTheSuite(unittest.TestCase):
         self.assertEqual(judged({"wal2-1-oom-transient.7": ""}, stock=stock), (1, 0))
         self.assertEqual(judged({"wal2-1-oom-persistent.3": ""}, stock=stock), (0, 1))
 
-    def test_a_known_difference_is_accepted_on_its_side_only(self):
+    def test_a_known_difference_is_accepted_in_its_setup_only(self):
         self.assertEqual(judged({"wal2-1.1": ""}, known="always r strict 1024 wal2 wal2-1.*\n"), (1, 0))
         self.assertEqual(judged({"wal2-1.1": ""}, known="sometimes r * * wal2 wal2-1.1\n"), (1, 0))
         self.assertEqual(judged({"wal2-1.1": ""}, known="always r ahead 1024 wal2 wal2-1.*\n"), (0, 1))
@@ -107,24 +107,24 @@ class EmbeddedSideOfTheSuite(unittest.TestCase):
     """What stock with reserved bytes fails in the same words is no difference there, and nothing else is accepted for it."""
 
     class Suite:
-        """Stands for the suite: stock passes, and the side `reserved` fails what it is told to."""
+        """Stands for the suite: stock passes, and the setup `reserved` fails what it is told to."""
 
         def __init__(self, reserved):
             self.reserved = reserved
 
-        def run(self, side, _file):
-            return run.Outcome(100, self.reserved if side.mode == "reserved" else {}, 0.0)
+        def run(self, setup, _file):
+            return run.Outcome(100, self.reserved if setup.mode == "reserved" else {}, 0.0)
 
     def judged(self, failures, reserved, mode="embedded", name="veryquick:wal2"):
         comparison = run.Comparison(self.Suite(reserved), [])
         with contextlib.redirect_stdout(io.StringIO()):
-            comparison.judge(run.Side(mode, 4096), name, run.Outcome(100, failures, 0.0))
+            comparison.judge(run.Setup(mode, 4096), name, run.Outcome(100, failures, 0.0))
         return comparison.passed, comparison.failed
 
     def test_the_same_words_are_accepted(self):
         self.assertEqual(self.judged({"wal2-1.1": "got [13] "}, {"wal2-1.1": "got [13] "}), (1, 0))
 
-    def test_other_words_another_test_and_another_side_are_not(self):
+    def test_other_words_another_test_and_another_setup_are_not(self):
         self.assertEqual(self.judged({"wal2-1.1": "got [14] "}, {"wal2-1.1": "got [13] "}), (0, 1))
         self.assertEqual(self.judged({"wal2-1.2": "got [13] "}, {"wal2-1.1": "got [13] "}), (0, 1))
         self.assertEqual(self.judged({"wal2-1.1": "got [13] "}, {"wal2-1.1": "got [13] "}, mode="strict"), (0, 1))

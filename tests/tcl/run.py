@@ -8,13 +8,13 @@
     run.py files A.test..  the files named, as soak does; for hunting one difference
     run.py prepare         fetches and builds what these need, and runs nothing
 
-A side is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
+A setup is a page size and one of `stock` (nothing loaded), `strict` (WALDIO_STRICT=1: file sizes and deletes exactly
 as stock), `ahead` (the default: the log preallocated) and `embedded` (as `strict`, with
 WALDIO_LAYOUT=embedded; it needs pages of 4096 bytes). What fails with waldio and not with stock is a difference. One
 that known_differences.txt names with its reason is accepted; in `embedded`, where pages reserve 24 bytes, so is one that
-is the same, to the word, on the side `reserved`: stock with as many bytes reserved, and nothing loaded. Any other fails,
-and so does a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file on
-one side.
+is the same, to the word, in the setup `reserved`: stock with as many bytes reserved, and nothing loaded. Any other fails,
+and so does a named one that no longer occurs. Ends with a line "N passed, N failed, N skipped", where one is one file in
+one setup.
 """
 
 import fnmatch
@@ -40,8 +40,8 @@ NOBODY = 65534  # root may write read-only files, so 17 tests fail as root on st
 PARALLEL = 2
 
 QUICK = "wal* sync* crash* ioerr* pager*"
-# What takes half a minute or more on a side, or waits for time to pass: walthread races for minutes, walslow copies the
-# log 20,000 times, 13 s of work beside stock's logs and minutes beside prepared ones. Soak has them on every side.
+# What takes half a minute or more in a setup, or waits for time to pass: walthread races for minutes, walslow copies the
+# log 20,000 times, 13 s of work beside stock's logs and minutes beside prepared ones. Soak has them in every setup.
 QUICK_WITHOUT = {
     ("strict", "walthread"), ("strict", "walcrash3"), ("strict", "walprotocol"), ("strict", "walsetlk"),
     ("strict", "pagerfault"), ("strict", "pagerfault2"),
@@ -73,7 +73,7 @@ SLOW_FIRST = ["veryquick", "walthread", "walcrash3", "walprotocol", "walsetlk", 
 
 
 @dataclass(frozen=True)
-class Side:
+class Setup:
     """What a file is run on."""
 
     mode: str
@@ -85,7 +85,7 @@ class Side:
 
 @dataclass
 class Outcome:
-    """What one file did on one side."""
+    """What one file did in one setup."""
 
     tests: int
     failures: dict  # test name -> what was expected and what came, as the suite prints it
@@ -104,12 +104,12 @@ class Known:
     reason: str
     line: int
 
-    def covers(self, side, file):
-        return self.mode in ("*", side.mode) and self.page_size in ("*", str(side.page_size)) and self.file == file
+    def covers(self, setup, file):
+        return self.mode in ("*", setup.mode) and self.page_size in ("*", str(setup.page_size)) and self.file == file
 
-    def matches(self, side, file, test):
+    def matches(self, setup, file, test):
         """Whether it accepts this failure; veryquick runs other files, under the names that their tests have alone."""
-        return self.covers(side, self.file if file == "veryquick" else file) and fnmatch.fnmatchcase(test, self.test)
+        return self.covers(setup, self.file if file == "veryquick" else file) and fnmatch.fnmatchcase(test, self.test)
 
 
 def read_known(path):
@@ -191,7 +191,7 @@ class Suite:
             self.write_embedded(file, words)
 
     def write_embedded(self, file, words):
-        """Writes a file as the side `embedded` runs it; its name is no test's."""
+        """Writes a file as the setup `embedded` runs it; its name is no test's."""
         script = os.path.join(self.private, "test", file)
         with open(f"{script}.test", encoding="latin-1") as lines:
             text = lines.read()
@@ -218,40 +218,40 @@ class Suite:
             listed = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=True).stdout
         return re.findall(r"^file (\S+)\.test$", listed, re.M)
 
-    def environment(self, side, directory):
-        """What a side is made of."""
+    def environment(self, setup, directory):
+        """What a setup is made of."""
         names = ("PATH", "LANG", "LC_ALL", "TZ")
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment.update(HOME=directory, TMPDIR=directory)
-        if side.mode == "reserved":
+        if setup.mode == "reserved":
             environment.update(RESERVED_BYTES=RESERVED_BYTES)
-        elif side.mode != "stock":
+        elif setup.mode != "stock":
             environment.update(EXTENSION_UNDER_TEST=self.library, WALDIO_NO_SYNC="1")
-        if side.mode in ("strict", "embedded"):
+        if setup.mode in ("strict", "embedded"):
             environment.update(WALDIO_STRICT="1")
-        if side.mode == "embedded":
+        if setup.mode == "embedded":
             environment.update(WALDIO_LAYOUT="embedded")
         return environment
 
-    def command(self, side, file):
+    def command(self, setup, file):
         """Testfixture and its arguments."""
         script = [f"{file}.test"]
-        if side.mode == "embedded" and file in EMBEDDED_WORDS:
+        if setup.mode == "embedded" and file in EMBEDDED_WORDS:
             script = [f"{file}.embedded"]
         if file.startswith(VERYQUICK):
             script = ["permutations.test", "veryquick", file.removeprefix(VERYQUICK) + ".test"]
-        fixture = os.path.join(self.private, f"testfixture-{side.page_size}")
+        fixture = os.path.join(self.private, f"testfixture-{setup.page_size}")
         return [fixture, os.path.join(self.private, "test", script[0]), *script[1:]]
 
-    def run(self, side, file):
-        """Runs one file on one side in a directory of its own."""
-        directory = tempfile.mkdtemp(prefix=f"{side}-{file}-", dir=self.private)
+    def run(self, setup, file):
+        """Runs one file in one setup in a directory of its own."""
+        directory = tempfile.mkdtemp(prefix=f"{setup}-{file}-", dir=self.private)
         if self.credentials:
             os.chown(directory, NOBODY, NOBODY)
         started = time.monotonic()
         with open(os.path.join(directory, "output"), "w+b") as output:
             process = subprocess.Popen(
-                self.command(side, file), cwd=directory, env=self.environment(side, directory), stdin=subprocess.DEVNULL,
+                self.command(setup, file), cwd=directory, env=self.environment(setup, directory), stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True, **self.credentials,
             )  # fmt: skip
             self.running.add(process.pid)
@@ -272,7 +272,7 @@ class Suite:
 
 
 class Comparison:
-    """Counts files whose failures on a side go beyond stock's and the known ones."""
+    """Counts files whose failures in a setup go beyond stock's and the known ones."""
 
     def __init__(self, suite, known):
         self.suite = suite
@@ -288,40 +288,40 @@ class Comparison:
     def stock_outcome(self, page_size, file):
         """Stock's outcome, run when first asked for: most files never need it."""
         if (page_size, file) not in self.stock:
-            self.stock[page_size, file] = self.suite.run(Side("stock", page_size), file)
+            self.stock[page_size, file] = self.suite.run(Setup("stock", page_size), file)
         return self.stock[page_size, file]
 
     def by_reserved_bytes(self, file, differences):
         """Names of the differences that reserved bytes alone make, where they are the same to the word."""
         if file not in self.reserved:
-            self.reserved[file] = self.suite.run(Side("reserved", 4096), file)
+            self.reserved[file] = self.suite.run(Setup("reserved", 4096), file)
         bare = file.removeprefix(VERYQUICK)
         reserved = differences_of(bare, self.reserved[file], self.stock_outcome(4096, file))
         same = {(without_round(test), detail) for test, detail in reserved.items()}
         return [test for test, detail in differences.items() if (without_round(test), detail) in same]
 
-    def judge(self, side, file, outcome):
+    def judge(self, setup, file, outcome):
         """Prints what differs from stock and counts the file."""
         stock = None
-        if outcome.failures or (side.page_size, file) in self.stock:
-            stock = self.stock_outcome(side.page_size, file)
+        if outcome.failures or (setup.page_size, file) in self.stock:
+            stock = self.stock_outcome(setup.page_size, file)
         bare = file.removeprefix(VERYQUICK)
-        self.covered.update(entry for entry in self.known if entry.covers(side, bare))
+        self.covered.update(entry for entry in self.known if entry.covers(setup, bare))
         differences = {}
         for test, detail in differences_of(bare, outcome, stock).items():
-            entry = next((entry for entry in self.known if entry.matches(side, bare, test)), None)
+            entry = next((entry for entry in self.known if entry.matches(setup, bare, test)), None)
             if entry:
                 self.occurred.add(entry)
             else:
                 differences[test] = detail
-        if differences and side.mode == "embedded":
+        if differences and setup.mode == "embedded":
             for test in self.by_reserved_bytes(file, differences):
                 self.explained += 1
                 del differences[test]
         beside = f", stock fails {len(stock.failures)}" if stock else ""
-        print(f"{side} {file}: {outcome.tests} tests, {len(outcome.failures)} fail{beside}, {outcome.seconds:.1f} s", flush=True)
+        print(f"{setup} {file}: {outcome.tests} tests, {len(outcome.failures)} fail{beside}, {outcome.seconds:.1f} s", flush=True)
         for test, detail in sorted(differences.items()):
-            print(f"FAILED tcl: {side} {file} {test}: {detail}", flush=True)
+            print(f"FAILED tcl: {setup} {file} {test}: {detail}", flush=True)
         if differences:
             self.failed += 1
         else:
@@ -347,25 +347,25 @@ def plan_embedded(names, suite, stock_files):
     quick_only = set(quick) - set(near)
     files = [VERYQUICK + file if file in quick_only else file for file in files]
     modes = [(mode, file) for file in files for mode in ("stock", "embedded") if mode == "embedded" or file not in stock_files]
-    return [(Side(mode, 4096), file) for mode, file in modes]
+    return [(Setup(mode, 4096), file) for mode, file in modes]
 
 
 def plan(level, names, suite):
-    """The (side, file) pairs to run; where stock runs every file too, just before the others run that file."""
+    """The (setup, file) pairs to run; where stock runs every file too, just before the others run that file."""
     if level == "embedded":
         return plan_embedded(names, suite, ())
     if level == "test":
         files = suite.files(QUICK)
-        sides = [Side("strict", 1024), Side("ahead", 4096)]
+        setups = [Setup("strict", 1024), Setup("ahead", 4096)]
     else:
         files = suite.files(SOAK) + ["veryquick"] if level == "soak" else [name.removesuffix(".test") for name in names]
-        sides = [Side(mode, page_size) for mode in ("stock", "strict", "ahead") for page_size in (1024, 4096)]
+        setups = [Setup(mode, page_size) for mode in ("stock", "strict", "ahead") for page_size in (1024, 4096)]
     files.sort(key=lambda name: SLOW_FIRST.index(name) if name in SLOW_FIRST else 99)
-    jobs = [(side, file) for file in files for side in sides]
+    jobs = [(setup, file) for file in files for setup in setups]
     if level != "test":
         jobs += plan_embedded(names, suite, files)
     if level == "test":
-        jobs = [(side, file) for side, file in jobs if (side.mode, file) not in QUICK_WITHOUT]
+        jobs = [(setup, file) for setup, file in jobs if (setup.mode, file) not in QUICK_WITHOUT]
     return jobs
 
 
@@ -400,11 +400,11 @@ def main():
         comparison = Comparison(suite, known)
         jobs = plan(level, sys.argv[2:], suite)
         pool = ThreadPoolExecutor(PARALLEL)
-        for (side, file), outcome in zip(jobs, pool.map(lambda job: suite.run(*job), jobs)):
-            if side.mode == "stock":
-                comparison.stock[side.page_size, file] = outcome
+        for (setup, file), outcome in zip(jobs, pool.map(lambda job: suite.run(*job), jobs)):
+            if setup.mode == "stock":
+                comparison.stock[setup.page_size, file] = outcome
             else:
-                comparison.judge(side, file, outcome)
+                comparison.judge(setup, file, outcome)
         comparison.judge_known()
         print(f"{comparison.passed} passed, {comparison.failed} failed, 0 skipped")
         sys.exit(1 if comparison.failed else 0)
