@@ -10,7 +10,7 @@ const KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 const STILL_TWICE: [(&str, &str); 2] = [
     // BpfCapture is one of two by how joj is built.
     ("joj", "BpfCapture Selection Writer"),
-    ("joj-analysis", "Extent Layout Plan Request Run Step Summary"),
+    ("joj-analysis", "Extent Plan Request Run Step Summary"),
 ];
 
 /// A file, and a line of it.

@@ -121,7 +121,7 @@ pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<Jo
     let mut regions = Regions::new(device);
     regions.add(RegionUse::Superblock, (first - 1) * block_bytes, block_bytes)?;
     let runs = vec![jbd2::Run { log_block: 0, block: first, blocks: blocks - first }];
-    let log = jbd2::Log { runs, block_bytes, skipped: first, fast_commit: false };
+    let log = jbd2::JournalPlace { runs, block_bytes, skipped: first, fast_commit: false };
     jbd2::add(&log, read, &mut regions)?;
     Ok(Some(JournalDevice { uuid: piece.array(0x68)?, regions: regions.finish()? }))
 }
@@ -362,7 +362,7 @@ impl Superblock {
         };
         let runs = jbd2::runs(&root, self.block_bytes, self.blocks, read)?;
         let fast_commit = self.compat & feature::FAST_COMMIT != 0;
-        let log = jbd2::Log { runs, block_bytes: self.block_bytes, skipped: 0, fast_commit };
+        let log = jbd2::JournalPlace { runs, block_bytes: self.block_bytes, skipped: 0, fast_commit };
         jbd2::add(&log, read, regions)
     }
 

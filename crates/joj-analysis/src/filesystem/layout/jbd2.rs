@@ -218,7 +218,7 @@ impl Walk<'_, '_> {
 
 /// A log whose blocks are known.
 #[derive(Debug)]
-pub struct Log {
+pub struct JournalPlace {
     /// Its blocks, in order, from its superblock on.
     pub runs: Vec<Run>,
     /// Bytes of a block.
@@ -233,8 +233,8 @@ pub struct Log {
 /// Reads the log's superblock and adds the log's regions.
 /// # Errors
 /// It is no log, or has another length or block size.
-pub fn add(log: &Log, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
-    let Log { runs, block_bytes, skipped, fast_commit } = log;
+pub fn add(log: &JournalPlace, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
+    let JournalPlace { runs, block_bytes, skipped, fast_commit } = log;
     let block_bytes = *block_bytes;
     let first = runs.first().map_or(0, |run| run.block);
     let piece = Piece::read_checked(read, (first * block_bytes, 1024), "jbd2 superblock", check_sum)?;

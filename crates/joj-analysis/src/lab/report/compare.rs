@@ -2,7 +2,7 @@
 
 use crate::bench::key::JournalMode;
 use crate::lab::cell::Cell;
-use crate::lab::report::facts::Facts;
+use crate::lab::report::facts::CellFacts;
 use crate::lab::report::metric::Metric;
 use crate::lab::report::order;
 use crate::lab::report::outcome::{
@@ -90,7 +90,7 @@ struct Looking<'a> {
 /// A value, with the cell that it comes from where it is not the device model's.
 struct Found<'a> {
     value: f64,
-    cell: Option<(&'a Cell, Facts)>,
+    cell: Option<(&'a Cell, CellFacts)>,
 }
 
 impl<'a> Looking<'a> {
@@ -196,7 +196,7 @@ impl<'a> Looking<'a> {
             let value = match &found.outcome {
                 CellOutcome::Failed(reason) => Err(format!("its cell FAILED: {reason}")),
                 CellOutcome::Measured(measured) => {
-                    let facts = Facts::of(&found.cell, measured);
+                    let facts = CellFacts::of(&found.cell, measured);
                     let value = column.metric.of(&facts).map_err(str::to_owned);
                     value.map(|value| Found { value, cell: Some((&found.cell, facts)) })
                 }

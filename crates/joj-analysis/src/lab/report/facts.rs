@@ -42,7 +42,7 @@ pub struct Counted {
 
 /// All of it, for one transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Facts {
+pub struct CellFacts {
     /// Time, in microseconds, above 0.
     pub elapsed_us: f64,
     /// Processor time of the process, in microseconds.
@@ -53,9 +53,9 @@ pub struct Facts {
     pub device: Option<Counted>,
 }
 
-impl Facts {
+impl CellFacts {
     /// Of a cell.
-    pub fn of(cell: &Cell, measurement: &CellMeasurement) -> Facts {
+    pub fn of(cell: &Cell, measurement: &CellMeasurement) -> CellFacts {
         let run = &measurement.run;
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         let device = run.device.map(|device| Counted {
@@ -74,7 +74,7 @@ impl Facts {
             flushes: costs.flushes as f64,
             syncs: costs.syncs as f64,
         });
-        Facts {
+        CellFacts {
             elapsed_us: run.per_transaction(run.elapsed_ns.max(1)) / 1e3,
             cpu_us: run.per_transaction(run.cpu_user_us + run.cpu_system_us),
             traced,
@@ -165,8 +165,8 @@ pub(in crate::lab) mod sample {
     }
 
     /// Its figures.
-    pub fn facts() -> super::Facts {
-        super::Facts::of(&cell(JournalMode::Wal), &measurement())
+    pub fn facts() -> super::CellFacts {
+        super::CellFacts::of(&cell(JournalMode::Wal), &measurement())
     }
 
     /// [`measurement`] at another speed.

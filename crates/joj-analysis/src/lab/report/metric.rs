@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::report::facts::Facts;
+use crate::lab::report::facts::CellFacts;
 
 /// A figure of a cell, or of a device without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ impl Metric {
     /// Its value in a cell.
     /// # Errors
     /// What the cell lacks.
-    pub fn of(self, facts: &Facts) -> Result<f64, &'static str> {
+    pub fn of(self, facts: &CellFacts) -> Result<f64, &'static str> {
         let no_trace = "its cell was not traced";
         let traced = facts.traced.as_ref().ok_or(no_trace);
         match self {
@@ -157,7 +157,7 @@ mod tests {
     fn writes_without_sqlite_come_from_the_counters() {
         let mut measurement = sample::measurement();
         let cell = Cell { task: Task::Append, ..sample::cell(JournalMode::Off) };
-        let of = |measurement: &_| Metric::Writes.of(&Facts::of(&cell, measurement));
+        let of = |measurement: &_| Metric::Writes.of(&CellFacts::of(&cell, measurement));
         assert_eq!(of(&measurement), Ok(4.0));
         measurement.run.device = None;
         assert!(of(&measurement).unwrap_err().contains("nobody counted"));
@@ -169,7 +169,7 @@ mod tests {
         measurement.costs = None;
         assert!(Metric::Writes.is_of_trace() && !Metric::MbPer1000.is_of_trace());
         measurement.run.device = None;
-        let facts = Facts::of(&sample::cell(JournalMode::Wal), &measurement);
+        let facts = CellFacts::of(&sample::cell(JournalMode::Wal), &measurement);
         assert!(Metric::Syncs.of(&facts).unwrap_err().contains("not traced"));
         assert!(Metric::MbPer1000.of(&facts).unwrap_err().contains("counters"));
         assert!(Metric::DeviceRandomWrite.of(&facts).is_err());

@@ -1,7 +1,7 @@
 //! What a cell's figures say about a value that is not the paper's. Nothing is guessed: amounts come from trace or counters,
 //! times from the clock, and where neither amount nor processor time explains it, what is left is the device's description.
 
-use crate::lab::report::facts::{Counted, Facts};
+use crate::lab::report::facts::{CellFacts, Counted};
 use crate::lab::report::outcome::{Cause, Reason};
 use crate::lab::report::paper::Written;
 
@@ -20,9 +20,9 @@ pub struct KnownValue<'a> {
     /// Whose amounts they are where those differ.
     pub writer: Cause,
     /// The cell's figures.
-    pub facts: &'a Facts,
+    pub facts: &'a CellFacts,
     /// Those of the row that the value is a multiple of.
-    pub base: Option<&'a Facts>,
+    pub base: Option<&'a CellFacts>,
     /// What the paper says a transaction writes.
     pub written: Option<Written>,
 }
@@ -56,7 +56,7 @@ pub fn reason(known: &KnownValue<'_>) -> Option<Reason> {
 }
 
 /// Processor or device, whichever takes the larger part of the time.
-fn of_time(facts: &Facts, here: Option<Counted>) -> Reason {
+fn of_time(facts: &CellFacts, here: Option<Counted>) -> Reason {
     let cause = if facts.cpu_us * 2.0 > facts.elapsed_us { Cause::Processor } else { Cause::DeviceModel };
     let amounts = here.map_or_else(String::new, |here| format!("; it is {}", amounts(here, facts)));
     let text = format!("{}{amounts}", times(facts));
@@ -64,7 +64,7 @@ fn of_time(facts: &Facts, here: Option<Counted>) -> Reason {
 }
 
 /// Of a multiple: what both transactions write. The paper has the quotient only, so neither of the two can be blamed.
-fn of_multiple(known: &KnownValue<'_>, base: &Facts) -> Option<Reason> {
+fn of_multiple(known: &KnownValue<'_>, base: &CellFacts) -> Option<Reason> {
     let (here, below) = (known.facts.written()?, base.written()?);
     let is_busy = known.facts.cpu_us * 2.0 > known.facts.elapsed_us;
     let cause = if is_busy { Cause::Processor } else { Cause::Quotient };
@@ -77,7 +77,7 @@ fn of_multiple(known: &KnownValue<'_>, base: &Facts) -> Option<Reason> {
     Some(Reason { cause, text })
 }
 
-fn amounts(written: Counted, facts: &Facts) -> String {
+fn amounts(written: Counted, facts: &CellFacts) -> String {
     let mut text = format!("{} KiB", round(written.kib));
     if let Some(writes) = written.writes {
         text.push_str(&format!(" in {}", counted(writes, "write", "writes")));
@@ -106,7 +106,7 @@ fn counted(value: f64, one: &str, several: &str) -> String {
     format!("{number} {word}")
 }
 
-fn times(facts: &Facts) -> String {
+fn times(facts: &CellFacts) -> String {
     format!(
         "of {} ms a transaction {} ms are the process's processor time",
         milliseconds(facts.elapsed_us),
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::lab::report::facts::sample;
 
-    fn known(facts: &Facts, ratio: f64) -> KnownValue<'_> {
+    fn known(facts: &CellFacts, ratio: f64) -> KnownValue<'_> {
         KnownValue {
             ratio,
             is_speed: true,
