@@ -3,7 +3,7 @@
 
 use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
-use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Work};
+use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Transaction};
 use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, Header, MountedFilesystem};
@@ -53,7 +53,7 @@ fn write(kind: EventKind, time_ns: u64, sector: u64, sectors: u64) -> Event {
 struct Seen {
     requests: Vec<Request>,
     syncs: Vec<Sync>,
-    works: Vec<Work>,
+    transactions: Vec<Transaction>,
 }
 
 fn attributed(events: &[Event]) -> Seen {
@@ -65,7 +65,7 @@ fn attributed_on(filesystem: &str, events: &[Event]) -> Seen {
     let mut take = |outcome: Outcome<'_>, _: &Texts| match outcome {
         Outcome::Request(request) => seen.requests.push(request.clone()),
         Outcome::Sync(sync) => seen.syncs.push(sync.clone()),
-        Outcome::Work(work) => seen.works.push(work.clone()),
+        Outcome::Transaction(transaction) => seen.transactions.push(transaction.clone()),
         Outcome::Note(..) => {}
     };
     let texts = Texts::default();
@@ -228,11 +228,11 @@ fn calls_and_locks_for_files_on_other_disks_cause_nothing_here() {
         ]
     };
     let (here, there) = (attributed(&events(DISK)), attributed(&events(ELSEWHERE)));
-    assert_eq!((here.syncs.len(), here.works.len()), (1, 1));
-    assert_eq!((there.syncs.len(), there.works.len()), (0, 0));
+    assert_eq!((here.syncs.len(), here.transactions.len()), (1, 1));
+    assert_eq!((there.syncs.len(), there.transactions.len()), (0, 0));
     let causes = [&here, &there].map(|seen| seen.requests[0].runs[0].cause.is_some());
     assert_eq!(causes, [true, false]);
-    assert_eq!((here.syncs[0].requests, here.works[0].writes), (1, 1));
+    assert_eq!((here.syncs[0].requests, here.transactions[0].writes), (1, 1));
 }
 
 #[test]
@@ -285,9 +285,9 @@ fn commit_with(operation: Operation) -> Seen {
 fn what_is_discarded_or_zeroed_by_the_device_is_not_written() {
     for operation in [Operation::Discard, Operation::WriteZeroes, Operation::Other, Operation::Read] {
         let seen = commit_with(operation);
-        let (sync, work) = (&seen.syncs[0], &seen.works[0]);
-        let written = [sync.bytes, work.bytes].map(|bytes| bytes.iter().sum::<u64>());
-        assert_eq!((written, sync.writes, work.writes), ([4096; 2], 1, 1), "{operation:?}");
+        let (sync, transaction) = (&seen.syncs[0], &seen.transactions[0]);
+        let written = [sync.bytes, transaction.bytes].map(|bytes| bytes.iter().sum::<u64>());
+        assert_eq!((written, sync.writes, transaction.writes), ([4096; 2], 1, 1), "{operation:?}");
         // A read is no request for a call that makes something durable.
         let requests = if operation == Operation::Read { 1 } else { 2 };
         assert_eq!(sync.requests, requests, "{operation:?}");

@@ -22,21 +22,22 @@ fn each_journal_of_a_thousand_transactions_is_a_file_of_its_own() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = read(&table);
     let written = |line: &&HashMap<String, String>| line["operation"] == "write" && line["class"] == "data";
-    let mut works_of_journal: HashMap<(i64, i64), HashSet<i64>> = HashMap::new();
+    let mut transactions_of_journal: HashMap<(i64, i64), HashSet<i64>> = HashMap::new();
     for line in lines.iter().filter(written) {
         let path = &line["file_path"];
         assert!(path == "/test.db" || path == "/test.db-journal", "a block of {path:?}: {line:?}");
         assert_eq!(line["file_deleted"], "0", "written before it was deleted: {line:?}");
         if path == "/test.db-journal" {
             let file = (number(line, "file_inode"), number(line, "file_generation"));
-            works_of_journal.entry(file).or_default().insert(number(line, "sqlite_work"));
+            transactions_of_journal.entry(file).or_default().insert(number(line, "sqlite_work"));
         }
     }
     // One more for CREATE TABLE. A journal's blocks are all of the one transaction that made it.
-    assert_eq!(works_of_journal.len(), TRANSACTIONS as usize + 1, "files");
-    let shared: Vec<_> = works_of_journal.iter().filter(|(_, works)| works.len() != 1).collect();
+    assert_eq!(transactions_of_journal.len(), TRANSACTIONS as usize + 1, "files");
+    let shared: Vec<_> =
+        transactions_of_journal.iter().filter(|(_, transactions)| transactions.len() != 1).collect();
     assert!(shared.is_empty(), "journals that several transactions wrote to: {shared:?}");
-    let inodes: HashSet<i64> = works_of_journal.keys().map(|(inode, _)| *inode).collect();
+    let inodes: HashSet<i64> = transactions_of_journal.keys().map(|(inode, _)| *inode).collect();
     assert!(inodes.len() < 20, "inodes are used again, or this test shows nothing: {}", inodes.len());
 }
 

@@ -105,7 +105,7 @@ impl PointCollector {
         match outcome {
             Outcome::Request(request) => self.request(request),
             Outcome::Sync(sync) => self.sync(sync),
-            Outcome::Work(_) | Outcome::Note(..) => {}
+            Outcome::Transaction(_) | Outcome::Note(..) => {}
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
             writes: 0,
             flushes: 0,
             last_completed_ns: 0,
-            work: None,
+            transaction: None,
         }
     }
 

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use crate::trace::attribution::attribute::Outcome;
-use crate::trace::attribution::request::{Request, Sync, SyncId, Work, WorkId};
+use crate::trace::attribution::request::{Request, Sync, SyncId, Transaction, TransactionId};
 use crate::trace::event::{Event, EventKind};
 
 /// What belongs together: a commit or checkpoint, or a sync call outside of any.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepsOwner {
-    /// SQLite's work.
-    Work(Work),
+    /// A commit or checkpoint of SQLite.
+    Transaction(Transaction),
     /// A call of a program that is not seen to be SQLite.
     Sync(Sync),
 }
@@ -57,7 +57,7 @@ pub struct TransactionSteps {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum StepsKey {
-    Work(WorkId),
+    Transaction(TransactionId),
     Sync(SyncId),
 }
 
@@ -130,27 +130,32 @@ impl StepsOfTransactions {
         }
         match outcome {
             Outcome::Request(request) => {
-                let owner = request
-                    .runs
-                    .iter()
-                    .find_map(|run| run.work.map(StepsKey::Work).or(run.cause.map(StepsKey::Sync)));
+                let owner = request.runs.iter().find_map(|run| {
+                    run.transaction.map(StepsKey::Transaction).or(run.cause.map(StepsKey::Sync))
+                });
                 if let Some(key) = owner {
                     self.open.entry(key).or_default().push(TransactionStep::Request((*request).clone()));
                 }
             }
-            Outcome::Sync(sync) => match sync.work {
-                Some(work) => self
+            Outcome::Sync(sync) => match sync.transaction {
+                Some(transaction) => self
                     .open
-                    .entry(StepsKey::Work(work))
+                    .entry(StepsKey::Transaction(transaction))
                     .or_default()
                     .push(TransactionStep::Sync((*sync).clone())),
                 None => self.close(StepsKey::Sync(sync.id), StepsOwner::Sync((*sync).clone())),
             },
-            Outcome::Work(work) => self.close(StepsKey::Work(work.id), StepsOwner::Work((*work).clone())),
-            Outcome::Note(event, Some(work))
+            Outcome::Transaction(transaction) => self.close(
+                StepsKey::Transaction(transaction.id),
+                StepsOwner::Transaction((*transaction).clone()),
+            ),
+            Outcome::Note(event, Some(transaction))
                 if matches!(event.kind, EventKind::Unlinked | EventKind::Truncated) =>
             {
-                self.open.entry(StepsKey::Work(*work)).or_default().push(TransactionStep::Note(**event));
+                self.open
+                    .entry(StepsKey::Transaction(*transaction))
+                    .or_default()
+                    .push(TransactionStep::Note(**event));
             }
             Outcome::Note(..) => {}
         }
@@ -159,7 +164,7 @@ impl StepsOfTransactions {
     fn close(&mut self, key: StepsKey, owner: StepsOwner) {
         let mut steps = self.open.remove(&key).unwrap_or_default();
         let process = match &owner {
-            StepsOwner::Work(work) => work.process,
+            StepsOwner::Transaction(transaction) => transaction.process,
             StepsOwner::Sync(sync) => sync.process,
         };
         if steps.is_empty() || self.process.is_some_and(|wanted| wanted != process) {

@@ -17,7 +17,7 @@ use crate::trace::exports::Exports;
 use crate::trace_file::TraceWriter;
 
 /// So many transactions are kept for the page where nobody asked for a number.
-const STORIES: usize = 3;
+const TRANSACTIONS_SHOWN: usize = 3;
 
 /// What is wanted of an analysis besides its summary.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl<'a> AnalysisOptions<'a> {
     pub fn by(options: &'a TraceOptions) -> AnalysisOptions<'a> {
         AnalysisOptions {
             skip: options.skip,
-            steps: options.steps.unwrap_or(STORIES),
+            steps: options.steps.unwrap_or(TRANSACTIONS_SHOWN),
             exports: &options.export,
             save: options.save.as_deref(),
         }

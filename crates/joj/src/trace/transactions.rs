@@ -1,7 +1,7 @@
 //! Transactions as JSON has them: what each cost.
 
 use joj_analysis::filesystem::class::Class;
-use joj_analysis::trace::attribution::request::{Work, WorkKind};
+use joj_analysis::trace::attribution::request::{Transaction, TransactionKind};
 use joj_analysis::trace::steps::{StepsOwner, TransactionSteps};
 use joj_analysis::trace::texts::Texts;
 use serde::Serialize;
@@ -37,7 +37,7 @@ impl TransactionRow {
     /// What a transaction says.
     pub fn of(transaction: &TransactionSteps, texts: &Texts) -> Self {
         match &transaction.owner {
-            StepsOwner::Work(work) => Self::of_work(work, texts),
+            StepsOwner::Transaction(transaction) => Self::of_transaction(transaction, texts),
             StepsOwner::Sync(sync) => {
                 let [data_bytes, journal_bytes, other_bytes] = split(&sync.bytes);
                 Self {
@@ -57,24 +57,24 @@ impl TransactionRow {
         }
     }
 
-    fn of_work(work: &Work, texts: &Texts) -> Self {
-        let [data_bytes, journal_bytes, other_bytes] = split(&work.bytes);
-        let what = match work.kind {
-            WorkKind::Commit => "commit",
-            WorkKind::Checkpoint => "checkpoint",
+    fn of_transaction(transaction: &Transaction, texts: &Texts) -> Self {
+        let [data_bytes, journal_bytes, other_bytes] = split(&transaction.bytes);
+        let what = match transaction.kind {
+            TransactionKind::Commit => "commit",
+            TransactionKind::Checkpoint => "checkpoint",
         };
         Self {
             what: what.to_owned(),
-            file: texts.get(work.name).to_owned(),
-            begun_ns: work.begun_ns,
-            duration_ns: work.ended_ns.map(|ended_ns| ended_ns.saturating_sub(work.begun_ns)),
+            file: texts.get(transaction.name).to_owned(),
+            begun_ns: transaction.begun_ns,
+            duration_ns: transaction.ended_ns.map(|ended_ns| ended_ns.saturating_sub(transaction.begun_ns)),
             data_bytes,
             journal_bytes,
-            journal_of_journal_bytes: Some(work.journal_of_journal_bytes),
+            journal_of_journal_bytes: Some(transaction.journal_of_journal_bytes),
             other_bytes,
-            writes: Some(work.writes),
-            flushes: work.flushes,
-            syncs: work.syncs,
+            writes: Some(transaction.writes),
+            flushes: transaction.flushes,
+            syncs: transaction.syncs,
         }
     }
 }

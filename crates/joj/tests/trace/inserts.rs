@@ -109,13 +109,13 @@ impl Traced {
         for (one, other) in [("sync_writes", "buffered_writes"), ("sequential_writes", "random_writes")] {
             assert_eq!(bytes(&counts[one]) + bytes(&counts[other]), written, "{mode}: {one}");
         }
-        let in_works = ["commits", "checkpoints"].map(|works| {
-            let classes = self.summary[works]["bytes"].as_object().expect("bytes by class");
+        let in_transactions = ["commits", "checkpoints"].map(|kind| {
+            let classes = self.summary[kind]["bytes"].as_object().expect("bytes by class");
             classes.values().filter_map(Value::as_u64).sum::<u64>()
         });
         assert!(
-            in_works.iter().sum::<u64>() <= written,
-            "{mode}: {in_works:?} of {written} in SQLite's work"
+            in_transactions.iter().sum::<u64>() <= written,
+            "{mode}: {in_transactions:?} of {written} in SQLite's transactions"
         );
     }
 }

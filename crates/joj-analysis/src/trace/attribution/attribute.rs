@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Queue -> runs that wait  --Issue-->  a request under way  --Complete-->  Outcome::Request
-//! SyncBegin .. SyncEnd -> Outcome::Sync      Lock .. Lock -> Outcome::Work, when its thread begins the next
+//! SyncBegin .. SyncEnd -> Outcome::Sync
+//! Lock .. Lock -> Outcome::Transaction, when its thread begins the next
 //! ```
 //!
 //! Events come in the order of their times. Memory grows with what is under way and with the number of files, not of events.
@@ -17,9 +18,11 @@ use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
-use crate::trace::attribution::request::{Evidence, Request, Run, Sync, Work, WorkId, WorkKind};
+use crate::trace::attribution::request::{
+    Evidence, Request, Run, Sync, Transaction, TransactionId, TransactionKind,
+};
 use crate::trace::attribution::syncs::{Syncs, works_for_others};
-use crate::trace::attribution::transactions::OpenWork;
+use crate::trace::attribution::transactions::OpenTransactions;
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
@@ -42,10 +45,10 @@ pub enum Outcome<'a> {
     /// A sync call has returned.
     Sync(&'a Sync),
     /// A commit or checkpoint is over.
-    Work(&'a Work),
+    Transaction(&'a Transaction),
     /// An event that is neither part of a request nor of a call (names, deletions, journal commits, losses), and what its
     /// thread is in the middle of.
-    Note(&'a Event, Option<WorkId>),
+    Note(&'a Event, Option<TransactionId>),
 }
 
 /// Takes whatever is complete.
@@ -61,7 +64,7 @@ pub struct Attributor {
     barriers: Barriers,
     issued: HashMap<(DeviceNumber, Operation, u64), Request>,
     syncs: Syncs,
-    works: OpenWork,
+    transactions: OpenTransactions,
     with_fua: Vec<DeviceNumber>,
     /// By number of a thread's name: does it work for others? `None`: not asked yet.
     helpers: Vec<Option<bool>>,
@@ -81,7 +84,7 @@ impl Attributor {
             barriers: Barriers::default(),
             issued: HashMap::new(),
             syncs: Syncs::default(),
-            works: OpenWork::default(),
+            transactions: OpenTransactions::default(),
             with_fua,
             helpers: Vec::new(),
             events: 0,
@@ -107,8 +110,8 @@ impl Attributor {
                 if event.file.is_some() && !self.places.holds_files(event.file.device) => {}
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
-                let work = self.works.sync(event.thread, info, texts);
-                if let Some(sync) = self.syncs.begin(event, info, work) {
+                let transaction = self.transactions.sync(event.thread, info, texts);
+                if let Some(sync) = self.syncs.begin(event, info, transaction) {
                     self.barriers.over(sync.id);
                     sink(Outcome::Sync(&sync), texts);
                 }
@@ -117,7 +120,7 @@ impl Attributor {
                 if let Some(sync) = self.syncs.end(event) {
                     self.barriers.over(sync.id);
                     if sync.result == NO_SUCH_FILE {
-                        self.works.not_a_sync(sync.work);
+                        self.transactions.not_a_sync(sync.transaction);
                     } else {
                         sink(Outcome::Sync(&sync), texts);
                     }
@@ -139,8 +142,9 @@ impl Attributor {
             EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
         }
         if is_note(event.kind) {
-            let work = self.works.under_way_with(event.thread, self.files.get(event.file), texts);
-            sink(Outcome::Note(event, work), texts);
+            let transaction =
+                self.transactions.under_way_with(event.thread, self.files.get(event.file), texts);
+            sink(Outcome::Note(event, transaction), texts);
         }
     }
 
@@ -155,7 +159,10 @@ impl Attributor {
         for sync in self.syncs.finish() {
             sink(Outcome::Sync(&sync), texts);
         }
-        self.works.finish().iter().for_each(|work| sink(Outcome::Work(work), texts));
+        self.transactions
+            .finish()
+            .iter()
+            .for_each(|transaction| sink(Outcome::Transaction(transaction), texts));
     }
 
     fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -163,8 +170,8 @@ impl Attributor {
         if event.detail == 1 && event.offset >= 0x4000_0000 {
             self.files.is_database(event.file);
         }
-        for over in self.works.lock(event, self.files.get(event.file), texts) {
-            sink(Outcome::Work(&over), texts);
+        for over in self.transactions.lock(event, self.files.get(event.file), texts) {
+            sink(Outcome::Transaction(&over), texts);
         }
     }
 
@@ -247,7 +254,8 @@ impl Attributor {
         };
         let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
         let cause = self.cause(event, class, file, filesystem, texts);
-        let work = cause.map_or_else(|| self.works.under_way(event.thread), |sync| sync.work);
+        let transaction =
+            cause.map_or_else(|| self.transactions.under_way(event.thread), |sync| sync.transaction);
         let changed = class == Class::Journal && event.backing == Backing::Device && event.detail > 0;
         Run {
             queued_ns: event.time_ns,
@@ -263,7 +271,7 @@ impl Attributor {
             evidence,
             intended: event.flags,
             cause: cause.map(|sync| sync.id),
-            work,
+            transaction,
             journal_of_journal: class == Class::Journal && cause.is_some_and(|sync| self.for_a_journal(sync)),
             changed_bytes: if changed { u32::try_from(event.detail - 1).ok() } else { None },
             process: event.process,
@@ -278,7 +286,11 @@ impl Attributor {
 
     /// True for a call that makes SQLite's journal durable: its file, or in a commit the directory that names it.
     fn for_a_journal(&self, sync: &Sync) -> bool {
-        let in_commit = || sync.work.is_some_and(|work| self.works.kind(work) == Some(WorkKind::Commit));
+        let in_commit = || {
+            sync.transaction.is_some_and(|transaction| {
+                self.transactions.kind(transaction) == Some(TransactionKind::Commit)
+            })
+        };
         let database = matches!(sync.file_type, FileType::SqliteDatabase | FileType::SharedMemory);
         sync.file_type.is_sqlite_journal() || (!database && in_commit())
     }
@@ -437,47 +449,10 @@ impl Attributor {
 
     fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         if request.operation != Operation::Read {
-            self.count_for_syncs(request);
-            self.count_for_works(request);
+            self.syncs.count(request);
+            self.transactions.count(request);
         }
         sink(Outcome::Request(request), texts);
-    }
-
-    fn count_for_syncs(&mut self, request: &Request) {
-        let is_flush = request.operation == Operation::Flush;
-        let mut counted = None;
-        for run in &request.runs {
-            let Some(sync) = run.cause.and_then(|id| self.syncs.get_mut(id)) else { continue };
-            let written = request.written_of(run);
-            sync.bytes[usize::from(run.class.code())] += written;
-            if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
-                sync.control_bytes += written;
-            }
-            if counted != run.cause {
-                counted = run.cause;
-                sync.requests += 1;
-                sync.writes += u64::from(request.operation == Operation::Write);
-                sync.flushes += u64::from(is_flush);
-                sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
-                sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
-            }
-        }
-    }
-
-    fn count_for_works(&mut self, request: &Request) {
-        let is_flush = request.operation == Operation::Flush;
-        let mut counted = None;
-        for run in &request.runs {
-            let Some(work) = run.work.and_then(|id| self.works.get_mut(id)) else { continue };
-            let written = request.written_of(run);
-            work.bytes[usize::from(run.class.code())] += written;
-            work.journal_of_journal_bytes += if run.journal_of_journal { written } else { 0 };
-            if counted != run.work {
-                counted = run.work;
-                work.flushes += u64::from(is_flush);
-                work.writes += u64::from(request.operation == Operation::Write);
-            }
-        }
     }
 }
 

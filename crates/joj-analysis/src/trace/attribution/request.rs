@@ -7,13 +7,13 @@ use crate::trace::event::{DeviceNumber, FileKey, Operation, RequestFlags};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::Text;
 
-/// A sync call, numbered in the order in which they began.
+/// The number of a sync call, in the order in which they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct SyncId(pub u64);
 
-/// Something that SQLite did under a lock, numbered in the order in which they began.
+/// The number of a commit or checkpoint, in the order in which they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct WorkId(pub u64);
+pub struct TransactionId(pub u64);
 
 /// Bytes of a request that belong to neighbouring bytes of one file, or to one piece of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -45,7 +45,7 @@ pub struct Run {
     /// The sync call that caused it.
     pub cause: Option<SyncId>,
     /// The commit or checkpoint that it belongs to.
-    pub work: Option<WorkId>,
+    pub transaction: Option<TransactionId>,
     /// Written for SQLite's own journal file by the filesystem's journal: the journaling of a journal.
     pub journal_of_journal: bool,
     /// Bytes of a logged block that differ from its last logged copy.
@@ -162,26 +162,26 @@ pub struct Sync {
     /// When the last request for it was complete.
     pub last_completed_ns: u64,
     /// The commit or checkpoint it is part of.
-    pub work: Option<WorkId>,
+    pub transaction: Option<TransactionId>,
 }
 
 /// What SQLite does between taking and giving back a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WorkKind {
+pub enum TransactionKind {
     /// A write transaction: RESERVED on the database, or the write lock of the wal-index.
     Commit,
     /// A checkpoint: its own lock of the wal-index.
     Checkpoint,
 }
 
-/// A commit or a checkpoint, from its lock to its last request.
+/// A transaction of SQLite: a commit or a checkpoint, from its lock to its last request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Work {
+pub struct Transaction {
     /// Its number.
-    pub id: WorkId,
+    pub id: TransactionId,
     /// Which of the two.
-    pub kind: WorkKind,
+    pub kind: TransactionKind,
     /// The file that was locked (database or wal-index).
     pub file: FileKey,
     /// Its name.

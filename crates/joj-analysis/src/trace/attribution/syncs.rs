@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::bench::key::Word;
 use crate::filesystem::Filesystem;
-use crate::filesystem::class::Class;
+use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::files::FileInfo;
-use crate::trace::attribution::request::{Sync, SyncId, WorkId};
-use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END};
+use crate::trace::attribution::request::{Request, Sync, SyncId, TransactionId};
+use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END, Operation};
 
 /// Sync calls between their begin and their end.
 #[derive(Debug, Default)]
@@ -20,7 +20,12 @@ pub struct Syncs {
 impl Syncs {
     /// A call begins. Returns one that is over as far as anybody will know: this one, where the capture says that no end will be
     /// told, or the one that its thread was in, whose end was not seen.
-    pub fn begin(&mut self, event: &Event, info: FileInfo, work: Option<WorkId>) -> Option<Sync> {
+    pub fn begin(
+        &mut self,
+        event: &Event,
+        info: FileInfo,
+        transaction: Option<TransactionId>,
+    ) -> Option<Sync> {
         let id = SyncId(self.begun);
         self.begun += 1;
         let sync = Sync {
@@ -42,7 +47,7 @@ impl Syncs {
             writes: 0,
             flushes: 0,
             last_completed_ns: 0,
-            work,
+            transaction,
         };
         if event.detail == NO_END {
             return Some(sync);
@@ -83,6 +88,28 @@ impl Syncs {
     /// A call that has not ended yet.
     pub fn get_mut(&mut self, id: SyncId) -> Option<&mut Sync> {
         self.of_thread.get_mut(self.threads.get(&id)?)
+    }
+
+    /// Adds a request to the calls for which its runs were written.
+    pub fn count(&mut self, request: &Request) {
+        let is_flush = request.operation == Operation::Flush;
+        let mut counted = None;
+        for run in &request.runs {
+            let Some(sync) = run.cause.and_then(|id| self.get_mut(id)) else { continue };
+            let written = request.written_of(run);
+            sync.bytes[usize::from(run.class.code())] += written;
+            if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
+                sync.control_bytes += written;
+            }
+            if counted != run.cause {
+                counted = run.cause;
+                sync.requests += 1;
+                sync.writes += u64::from(request.operation == Operation::Write);
+                sync.flushes += u64::from(is_flush);
+                sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
+                sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
+            }
+        }
     }
 
     /// Calls that never ended, in the order in which they began.

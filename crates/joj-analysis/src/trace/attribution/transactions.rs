@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use crate::filesystem::class::Class;
 use crate::trace::attribution::files::{FileInfo, database_of};
-use crate::trace::attribution::request::{Work, WorkId, WorkKind};
-use crate::trace::event::{Event, FileKey};
+use crate::trace::attribution::request::{Request, Transaction, TransactionId, TransactionKind};
+use crate::trace::event::{Event, FileKey, Operation};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::{Text, Texts};
 
@@ -24,19 +24,19 @@ const WAL_CHECKPOINT_BYTE: u64 = 121;
 const WRITE_LOCK: i64 = 1;
 const UNLOCK: i64 = 2;
 
-/// Work under way, and what each thread ended since it last began some.
+/// Transactions under way, and those that each thread ended since it last began one.
 #[derive(Debug, Default)]
-pub struct OpenWork {
-    of_thread: HashMap<u32, Vec<Work>>,
+pub struct OpenTransactions {
+    of_thread: HashMap<u32, Vec<Transaction>>,
     /// Who has a file's lock byte.
     holders: HashMap<(u32, FileKey, u64), u32>,
-    threads: HashMap<WorkId, u32>,
+    threads: HashMap<TransactionId, u32>,
     begun: u64,
 }
 
-impl OpenWork {
+impl OpenTransactions {
     /// A lock was set or given back. Returns what the thread ended before and is over for good.
-    pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Work> {
+    pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Transaction> {
         match event.detail {
             WRITE_LOCK => return self.begin(event, info, texts),
             UNLOCK => {
@@ -51,27 +51,28 @@ impl OpenWork {
         Vec::new()
     }
 
-    fn begin(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Work> {
+    fn begin(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Transaction> {
         let kind = match (event.offset, event.bytes) {
-            (RESERVED_BYTE, 1) => WorkKind::Commit,
-            (WAL_WRITE_BYTE, 1) => WorkKind::Commit,
-            (WAL_CHECKPOINT_BYTE, 1) => WorkKind::Checkpoint,
+            (RESERVED_BYTE, 1) => TransactionKind::Commit,
+            (WAL_WRITE_BYTE, 1) => TransactionKind::Commit,
+            (WAL_CHECKPOINT_BYTE, 1) => TransactionKind::Checkpoint,
             _ => return Vec::new(),
         };
-        let works = self.of_thread.entry(event.thread).or_default();
+        let transactions = self.of_thread.entry(event.thread).or_default();
         // A checkpoint that starts the log anew takes the write lock as well.
-        let is_in_it = |work: &Work| {
-            work.ended_ns.is_none() && (work.file == event.file || is_same_database(work, info.name, texts))
+        let is_in_it = |transaction: &Transaction| {
+            transaction.ended_ns.is_none()
+                && (transaction.file == event.file || is_same_database(transaction, info.name, texts))
         };
-        if works.iter().any(is_in_it) {
+        if transactions.iter().any(is_in_it) {
             return Vec::new();
         }
-        let id = WorkId(self.begun);
+        let id = TransactionId(self.begun);
         self.begun += 1;
         self.holders.insert((event.process, event.file, event.offset), event.thread);
-        let (over, mut left): (Vec<Work>, Vec<Work>) =
-            std::mem::take(works).into_iter().partition(|work| work.ended_ns.is_some());
-        left.push(Work {
+        let (over, mut left): (Vec<Transaction>, Vec<Transaction>) =
+            std::mem::take(transactions).into_iter().partition(|transaction| transaction.ended_ns.is_some());
+        left.push(Transaction {
             id,
             kind,
             file: event.file,
@@ -88,92 +89,121 @@ impl OpenWork {
             writes: 0,
             flushes: 0,
         });
-        *works = left;
+        *transactions = left;
         self.threads.insert(id, event.thread);
-        for work in &over {
-            self.threads.remove(&work.id);
+        for transaction in &over {
+            self.threads.remove(&transaction.id);
         }
         over
     }
 
     fn end(&mut self, event: &Event, byte: u64) {
         let Some(thread) = self.holders.remove(&(event.process, event.file, byte)) else { return };
-        let under_way = |work: &&mut Work| work.file == event.file && work.ended_ns.is_none();
-        let works = self.of_thread.get_mut(&thread).into_iter().flatten();
-        for work in works.filter(under_way) {
-            work.ended_ns = Some(event.time_ns);
-            work.until_close = byte == RESERVED_BYTE && (event.offset, event.bytes) == (0, 0);
+        let under_way =
+            |transaction: &&mut Transaction| transaction.file == event.file && transaction.ended_ns.is_none();
+        let transactions = self.of_thread.get_mut(&thread).into_iter().flatten();
+        for transaction in transactions.filter(under_way) {
+            transaction.ended_ns = Some(event.time_ns);
+            transaction.until_close = byte == RESERVED_BYTE && (event.offset, event.bytes) == (0, 0);
         }
     }
 
-    /// The work that a sync call of a thread belongs to, which counts it; `info`: the file that is synced.
-    pub fn sync(&mut self, thread: u32, info: FileInfo, texts: &Texts) -> Option<WorkId> {
-        let works = self.of_thread.get_mut(&thread)?;
-        let is_late = |work: &Work| {
-            work.kind == WorkKind::Commit && work.syncs == 0 && info.file_type == FileType::WriteAheadLog
+    /// The transaction that a sync call of a thread belongs to, which counts it; `info`: the file that is synced.
+    pub fn sync(&mut self, thread: u32, info: FileInfo, texts: &Texts) -> Option<TransactionId> {
+        let transactions = self.of_thread.get_mut(&thread)?;
+        let is_late = |transaction: &Transaction| {
+            transaction.kind == TransactionKind::Commit
+                && transaction.syncs == 0
+                && info.file_type == FileType::WriteAheadLog
         };
-        let may_be = |work: &Work| work.ended_ns.is_none() || is_late(work);
-        let index = chosen(works, may_be, info, texts)?;
-        let work = &mut works[index];
-        work.syncs += 1;
-        Some(work.id)
+        let may_be = |transaction: &Transaction| transaction.ended_ns.is_none() || is_late(transaction);
+        let index = chosen(transactions, may_be, info, texts)?;
+        let transaction = &mut transactions[index];
+        transaction.syncs += 1;
+        Some(transaction.id)
     }
 
     /// What a thread is in the middle of where something happens to this file.
-    pub fn under_way_with(&self, thread: u32, info: FileInfo, texts: &Texts) -> Option<WorkId> {
-        let works = self.of_thread.get(&thread)?;
-        chosen(works, |work| work.ended_ns.is_none(), info, texts).map(|index| works[index].id)
+    pub fn under_way_with(&self, thread: u32, info: FileInfo, texts: &Texts) -> Option<TransactionId> {
+        let transactions = self.of_thread.get(&thread)?;
+        chosen(transactions, |transaction| transaction.ended_ns.is_none(), info, texts)
+            .map(|index| transactions[index].id)
     }
 
     /// A sync call that was counted turned out to be none.
-    pub fn not_a_sync(&mut self, work: Option<WorkId>) {
-        if let Some(work) = work.and_then(|id| self.get_mut(id)) {
-            work.syncs = work.syncs.saturating_sub(1);
+    pub fn not_a_sync(&mut self, transaction: Option<TransactionId>) {
+        if let Some(transaction) = transaction.and_then(|id| self.get_mut(id)) {
+            transaction.syncs = transaction.syncs.saturating_sub(1);
         }
     }
 
     /// What a thread is in the middle of: what it began last.
-    pub fn under_way(&self, thread: u32) -> Option<WorkId> {
+    pub fn under_way(&self, thread: u32) -> Option<TransactionId> {
         let mut newest_first = self.of_thread.get(&thread)?.iter().rev();
-        newest_first.find(|work| work.ended_ns.is_none()).map(|work| work.id)
+        newest_first.find(|transaction| transaction.ended_ns.is_none()).map(|transaction| transaction.id)
     }
 
-    /// Work that may still get requests.
-    pub fn get_mut(&mut self, id: WorkId) -> Option<&mut Work> {
-        self.of_thread.get_mut(self.threads.get(&id)?)?.iter_mut().find(|work| work.id == id)
+    /// A transaction that may still get requests.
+    pub fn get_mut(&mut self, id: TransactionId) -> Option<&mut Transaction> {
+        self.of_thread.get_mut(self.threads.get(&id)?)?.iter_mut().find(|transaction| transaction.id == id)
     }
 
-    /// What kind of work it is, as long as it may get requests.
-    pub fn kind(&self, id: WorkId) -> Option<WorkKind> {
-        let works = self.of_thread.get(self.threads.get(&id)?)?;
-        works.iter().find(|work| work.id == id).map(|work| work.kind)
+    /// Commit or checkpoint, as long as the transaction may get requests.
+    pub fn kind(&self, id: TransactionId) -> Option<TransactionKind> {
+        let transactions = self.of_thread.get(self.threads.get(&id)?)?;
+        transactions.iter().find(|transaction| transaction.id == id).map(|transaction| transaction.kind)
+    }
+
+    /// Adds a request to the transactions for which its runs were written.
+    pub fn count(&mut self, request: &Request) {
+        let is_flush = request.operation == Operation::Flush;
+        let mut counted = None;
+        for run in &request.runs {
+            let Some(transaction) = run.transaction.and_then(|id| self.get_mut(id)) else { continue };
+            let written = request.written_of(run);
+            transaction.bytes[usize::from(run.class.code())] += written;
+            transaction.journal_of_journal_bytes += if run.journal_of_journal { written } else { 0 };
+            if counted != run.transaction {
+                counted = run.transaction;
+                transaction.flushes += u64::from(is_flush);
+                transaction.writes += u64::from(request.operation == Operation::Write);
+            }
+        }
     }
 
     /// Everything that is left, in the order in which it began.
-    pub fn finish(&mut self) -> Vec<Work> {
-        let mut left: Vec<Work> = std::mem::take(&mut self.of_thread).into_values().flatten().collect();
-        left.sort_by_key(|work| work.id);
+    pub fn finish(&mut self) -> Vec<Transaction> {
+        let mut left: Vec<Transaction> =
+            std::mem::take(&mut self.of_thread).into_values().flatten().collect();
+        left.sort_by_key(|transaction| transaction.id);
         left
     }
 }
 
 /// The newest of those that `may_be` that is of the file's database, where the file is SQLite's; else the newest of them.
-fn chosen(works: &[Work], may_be: impl Fn(&Work) -> bool, info: FileInfo, texts: &Texts) -> Option<usize> {
-    let is_of = |work: &Work| may_be(work) && is_same_database(work, info.name, texts);
+fn chosen(
+    transactions: &[Transaction],
+    may_be: impl Fn(&Transaction) -> bool,
+    info: FileInfo,
+    texts: &Texts,
+) -> Option<usize> {
+    let is_of =
+        |transaction: &Transaction| may_be(transaction) && is_same_database(transaction, info.name, texts);
     let is_sqlites = info.file_type.is_sqlite() || info.file_type == FileType::SharedMemory;
-    let is_others = |work: &Work| is_sqlites && has_names(work, info.name, texts);
-    let newest = || works.iter().rposition(|work| may_be(work) && !is_others(work));
-    works.iter().rposition(is_of).or_else(newest)
+    let is_others = |transaction: &Transaction| is_sqlites && has_names(transaction, info.name, texts);
+    let newest =
+        || transactions.iter().rposition(|transaction| may_be(transaction) && !is_others(transaction));
+    transactions.iter().rposition(is_of).or_else(newest)
 }
 
 /// True where the names are known and of one database.
-fn is_same_database(work: &Work, name: Text, texts: &Texts) -> bool {
-    let [one, other] = [work.name, name].map(|name| database_of(texts.get(name)));
-    has_names(work, name, texts) && one == other
+fn is_same_database(transaction: &Transaction, name: Text, texts: &Texts) -> bool {
+    let [one, other] = [transaction.name, name].map(|name| database_of(texts.get(name)));
+    has_names(transaction, name, texts) && one == other
 }
 
-fn has_names(work: &Work, name: Text, texts: &Texts) -> bool {
-    [work.name, name].into_iter().all(|name| !texts.get(name).is_empty())
+fn has_names(transaction: &Transaction, name: Text, texts: &Texts) -> bool {
+    [transaction.name, name].into_iter().all(|name| !texts.get(name).is_empty())
 }
 
 #[cfg(test)]
@@ -191,68 +221,76 @@ mod tests {
 
     #[test]
     fn a_transaction_lasts_from_reserved_to_its_unlock() {
-        let (mut works, texts) = (OpenWork::default(), Texts::default());
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
         let database = FileInfo { file_type: FileType::SqliteDatabase, ..FileInfo::default() };
-        assert_eq!(works.lock(&lock(1, 5, RESERVED_BYTE, 1, 1), database, &texts), []);
-        let inside = works.sync(5, database, &texts);
+        assert_eq!(transactions.lock(&lock(1, 5, RESERVED_BYTE, 1, 1), database, &texts), []);
+        let inside = transactions.sync(5, database, &texts);
         // SQLite gives back PENDING and RESERVED at once.
-        works.lock(&lock(9, 5, RESERVED_BYTE - 1, 2, 2), database, &texts);
+        transactions.lock(&lock(9, 5, RESERVED_BYTE - 1, 2, 2), database, &texts);
         assert_eq!(
-            (inside, works.under_way(5), works.sync(5, database, &texts)),
-            (Some(WorkId(0)), None, None)
+            (inside, transactions.under_way(5), transactions.sync(5, database, &texts)),
+            (Some(TransactionId(0)), None, None)
         );
-        let before = &works.lock(&lock(11, 5, RESERVED_BYTE, 1, 1), database, &texts)[0];
+        let before = &transactions.lock(&lock(11, 5, RESERVED_BYTE, 1, 1), database, &texts)[0];
         assert_eq!((before.begun_ns, before.ended_ns, before.syncs), (1, Some(9), 1));
         assert!(!before.until_close);
-        works.lock(&lock(12, 5, 0, 0, 2), database, &texts);
-        assert!(works.finish()[0].until_close, "the connection closed");
+        transactions.lock(&lock(12, 5, 0, 0, 2), database, &texts);
+        assert!(transactions.finish()[0].until_close, "the connection closed");
     }
 
     #[test]
     fn a_shared_flush_after_the_lock_belongs_to_the_commit() {
-        let (mut works, texts) = (OpenWork::default(), Texts::default());
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
         let log = FileInfo { file_type: FileType::WriteAheadLog, ..FileInfo::default() };
-        works.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default(), &texts);
-        works.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
-        assert_eq!(works.sync(5, log, &texts), Some(WorkId(0)));
-        assert_eq!(works.sync(5, log, &texts), None, "one flush is enough for a commit");
+        transactions.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default(), &texts);
+        transactions.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
+        assert_eq!(transactions.sync(5, log, &texts), Some(TransactionId(0)));
+        assert_eq!(transactions.sync(5, log, &texts), None, "one flush is enough for a commit");
     }
 
     #[test]
     fn a_checkpoint_is_no_commit_even_where_it_takes_the_write_lock() {
-        let (mut works, texts) = (OpenWork::default(), Texts::default());
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
         for (time_ns, byte, detail) in
             [(1, WAL_CHECKPOINT_BYTE, 1), (2, WAL_WRITE_BYTE, 1), (3, WAL_WRITE_BYTE, 2)]
         {
-            works.lock(&lock(time_ns, 5, byte, 1, detail), FileInfo::default(), &texts);
+            transactions.lock(&lock(time_ns, 5, byte, 1, detail), FileInfo::default(), &texts);
         }
-        assert_eq!(works.under_way(5), Some(WorkId(0)));
-        works.lock(&lock(4, 6, 0, 0, 2), FileInfo::default(), &texts);
-        let left = works.finish();
-        assert_eq!((left.len(), left[0].kind, left[0].ended_ns), (1, WorkKind::Checkpoint, Some(4)));
+        assert_eq!(transactions.under_way(5), Some(TransactionId(0)));
+        transactions.lock(&lock(4, 6, 0, 0, 2), FileInfo::default(), &texts);
+        let left = transactions.finish();
+        assert_eq!((left.len(), left[0].kind, left[0].ended_ns), (1, TransactionKind::Checkpoint, Some(4)));
     }
 
     #[test]
     fn a_thread_commits_to_one_database_while_it_has_the_lock_of_another() {
-        let (mut works, mut texts) = (OpenWork::default(), Texts::default());
+        let (mut transactions, mut texts) = (OpenTransactions::default(), Texts::default());
         let [one, other, journal, shared] =
             ["/e.db", "/g.db", "/e.db-journal", "/g.db-shm"].map(|name| named(texts.keep(name)));
         let of = |inode: u64, event: Event| Event { file: FileKey { inode, ..FileKey::NONE }, ..event };
-        works.lock(&of(1, lock(1, 5, RESERVED_BYTE, 1, 1)), one, &texts);
+        transactions.lock(&of(1, lock(1, 5, RESERVED_BYTE, 1, 1)), one, &texts);
         let mut over = Vec::new();
         for time_ns in [10, 20] {
-            over.extend(works.lock(&of(2, lock(time_ns, 5, RESERVED_BYTE, 1, 1)), other, &texts));
+            over.extend(transactions.lock(&of(2, lock(time_ns, 5, RESERVED_BYTE, 1, 1)), other, &texts));
             // It is the same transaction still.
-            assert!(works.lock(&of(3, lock(time_ns, 5, WAL_WRITE_BYTE, 1, 1)), shared, &texts).is_empty());
-            let newest = works.under_way(5);
-            assert_eq!(works.sync(5, other, &texts), newest);
-            assert_eq!(works.sync(5, FileInfo::default(), &texts), newest, "a directory, say");
-            assert_eq!(works.sync(5, journal, &texts), Some(WorkId(0)), "of the other database");
-            works.lock(&of(2, lock(time_ns + 5, 5, RESERVED_BYTE - 1, 2, 2)), other, &texts);
+            assert!(
+                transactions.lock(&of(3, lock(time_ns, 5, WAL_WRITE_BYTE, 1, 1)), shared, &texts).is_empty()
+            );
+            let newest = transactions.under_way(5);
+            assert_eq!(transactions.sync(5, other, &texts), newest);
+            assert_eq!(transactions.sync(5, FileInfo::default(), &texts), newest, "a directory, say");
+            assert_eq!(
+                transactions.sync(5, journal, &texts),
+                Some(TransactionId(0)),
+                "of the other database"
+            );
+            transactions.lock(&of(2, lock(time_ns + 5, 5, RESERVED_BYTE - 1, 2, 2)), other, &texts);
         }
-        over.extend(works.finish());
-        let told: Vec<_> =
-            over.iter().map(|work| (work.name == one.name, work.syncs, work.ended_ns)).collect();
+        over.extend(transactions.finish());
+        let told: Vec<_> = over
+            .iter()
+            .map(|transaction| (transaction.name == one.name, transaction.syncs, transaction.ended_ns))
+            .collect();
         assert_eq!(told, [(false, 2, Some(15)), (true, 2, None), (false, 2, Some(25))]);
     }
 }

@@ -220,7 +220,7 @@ impl Exporter for Perfetto {
         match outcome {
             Outcome::Request(request) => slices(self, request, texts, out),
             Outcome::Sync(sync) => call(self, sync, texts, out),
-            Outcome::Work(_) | Outcome::Note(..) => Ok(()),
+            Outcome::Transaction(_) | Outcome::Note(..) => Ok(()),
         }
     }
 }

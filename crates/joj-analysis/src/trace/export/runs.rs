@@ -88,7 +88,7 @@ fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io:
         if has_file { run.offset.to_string() } else { "-1".to_owned() },
         number(run.changed_bytes.map(u64::from)),
         number(run.cause.map(|sync| sync.0)),
-        number(run.work.map(|work| work.0)),
+        number(run.transaction.map(|transaction| transaction.0)),
         u8::from(run.journal_of_journal),
         run.process,
         quoted(texts.get(run.command)),
@@ -100,7 +100,7 @@ fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io:
 mod tests {
     use super::*;
     use crate::filesystem::class::{Class, Part};
-    use crate::trace::attribution::request::{SyncId, WorkId};
+    use crate::trace::attribution::request::{SyncId, TransactionId};
     use crate::trace::event::{DeviceNumber, FileKey, Operation};
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             class: Class::Journal,
             part: Part::Commit,
             cause: Some(SyncId(3)),
-            work: Some(WorkId(0)),
+            transaction: Some(TransactionId(0)),
             intended: RequestFlags::FUA.with(RequestFlags::PREFLUSH),
             ..Run::default()
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::filesystem::class::Class;
-use crate::trace::attribution::request::{Sync, Work, WorkKind};
+use crate::trace::attribution::request::{Sync, Transaction, TransactionKind};
 use crate::trace::file_type::FileType;
 use crate::trace::histogram::{Distribution, Histogram};
 use crate::trace::texts::Texts;
@@ -58,7 +58,7 @@ pub struct Persistence {
 
 /// Commits or checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct WorkTotals {
+pub struct TransactionTotals {
     /// How many.
     pub total: u64,
     /// How many of them had a sync call or a write of their own.
@@ -81,7 +81,7 @@ pub struct WorkTotals {
     pub duration_ns: Distribution,
 }
 
-impl WorkTotals {
+impl TransactionTotals {
     /// Bytes of a class for each, on average; 0 where there is none.
     pub fn mean_bytes(&self, class: Class) -> f64 {
         self.mean(self.bytes.get(class.text()).copied().unwrap_or(0))
@@ -109,19 +109,19 @@ struct CallGroup {
 }
 
 #[derive(Debug, Default)]
-struct WorkGroup {
-    out: WorkTotals,
+struct TransactionGroup {
+    out: TransactionTotals,
     bytes: [u64; Class::ALL.len()],
     each: Histogram,
     duration: Histogram,
 }
 
-/// Counts sync calls and work.
+/// Counts sync calls and transactions.
 #[derive(Debug, Default)]
 pub struct DurabilityCounter {
     calls: BTreeMap<(String, FileType), CallGroup>,
-    commits: WorkGroup,
-    checkpoints: WorkGroup,
+    commits: TransactionGroup,
+    checkpoints: TransactionGroup,
     outside: u64,
     paths: u64,
     ratio_sum: f64,
@@ -145,7 +145,7 @@ impl DurabilityCounter {
         let group = self.calls.entry(key).or_default();
         let duration_ns = sync.ended_ns.map(|ended_ns| ended_ns.saturating_sub(sync.begun_ns));
         group.out.calls += 1;
-        self.outside += u64::from(sync.work.is_none() && sync.file_type.is_sqlite());
+        self.outside += u64::from(sync.transaction.is_none() && sync.file_type.is_sqlite());
         group.out.failed += u64::from(sync.result < 0);
         group.out.requests += sync.requests;
         group.out.flushes += sync.flushes;
@@ -181,22 +181,22 @@ impl DurabilityCounter {
     }
 
     /// A commit or checkpoint is over.
-    pub fn work(&mut self, work: &Work) {
-        let group = match work.kind {
-            WorkKind::Commit => &mut self.commits,
-            WorkKind::Checkpoint => &mut self.checkpoints,
+    pub fn transaction(&mut self, transaction: &Transaction) {
+        let group = match transaction.kind {
+            TransactionKind::Commit => &mut self.commits,
+            TransactionKind::Checkpoint => &mut self.checkpoints,
         };
         group.out.total += 1;
-        group.out.with_requests += u64::from(work.syncs + work.writes > 0);
-        group.out.until_close += u64::from(work.until_close);
-        group.out.syncs += work.syncs;
-        group.out.journal_of_journal_bytes += work.journal_of_journal_bytes;
-        group.out.writes += work.writes;
-        group.out.flushes += work.flushes;
-        add(&mut group.bytes, &work.bytes);
-        group.each.add(work.bytes.iter().sum());
-        if let Some(ended_ns) = work.ended_ns {
-            group.duration.add(ended_ns.saturating_sub(work.begun_ns));
+        group.out.with_requests += u64::from(transaction.syncs + transaction.writes > 0);
+        group.out.until_close += u64::from(transaction.until_close);
+        group.out.syncs += transaction.syncs;
+        group.out.journal_of_journal_bytes += transaction.journal_of_journal_bytes;
+        group.out.writes += transaction.writes;
+        group.out.flushes += transaction.flushes;
+        add(&mut group.bytes, &transaction.bytes);
+        group.each.add(transaction.bytes.iter().sum());
+        if let Some(ended_ns) = transaction.ended_ns {
+            group.duration.add(ended_ns.saturating_sub(transaction.begun_ns));
         }
     }
 
@@ -206,7 +206,7 @@ impl DurabilityCounter {
     }
 
     /// (sync calls, persistence paths, commits, checkpoints)
-    pub fn finish(self) -> (Vec<SyncCalls>, Persistence, WorkTotals, WorkTotals) {
+    pub fn finish(self) -> (Vec<SyncCalls>, Persistence, TransactionTotals, TransactionTotals) {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let mut below = 0;
         let cdf = self.ratios.iter().map(|count| {
@@ -234,8 +234,8 @@ impl DurabilityCounter {
     }
 }
 
-fn finished(group: WorkGroup) -> WorkTotals {
-    WorkTotals {
+fn finished(group: TransactionGroup) -> TransactionTotals {
+    TransactionTotals {
         bytes: by_class(&group.bytes),
         bytes_each: group.each.distribution(),
         duration_ns: group.duration.distribution(),

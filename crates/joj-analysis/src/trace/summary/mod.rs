@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use self::counts::{Counter, Counts, RequestCount};
-use self::durability::{DurabilityCounter, Persistence, SyncCalls, WorkTotals};
+use self::durability::{DurabilityCounter, Persistence, SyncCalls, TransactionTotals};
 use self::files::{FileCounter, FileVolume};
 use self::processes::{ProcessVolume, Processes};
 use crate::filesystem::class::Class;
@@ -74,9 +74,9 @@ pub struct Summary {
     /// Sync calls that wrote something.
     pub persistence: Persistence,
     /// SQLite's commits.
-    pub commits: WorkTotals,
+    pub commits: TransactionTotals,
     /// SQLite's checkpoints.
-    pub checkpoints: WorkTotals,
+    pub checkpoints: TransactionTotals,
     /// Sync calls of databases, their logs and their journals that belong to no commit and no checkpoint.
     pub sqlite_syncs_outside: u64,
     /// Filesystem journals' commits.
@@ -145,10 +145,10 @@ impl Summariser {
                     self.durability.sync(sync, texts);
                 }
             }
-            Outcome::Work(work) => {
-                self.processes.work(work);
-                if self.is_wanted(work.process) {
-                    self.durability.work(work);
+            Outcome::Transaction(transaction) => {
+                self.processes.transaction(transaction);
+                if self.is_wanted(transaction.process) {
+                    self.durability.transaction(transaction);
                 }
             }
             Outcome::Note(event, _) => match event.kind {

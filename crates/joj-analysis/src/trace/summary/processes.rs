@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::trace::attribution::request::{Request, Sync, Work, WorkKind};
+use crate::trace::attribution::request::{Request, Sync, Transaction, TransactionKind};
 use crate::trace::event::Operation;
 use crate::trace::summary::counts::RequestCount;
 use crate::trace::texts::{Text, Texts};
@@ -82,8 +82,9 @@ impl Processes {
     }
 
     /// A commit or checkpoint is over.
-    pub fn work(&mut self, work: &Work) {
-        self.of(work.process, work.command).commits += u64::from(work.kind == WorkKind::Commit);
+    pub fn transaction(&mut self, transaction: &Transaction) {
+        self.of(transaction.process, transaction.command).commits +=
+            u64::from(transaction.kind == TransactionKind::Commit);
     }
 
     /// Those with the most bytes, the one that was asked for in any case; then the kernel's own and the rest, where there are such.

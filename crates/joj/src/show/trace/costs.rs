@@ -2,52 +2,52 @@
 
 use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::summary::Summary;
-use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, WorkTotals};
+use joj_analysis::trace::summary::durability::{Persistence, RATIO_STEPS, TransactionTotals};
 
 use crate::show::sheet::Sheet;
 use crate::show::text::{count, duration, number};
 use crate::show::trace::words::{counted, kib_mean, kib_of, mean, part_of, percent, plain};
 
 /// SQLite's commits and checkpoints, for each of them on average.
-pub fn works(summary: &Summary) -> Sheet {
+pub fn transactions(summary: &Summary) -> Sheet {
     let rows = [("commit", "commits", &summary.commits), ("checkpoint", "checkpoints", &summary.checkpoints)];
-    let rows = rows.into_iter().filter(|(_, _, works)| works.total > 0);
+    let rows = rows.into_iter().filter(|(_, _, totals)| totals.total > 0);
     let always = [Class::Data, Class::Journal, Class::Metadata];
     let shown = |class: &&Class| {
-        always.contains(class) || rows.clone().any(|(_, _, works)| works.bytes.contains_key(class.text()))
+        always.contains(class) || rows.clone().any(|(_, _, totals)| totals.bytes.contains_key(class.text()))
     };
     let classes: Vec<Class> = Class::ALL.iter().filter(shown).copied().collect();
     let mut head = vec!["mean of"];
     head.extend(classes.iter().map(|class| class.text()));
     head.extend(["total", "JOJ", "writes", "flushes", "syncs", "p50", "p99"]);
     let mut sheet = Sheet::new("SQLite's commits: KiB written for each", &head);
-    for (one, more, works) in rows {
-        let mut line = vec![counted(works.total, one, more)];
-        line.extend(classes.iter().map(|class| kib_mean(works.mean_bytes(*class))));
+    for (one, more, totals) in rows {
+        let mut line = vec![counted(totals.total, one, more)];
+        line.extend(classes.iter().map(|class| kib_mean(totals.mean_bytes(*class))));
         line.extend([
-            kib_mean(works.mean(works.total_bytes())),
-            kib_mean(works.mean(works.journal_of_journal_bytes)),
-            mean(works.mean(works.writes)),
-            mean(works.mean(works.flushes)),
-            mean(works.mean(works.syncs)),
-            duration(works.duration_ns.p50),
-            duration(works.duration_ns.p99),
+            kib_mean(totals.mean(totals.total_bytes())),
+            kib_mean(totals.mean(totals.journal_of_journal_bytes)),
+            mean(totals.mean(totals.writes)),
+            mean(totals.mean(totals.flushes)),
+            mean(totals.mean(totals.syncs)),
+            duration(totals.duration_ns.p50),
+            duration(totals.duration_ns.p99),
         ]);
         sheet.line(line);
-        sheet.notes.extend(notes(one, more, works));
+        sheet.notes.extend(notes(one, more, totals));
     }
     sheet.notes.push("JOJ: what the filesystem's journal wrote for SQLite's own journal.".to_owned());
     sheet
 }
 
-fn notes(one: &str, more: &str, works: &WorkTotals) -> Vec<String> {
+fn notes(one: &str, more: &str, totals: &TransactionTotals) -> Vec<String> {
     let mut notes = Vec::new();
-    let each = &works.bytes_each;
+    let each = &totals.bytes_each;
     if each.p50 != each.highest {
         let [p50, p99, highest] = [each.p50, each.p99, each.highest].map(kib_of);
         notes.push(format!("KiB of a {one}: half at most {p50}, 99 % at most {p99}, the largest {highest}."));
     }
-    let idle = works.total - works.with_requests.min(works.total);
+    let idle = totals.total - totals.with_requests.min(totals.total);
     if idle > 0 {
         notes.push(format!("{} of them had no sync call and no write.", counted(idle, one, more)));
     }

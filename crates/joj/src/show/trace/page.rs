@@ -126,8 +126,8 @@ fn of_sheets(sheets: &[Sheet]) -> String {
 
 fn commits(summary: &Summary, device: &str) -> String {
     let caption = format!("Means of all that were seen on {device}. JOJ is part of the journal's bytes.");
-    let picture = trace_panels::works(summary);
-    section("SQLite's commits", &picture, &caption, &costs::works(summary).html())
+    let picture = trace_panels::transactions(summary);
+    section("SQLite's commits", &picture, &caption, &costs::transactions(summary).html())
 }
 
 fn contents(summary: &Summary, device: &str) -> String {

@@ -1,7 +1,7 @@
 //! Transactions step by step, as text: which call made which requests.
 
 use joj_analysis::filesystem::class::Class;
-use joj_analysis::trace::attribution::request::{Request, Sync, Work, WorkKind};
+use joj_analysis::trace::attribution::request::{Request, Sync, Transaction, TransactionKind};
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::file_type::FileType;
 use joj_analysis::trace::header::{Header, Source};
@@ -22,20 +22,22 @@ pub fn transactions(transactions: &[TransactionSteps], texts: &Texts, header: &H
 }
 
 /// One transaction: a line about the whole, then a line for each step with its microseconds from the start.
-fn transaction(transaction: &TransactionSteps, texts: &Texts, header: &Header) -> String {
-    let (head, begun_ns) = match &transaction.owner {
-        StepsOwner::Work(work) => (work_head(work, &transaction.steps, texts, header), work.begun_ns),
+fn transaction(told: &TransactionSteps, texts: &Texts, header: &Header) -> String {
+    let (head, begun_ns) = match &told.owner {
+        StepsOwner::Transaction(transaction) => {
+            (transaction_head(transaction, &told.steps, texts, header), transaction.begun_ns)
+        }
         StepsOwner::Sync(sync) => (sync_head(sync, texts), sync.begun_ns),
     };
-    let mut disks: Vec<DeviceNumber> = requests(&transaction.steps).map(|request| request.disk).collect();
+    let mut disks: Vec<DeviceNumber> = requests(&told.steps).map(|request| request.disk).collect();
     disks.sort_unstable();
     disks.dedup();
     let mut text = format!("{head}\n");
-    if let StepsOwner::Sync(sync) = &transaction.owner {
+    if let StepsOwner::Sync(sync) = &told.owner {
         text.push_str(&sync_line(sync, begun_ns, texts));
     }
     let mut steps: Vec<(u64, &TransactionStep)> =
-        transaction.steps.iter().map(|step| (shown_ns(step), step)).collect();
+        told.steps.iter().map(|step| (shown_ns(step), step)).collect();
     steps.sort_by_key(|(time_ns, _)| *time_ns);
     for (time_ns, step) in steps {
         text.push_str(&match step {
@@ -121,24 +123,31 @@ fn disk_name(disk: DeviceNumber, header: &Header) -> String {
     header.disk(disk).map_or_else(|| disk.to_string(), |disk| plain(&disk.name))
 }
 
-fn work_head(work: &Work, steps: &[TransactionStep], texts: &Texts, header: &Header) -> String {
-    let name = texts.get(work.name);
+fn transaction_head(
+    transaction: &Transaction,
+    steps: &[TransactionStep],
+    texts: &Texts,
+    header: &Header,
+) -> String {
+    let name = texts.get(transaction.name);
     let name = path(name.strip_suffix("-shm").unwrap_or(name), 40);
-    let kind = match work.kind {
-        WorkKind::Commit => format!("commit {}  {}", work.id.0, way(work, steps, texts, header)),
-        WorkKind::Checkpoint => format!("checkpoint {}", work.id.0),
+    let kind = match transaction.kind {
+        TransactionKind::Commit => {
+            format!("commit {}  {}", transaction.id.0, way(transaction, steps, texts, header))
+        }
+        TransactionKind::Checkpoint => format!("checkpoint {}", transaction.id.0),
     };
-    let joj = match work.journal_of_journal_bytes {
+    let joj = match transaction.journal_of_journal_bytes {
         0 => String::new(),
         bytes => format!(" ({} of it for SQLite's journal)", kib_of(bytes)),
     };
     format!(
         "{kind}  {name}  {}\n    {}{joj}; {}, {}, {}",
-        duration_of(work.begun_ns, work.ended_ns),
-        volume(&work.bytes),
-        counted(work.writes, "write", "writes"),
-        counted(work.flushes, "flush", "flushes"),
-        counted(work.syncs, "sync", "syncs"),
+        duration_of(transaction.begun_ns, transaction.ended_ns),
+        volume(&transaction.bytes),
+        counted(transaction.writes, "write", "writes"),
+        counted(transaction.flushes, "flush", "flushes"),
+        counted(transaction.syncs, "sync", "syncs"),
     )
 }
 
@@ -176,8 +185,8 @@ fn volume(bytes: &[u64; Class::ALL.len()]) -> String {
 }
 
 /// How SQLite made it durable, as far as its lock and its files show.
-fn way(work: &Work, steps: &[TransactionStep], texts: &Texts, header: &Header) -> &'static str {
-    if texts.get(work.name).ends_with("-shm") {
+fn way(transaction: &Transaction, steps: &[TransactionStep], texts: &Texts, header: &Header) -> &'static str {
+    if texts.get(transaction.name).ends_with("-shm") {
         return "WAL";
     }
     let notes = || {
@@ -197,7 +206,11 @@ fn way(work: &Work, steps: &[TransactionStep], texts: &Texts, header: &Header) -
     } else if notes().any(|(kind, _)| kind == EventKind::Truncated) {
         "rollback journal, truncated"
     } else if synced || journal_written {
-        if tells_removals(header, work.file.device) { "rollback journal, kept" } else { "rollback journal" }
+        if tells_removals(header, transaction.file.device) {
+            "rollback journal, kept"
+        } else {
+            "rollback journal"
+        }
     } else if runs().any(|run| run.file_type == FileType::WriteAheadLog) {
         "WAL"
     } else {
@@ -301,8 +314,8 @@ mod tests {
     fn a_command_that_has_transactions_is_shown_alone() {
         let processes = |command_process| {
             let sample = with_another_process(command_process);
-            let of = |transaction: &TransactionSteps| match &transaction.owner {
-                StepsOwner::Work(work) => work.process,
+            let of = |told: &TransactionSteps| match &told.owner {
+                StepsOwner::Transaction(transaction) => transaction.process,
                 StepsOwner::Sync(sync) => sync.process,
             };
             sample.transactions.iter().map(of).collect::<Vec<u32>>()
@@ -336,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_on_two_disks_names_them() {
+    fn a_transaction_on_two_disks_names_them() {
         let mut sample = sample::small();
         let transaction = &mut sample.transactions[0];
         for step in &mut transaction.steps {

@@ -36,7 +36,7 @@ fn indented(text: &str, indent: usize) -> String {
 
 /// All tables, in the order in which they are read.
 pub fn sheets(summary: &Summary) -> Vec<Sheet> {
-    let mut sheets = vec![costs::works(summary), volumes::classes(summary)];
+    let mut sheets = vec![costs::transactions(summary), volumes::classes(summary)];
     sheets.extend(volumes::panels(summary));
     sheets.extend([
         costs::persistence(summary),

@@ -3,7 +3,7 @@
 use crate::trace::ftrace::known::{Known, Values};
 use crate::trace::ftrace::record::{Call, What};
 
-/// Locks by which SQLite's transactions are seen (`works`): write locks of bytes 120 and 121 of the shared memory's file (WAL) and of
+/// Locks by which SQLite's transactions are seen (`attribution::transactions`): write locks of bytes 120 and 121 of the shared memory's file (WAL) and of
 /// the 512 bytes from 2^30 on of a database, and what gives back 120, 121 or RESERVED (2^30 + 1). Those of readers tell nothing.
 const SQLITE_LOCKS: &str = "ret == 0 && ((type == 1 && fl_start >= 120 && fl_end <= 121) || \
     (type == 1 && fl_start >= 1073741824 && fl_end <= 1073742335) || \

@@ -130,11 +130,11 @@ fn panel(title: &str, bars: &[&str], parts: Vec<Part>) -> String {
 }
 
 /// KiB of a mean commit and checkpoint by class; empty where there was none.
-pub fn works(summary: &Summary) -> String {
+pub fn transactions(summary: &Summary) -> String {
     let rows = [("commit", "commits", &summary.commits), ("checkpoint", "checkpoints", &summary.checkpoints)];
-    let rows: Vec<_> = rows.into_iter().filter(|(_, _, works)| works.total_bytes() > 0).collect();
+    let rows: Vec<_> = rows.into_iter().filter(|(_, _, totals)| totals.total_bytes() > 0).collect();
     let largest =
-        rows.iter().map(|(_, _, works)| works.mean(works.total_bytes()) / 1024.0).fold(0.0, f64::max);
+        rows.iter().map(|(_, _, totals)| totals.mean(totals.total_bytes()) / 1024.0).fold(0.0, f64::max);
     if rows.is_empty() {
         return String::new();
     }
@@ -150,12 +150,12 @@ pub fn works(summary: &Summary) -> String {
         svg.line((x_of(*step), TOP), (x_of(*step), bottom), "grid");
         svg.text((x_of(*step), bottom + 15.0), Anchor::Middle, "tick", &mean(*step));
     }
-    for (row, (one, more, works)) in rows.iter().enumerate() {
+    for (row, (one, more, totals)) in rows.iter().enumerate() {
         let y = TOP + 6.0 + row as f64 * ROW_HEIGHT;
-        svg.text((left - 8.0, y + 15.0), Anchor::End, "label", &counted(works.total, one, more));
+        svg.text((left - 8.0, y + 15.0), Anchor::End, "label", &counted(totals.total, one, more));
         let mut kib = 0.0;
         for class in Class::ALL {
-            let more = works.mean_bytes(*class) / 1024.0;
+            let more = totals.mean_bytes(*class) / 1024.0;
             if more > 0.0 {
                 svg.bar(
                     (x_of(kib), y),
@@ -166,11 +166,11 @@ pub fn works(summary: &Summary) -> String {
                 kib += more;
             }
         }
-        let joj = kib_mean(works.mean(works.journal_of_journal_bytes));
-        let note = format!("{} KiB, {joj} of them JOJ", kib_mean(works.mean(works.total_bytes())));
+        let joj = kib_mean(totals.mean(totals.journal_of_journal_bytes));
+        let note = format!("{} KiB, {joj} of them JOJ", kib_mean(totals.mean(totals.total_bytes())));
         svg.text((x_of(kib) + 7.0, y + 15.0), Anchor::Start, "value", &note);
     }
-    let used = |class: &&Class| rows.iter().any(|(_, _, works)| works.bytes.contains_key(class.text()));
+    let used = |class: &&Class| rows.iter().any(|(_, _, totals)| totals.bytes.contains_key(class.text()));
     for (index, class) in Class::ALL.iter().filter(used).enumerate() {
         let x = left + index as f64 * 110.0;
         svg.bar((x, bottom + 28.0), 10.0, 10.0, Fill { colour: of_class(*class), opacity: 1.0 });
