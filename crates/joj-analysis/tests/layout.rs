@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use joj_analysis::filesystem;
-use joj_analysis::filesystem::layout::{Extent, Layout};
+use joj_analysis::filesystem::layout::{Extent, Layout, LayoutError};
 use joj_analysis::filesystem::region::{Region, RegionUse};
 use joj_analysis::trace::event::{DeviceNumber, SECTOR_BYTES};
 
@@ -54,13 +54,13 @@ impl Image {
         Some(text.into_owned())
     }
 
-    fn layout(&self, kind: &str) -> Result<Layout, String> {
+    fn layout(&self, kind: &str) -> Result<Layout, LayoutError> {
         let file = File::open(&self.0).unwrap();
         let sectors = file.metadata().unwrap().len() / SECTOR_BYTES;
         let device = Extent { disk: DISK, start_sector: START_SECTOR, sectors };
         let read = &mut |at: u64, bytes: usize| {
             let mut buffer = vec![0; bytes];
-            file.read_exact_at(&mut buffer, at).map_err(|error| error.to_string())?;
+            file.read_exact_at(&mut buffer, at)?;
             Ok(buffer)
         };
         Ok(filesystem::layout_of(kind, device, read)?.expect("a kind with a layout"))
@@ -296,7 +296,7 @@ fn f2fs_and_nilfs2_as_their_tools_make_them_are_read() {
 fn another_filesystem_and_an_empty_device_are_errors_with_a_place() {
     let image = Image::new("empty", 1 << 20);
     for kind in ["ext4", "xfs", "btrfs", "f2fs", "nilfs2"] {
-        let error = image.layout(kind).unwrap_err();
+        let error = image.layout(kind).unwrap_err().to_string();
         assert!(error.contains("superblock at byte") && error.contains("magic"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
-use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
@@ -39,7 +39,7 @@ const INCOMPAT_ZONED: u64 = 1 << 12;
 /// Reads the layout of one of the filesystem's devices.
 /// # Errors
 /// The bytes cannot be read, or they are not those of a Btrfs filesystem; zoned devices.
-fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
     let place = (PLACES[0], SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "Btrfs superblock", check_sum)?;
     piece.need(
@@ -66,7 +66,7 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere: None })
 }
 
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     piece.need(piece.array(0x40)? == *MAGIC, "no Btrfs magic number")?;
     let here = piece.le64(0x30)?;
     piece.need(here == PLACES[0], format_args!("it says that it lies at byte {here}"))?;

@@ -13,7 +13,7 @@ use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::jbd2;
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
-use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, LayoutError, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
 
 /// What joj knows of it.
@@ -88,7 +88,7 @@ pub struct JournalDevice {
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an ext4 filesystem on such a device.
-fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
     let superblock = Superblock::read(device, read)?;
     let mut regions = Regions::new(device);
     superblock.add_tables(&mut regions)?;
@@ -102,14 +102,14 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
             superblock.add_journal(inode, read, &mut regions)?;
         }
     }
-    let block_bytes = u32::try_from(superblock.block_bytes).map_err(|error| error.to_string())?;
+    let block_bytes = u32::try_from(superblock.block_bytes)?;
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere })
 }
 
 /// Reads a device that holds nothing but an ext4 journal. `None` for any other device.
 /// # Errors
 /// It is such a device, but its content does not fit together or cannot be read.
-pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<JournalDevice>, String> {
+pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<JournalDevice>, LayoutError> {
     let piece = Piece::read(read, SUPERBLOCK_AT, SUPERBLOCK_BYTES, "ext4 superblock")?;
     if piece.le16(0x38)? != MAGIC || piece.le32(0x60)? & feature::INCOMPAT_JOURNAL_DEVICE == 0 {
         return Ok(None);
@@ -141,9 +141,9 @@ pub struct FilePiece {
 /// write what was put into it after it was cut to nothing (`auto_da_alloc`). What has no place yet is left out.
 /// # Errors
 /// The bytes cannot be read, or are not those of a file on such a device.
-pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<FilePiece>, String> {
+pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<FilePiece>, LayoutError> {
     let superblock = Superblock::read(device, read)?;
-    let number = u32::try_from(inode).map_err(|error| format!("inode {inode}: {error}"))?;
+    let number = u32::try_from(inode)?;
     // The kernel may be changing it.
     let mut root = superblock.inode(number, read)?;
     for _ in 0..5 {
@@ -166,13 +166,13 @@ pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<Fil
     Ok(runs.into_iter().map(piece).collect())
 }
 
-fn block_bytes(piece: &Piece) -> Result<u64, String> {
+fn block_bytes(piece: &Piece) -> Result<u64, LayoutError> {
     let shift = piece.le32(0x18)?;
     piece.need(shift <= 6, format_args!("blocks of 2^{shift} KiB"))?;
     Ok(1024 << shift)
 }
 
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     piece.need(piece.le16(0x38)? == MAGIC, "no ext4 magic number")?;
     if piece.le32(0x64)? & feature::RO_METADATA_CSUM == 0 {
         return Ok(());
@@ -182,7 +182,7 @@ fn check_sum(piece: &Piece) -> Result<(), String> {
 }
 
 impl Superblock {
-    fn read(device: Extent, read: &mut ReadAt<'_>) -> Result<Self, String> {
+    fn read(device: Extent, read: &mut ReadAt<'_>) -> Result<Self, LayoutError> {
         let piece =
             Piece::read_checked(read, (SUPERBLOCK_AT, SUPERBLOCK_BYTES), "ext4 superblock", check_sum)?;
         let (compat, incompat, ro_compat) = (piece.le32(0x5c)?, piece.le32(0x60)?, piece.le32(0x64)?);
@@ -227,7 +227,7 @@ impl Superblock {
         Ok(this)
     }
 
-    fn check_limits(&self) -> Result<(), String> {
+    fn check_limits(&self) -> Result<(), LayoutError> {
         let (inodes, inode) = (self.inodes_per_group, self.inode_bytes);
         self.piece
             .need((1..=8 * self.block_bytes).contains(&inodes), format_args!("{inodes} inodes in a group"))?;
@@ -259,7 +259,7 @@ impl Superblock {
     }
 
     /// True where a group begins with a copy of the superblock.
-    fn has_superblock(&self, group: u64) -> Result<bool, String> {
+    fn has_superblock(&self, group: u64) -> Result<bool, LayoutError> {
         if group == 0 {
             return Ok(true);
         }
@@ -277,7 +277,7 @@ impl Superblock {
     }
 
     /// Superblocks and tables of descriptors, with their copies.
-    fn add_tables(&self, regions: &mut Regions) -> Result<(), String> {
+    fn add_tables(&self, regions: &mut Regions) -> Result<(), LayoutError> {
         let block = self.block_bytes;
         let old = self.descriptor_blocks().min(self.first_meta_bg);
         let per_block = self.descriptors_per_block();
@@ -301,7 +301,7 @@ impl Superblock {
     }
 
     /// Where block `index` of the descriptors is.
-    fn descriptor_block(&self, index: u64) -> Result<u64, String> {
+    fn descriptor_block(&self, index: u64) -> Result<u64, LayoutError> {
         if index < self.first_meta_bg {
             return Ok(self.group_start(0) + 1 + index);
         }
@@ -311,7 +311,7 @@ impl Superblock {
 
     /// Bitmaps and inode tables. The descriptors' checksums are not looked at: the kernel changes free counts under our
     /// hands, while the three places never change.
-    fn add_groups(&self, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
+    fn add_groups(&self, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), LayoutError> {
         let (block, per_block) = (self.block_bytes, self.descriptors_per_block());
         let table_bytes = (self.inodes_per_group * self.inode_bytes).div_ceil(block) * block;
         // One pass for each use: with flex_bg the pieces of neighbouring groups follow each other and are joined at once.
@@ -322,11 +322,11 @@ impl Superblock {
         ];
         for index in 0..self.descriptor_blocks() {
             let at = self.descriptor_block(index)? * block;
-            let piece = Piece::read(read, at, to_usize(block)?, "ext4 group descriptors")?;
+            let piece = Piece::read(read, at, usize::try_from(block)?, "ext4 group descriptors")?;
             let groups = per_block.min(self.groups - index * per_block);
             for (purpose, field, bytes) in uses {
                 for group in 0..groups {
-                    let start = to_usize(group * self.descriptor_bytes)? + field;
+                    let start = usize::try_from(group * self.descriptor_bytes)? + field;
                     let place = self.place(&piece, start)?;
                     piece.need(
                         place >= self.first_data_block && place < self.blocks,
@@ -340,13 +340,18 @@ impl Superblock {
     }
 
     /// A block number of a descriptor: its upper half is 32 bytes behind the lower one.
-    fn place(&self, piece: &Piece, lower: usize) -> Result<u64, String> {
+    fn place(&self, piece: &Piece, lower: usize) -> Result<u64, LayoutError> {
         let high = if self.descriptor_bytes >= 64 { piece.le32(lower + 32)? } else { 0 };
         Ok(u64::from(high) << 32 | u64::from(piece.le32(lower)?))
     }
 
     /// The journal in a file of this filesystem.
-    fn add_journal(&self, inode: u32, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
+    fn add_journal(
+        &self,
+        inode: u32,
+        read: &mut ReadAt<'_>,
+        regions: &mut Regions,
+    ) -> Result<(), LayoutError> {
         let root = match self.inode(inode, read) {
             Ok(root) => root,
             // The superblock keeps a copy of the inode's root, for the day when the inode table is damaged.
@@ -367,13 +372,15 @@ impl Superblock {
     }
 
     /// Reads a file's inode from its table.
-    fn inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, String> {
-        let index = u64::from(inode).checked_sub(1).ok_or("0 is no inode's number")?;
+    fn inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, LayoutError> {
+        self.piece.need(inode > 0, "0 is no inode's number")?;
+        let index = u64::from(inode) - 1;
         let (group, slot) = (index / self.inodes_per_group, index % self.inodes_per_group);
         self.piece.need(group < self.groups, format_args!("there is no inode {inode}"))?;
         let (table, within) = (group / self.descriptors_per_block(), group % self.descriptors_per_block());
         let at = self.descriptor_block(table)? * self.block_bytes + within * self.descriptor_bytes;
-        let descriptor = Piece::read(read, at, to_usize(self.descriptor_bytes)?, "ext4 group descriptor")?;
+        let descriptor =
+            Piece::read(read, at, usize::try_from(self.descriptor_bytes)?, "ext4 group descriptor")?;
         let at = self.place(&descriptor, 8)?.saturating_mul(self.block_bytes) + slot * self.inode_bytes;
         let piece = Piece::read(read, at, 128, "ext4 inode")?;
         piece.need(piece.le16(0)? >> 12 == 0o10, "it is no file")?;
@@ -390,8 +397,4 @@ fn is_power_of(base: u64, mut number: u64) -> bool {
         number /= base;
     }
     number == 1
-}
-
-fn to_usize(number: u64) -> Result<usize, String> {
-    usize::try_from(number).map_err(|error| format!("{number}: {error}"))
 }

@@ -11,7 +11,7 @@ use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
-use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
@@ -40,7 +40,7 @@ const FEATURE_CHECKSUM: u32 = 0x800;
 /// Reads the layout of the filesystem's first device, which has all of this.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an F2FS filesystem on such a device.
-fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
     let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "F2FS superblock", check_sum)?;
     let (shift, segment_shift) = (piece.le32(16)?, piece.le32(20)?);
@@ -70,11 +70,11 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     }
     let main = u64::from(piece.le32(92)?);
     piece.need(main >= end, format_args!("files from block {main} on, but the tables end at block {end}"))?;
-    let block_bytes = u32::try_from(block_bytes).map_err(|error| error.to_string())?;
+    let block_bytes = u32::try_from(block_bytes)?;
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere: None })
 }
 
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     piece.need(piece.le32(0)? == MAGIC, "no F2FS magic number")?;
     if piece.le32(2180)? & FEATURE_CHECKSUM == 0 {
         return Ok(());

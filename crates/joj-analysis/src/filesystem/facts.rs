@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::filesystem::class::{Class, Part};
-use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 
 /// One filesystem.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Facts {
     /// Reads the layout of one of its devices.
     /// # Errors
     /// The bytes cannot be read, or are not those of such a filesystem on such a device.
-    pub layout: fn(Extent, &mut ReadAt<'_>) -> Result<Layout, String>,
+    pub layout: fn(Extent, &mut ReadAt<'_>) -> Result<Layout, LayoutError>,
     /// What its blocks are for.
     pub blocks: Blocks,
     /// How the names of its kernel threads begin, which write for others.

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{Word, parsed_as_words};
 use crate::filesystem::facts::Facts;
-use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 
 /// A filesystem that joj knows: the lab makes it, and a trace tells its blocks apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ parsed_as_words!(Filesystem);
 /// Reads the layout of a filesystem of this `kind`, as mountinfo spells it; `None` for one of which joj knows nothing.
 /// # Errors
 /// The bytes cannot be read, or are not those of such a filesystem on such a device.
-pub fn layout_of(kind: &str, device: Extent, bytes: &mut ReadAt<'_>) -> Result<Option<Layout>, String> {
+pub fn layout_of(kind: &str, device: Extent, bytes: &mut ReadAt<'_>) -> Result<Option<Layout>, LayoutError> {
     Filesystem::of_mount(kind).map(|filesystem| (filesystem.facts().layout)(device, bytes)).transpose()
 }
 

@@ -8,7 +8,7 @@ use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{ETHERNET, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
-use crate::filesystem::layout::{Extent, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 use crate::filesystem::region::RegionUse;
 
 /// What joj knows of it.
@@ -33,7 +33,7 @@ const SUPERBLOCK_BYTES: usize = 1024;
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of a NILFS2 filesystem on such a device.
-fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
     let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
     let piece = Piece::read_checked(read, place, "NILFS2 superblock", check_sum)?;
     let shift = piece.le32(20)?;
@@ -48,11 +48,11 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
     // The copy is in the last whole 4 KiB of the device.
     let copy = ((bytes >> 12) - 1) << 12;
     regions.add(RegionUse::Superblock, copy / block_bytes * block_bytes, block_bytes)?;
-    let block_bytes = u32::try_from(block_bytes).map_err(|error| error.to_string())?;
+    let block_bytes = u32::try_from(block_bytes)?;
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere: None })
 }
 
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     piece.need(piece.le16(6)? == MAGIC, "no NILFS2 magic number")?;
     let length = usize::from(piece.le16(8)?);
     let Some(checked) = piece.bytes().get(..length).filter(|checked| checked.len() >= 20) else {

@@ -1,8 +1,10 @@
 //! Superblocks for tests, and what must hold for every damaged one.
 
+use std::io;
+
 use crate::block_device::DeviceNumber;
 use crate::filesystem::layout::checksum::{CASTAGNOLI, ETHERNET, crc32};
-use crate::filesystem::layout::{Extent, Layout};
+use crate::filesystem::layout::{Extent, Layout, LayoutError};
 
 /// Sectors of the device that the samples describe: 64 MiB.
 pub const SECTORS: u64 = 64 << 11;
@@ -17,18 +19,18 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub fn layout(&self) -> Result<Layout, String> {
+    pub fn layout(&self) -> Result<Layout, LayoutError> {
         self.cut_at(SECTORS * 512)
     }
 
     /// As if the device ended after `end` bytes, while its size is told as it was.
-    pub fn cut_at(&self, end: u64) -> Result<Layout, String> {
+    pub fn cut_at(&self, end: u64) -> Result<Layout, LayoutError> {
         let mut asked = 0;
         let read = &mut |at: u64, bytes: usize| {
             asked += bytes;
             assert!(bytes <= 1 << 20 && asked <= 64 << 20, "{bytes} bytes of {asked} for a few kilobytes");
             let until = at.checked_add(bytes as u64).filter(|until| *until <= end);
-            until.ok_or_else(|| "the device ends before".to_owned())?;
+            until.ok_or_else(|| io::Error::other("the device ends before"))?;
             Ok(self.bytes(at, bytes))
         };
         let device = Extent { disk: DeviceNumber(1), start_sector: 0, sectors: SECTORS };

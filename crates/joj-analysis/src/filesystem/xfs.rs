@@ -11,7 +11,7 @@ use crate::filesystem::facts::{Blocks, Facts, Log};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
-use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, ReadAt};
+use crate::filesystem::layout::{Extent, JournalElsewhere, Layout, LayoutError, ReadAt};
 use crate::filesystem::region::{Region, RegionUse};
 
 /// What joj knows of it.
@@ -40,7 +40,7 @@ const GROUPS_MAX: u64 = 1 << 20;
 /// Reads the layout.
 /// # Errors
 /// The bytes cannot be read, or they are not those of an XFS filesystem on such a device.
-fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
+fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
     let piece = Piece::read(read, 0, SUPERBLOCK_BYTES, "XFS superblock")?;
     piece.need(piece.be32(0)? == MAGIC, "no XFS magic number")?;
     let sector_bytes = u64::from(piece.be16(102)?);
@@ -48,7 +48,7 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
         sector_bytes.is_power_of_two() && (512..=32768).contains(&sector_bytes),
         format_args!("sectors of {sector_bytes} bytes"),
     )?;
-    let whole = usize::try_from(sector_bytes).map_err(|error| error.to_string())?;
+    let whole = usize::try_from(sector_bytes)?;
     let piece = Piece::read_checked(read, (0, whole), "XFS superblock", check_sum)?;
     let (block_bytes, blocks) = (u64::from(piece.be32(4)?), piece.be64(8)?);
     let (group_blocks, groups) = (u64::from(piece.be32(84)?), u64::from(piece.be32(88)?));
@@ -73,7 +73,7 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, String> {
         regions.add(RegionUse::GroupHeader, at, HEADER_SECTORS * sector_bytes)?;
     }
     let journal_elsewhere = add_log(&piece, (block_bytes, group_blocks, groups), &mut regions)?;
-    let block_bytes = u32::try_from(block_bytes).map_err(|error| error.to_string())?;
+    let block_bytes = u32::try_from(block_bytes)?;
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere })
 }
 
@@ -82,7 +82,7 @@ fn add_log(
     piece: &Piece,
     (block_bytes, group_blocks, groups): (u64, u64, u64),
     regions: &mut Regions,
-) -> Result<Option<JournalElsewhere>, String> {
+) -> Result<Option<JournalElsewhere>, LayoutError> {
     let (start, bytes) = (piece.be64(48)?, u64::from(piece.be32(96)?) * block_bytes);
     if start == 0 {
         return Ok(Some(JournalElsewhere::Xfs { bytes }));
@@ -106,14 +106,14 @@ fn add_log(
 /// A log of this many bytes that has a device to itself.
 /// # Errors
 /// The device is shorter.
-pub fn log_device(device: Extent, bytes: u64) -> Result<Vec<Region>, String> {
+pub fn log_device(device: Extent, bytes: u64) -> Result<Vec<Region>, LayoutError> {
     let mut regions = Regions::new(device);
     regions.add_piece(RegionUse::Journal, 0, bytes, 0)?;
-    regions.finish()
+    Ok(regions.finish()?)
 }
 
 /// Version 5 has a checksum, which is little endian, alone in XFS.
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     let version = piece.be16(100)? & 0xf;
     piece.need(version == 4 || version == 5, format_args!("version {version}; 4 and 5 are known"))?;
     if version == 4 {

@@ -6,6 +6,7 @@
 //! Source: Documentation/filesystems/ext4/{journal,ifork}.rst of the kernel. The log is big endian, ext4 is not.
 
 use super::ReadAt;
+use super::error::{LayoutError, TreeError};
 use crate::filesystem::layout::checksum::{CASTAGNOLI, crc32};
 use crate::filesystem::layout::piece::Piece;
 use crate::filesystem::layout::regions::Regions;
@@ -70,11 +71,11 @@ pub fn runs(
     block_bytes: u64,
     device_blocks: u64,
     read: &mut ReadAt<'_>,
-) -> Result<Vec<Run>, String> {
-    let wrong = |problem: String| format!("ext4 journal, {}: {problem}", root.whence);
+) -> Result<Vec<Run>, LayoutError> {
+    let wrong = |problem: TreeError| problem.of(format!("ext4 journal, {}", root.whence));
     let log_blocks = root.bytes / block_bytes;
     if !(1..=LOG_BLOCKS_MAX).contains(&log_blocks) {
-        return Err(wrong(format!("{} bytes", root.bytes)));
+        return Err(wrong(TreeError::Length(root.bytes)));
     }
     let walk = Walk {
         block_bytes,
@@ -90,12 +91,12 @@ pub fn runs(
     let mut expected = 0;
     for run in &runs {
         if run.log_block != expected {
-            return Err(wrong(format!("block {expected} of the log follows block {}", run.log_block)));
+            return Err(wrong(TreeError::Order { expected, found: run.log_block }));
         }
         expected += run.blocks;
     }
     if expected < log_blocks {
-        return Err(wrong(format!("only {expected} of {log_blocks} blocks have a place")));
+        return Err(wrong(TreeError::Missing { found: expected, blocks: log_blocks }));
     }
     Ok(runs)
 }
@@ -108,7 +109,7 @@ pub fn file_runs(
     block_bytes: u64,
     device_blocks: u64,
     read: &mut ReadAt<'_>,
-) -> Result<Vec<Run>, String> {
+) -> Result<Vec<Run>, LayoutError> {
     let walk = Walk {
         block_bytes,
         device_blocks,
@@ -119,11 +120,11 @@ pub fn file_runs(
         runs: Vec::new(),
         nodes_left: FILE_NODES_MAX,
     };
-    walk.below(root).map_err(|problem| format!("{}: {problem}", root.whence))
+    walk.below(root).map_err(|problem| problem.of(root.whence.clone()))
 }
 
 impl Walk<'_, '_> {
-    fn below(mut self, root: &Root) -> Result<Vec<Run>, String> {
+    fn below(mut self, root: &Root) -> Result<Vec<Run>, TreeError> {
         let mut source = |_: u64, _: usize| Ok(root.root.to_vec());
         let piece = Piece::read(&mut source, 0, root.root.len(), "root of its blocks")?;
         if root.extents { self.extents(&piece, None) } else { self.pointers(&piece) }?;
@@ -131,12 +132,12 @@ impl Walk<'_, '_> {
         Ok(self.runs)
     }
 
-    fn push(&mut self, run: Run) -> Result<(), String> {
+    fn push(&mut self, run: Run) -> Result<(), TreeError> {
         let on_device =
             run.block > 0 && run.block.checked_add(run.blocks).is_some_and(|end| end <= self.device_blocks);
         // Blocks may be reserved behind the end of a file.
         if run.log_block.checked_add(run.blocks).is_none_or(|end| end > self.log_blocks_max) || !on_device {
-            return Err(format!("{} blocks at block {} of the device", run.blocks, run.block));
+            return Err(TreeError::Place { blocks: run.blocks, block: run.block });
         }
         if let Some(last) = self.runs.last_mut()
             && last.log_block + last.blocks == run.log_block
@@ -146,23 +147,23 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         if self.runs.len() == RUNS_MAX {
-            return Err(format!("more than {RUNS_MAX} pieces"));
+            return Err(TreeError::TooManyPieces(RUNS_MAX));
         }
         self.runs.push(run);
         Ok(())
     }
 
-    fn node(&mut self, block: u64, what: &'static str) -> Result<Piece, String> {
+    fn node(&mut self, block: u64, node: &'static str) -> Result<Piece, TreeError> {
         if self.nodes_left == 0 || block == 0 || block >= self.device_blocks {
-            return Err(format!("{what}: block {block} of the device"));
+            return Err(TreeError::Node { node, block });
         }
         self.nodes_left -= 1;
-        let bytes = usize::try_from(self.block_bytes).map_err(|error| error.to_string())?;
-        Piece::read(self.read, block * self.block_bytes, bytes, what)
+        let bytes = usize::try_from(self.block_bytes).map_err(LayoutError::from)?;
+        Ok(Piece::read(self.read, block * self.block_bytes, bytes, node)?)
     }
 
     /// A node of an extent tree, which must have this depth if one is given.
-    fn extents(&mut self, piece: &Piece, depth: Option<u16>) -> Result<(), String> {
+    fn extents(&mut self, piece: &Piece, depth: Option<u16>) -> Result<(), TreeError> {
         let (magic, entries, found) = (piece.le16(0)?, piece.le16(2)?, piece.le16(6)?);
         piece.need(
             magic == EXTENT_MAGIC && found <= 5 && depth.is_none_or(|depth| depth == found),
@@ -186,7 +187,7 @@ impl Walk<'_, '_> {
     }
 
     /// ext3: twelve blocks, then a block of block numbers, one of those, and one of those.
-    fn pointers(&mut self, piece: &Piece) -> Result<(), String> {
+    fn pointers(&mut self, piece: &Piece) -> Result<(), TreeError> {
         let mut next = 0;
         for slot in 0..15 {
             self.pointer(piece.le32(slot * 4)?, slot.saturating_sub(11), &mut next)?;
@@ -194,7 +195,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn pointer(&mut self, block: u32, depth: usize, next: &mut u64) -> Result<(), String> {
+    fn pointer(&mut self, block: u32, depth: usize, next: &mut u64) -> Result<(), TreeError> {
         if *next >= self.log_blocks {
             return Ok(());
         }
@@ -233,7 +234,7 @@ pub struct JournalPlace {
 /// Reads the log's superblock and adds the log's regions.
 /// # Errors
 /// It is no log, or has another length or block size.
-pub fn add(log: &JournalPlace, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), String> {
+pub fn add(log: &JournalPlace, read: &mut ReadAt<'_>, regions: &mut Regions) -> Result<(), LayoutError> {
     let JournalPlace { runs, block_bytes, skipped, fast_commit } = log;
     let block_bytes = *block_bytes;
     let first = runs.first().map_or(0, |run| run.block);
@@ -269,7 +270,7 @@ pub fn add(log: &JournalPlace, read: &mut ReadAt<'_>, regions: &mut Regions) -> 
     Ok(())
 }
 
-fn check_sum(piece: &Piece) -> Result<(), String> {
+fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
     let (magic, kind) = (piece.be32(0)?, piece.be32(4)?);
     piece.need(
         magic == JOURNAL_MAGIC && (kind == 3 || kind == 4),

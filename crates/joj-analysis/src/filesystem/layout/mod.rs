@@ -7,14 +7,18 @@ pub(in crate::filesystem) mod jbd2;
 pub(in crate::filesystem) mod regions;
 pub(in crate::filesystem) mod piece;
 pub(in crate::filesystem) mod checksum;
+mod error;
+
+use std::io;
 
 use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
+pub use error::{LayoutError, RegionError, TreeError};
 pub use regions::in_order;
 
 /// Reads so many bytes from this byte of the filesystem's device on; fewer are an error.
-pub type ReadAt<'reader> = dyn FnMut(u64, usize) -> Result<Vec<u8>, String> + 'reader;
+pub type ReadAt<'reader> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'reader;
 
 /// Where a filesystem's device lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Regions as they are found, and the list that they become: in order, joined, without overlap.
 
 use super::Extent;
+use super::error::RegionError;
 use crate::block_device::SECTOR_BYTES;
 use crate::filesystem::region::{Region, RegionUse};
 
@@ -23,7 +24,7 @@ impl Regions {
     /// Bytes from byte `at` of the device on have this use.
     /// # Errors
     /// They do not lie on the device, there is none, or there are too many regions.
-    pub fn add(&mut self, purpose: RegionUse, at: u64, bytes: u64) -> Result<(), String> {
+    pub fn add(&mut self, purpose: RegionUse, at: u64, bytes: u64) -> Result<(), RegionError> {
         self.add_piece(purpose, at, bytes, 0)
     }
 
@@ -36,20 +37,18 @@ impl Regions {
         at: u64,
         bytes: u64,
         journal_offset: u64,
-    ) -> Result<(), String> {
+    ) -> Result<(), RegionError> {
         if bytes == 0 {
-            return Err(format!("{purpose:?}: no bytes at byte {at}"));
+            return Err(RegionError::Empty { purpose, at });
         }
         let end = at.checked_add(bytes).filter(|end| end.div_ceil(SECTOR_BYTES) <= self.device.sectors);
         if end.is_none() {
-            let bytes_there = u128::from(self.device.sectors) * u128::from(SECTOR_BYTES);
-            return Err(format!(
-                "{purpose:?}: {bytes} bytes from byte {at} on, but the device has {bytes_there}"
-            ));
+            let device_bytes = u128::from(self.device.sectors) * u128::from(SECTOR_BYTES);
+            return Err(RegionError::OutsideDevice { purpose, at, bytes, device_bytes });
         }
         let (first, sectors) = (at / SECTOR_BYTES, bytes.div_ceil(SECTOR_BYTES));
         if self.device.start_sector.checked_add(first + sectors).is_none() {
-            return Err(format!("{purpose:?}: byte {at} of the device is on no disk"));
+            return Err(RegionError::OutsideDisk { purpose, at });
         }
         let sector = self.device.start_sector + first;
         let next = Region { disk: self.device.disk, sector, sectors, purpose, journal_offset };
@@ -57,7 +56,7 @@ impl Regions {
             return Ok(());
         }
         if self.found.len() == REGIONS_MAX {
-            return Err(format!("{purpose:?}: more than {REGIONS_MAX} regions"));
+            return Err(RegionError::TooMany { purpose, regions_max: REGIONS_MAX });
         }
         self.found.push(next);
         Ok(())
@@ -66,7 +65,7 @@ impl Regions {
     /// The list.
     /// # Errors
     /// Two uses want the same sectors.
-    pub fn finish(self) -> Result<Vec<Region>, String> {
+    pub fn finish(self) -> Result<Vec<Region>, RegionError> {
         in_order(self.found)
     }
 }
@@ -74,7 +73,7 @@ impl Regions {
 /// Sorts and joins regions, also those of several devices.
 /// # Errors
 /// Two uses want the same sectors.
-pub fn in_order(mut regions: Vec<Region>) -> Result<Vec<Region>, String> {
+pub fn in_order(mut regions: Vec<Region>) -> Result<Vec<Region>, RegionError> {
     regions.sort_unstable_by_key(|region| (region.disk, region.sector));
     let mut joined: Vec<Region> = Vec::new();
     for region in regions {
@@ -84,7 +83,7 @@ pub fn in_order(mut regions: Vec<Region>) -> Result<Vec<Region>, String> {
         };
         if last.disk == region.disk && last.sector + last.sectors > region.sector {
             let (first, second) = (last.purpose, region.purpose);
-            return Err(format!("sector {} of the disk would be {first:?} and {second:?}", region.sector));
+            return Err(RegionError::Overlap { sector: region.sector, first, second });
         }
         if !join(last, &region) {
             joined.push(region);
@@ -136,11 +135,12 @@ mod tests {
     fn what_lies_outside_or_twice_is_an_error() {
         let mut found = regions();
         let outside = found.add(RegionUse::Journal, 512_000, 1).unwrap_err();
-        assert!(outside.contains("512000"), "{outside}");
+        assert!(outside.to_string().contains("512000"), "{outside}");
         assert!(found.add(RegionUse::Journal, u64::MAX, u64::MAX).is_err());
         found.add(RegionUse::InodeTable, 0, 1024).unwrap();
         found.add(RegionUse::BlockBitmap, 512, 512).unwrap();
         let twice = found.finish().unwrap_err();
-        assert!(twice.contains("sector 101") && twice.contains("BlockBitmap"), "{twice}");
+        let expected = "sector 101 of the disk would be InodeTable and BlockBitmap";
+        assert_eq!(twice.to_string(), expected);
     }
 }

@@ -152,7 +152,7 @@ fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result
             regions.extend(read_journal(journal, filesystem, all_disks)?);
         }
     }
-    filesystem.regions = layout::in_order(regions)?;
+    filesystem.regions = layout::in_order(regions).map_err(|error| error.to_string())?;
     Ok(())
 }
 
@@ -185,7 +185,7 @@ fn read_journal(
             let number = option.and_then(mounts::device_of_node);
             let disk = all_disks.iter().find(|disk| Some(disk.number) == number);
             let disk = disk.ok_or("no disk is the one of its mount option logdev")?;
-            xfs::log_device(place(disk), bytes)
+            xfs::log_device(place(disk), bytes).map_err(|error| error.to_string())
         }
     }
 }

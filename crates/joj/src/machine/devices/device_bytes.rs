@@ -1,6 +1,7 @@
 //! Bytes of a block device, for those who look at a filesystem's own description.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -38,11 +39,11 @@ impl DeviceBytes {
     /// Reads `bytes` bytes from byte `at` on.
     /// # Errors
     /// The device ends before, or cannot be read.
-    pub fn read(&self, at: u64, bytes: usize) -> Result<Vec<u8>, String> {
+    pub fn read(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut buffer = vec![0; bytes];
         match self.file.read_exact_at(&mut buffer, at) {
             Ok(()) => Ok(buffer),
-            Err(error) => Err(format!("{}: {error}", self.path.display())),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))),
         }
     }
 }
