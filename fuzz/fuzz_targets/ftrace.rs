@@ -32,7 +32,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     let volume = Volume { device: DeviceNumber(7 << 20), id: [0; 16], first_inode: 11, addressing };
     let (mut assembler, mut texts) = (Assembler::new(vec![volume]), Texts::default());
     let mut around =
-        Surroundings { texts: &mut texts, ask: &mut |_, _| FileKey::NONE, sink: &mut |_| {} };
+        Surroundings { texts: &mut texts, ask: &mut |_, _, _| FileKey::NONE, sink: &mut |_| {} };
     let layout = PageLayout::default();
     for page in bytes.chunks(layout.page_bytes()).filter_map(|bytes| Page::new(bytes, &layout).ok()) {
         for (time_ns, data) in page {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::process::Command;
 
 use joj_analysis::filesystem::class::{Class, Part};
@@ -24,7 +25,8 @@ fn iolog() -> String {
     let mut out = Vec::new();
     let mut iolog = Iolog::new(&header, &mut out).unwrap();
     ftrace::import(std::io::Cursor::new(FTRACE), &mut |event, _| {
-        iolog.event(event, &Texts::default(), &mut out).map_err(|error| error.to_string())
+        iolog.event(event, &Texts::default(), &mut out).unwrap();
+        ControlFlow::Continue(())
     })
     .unwrap();
     iolog.finish(&mut out).unwrap();

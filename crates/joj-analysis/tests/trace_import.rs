@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
 use std::io::Cursor;
+use std::ops::ControlFlow;
 
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::export::json_lines::JsonLines;
 use joj_analysis::trace::export::{Exporter, blkparse as to_blkparse};
 use joj_analysis::trace::header::Header;
-use joj_analysis::trace::import::{ImportSink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::import::{ImportError, ImportSink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
 const FTRACE: &[u8] = include_bytes!("../../../fixtures/import/ext4_sqlite.ftrace");
@@ -20,23 +21,24 @@ const BLKTRACE: [&[u8]; 2] = [
     include_bytes!("../../../fixtures/import/loop1.blktrace.1"),
 ];
 
-type Import = fn(&[u8], &mut ImportSink) -> Result<Header, String>;
+type Import = fn(&[u8], &mut ImportSink) -> Result<Header, ImportError>;
 
-fn from_ftrace(text: &[u8], sink: &mut ImportSink) -> Result<Header, String> {
+fn from_ftrace(text: &[u8], sink: &mut ImportSink) -> Result<Header, ImportError> {
     ftrace::import(Cursor::new(text), sink)
 }
 
-fn from_blkparse(text: &[u8], sink: &mut ImportSink) -> Result<Header, String> {
+fn from_blkparse(text: &[u8], sink: &mut ImportSink) -> Result<Header, ImportError> {
     blkparse::import(text, sink)
 }
 
 /// The header as one line of JSON, then the events.
-fn told(import: impl FnOnce(&mut ImportSink) -> Result<Header, String>) -> Result<String, String> {
+fn told(import: impl FnOnce(&mut ImportSink) -> Result<Header, ImportError>) -> Result<String, String> {
     let mut lines = Vec::new();
     let mut sink = |event: &Event, texts: &Texts| {
-        JsonLines.event(event, texts, &mut lines).map_err(|error| error.to_string())
+        JsonLines.event(event, texts, &mut lines).unwrap();
+        ControlFlow::Continue(())
     };
-    let header = import(&mut sink)?;
+    let header = import(&mut sink).map_err(|error| error.to_string())?;
     let lines = String::from_utf8(lines).unwrap();
     let ending = header.ending.as_ref().unwrap();
     assert_eq!(ending.events, lines.lines().count() as u64);
@@ -125,13 +127,14 @@ fn blkparse_text_that_we_export_is_read_back() {
     let mut first = Vec::new();
     blkparse::import(BLKPARSE, &mut |event, texts| {
         first.push(without_number(event, texts));
-        exporter.event(event, texts, &mut text).map_err(|error| error.to_string())
+        exporter.event(event, texts, &mut text).unwrap();
+        ControlFlow::Continue(())
     })
     .unwrap();
     let mut second = Vec::new();
     blkparse::import(text.as_slice(), &mut |event, texts| {
         second.push(without_number(event, texts));
-        Ok(())
+        ControlFlow::Continue(())
     })
     .unwrap();
     assert_eq!(first, second);
@@ -217,6 +220,19 @@ fn what_is_no_file_of_blktrace_or_a_newer_one_is_told_so() {
 }
 
 #[test]
+fn an_import_that_its_sink_ends_blames_no_line() {
+    let mut stop = |_: &Event, _: &Texts| ControlFlow::Break(());
+    let ended = [
+        from_ftrace(FTRACE, &mut stop),
+        from_blkparse(BLKPARSE, &mut stop),
+        blktrace::import(files(&BLKTRACE), &mut stop),
+    ];
+    for (number, result) in ended.into_iter().enumerate() {
+        assert!(matches!(result, Err(ImportError::Stopped)), "{number}: {result:?}");
+    }
+}
+
+#[test]
 fn sync_calls_are_read_where_no_filesystem_tells_them() {
     let text = "a-7 [0] ..... 1.5: sys_fdatasync(fd: 3)\na-7 [0] ..... 1.6: sys_fdatasync -> 0x0\n\
                 a-7 [0] ..... 1.7: sys_enter_fsync: fd: 0x3\na-7 [0] ..... 1.8: sys_exit_fsync: 0xfffffffffffffffb\n";
@@ -259,7 +275,7 @@ fn damaged_inputs_are_errors_or_events_in_order() {
             let mut sink = |event: &Event, _: &Texts| {
                 assert!(event.time_ns >= last_ns, "round {round} of input {which}");
                 last_ns = event.time_ns;
-                Ok(())
+                ControlFlow::Continue(())
             };
             let result = match which {
                 0 => ftrace::import(Cursor::new(&bytes), &mut sink),
@@ -267,6 +283,7 @@ fn damaged_inputs_are_errors_or_events_in_order() {
                 _ => blktrace::import(vec![("a".to_owned(), bytes.as_slice())], &mut sink),
             };
             if let Err(error) = result {
+                let error = error.to_string();
                 assert!(error.contains(" at byte "), "round {round} of input {which}: {error}");
             }
         }

@@ -22,7 +22,7 @@ const DATABASES: u64 = 8;
 const LOG_TRANSACTIONS: u64 = 500;
 
 /// What receives the events; an error ends the generation.
-pub type Sink<'a> = dyn FnMut(&Event, &Texts) -> Result<(), String> + 'a;
+pub type Sink<'a, E> = dyn FnMut(&Event, &Texts) -> Result<(), E> + 'a;
 
 /// The head of such a trace.
 pub fn header() -> Header {
@@ -64,7 +64,7 @@ pub fn header() -> Header {
 /// Makes exactly `events` events.
 /// # Errors
 /// Those of the sink.
-pub fn generate(events: u64, sink: &mut Sink) -> Result<(), String> {
+pub fn generate<E>(events: u64, sink: &mut Sink<'_, E>) -> Result<(), E> {
     let mut texts = Texts::default();
     let words = Words::keep(&mut texts);
     let databases = (0..DATABASES).map(|number| Database::new(number, &mut texts)).collect();
@@ -138,7 +138,7 @@ struct Write {
     flags: RequestFlags,
 }
 
-struct Generator<'a, 'b> {
+struct Generator<'a, 'b, E> {
     left: u64,
     time_ns: u64,
     random: u64,
@@ -147,17 +147,17 @@ struct Generator<'a, 'b> {
     texts: Texts,
     words: Words,
     databases: Vec<Database>,
-    sink: &'a mut Sink<'b>,
+    sink: &'a mut Sink<'b, E>,
 }
 
-impl Generator<'_, '_> {
+impl<E> Generator<'_, '_, E> {
     /// Every third in WAL mode, the others in DELETE mode.
-    fn transaction(&mut self, number: u64) -> Result<(), String> {
+    fn transaction(&mut self, number: u64) -> Result<(), E> {
         let index = usize::try_from(self.random() % DATABASES).unwrap_or(0);
         if number.is_multiple_of(3) { self.append_to_log(index) } else { self.delete_mode(index) }
     }
 
-    fn append_to_log(&mut self, index: usize) -> Result<(), String> {
+    fn append_to_log(&mut self, index: usize) -> Result<(), E> {
         let database = &mut self.databases[index];
         let (file, offset) = (database.log, database.log_offset);
         let sector = database.sector + FILE_SECTORS / 2 + offset / SECTOR_BYTES;
@@ -170,7 +170,7 @@ impl Generator<'_, '_> {
         self.lock(file, 2)
     }
 
-    fn delete_mode(&mut self, index: usize) -> Result<(), String> {
+    fn delete_mode(&mut self, index: usize) -> Result<(), E> {
         let database = &mut self.databases[index];
         // The inode comes back with another generation each time, as ext4 gives it.
         database.rollback.generation = database.rollback.generation.wrapping_mul(0x9e37_79b1).wrapping_add(1);
@@ -200,7 +200,7 @@ impl Generator<'_, '_> {
     }
 
     /// Descriptor and five copies in one request, the commit block behind a flush.
-    fn journal_commit(&mut self) -> Result<(), String> {
+    fn journal_commit(&mut self) -> Result<(), E> {
         let transaction = self.journal_transaction;
         self.journal_transaction += 1;
         let mark = |kind| Event { kind, device: PARTITION, detail: transaction, ..Event::default() };
@@ -238,11 +238,7 @@ impl Generator<'_, '_> {
     }
 
     /// A sync call and what it makes happen.
-    fn sync(
-        &mut self,
-        file: FileKey,
-        inside: impl FnOnce(&mut Self) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn sync(&mut self, file: FileKey, inside: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
         let call = |kind, name| Event { kind, file, name, ..Event::default() };
         self.emit(call(EventKind::SyncBegin, self.words.fdatasync))?;
         inside(self)?;
@@ -250,7 +246,7 @@ impl Generator<'_, '_> {
     }
 
     /// A bio that becomes a request of its own.
-    fn write(&mut self, write: Write) -> Result<(), String> {
+    fn write(&mut self, write: Write) -> Result<(), E> {
         self.emit(Event { kind: EventKind::Queue, ..request(write) })?;
         self.serve(request(Write {
             file: FileKey::NONE,
@@ -261,7 +257,7 @@ impl Generator<'_, '_> {
         }))
     }
 
-    fn flush(&mut self) -> Result<(), String> {
+    fn flush(&mut self) -> Result<(), E> {
         self.serve(Event {
             device: DISK,
             operation: Operation::Flush,
@@ -270,19 +266,19 @@ impl Generator<'_, '_> {
         })
     }
 
-    fn serve(&mut self, request: Event) -> Result<(), String> {
+    fn serve(&mut self, request: Event) -> Result<(), E> {
         let seen = Event { offset: 0, backing: Backing::Unseen, content: Content::Unknown, ..request };
         self.emit(Event { kind: EventKind::Issue, ..seen })?;
         self.time_ns += 60_000 + self.random() % 40_000;
         self.emit(Event { kind: EventKind::Complete, ..seen })
     }
 
-    fn lock(&mut self, file: FileKey, how: i64) -> Result<(), String> {
+    fn lock(&mut self, file: FileKey, how: i64) -> Result<(), E> {
         let range = Event { offset: 0x4000_0002, bytes: 510, ..Event::default() };
         self.emit(Event { kind: EventKind::Lock, file, detail: how, ..range })
     }
 
-    fn emit(&mut self, event: Event) -> Result<(), String> {
+    fn emit(&mut self, event: Event) -> Result<(), E> {
         if self.left == 0 {
             return Ok(());
         }
@@ -325,6 +321,8 @@ fn request(write: Write) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     #[test]
@@ -335,7 +333,7 @@ mod tests {
                 made.push(*event);
                 Ok(())
             };
-            generate(events, &mut keep).unwrap();
+            generate(events, &mut keep).unwrap_or_else(|never: Infallible| match never {});
             made
         };
         let events = made(5_000);
@@ -351,8 +349,8 @@ mod tests {
         let mut taken = 0;
         let result = generate(100, &mut |_, _| {
             taken += 1;
-            if taken == 3 { Err("full".to_owned()) } else { Ok(()) }
+            if taken == 3 { Err("full") } else { Ok(()) }
         });
-        assert_eq!((result, taken), (Err("full".to_owned()), 3));
+        assert_eq!((result, taken), (Err("full"), 3));
     }
 }

@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write, stderr};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
 
+/// What is said where a signal ended the reading or the analysis.
+pub const STOPPED: &str = "stopped by a signal: nothing is kept";
 /// Between two lines.
 const LINE_NS: u64 = 1_000_000_000;
 
@@ -49,5 +51,5 @@ impl Drop for ProgressLine {
 /// # Errors
 /// A signal asked this process to end.
 pub fn go_on() -> Result<(), String> {
-    if is_stopped() { Err("stopped by a signal: nothing is kept".to_owned()) } else { Ok(()) }
+    if is_stopped() { Err(STOPPED.to_owned()) } else { Ok(()) }
 }

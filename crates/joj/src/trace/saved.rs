@@ -1,16 +1,17 @@
 //! A saved trace, of joj or of another program, read from its first event to its findings. Memory does not grow with its length.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::Header;
-use joj_analysis::trace::import::{ImportSink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::import::{ImportError, ImportSink, blkparse, blktrace, ftrace};
 use joj_analysis::trace::texts::Texts;
 
 use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
 use crate::trace::input::Input;
-use crate::trace::progress::{ProgressLine, go_on};
+use crate::trace::progress::{ProgressLine, STOPPED, go_on};
 use crate::trace_file::TraceReader;
 
 /// First bytes of a Parquet file (Apache Parquet format).
@@ -100,13 +101,13 @@ impl Foreign {
     /// It is read twice: its head is known at its end only, and nothing is made of a damaged one.
     fn analyse(&self, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<(Findings, Texts), String> {
         let mut progress = ProgressLine::begin();
-        let header = self.import((&mut progress, 0.0), &mut |_, _| Ok(()))?;
+        let header = self.import((&mut progress, 0.0), &mut |_, _| ControlFlow::Continue(()))?;
         let mut analysis = Analysis::new(&header, types, wanted)?;
         let mut names = Texts::default();
         let again = self.import((&mut progress, 0.5), &mut |event: &Event, texts: &Texts| {
             analysis.event(event, texts);
             names.catch_up(texts);
-            Ok(())
+            ControlFlow::Continue(())
         })?;
         if again != header {
             return Err(format!(
@@ -138,7 +139,9 @@ impl Foreign {
         let mut sink = |event: &Event, texts: &Texts| {
             events += 1;
             if events.is_multiple_of(1 << 12) {
-                go_on()?;
+                if go_on().is_err() {
+                    return ControlFlow::Break(());
+                }
                 progress.tell(|| reading(name, before + self.share() / 2.0));
             }
             sink(event, texts)
@@ -146,7 +149,7 @@ impl Foreign {
         if self.format == Format::Blktrace {
             let files = self.inputs.iter().map(|input| Ok((input.name().to_owned(), input.rewound()?)));
             let files = files.collect::<Result<Vec<_>, String>>()?;
-            return blktrace::import(files, &mut sink);
+            return blktrace::import(files, &mut sink).map_err(|error| problem(None, &error));
         }
         let Some(input) = self.inputs.first() else { return Err("no file".to_owned()) };
         let text = input.rewound()?;
@@ -154,9 +157,18 @@ impl Foreign {
             Format::Ftrace => ftrace::import(text, &mut sink),
             _ => blkparse::import(text, &mut sink),
         };
-        let header = found.map_err(|error| format!("{name}: {error}"))?;
+        let header = found.map_err(|error| problem(Some(name), &error))?;
         let nothing = header.ending.as_ref().is_none_or(|ending| ending.events == 0);
         if nothing { Err(format!("{name}: no event in it; is it a trace?")) } else { Ok(header) }
+    }
+}
+
+/// What is said of an import that failed; `name`: the file, where the error does not name it.
+fn problem(name: Option<&str>, error: &ImportError) -> String {
+    match (error, name) {
+        (ImportError::Stopped, _) => STOPPED.to_owned(),
+        (error, Some(name)) => format!("{name}: {error}"),
+        (error, None) => error.to_string(),
     }
 }
 

@@ -13,6 +13,7 @@ use std::io::BufRead;
 
 use crate::trace::event::{DeviceNumber, Event, EventKind};
 use crate::trace::header::{Header, Source};
+use crate::trace::import::error::{ImportError, LineProblem};
 use crate::trace::import::lines::Lines;
 use crate::trace::import::output::{ImportSink, Output};
 use crate::trace::import::words;
@@ -20,7 +21,7 @@ use crate::trace::import::words;
 /// Imports blkparse's text.
 /// # Errors
 /// Names the line and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, String> {
+pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, ImportError> {
     let mut output = Output::new(sink);
     let mut summary = false;
     let mut lines = Lines::new(text);
@@ -29,13 +30,13 @@ pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, Strin
         summary |= begins_summary(&line);
         let is_event = !line.trim().is_empty() && !line.starts_with("Input file ");
         let read = if summary {
-            skips(&line).map_or(Ok(()), |events| output.lost(output.last_ns(), events))
+            skips(&line).map_or(Ok(()), |events| Ok(output.lost(output.last_ns(), events)?))
         } else if is_event {
             event(&line, &mut output)
         } else {
             Ok(())
         };
-        read.map_err(|error| lines.error(&error))?;
+        read.map_err(|problem| lines.error(problem))?;
     }
     let inferred = [
         "Files, sync calls and journal commits are unknown: blktrace records requests only.",
@@ -44,7 +45,7 @@ pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, Strin
         "Write-zeroes requests look like writes in blktrace and count as such.",
         "Lost events are those that blkparse's summary calls skips; without the summary nobody knows.",
     ];
-    output.finish(Source::Blkparse, inferred.map(str::to_owned).to_vec())
+    Ok(output.finish(Source::Blkparse, inferred.map(str::to_owned).to_vec())?)
 }
 
 /// `CPU0 (sda):`, `Total (8,0):`, `Events (sda): 4 entries`.
@@ -59,26 +60,25 @@ fn skips(line: &str) -> Option<u64> {
     digits.parse().ok().filter(|events| *events > 0)
 }
 
-fn event(line: &str, output: &mut Output) -> Result<(), String> {
+fn event(line: &str, output: &mut Output) -> Result<(), LineProblem> {
     let mut rest = line;
-    let mut word = |what: &str| {
+    let mut word = |what: &'static str| {
         rest = rest.trim_start();
         let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
         rest = after;
-        if word.is_empty() { Err(format!("it ends before the {what}")) } else { Ok(word) }
+        if word.is_empty() { Err(LineProblem::EndsBefore(what)) } else { Ok(word) }
     };
     let device = word("device")?;
-    let device = words::device(device).ok_or_else(|| {
-        format!("`{}` is no device like 8,0; we read blkparse's default format only", words::excerpt(device))
-    })?;
+    let device = words::device(device)
+        .ok_or_else(|| words::is_no(device, "device like 8,0; we read blkparse's default format only"))?;
     for what in ["processor", "sequence number"] {
         let number = word(what)?;
-        number.parse::<u64>().map_err(|_| format!("`{}` is no {what}", words::excerpt(number)))?;
+        number.parse::<u64>().map_err(|_| words::is_no(number, what))?;
     }
     let time = word("time")?;
-    let time_ns = words::time_ns(time).ok_or_else(|| format!("`{}` is no time", words::excerpt(time)))?;
+    let time_ns = words::time_ns(time).ok_or_else(|| words::is_no(time, "time"))?;
     let thread = word("process")?;
-    let thread = thread.parse().map_err(|_| format!("`{}` is no process", words::excerpt(thread)))?;
+    let thread = thread.parse().map_err(|_| words::is_no(thread, "process"))?;
     let action = word("action")?;
     let letters = if action == "m" { "" } else { word("kind of request")? };
     let base = Event { time_ns, device, thread, ..Event::default() };
@@ -90,37 +90,38 @@ fn event(line: &str, output: &mut Output) -> Result<(), String> {
         "A" => return remap(rest, device, output),
         // Merges, insertions, plugging, splits, messages: the request that results is issued later.
         "M" | "F" | "I" | "G" | "S" | "P" | "U" | "UT" | "T" | "X" | "B" | "W" | "m" => return Ok(()),
-        _ => return Err(format!("`{}` is no action of blkparse", words::excerpt(action))),
+        _ => return Err(words::is_no(action, "action of blkparse")),
     };
     request(Event { kind, ..base }, letters, rest, output)
 }
 
 /// `223490 + 8 [sqlite3]`, without sectors `[sqlite3]`, a completion `223490 + 8 [0]`; with `-t` a time in round brackets.
-fn request(event: Event, letters: &str, rest: &str, output: &mut Output) -> Result<(), String> {
-    let (numbers, in_brackets) = rest.split_once('[').ok_or("it has no name or error in brackets")?;
-    let in_brackets = in_brackets.trim_end().strip_suffix(']').ok_or("its last bracket is missing")?;
+fn request(event: Event, letters: &str, rest: &str, output: &mut Output) -> Result<(), LineProblem> {
+    let (numbers, in_brackets) =
+        rest.split_once('[').ok_or(LineProblem::HasNo("name or error in brackets"))?;
+    let in_brackets = in_brackets.trim_end().strip_suffix(']').ok_or(LineProblem::OpenBracket)?;
     let is_command = numbers.contains('(') && !numbers.contains('+');
     let mut numbers = numbers.split('(').next().unwrap_or_default().split_whitespace();
     let mut number = || {
         let word = numbers.next()?;
-        Some(word.parse::<u64>().map_err(|_| format!("`{}` is no number of a sector", words::excerpt(word))))
+        Some(word.parse::<u64>().map_err(|_| words::is_no(word, "number of a sector")))
     };
     let sector = number().transpose()?.unwrap_or(0);
     let sectors = match numbers.next() {
         Some("+") => {
-            let word = numbers.next().ok_or("it ends before the number of sectors")?;
-            word.parse().map_err(|_| format!("`{}` is no number of sectors", words::excerpt(word)))?
+            let word = numbers.next().ok_or(LineProblem::EndsBefore("number of sectors"))?;
+            word.parse().map_err(|_| words::is_no(word, "number of sectors"))?
         }
         None => 0,
-        Some(other) => return Err(format!("`{}` stands where + or a bracket should", words::excerpt(other))),
+        Some(other) => return Err(LineProblem::Misplaced(words::excerpt(other))),
     };
-    let bytes = words::bytes_of(sectors).ok_or("its sectors are too many")?;
+    let bytes = words::bytes_of(sectors).ok_or(LineProblem::TooManySectors)?;
     // Commands of SG_IO and the like have bytes instead of sectors.
     let (operation, flags) = if is_command {
         (crate::trace::event::Operation::Other, Default::default())
     } else {
         let kind = words::operation_and_flags(letters, bytes);
-        kind.ok_or_else(|| format!("`{}` is no kind of request", words::excerpt(letters)))?
+        kind.ok_or_else(|| words::is_no(letters, "kind of request"))?
     };
     // A flush has no sector; the kernel completes it at -1.
     let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
@@ -130,22 +131,22 @@ fn request(event: Event, letters: &str, rest: &str, output: &mut Output) -> Resu
     } else {
         event.command = output.keep(in_brackets);
     }
-    output.push(event)
+    Ok(output.push(event)?)
 }
 
 /// The kernel keeps the errno in 16 bits without a sign, and blkparse prints them so: 65531 is -5.
-fn errno(text: &str) -> Result<i64, String> {
-    let number: i64 = text.trim().parse().map_err(|_| format!("`{}` is no error", words::excerpt(text)))?;
+fn errno(text: &str) -> Result<i64, LineProblem> {
+    let number: i64 = text.trim().parse().map_err(|_| words::is_no(text, "error"))?;
     match number {
         0x8000..=0xffff => Ok(number - 0x1_0000),
         0..0x8000 => Ok(-number),
         -0x8000..0 => Ok(number),
-        _ => Err(format!("{number} is no errno")),
+        _ => Err(LineProblem::Errno(number)),
     }
 }
 
 /// `8409088 + 8 <- (8,1) 8407040`
-fn remap(rest: &str, device: DeviceNumber, output: &mut Output) -> Result<(), String> {
+fn remap(rest: &str, device: DeviceNumber, output: &mut Output) -> Result<(), LineProblem> {
     let told = || {
         let (to, from) = rest.split_once("<-")?;
         let (from_device, from_sector) = from.trim().split_once(' ')?;
@@ -153,7 +154,7 @@ fn remap(rest: &str, device: DeviceNumber, output: &mut Output) -> Result<(), St
         let from_sector = from_sector.split_whitespace().next()?.parse().ok()?;
         Some(((words::device(from_device)?, from_sector), (device, to_sector)))
     };
-    let (from, to) = told().ok_or("it is no remap like `8409088 + 8 <- (8,1) 8407040`")?;
+    let (from, to) = told().ok_or(LineProblem::IsNoRemap("8409088 + 8 <- (8,1) 8407040"))?;
     output.remapped(from, to);
     Ok(())
 }

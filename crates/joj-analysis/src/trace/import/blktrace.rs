@@ -13,6 +13,7 @@ use std::io::{ErrorKind, Read};
 
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use crate::trace::header::{Header, Source};
+use crate::trace::import::error::{ImportError, RecordProblem, Stopped};
 use crate::trace::import::output::{ImportSink, Output};
 use crate::trace::texts::Text;
 
@@ -46,7 +47,7 @@ const NOTE_TIME: u32 = 1;
 /// side, the earliest record first. A file made by `blkparse -d` is read too.
 /// # Errors
 /// Names the file, the record and its byte. What the sink got before is part of a trace, not a trace.
-pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut ImportSink) -> Result<Header, String> {
+pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut ImportSink) -> Result<Header, ImportError> {
     let mut inputs: Vec<Input<R>> = files.into_iter().map(|(name, bytes)| Input::new(name, bytes)).collect();
     let mut import = BlktraceImport {
         output: Output::new(sink),
@@ -61,12 +62,16 @@ pub fn import<R: Read>(files: Vec<(String, R)>, sink: &mut ImportSink) -> Result
     let mut order: BinaryHeap<_> = times.collect();
     while let Some(Reverse((_, index))) = order.pop() {
         if let Some(record) = heads[index].take() {
-            import.record(&record).map_err(|error| inputs[index].error(&error))?;
+            match import.event(&record) {
+                Ok(Some(event)) => import.output.push(event)?,
+                Ok(None) => {}
+                Err(problem) => return Err(inputs[index].error(problem)),
+            }
         }
         heads[index] = inputs[index].next()?;
         order.extend(time_of(&heads[index]).map(|time_ns| Reverse((time_ns, index))));
     }
-    import.finish()
+    Ok(import.finish()?)
 }
 
 /// One file, and how far it was read.
@@ -99,35 +104,34 @@ impl<R: Read> Input<R> {
         Self { name, bytes, at: 0, next: 0, records: 0, big_endian: false }
     }
 
-    fn error(&self, error: &str) -> String {
-        format!("{}: record {} at byte {}: {error}", self.name, self.records, self.at)
+    fn error(&self, problem: RecordProblem) -> ImportError {
+        ImportError::Record { file: self.name.clone(), number: self.records, at: self.at, problem }
     }
 
     /// Reads until `room` is full or the file ends.
-    fn fill(&mut self, room: &mut [u8]) -> Result<usize, String> {
+    fn fill(&mut self, room: &mut [u8]) -> Result<usize, ImportError> {
         let mut filled = 0;
         while filled < room.len() {
             match self.bytes.read(&mut room[filled..]) {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error(&format!("cannot read on: {error}"))),
+                Err(error) => return Err(self.error(RecordProblem::Unreadable(error))),
             }
         }
         self.next += filled as u64;
         Ok(filled)
     }
 
-    fn next(&mut self) -> Result<Option<BlktraceRecord>, String> {
+    fn next(&mut self) -> Result<Option<BlktraceRecord>, ImportError> {
         (self.at, self.records) = (self.next, self.records + 1);
         let mut room = [0; RECORD_BYTES];
         let filled = self.fill(&mut room)?;
         if filled == 0 {
             return Ok(None);
         }
-        let cut_off = "the file was cut off in the middle of it; copy it again";
         if filled < RECORD_BYTES {
-            return Err(self.error(cut_off));
+            return Err(self.error(RecordProblem::CutOff));
         }
         let big_endian = self.order(&room)?;
         let word = |at: usize| number32(&room, at, big_endian);
@@ -141,7 +145,7 @@ impl<R: Read> Input<R> {
         };
         let mut further = vec![0; usize::from(half(46))];
         if self.fill(&mut further)? < further.len() {
-            return Err(self.error(cut_off));
+            return Err(self.error(RecordProblem::CutOff));
         }
         self.big_endian = big_endian;
         Ok(Some(BlktraceRecord {
@@ -160,27 +164,18 @@ impl<R: Read> Input<R> {
     }
 
     /// True for big endian. The first record decides; another order behind it is damage.
-    fn order(&self, fixed: &[u8; RECORD_BYTES]) -> Result<bool, String> {
+    fn order(&self, fixed: &[u8; RECORD_BYTES]) -> Result<bool, ImportError> {
         let words = [false, true].map(|big_endian| number32(fixed, 0, big_endian));
         let Some(big_endian) = words.iter().position(|word| word & !0xff == MAGIC).map(|index| index == 1)
         else {
-            return Err(self.error(&format!(
-                "it begins with {:08x}, not with blktrace's {:08x}: this is no binary file of blktrace, or a damaged one. \
-                 blkparse's text is another format",
-                words[0],
-                MAGIC | VERSION
-            )));
+            return Err(self.error(RecordProblem::Magic { found: words[0], wanted: MAGIC | VERSION }));
         };
         let version = words[usize::from(big_endian)] & 0xff;
         if version != VERSION {
-            return Err(self.error(&format!(
-                "it has blktrace's format {version}, and we read {VERSION} only; import what `blkparse` prints of it"
-            )));
+            return Err(self.error(RecordProblem::Version { found: version, known: VERSION }));
         }
         if self.at > 0 && big_endian != self.big_endian {
-            return Err(
-                self.error("its byte order is not that of the records before it: the file is damaged")
-            );
+            return Err(self.error(RecordProblem::ByteOrder));
         }
         Ok(big_endian)
     }
@@ -207,9 +202,10 @@ struct BlktraceImport<'a, 'b> {
 }
 
 impl BlktraceImport<'_, '_> {
-    fn record(&mut self, record: &BlktraceRecord) -> Result<(), String> {
+    /// Takes a record; most are an event.
+    fn event(&mut self, record: &BlktraceRecord) -> Result<Option<Event>, RecordProblem> {
         if record.action & IS_NOTE != 0 {
-            return self.note(record);
+            return self.note(record).map(|()| None);
         }
         let key = (record.device, record.cpu);
         let new = Sequence { records: 0, first: record.sequence, last: record.sequence };
@@ -222,8 +218,8 @@ impl BlktraceImport<'_, '_> {
             REQUEUE => EventKind::Requeue,
             ISSUE => EventKind::Issue,
             COMPLETE => EventKind::Complete,
-            REMAP => return self.remap(record),
-            _ => return Ok(()),
+            REMAP => return self.remap(record).map(|()| None),
+            _ => return Ok(None),
         };
         // Commands of SG_IO and the like: what they carry are not sectors.
         let is_other = record.action & IS_PASS_THROUGH != 0;
@@ -232,7 +228,7 @@ impl BlktraceImport<'_, '_> {
         let error = i16::from_ne_bytes(record.error.to_ne_bytes());
         let detail = if kind == EventKind::Complete { -i64::from(error).abs() } else { 0 };
         let is_empty_flush = record.bytes == 0 && record.sector == u64::MAX;
-        self.output.push(Event {
+        Ok(Some(Event {
             time_ns: record.time_ns,
             kind,
             device: DeviceNumber(record.device),
@@ -244,13 +240,13 @@ impl BlktraceImport<'_, '_> {
             command: self.names.get(&record.pid).copied().unwrap_or_default(),
             detail,
             ..Event::default()
-        })
+        }))
     }
 
-    fn note(&mut self, record: &BlktraceRecord) -> Result<(), String> {
+    fn note(&mut self, record: &BlktraceRecord) -> Result<(), RecordProblem> {
         let further = match record.action & WITH_GROUP {
             0 => record.further.as_slice(),
-            _ => record.further.get(8..).ok_or("its control group is cut off")?,
+            _ => record.further.get(8..).ok_or(RecordProblem::GroupCutOff)?,
         };
         match record.action & 0xff {
             NOTE_PROCESS => {
@@ -268,20 +264,20 @@ impl BlktraceImport<'_, '_> {
         Ok(())
     }
 
-    fn remap(&mut self, record: &BlktraceRecord) -> Result<(), String> {
+    fn remap(&mut self, record: &BlktraceRecord) -> Result<(), RecordProblem> {
         let further = match record.action & WITH_GROUP {
             0 => record.further.as_slice(),
             _ => record.further.get(8..).unwrap_or_default(),
         };
         // Big endian whatever the machine: device from, device to, sector from.
-        let from = further.first_chunk::<16>().ok_or("a remap without the place it came from")?;
+        let from = further.first_chunk::<16>().ok_or(RecordProblem::RemapCutOff)?;
         let [high, low] = [8, 12].map(|at| u64::from(number32(from, at, true)));
         let device = DeviceNumber(number32(from, 0, true));
         self.output.remapped((device, high << 32 | low), (DeviceNumber(record.device), record.sector));
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Header, String> {
+    fn finish(mut self) -> Result<Header, Stopped> {
         let numbers = self.sequences.values();
         let missing: u64 = numbers
             .map(|numbers| (u64::from(numbers.last - numbers.first) + 1).saturating_sub(numbers.records))

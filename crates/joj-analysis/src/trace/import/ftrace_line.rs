@@ -6,6 +6,7 @@
 //!          sqlite3-4711    [001]   123.456789: block_rq_issue: ...  as trace-cmd report prints it
 //! ```
 
+use crate::trace::import::error::LineProblem;
 use crate::trace::import::words;
 
 /// The parts of a line.
@@ -29,7 +30,7 @@ impl<'a> Line<'a> {
     /// Takes a line apart.
     /// # Errors
     /// Says which part is not there.
-    pub fn parse(line: &'a str) -> Result<Self, String> {
+    pub fn parse(line: &'a str) -> Result<Self, LineProblem> {
         // A thread's name may hold brackets, blanks and dashes: the first ` [digits]` that has a thread's number before it is the processor.
         let mut from = 0;
         while let Some(place) = line[from..].find('[').map(|place| from + place) {
@@ -42,7 +43,7 @@ impl<'a> Line<'a> {
                 return Ok(Self { command, thread, process, time_ns, event, said });
             }
         }
-        Err("it has no `name-thread [processor]`".to_owned())
+        Err(LineProblem::HasNo("`name-thread [processor]`"))
     }
 }
 
@@ -60,24 +61,23 @@ fn who(text: &str) -> Option<(&str, u32, u32)> {
 }
 
 /// `  .....   123.456789: block_rq_issue: 8,0 ..` gives the time, the event's name and the rest.
-fn what(text: &str) -> Result<(u64, &str, &str), String> {
+fn what(text: &str) -> Result<(u64, &str, &str), LineProblem> {
     let mut rest = text.trim_start();
     for _ in 0..2 {
-        let (word, after) = rest.split_once(char::is_whitespace).ok_or("it ends before the time")?;
+        let (word, after) = rest.split_once(char::is_whitespace).ok_or(LineProblem::EndsBefore("time"))?;
         rest = after.trim_start();
         let Some(time) = word.strip_suffix(':') else { continue };
-        let time_ns = words::time_ns(time).ok_or_else(|| {
-            format!("`{}` is no time in seconds: record with `echo mono > trace_clock`", words::excerpt(time))
-        })?;
+        let time_ns = words::time_ns(time)
+            .ok_or_else(|| words::is_no(time, "time in seconds: record with `echo mono > trace_clock`"))?;
         // System calls have a text of their own: `sys_fsync(fd: 3)` and `sys_fsync -> 0x0`.
         let is_call =
             rest.starts_with("sys_") && !rest.starts_with("sys_enter_") && !rest.starts_with("sys_exit_");
         let end = if is_call { rest.find(['(', ' ']) } else { rest.find(':') };
-        let end = end.ok_or("it ends before the event's name")?;
+        let end = end.ok_or(LineProblem::EndsBefore("event's name"))?;
         let said = &rest[end..];
         return Ok((time_ns, rest[..end].trim(), said.strip_prefix(':').unwrap_or(said).trim()));
     }
-    Err("it has no time".to_owned())
+    Err(LineProblem::HasNo("time"))
 }
 
 #[cfg(test)]
@@ -96,26 +96,26 @@ mod tests {
         };
         for middle in ["[001] .....  1.500000", "[001] d..2. 1.5", "[12]  1.500000000"] {
             assert_eq!(
-                Line::parse(&format!("   a [0] b-c-47   {middle}: e: x: y")).as_ref(),
-                Ok(&wanted),
+                Line::parse(&format!("   a [0] b-c-47   {middle}: e: x: y")).as_ref().ok(),
+                Some(&wanted),
                 "{middle}"
             );
         }
         let grouped = Line::parse("  a [0] b-c-47  (  46) [001] ..... 1.5: e: x: y");
-        assert_eq!(grouped, Ok(Line { process: 46, ..wanted }));
+        assert_eq!(grouped.ok(), Some(Line { process: 46, ..wanted }));
         let idle = Line::parse("  <idle>-0  (-------) [001] d.h1. 1.5: e:");
         assert_eq!(
-            idle.map(|line| (line.command, line.thread, line.process, line.said)),
-            Ok(("<idle>", 0, 0, ""))
+            idle.ok().map(|line| (line.command, line.thread, line.process, line.said)),
+            Some(("<idle>", 0, 0, ""))
         );
     }
 
     #[test]
     fn system_calls_have_a_text_of_their_own() {
-        let parts = |rest: &'static str| what(rest).map(|(_, event, said)| (event, said));
-        assert_eq!(parts(". 1.5: sys_fsync(fd: 3)"), Ok(("sys_fsync", "(fd: 3)")));
-        assert_eq!(parts(". 1.5: sys_fsync -> 0x0"), Ok(("sys_fsync", "-> 0x0")));
-        assert_eq!(parts("1.5: sys_enter_fsync:        fd: 0x3"), Ok(("sys_enter_fsync", "fd: 0x3")));
+        let parts = |rest: &'static str| what(rest).ok().map(|(_, event, said)| (event, said));
+        assert_eq!(parts(". 1.5: sys_fsync(fd: 3)"), Some(("sys_fsync", "(fd: 3)")));
+        assert_eq!(parts(". 1.5: sys_fsync -> 0x0"), Some(("sys_fsync", "-> 0x0")));
+        assert_eq!(parts("1.5: sys_enter_fsync:        fd: 0x3"), Some(("sys_enter_fsync", "fd: 0x3")));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             ("x-1 [001] ..... 1.5: e", "event's name"),
             ("x-1 [001] ..... 1.5: sys_fsync", "event's name"),
         ] {
-            let error = Line::parse(line).unwrap_err();
+            let error = Line::parse(line).unwrap_err().to_string();
             assert!(error.contains(told), "{line}: {error}");
         }
     }

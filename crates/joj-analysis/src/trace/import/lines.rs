@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
 
+use crate::trace::import::error::{ImportError, LineProblem};
 use crate::trace::import::words;
 
 /// No line of a trace comes near it. What has none shorter is no text, and shall not fill the memory.
@@ -27,11 +28,11 @@ impl<R: BufRead> Lines<R> {
     /// Reads the next line; false behind the last one.
     /// # Errors
     /// The text cannot be read, ends in the middle of a line, or has one that is too long to be a trace's.
-    pub fn advance(&mut self) -> Result<bool, String> {
+    pub fn advance(&mut self) -> Result<bool, ImportError> {
         (self.at, self.number) = (self.next, self.number + 1);
         self.line.clear();
         let read = self.text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut self.line);
-        let bytes = read.map_err(|error| self.error(&format!("cannot read on: {error}")))? as u64;
+        let bytes = read.map_err(|error| self.error(LineProblem::Unreadable(error)))? as u64;
         if bytes == 0 {
             return Ok(false);
         }
@@ -40,9 +41,9 @@ impl<R: BufRead> Lines<R> {
             return Ok(true);
         }
         if bytes == LINE_BYTES_MAX {
-            return Err(self.error("it is longer than 64 KiB: this is no text of a trace, or a damaged one"));
+            return Err(self.error(LineProblem::TooLong));
         }
-        Err(self.error("the text was cut off in the middle of it; copy it again"))
+        Err(self.error(LineProblem::CutOff))
     }
 
     /// The line without its end.
@@ -51,9 +52,12 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// What is wrong with the line, and where it is.
-    pub fn error(&self, error: &str) -> String {
+    pub fn error(&self, problem: LineProblem) -> ImportError {
+        if let LineProblem::Stopped = problem {
+            return ImportError::Stopped;
+        }
         let excerpt = words::excerpt(self.line().trim());
-        format!("line {} at byte {}: {error}: `{excerpt}`", self.number, self.at)
+        ImportError::Line { number: self.number, at: self.at, problem, excerpt }
     }
 
     /// The text, behind the line.
@@ -71,16 +75,17 @@ mod tests {
         let mut lines = Lines::new(&b"a \n\nbc\nrest"[..]);
         let mut seen = Vec::new();
         while lines.advance().unwrap_or(false) {
-            seen.push(lines.error(&format!("[{}]", lines.line())));
+            seen.push(lines.error(LineProblem::CutOff).to_string());
         }
         assert_eq!(
             seen,
-            ["line 1 at byte 0: [a]: `a`", "line 2 at byte 3: []: ``", "line 3 at byte 4: [bc]: `bc`"]
+            ["line 1 at byte 0: told: `a`", "line 2 at byte 3: told: ``", "line 3 at byte 4: told: `bc`"]
+                .map(|line| line.replace("told", &LineProblem::CutOff.to_string()))
         );
-        let error = Lines::new(&b"rest"[..]).advance().unwrap_err();
+        let error = Lines::new(&b"rest"[..]).advance().unwrap_err().to_string();
         assert!(error.starts_with("line 1 at byte 0: the text was cut off"), "{error}");
         let endless = std::io::BufReader::new(std::io::repeat(b'x'));
-        let error = Lines::new(endless).advance().unwrap_err();
+        let error = Lines::new(endless).advance().unwrap_err().to_string();
         assert!(error.contains("longer than 64 KiB"), "{error}");
     }
 }

@@ -8,5 +8,7 @@ mod ftrace_line;
 mod lines;
 mod words;
 mod output;
+mod error;
 
+pub use error::{ImportError, LineProblem, RecordProblem};
 pub use output::ImportSink;

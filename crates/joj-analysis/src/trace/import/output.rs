@@ -1,14 +1,16 @@
 //! What every importer does with an event once it knows it: put it in order, count it, notice its device.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use crate::trace::event::{DeviceNumber, Event, EventKind};
 use crate::trace::header::{Disk, Ending, Header, Source};
+use crate::trace::import::error::Stopped;
 use crate::trace::order::Sorter;
 use crate::trace::texts::{Text, Texts};
 
-/// What receives the events of an import, in order of time; an error ends the import.
-pub type ImportSink<'a> = dyn FnMut(&Event, &Texts) -> Result<(), String> + 'a;
+/// What receives the events of an import, in order of time; `Break` ends the import.
+pub type ImportSink<'a> = dyn FnMut(&Event, &Texts) -> ControlFlow<()> + 'a;
 
 /// How far an event may lie behind a later one of the same input.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -24,7 +26,7 @@ pub struct Output<'a, 'b> {
     lost: u64,
     first_ns: u64,
     last_ns: u64,
-    failed: Option<String>,
+    stopped: bool,
     /// Devices of queued bios and of issued requests.
     asked: BTreeSet<DeviceNumber>,
     served: BTreeSet<DeviceNumber>,
@@ -43,7 +45,7 @@ impl<'a, 'b> Output<'a, 'b> {
             lost: 0,
             first_ns: u64::MAX,
             last_ns: 0,
-            failed: None,
+            stopped: false,
             asked: BTreeSet::new(),
             served: BTreeSet::new(),
             partitions: BTreeMap::new(),
@@ -62,8 +64,8 @@ impl<'a, 'b> Output<'a, 'b> {
 
     /// Takes an event.
     /// # Errors
-    /// Those of the sink.
-    pub fn push(&mut self, event: Event) -> Result<(), String> {
+    /// The sink wants no more.
+    pub fn push(&mut self, event: Event) -> Result<(), Stopped> {
         match event.kind {
             EventKind::Queue => drop(self.asked.insert(event.device)),
             EventKind::Issue | EventKind::Complete => drop(self.served.insert(event.device)),
@@ -71,20 +73,19 @@ impl<'a, 'b> Output<'a, 'b> {
         }
         self.first_ns = self.first_ns.min(event.time_ns);
         self.last_ns = self.last_ns.max(event.time_ns);
-        let (sink, texts, events, failed) = (&mut self.sink, &self.texts, &mut self.events, &mut self.failed);
+        let (sink, texts, events, stopped) =
+            (&mut self.sink, &self.texts, &mut self.events, &mut self.stopped);
         self.sorter.push(event, &mut |event| {
             *events += 1;
-            if failed.is_none() {
-                *failed = sink(&event, texts).err();
-            }
+            *stopped = *stopped || sink(&event, texts).is_break();
         });
-        self.failed.clone().map_or(Ok(()), Err)
+        if self.stopped { Err(Stopped) } else { Ok(()) }
     }
 
     /// Notes that events are missing; 0: nobody knows how many.
     /// # Errors
-    /// Those of the sink.
-    pub fn lost(&mut self, time_ns: u64, events: u64) -> Result<(), String> {
+    /// The sink wants no more.
+    pub fn lost(&mut self, time_ns: u64, events: u64) -> Result<(), Stopped> {
         self.lost = self.lost.saturating_add(events.max(1));
         let detail = if events == 0 { -1 } else { i64::try_from(events).unwrap_or(i64::MAX) };
         self.push(Event { time_ns, kind: EventKind::Lost, detail, ..Event::default() })
@@ -100,18 +101,16 @@ impl<'a, 'b> Output<'a, 'b> {
 
     /// Hands on the rest, and makes the header.
     /// # Errors
-    /// Those of the sink.
-    pub fn finish(mut self, source: Source, mut inferred: Vec<String>) -> Result<Header, String> {
+    /// The sink wants no more.
+    pub fn finish(mut self, source: Source, mut inferred: Vec<String>) -> Result<Header, Stopped> {
         let disks = self.disks(&mut inferred);
-        let (sink, texts, events, failed) = (self.sink, &self.texts, &mut self.events, &mut self.failed);
+        let (sink, texts, events, stopped) = (self.sink, &self.texts, &mut self.events, &mut self.stopped);
         let late = self.sorter.finish(&mut |event| {
             *events += 1;
-            if failed.is_none() {
-                *failed = sink(&event, texts).err();
-            }
+            *stopped = *stopped || sink(&event, texts).is_break();
         });
-        if let Some(failed) = self.failed {
-            return Err(failed);
+        if self.stopped {
+            return Err(Stopped);
         }
         if late > 0 {
             inferred.push(format!(
@@ -167,7 +166,7 @@ mod tests {
     fn partitions_are_told_or_guessed_and_the_guess_is_named() {
         let [disk, told, guessed, mapper] =
             [(8, 0), (8, 1), (8, 2), (253, 0)].map(|(major, minor)| DeviceNumber::new(major, minor).unwrap());
-        let mut sink = |_: &Event, _: &Texts| Ok(());
+        let mut sink = |_: &Event, _: &Texts| ControlFlow::Continue(());
         let mut output = Output::new(&mut sink);
         output.remapped((told, 10), (disk, 2058));
         output.remapped((mapper, 10), (told, 10));

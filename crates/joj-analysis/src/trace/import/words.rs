@@ -1,6 +1,7 @@
 //! Small words that the text formats share: what a request does, device numbers, times.
 
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
+use crate::trace::import::error::LineProblem;
 
 /// What letters like `FWFSM` say; `None` where they are no such word.
 ///
@@ -66,6 +67,11 @@ pub fn time_ns(text: &str) -> Option<u64> {
 /// Bytes of a number of sectors.
 pub fn bytes_of(sectors: u64) -> Option<u64> {
     sectors.checked_mul(crate::trace::event::SECTOR_BYTES)
+}
+
+/// What is wrong with a part that is not what it should be.
+pub fn is_no(found: &str, wanted: &'static str) -> LineProblem {
+    LineProblem::IsNo { found: excerpt(found), wanted }
 }
 
 /// Shortens a line for a message.
