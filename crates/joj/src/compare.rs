@@ -1,31 +1,58 @@
 //! `joj compare`: two results side by side.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use joj_analysis::bench::compare::{Comparison, Verdict, compare};
-use joj_analysis::bench::document::Document;
+use joj_analysis::bench::document::{Document, FormatError};
+use thiserror::Error;
 
 use crate::command_line::CompareOptions;
-use crate::machine::files::output_file;
+use crate::machine::files::output_file::{self, OutputError};
 use crate::show::text::{columns, number, or_dash};
+
+/// Why two results cannot be compared.
+#[derive(Debug, Error)]
+pub enum CompareError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}; give a file that `joj bench --json FILE` wrote", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file is no result that this joj can read.
+    #[error("cannot use {}: {error}", .file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: FormatError,
+    },
+    /// The comparison cannot be told.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
 
 /// Runs `joj compare`.
 /// # Errors
 /// Which file is no result, and why.
-pub fn run(options: &CompareOptions) -> Result<ExitCode, String> {
+pub fn run(options: &CompareOptions) -> Result<ExitCode, CompareError> {
     let (first, second) = (read(&options.first)?, read(&options.second)?);
     let text = render(&compare(&first, &second), [&first, &second]);
-    output_file::print(&text).map(|()| ExitCode::SUCCESS)
+    output_file::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> Result<Document, String> {
-    let name = file.display();
-    let text = fs::read_to_string(file).map_err(|error| {
-        format!("cannot read {name}: {error}; give a file that `joj bench --json FILE` wrote")
-    })?;
-    Document::parse(&text).map_err(|error| format!("cannot use {name}: {error}"))
+fn read(file: &Path) -> Result<Document, CompareError> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| CompareError::Unreadable { file: file.to_owned(), error })?;
+    Document::parse(&text).map_err(|error| CompareError::Format { file: file.to_owned(), error })
 }
 
 fn render(comparison: &Comparison, documents: [&Document; 2]) -> String {

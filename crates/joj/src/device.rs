@@ -1,24 +1,46 @@
 //! `joj device`: the emulated devices, and what the model makes of them.
 
 use std::fs;
+use std::io;
 use std::process::ExitCode;
 
-use joj_device::description::Description;
+use joj_device::description::{Description, DescriptionError};
 use joj_device::shipped;
 use joj_device::workload::{MIB, fig_13, table_3};
+use thiserror::Error;
 
 use crate::command_line::device::{DeviceAction, DeviceOptions};
-use crate::machine::files::output_file;
+use crate::machine::files::output_file::{self, OutputError};
 use crate::show::text::columns;
+
+/// Why nothing can be told of a device.
+#[derive(Debug, Error)]
+pub enum DeviceError {
+    /// Its description cannot be read.
+    #[error("cannot read {file}: {error}; give a TOML file, for example from `joj device show NAME`")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// There is no such description, or it is not sound.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// The answer cannot be told.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
 
 /// Runs `joj device`.
 /// # Errors
 /// What is wrong with a description, or that there is none.
-pub fn run(options: &DeviceOptions) -> Result<ExitCode, String> {
+pub fn run(options: &DeviceOptions) -> Result<ExitCode, DeviceError> {
     let text = match &options.action {
         DeviceAction::List => list()?,
         DeviceAction::Show { name } => {
-            named(name)?;
+            Description::named(name)?;
             shipped::text(name).unwrap_or_default().to_owned()
         }
         DeviceAction::Check { file } => {
@@ -26,28 +48,25 @@ pub fn run(options: &DeviceOptions) -> Result<ExitCode, String> {
             format!("{file}: {}, {} bytes: sound\n", description.name, description.capacity_bytes)
         }
         DeviceAction::Sweep { device } => {
-            let description = if device.ends_with(".toml") { read(device)? } else { named(device)? };
+            let description =
+                if device.ends_with(".toml") { read(device)? } else { Description::named(device)? };
             sweep(&description)
         }
     };
-    output_file::print(&text).map(|()| ExitCode::SUCCESS)
+    output_file::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn named(name: &str) -> Result<Description, String> {
-    Description::named(name).map_err(|error| error.to_string())
+fn read(file: &str) -> Result<Description, DeviceError> {
+    let text =
+        fs::read_to_string(file).map_err(|error| DeviceError::Unreadable { file: file.to_owned(), error })?;
+    Ok(Description::parse(&text, file)?)
 }
 
-fn read(file: &str) -> Result<Description, String> {
-    let text = fs::read_to_string(file).map_err(|error| {
-        format!("cannot read {file}: {error}; give a TOML file, for example from `joj device show NAME`")
-    })?;
-    Description::parse(&text, file).map_err(|error| error.to_string())
-}
-
-fn list() -> Result<String, String> {
+fn list() -> Result<String, DescriptionError> {
     let mut text = String::new();
     for name in shipped::names() {
-        text.push_str(&format!("{name:<18} {}\n", named(name)?.summary));
+        text.push_str(&format!("{name:<18} {}\n", Description::named(name)?.summary));
     }
     Ok(text)
 }

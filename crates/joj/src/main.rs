@@ -11,6 +11,7 @@ mod show;
 mod trace_file;
 mod machine;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -20,24 +21,24 @@ use machine::files::standard_output;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    let result = standard_output::check_open().and_then(|()| run(command));
-    result.unwrap_or_else(|message| {
-        eprintln!("joj: {message}");
+    let result = standard_output::check_open().map_err(Into::into).and_then(|()| run(command));
+    result.unwrap_or_else(|error| {
+        eprintln!("joj: {error}");
         ExitCode::FAILURE
     })
 }
 
-fn run(command: Command) -> Result<ExitCode, String> {
-    match command {
-        Command::Bench(options) => bench::command::run(&options),
-        Command::Compare(options) => compare::run(&options),
-        Command::Trace(options) => trace::command::run(&options),
-        Command::TraceHeader(options) => trace::header_command::run(&options),
-        Command::TraceGenerate(options) => trace::generate::run(&options),
-        Command::Monitor(options) => monitor::run(&options),
-        Command::Lab(options) => lab::commands::run::run(&options),
+fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
+    Ok(match command {
+        Command::Bench(options) => bench::command::run(&options)?,
+        Command::Compare(options) => compare::run(&options)?,
+        Command::Trace(options) => trace::command::run(&options)?,
+        Command::TraceHeader(options) => trace::header_command::run(&options)?,
+        Command::TraceGenerate(options) => trace::generate::run(&options)?,
+        Command::Monitor(options) => monitor::run(&options)?,
+        Command::Lab(options) => lab::commands::run::run(&options)?,
         Command::LabGuest => lab::guest::agent::run(),
-        Command::Device(options) => device::run(&options),
-        Command::BenchWorker => bench::worker::serve::serve().map(|()| ExitCode::SUCCESS),
-    }
+        Command::Device(options) => device::run(&options)?,
+        Command::BenchWorker => bench::worker::serve::serve().map(|()| ExitCode::SUCCESS)?,
+    })
 }

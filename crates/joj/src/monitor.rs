@@ -58,8 +58,8 @@ pub fn run(options: &MonitorOptions) -> Result<ExitCode, String> {
         words => match WatchedCommand::start(words, is_stdout_taken(options)) {
             Ok(command) => Some(command),
             Err(error) => {
-                eprintln!("joj: {}", error.message);
-                return Ok(ExitCode::from(error.exit_code));
+                eprintln!("joj: {error}");
+                return Ok(ExitCode::from(error.exit_code()));
             }
         },
     };

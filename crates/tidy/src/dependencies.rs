@@ -24,6 +24,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "rustix",
             "serde",
             "serde_json",
+            "thiserror",
             "toml",
         ],
         &[],

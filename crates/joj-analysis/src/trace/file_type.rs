@@ -3,6 +3,8 @@
 //! The table is a text of one rule a line, `type pattern..`, first match wins; `file_types.txt` is the one that is built in, and
 //! users put their own in front of it. `*` stands for any letters, `?` for one; letters compare without case.
 
+use thiserror::Error;
+
 use crate::words::words;
 
 words! {
@@ -48,6 +50,32 @@ impl FileType {
 
 const BUILT_IN: &str = include_str!("file_types.txt");
 
+/// Why a text is no list of rules.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum FileTypeError {
+    /// A line begins with another word than a type.
+    #[error("line {line}: `{word}` is no file type; take one of {}", known())]
+    Unknown {
+        /// The line's number; the first is 1.
+        line: usize,
+        /// Its first word.
+        word: String,
+    },
+    /// A line has a type and no pattern.
+    #[error("line {line}: no pattern behind `{word}`")]
+    NoPattern {
+        /// The line's number; the first is 1.
+        line: usize,
+        /// Its first word.
+        word: String,
+    },
+}
+
+fn known() -> String {
+    let words: Vec<&str> = FileType::ALL.iter().map(|file_type| file_type.text()).collect();
+    words.join(", ")
+}
+
 /// The rules, in order.
 #[derive(Debug, Clone)]
 pub struct FileTypes {
@@ -64,19 +92,17 @@ impl FileTypes {
     /// `more` in front of the built-in table.
     /// # Errors
     /// A line whose first word is no type, or that has no pattern; the text names the line.
-    pub fn with(more: &str) -> Result<Self, String> {
+    pub fn with(more: &str) -> Result<Self, FileTypeError> {
         let mut rules = Vec::new();
         for (index, line) in more.lines().chain(BUILT_IN.lines()).enumerate() {
             let mut words = line.split('#').next().unwrap_or("").split_whitespace();
             let Some(first) = words.next() else { continue };
-            let file_type = FileType::from_text(first).ok_or_else(|| {
-                let known: Vec<&str> = FileType::ALL.iter().map(|word| word.text()).collect();
-                format!("line {}: `{first}` is no file type; take one of {}", index + 1, known.join(", "))
-            })?;
+            let unknown = || FileTypeError::Unknown { line: index + 1, word: first.to_owned() };
+            let file_type = FileType::from_text(first).ok_or_else(unknown)?;
             let before = rules.len();
             rules.extend(words.map(|pattern| (file_type, pattern.to_lowercase())));
             if rules.len() == before {
-                return Err(format!("line {}: no pattern behind `{first}`", index + 1));
+                return Err(FileTypeError::NoPattern { line: index + 1, word: first.to_owned() });
             }
         }
         Ok(Self { rules })
@@ -146,9 +172,13 @@ mod tests {
             (FileType::SqliteDatabase, FileType::SqliteDatabase)
         );
         assert!(
-            FileTypes::with("\ndatabase *.x").unwrap_err().starts_with("line 2: `database` is no file type")
+            FileTypes::with("\ndatabase *.x")
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 2: `database` is no file type")
         );
-        assert!(FileTypes::with("media").unwrap_err().contains("no pattern"));
+        let line = FileTypeError::NoPattern { line: 1, word: "media".to_owned() };
+        assert_eq!(FileTypes::with("media").map(|_| ()), Err(line));
     }
 
     #[test]

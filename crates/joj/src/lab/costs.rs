@@ -6,6 +6,7 @@ use joj_analysis::lab::result::Costs;
 use joj_analysis::trace::file_type::FileTypes;
 
 use crate::trace::analysis::AnalysisOptions;
+use crate::trace::error::TraceError;
 use crate::trace::saved;
 use crate::trace::transactions::TransactionRow;
 
@@ -16,7 +17,7 @@ const STEPS_MAX: usize = 1_000_000;
 /// has no transactions.
 /// # Errors
 /// Where the trace cannot be read.
-pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, String> {
+pub fn of(file: &Path, transactions: u64) -> Result<Option<Costs>, TraceError> {
     let wanted = AnalysisOptions { skip: 0, steps: STEPS_MAX, exports: &[], save: None };
     let (findings, texts) = saved::read(file, FileTypes::default(), &wanted)?;
     let all: Vec<TransactionRow> =

@@ -13,8 +13,9 @@ use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
 
 use crate::command_line::trace::TraceOptions;
+use crate::trace::error::TraceError;
 use crate::trace::exports::Exports;
-use crate::trace_file::TraceWriter;
+use crate::trace_file::{TraceWriteError, TraceWriter};
 
 /// So many transactions are kept for the page where nobody asked for a number.
 const TRANSACTIONS_SHOWN: usize = 3;
@@ -49,7 +50,7 @@ pub struct Analysis {
     attributor: Attributor,
     looks: Looks,
     writer: Option<TraceWriter>,
-    problem: Option<String>,
+    problem: Option<TraceWriteError>,
     events: u64,
     has_traffic: bool,
 }
@@ -92,7 +93,7 @@ impl Analysis {
     /// For a trace with this head.
     /// # Errors
     /// A file that was asked for cannot be made.
-    pub fn new(header: &Header, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<Self, String> {
+    pub fn new(header: &Header, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<Self, TraceError> {
         let looks = Looks {
             process: header.process,
             summariser: Summariser::of(header),
@@ -155,9 +156,9 @@ impl Analysis {
     /// The trace is over; `header` holds its ending.
     /// # Errors
     /// A file that was asked for could not be written.
-    pub fn finish(mut self, header: &Header, texts: &Texts) -> Result<Findings, String> {
+    pub fn finish(mut self, header: &Header, texts: &Texts) -> Result<Findings, TraceError> {
         if let Some(problem) = self.problem {
-            return Err(problem);
+            return Err(problem.into());
         }
         let looks = &mut self.looks;
         self.attributor.finish(texts, &mut |outcome, texts| looks.outcome(&outcome, texts));

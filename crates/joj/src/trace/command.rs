@@ -16,6 +16,7 @@ use crate::show::trace::page as trace_page;
 use crate::show::trace::steps as trace_steps;
 use crate::show::trace::text as trace_text;
 use crate::trace::analysis::{AnalysisOptions, Findings};
+use crate::trace::error::TraceError;
 use crate::trace::live;
 use crate::trace::saved;
 use crate::trace::transactions::TransactionRow;
@@ -23,7 +24,7 @@ use crate::trace::transactions::TransactionRow;
 /// Runs `joj trace`.
 /// # Errors
 /// What could not be done, where, and how to mend it.
-pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
+pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
     if options.read.is_none()
         && options.command.is_empty()
         && options.pid.is_none()
@@ -38,12 +39,12 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     // What is read must not be written over.
     output_file::check_writable(options.read.iter().chain(files).chain(exported))?;
     let types = file_types(options.file_types.as_deref())?;
-    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    signal::install().map_err(TraceError::Signals)?;
     let (findings, texts, exit_code) = match &options.read {
         Some(path) => {
             let (findings, texts) = match saved::read(path, types, &AnalysisOptions::by(options)) {
-                Err(message) if signal::is_stopped() => {
-                    eprintln!("joj: {message}");
+                Err(stop) if stop.is_stop() => {
+                    eprintln!("joj: {stop}");
                     return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
                 }
                 read => read?,
@@ -53,9 +54,9 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
         None => {
             let captured = match live::run(options, types) {
                 Ok(captured) => captured,
-                Err(failure) => {
-                    eprintln!("joj: {}", failure.message);
-                    return Ok(ExitCode::from(failure.exit_code));
+                Err(error) => {
+                    eprintln!("joj: {error}");
+                    return Ok(ExitCode::from(error.exit_code()));
                 }
             };
             let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
@@ -70,41 +71,42 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, String> {
     Ok(ExitCode::from(exit_code))
 }
 
-fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), String> {
+fn report(options: &TraceOptions, findings: &Findings, texts: &Texts) -> Result<(), TraceError> {
     if let Some(path) = &options.html {
         let page = trace_page::page(&findings.summary, &findings.points, &findings.transactions, texts);
         output_file::write(path, &page)?;
     }
     if let Some(path) = &options.picture {
         let picture = trace_page::picture(&findings.points, &findings.summary.header);
-        let none = || format!("{} was not written: no request went to a disk", path.display());
+        let none = || TraceError::NoPicture(path.clone());
         output_file::write(path, &picture.ok_or_else(none)?)?;
     }
     let value = options.json.as_ref().map(|_| json(findings, texts, options.steps.is_some())).transpose()?;
-    output_file::report(options.json.as_deref(), &value, || {
+    let told = output_file::report(options.json.as_deref(), &value, || {
         let summary = trace_text::summary(&findings.summary);
         if options.steps.is_none() {
             return summary;
         }
         let transactions = trace_steps::transactions(&findings.transactions, texts, &findings.summary.header);
         format!("{summary}\n{transactions}")
-    })
+    });
+    Ok(told?)
 }
 
 /// The summary, with what each transaction cost where steps are wanted.
-fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, String> {
-    let mut value = serde_json::to_value(&findings.summary).map_err(|error| error.to_string())?;
+fn json(findings: &Findings, texts: &Texts, steps: bool) -> Result<Value, TraceError> {
+    let mut value = serde_json::to_value(&findings.summary)?;
     if steps {
         let transactions: Vec<TransactionRow> =
             findings.transactions.iter().map(|transaction| TransactionRow::of(transaction, texts)).collect();
-        value["transactions"] = serde_json::to_value(transactions).map_err(|error| error.to_string())?;
+        value["transactions"] = serde_json::to_value(transactions)?;
     }
     Ok(value)
 }
 
-fn file_types(path: Option<&Path>) -> Result<FileTypes, String> {
+fn file_types(path: Option<&Path>) -> Result<FileTypes, TraceError> {
     let Some(path) = path else { return Ok(FileTypes::default()) };
-    let text =
-        fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    FileTypes::with(&text).map_err(|error| format!("{}: {error}", path.display()))
+    let text = fs::read_to_string(path)
+        .map_err(|error| TraceError::FileTypesUnreadable { path: path.to_owned(), error })?;
+    FileTypes::with(&text).map_err(|error| TraceError::FileTypes { path: path.to_owned(), error })
 }

@@ -10,6 +10,8 @@ use joj_analysis::trace::export::{Exporter, TraceFormat};
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::texts::Texts;
 
+use crate::trace::error::ExportError;
+
 struct Export {
     exporter: Box<dyn Exporter>,
     path: PathBuf,
@@ -21,7 +23,7 @@ struct Export {
 #[derive(Default)]
 pub struct Exports {
     files: Vec<Export>,
-    problem: Option<String>,
+    problem: Option<ExportError>,
 }
 
 impl Drop for Exports {
@@ -52,11 +54,11 @@ impl Exports {
     /// Begins the files.
     /// # Errors
     /// One cannot be made.
-    pub fn create(wanted: &[(&TraceFormat, PathBuf)], header: &Header) -> Result<Self, String> {
+    pub fn create(wanted: &[(&TraceFormat, PathBuf)], header: &Header) -> Result<Self, ExportError> {
         let mut exports = Self::default();
         for (format, path) in wanted {
             let file = Export::create(format, path, header)
-                .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+                .map_err(|error| ExportError::Create { path: path.clone(), error })?;
             exports.files.push(file);
         }
         Ok(exports)
@@ -78,7 +80,7 @@ impl Exports {
         }
         for file in &mut self.files {
             if let Err(error) = write(file) {
-                self.problem = Some(format!("cannot write {}: {error}", file.path.display()));
+                self.problem = Some(ExportError::Write { path: file.path.clone(), error });
                 return;
             }
         }
@@ -87,7 +89,7 @@ impl Exports {
     /// The trace is over.
     /// # Errors
     /// A file could not be written; then all of them are removed.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<(), ExportError> {
         self.each(Export::finish);
         if let Some(problem) = self.problem.take() {
             return Err(problem);

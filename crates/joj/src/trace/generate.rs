@@ -7,12 +7,13 @@ use joj_analysis::trace::header::{Ending, Header};
 
 use crate::command_line::TraceGenerateOptions;
 use crate::machine::proc::usage::Usage;
+use crate::trace::error::TraceError;
 use crate::trace_file::{TraceReader, TraceWriter};
 
 /// Writes the trace, and reads it back where that is asked for.
 /// # Errors
 /// Where the file cannot be written or read.
-pub fn run(options: &TraceGenerateOptions) -> Result<ExitCode, String> {
+pub fn run(options: &TraceGenerateOptions) -> Result<ExitCode, TraceError> {
     let begin = Usage::now();
     let mut writer = TraceWriter::create(&options.file)?;
     let mut ended_ns = 0;

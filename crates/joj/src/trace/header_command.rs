@@ -12,17 +12,19 @@ use crate::machine::capture::below;
 use crate::machine::capture::trace_header;
 use crate::machine::files::extents;
 use crate::machine::files::output_file;
+use crate::trace::error::TraceError;
 
 /// Prints the header, or a file's extents, as JSON; notes on standard error.
 /// # Errors
 /// The path lies on no disk, or the machine does not tell.
-pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, String> {
-    let below = options.path.as_ref().map(|path| below::disk_of_path(path)).transpose()?;
+pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, TraceError> {
+    let below = options.path.as_ref().map(|path| below::disk_of_path(path)).transpose();
+    let below = below.map_err(TraceError::Capture)?;
     for note in below.iter().flat_map(|below| &below.notes) {
         eprintln!("joj: {note}");
     }
     let disks = below.as_ref().map(|below| below.disks.as_slice());
-    let mut header = trace_header::header(disks, &[], Source::default())?;
+    let mut header = trace_header::header(disks, &[], Source::default()).map_err(TraceError::Capture)?;
     let text = match (&options.path, &below) {
         (Some(path), Some(below)) if options.extents => {
             serde_json::to_string_pretty(&places(path, below, &header)?)
@@ -33,13 +35,14 @@ pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, String> {
             serde_json::to_string_pretty(&header)
         }
     };
-    let text = text.map_err(|error| error.to_string())?;
-    output_file::print(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
+    output_file::print(&format!("{}\n", text?))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The file's extents; without a sector where the filesystem names no place on one disk.
-fn places(path: &Path, below: &below::Below, header: &Header) -> Result<Vec<Value>, String> {
-    let found = extents::extents_of(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn places(path: &Path, below: &below::Below, header: &Header) -> Result<Vec<Value>, TraceError> {
+    let found =
+        extents::extents_of(path).map_err(|error| TraceError::Extents { path: path.to_owned(), error })?;
     // Btrfs's extents are in an address space of its own.
     let is_btrfs = header.filesystem(below.filesystem).is_some_and(|filesystem| filesystem.kind == "btrfs");
     let disk = below.devices.first().filter(|_| !is_btrfs).and_then(|number| header.disk(*number));

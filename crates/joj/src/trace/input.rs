@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::machine::files::unnamed_file;
+use crate::trace::error::InputError;
 use crate::trace::progress::{ProgressLine, go_on};
 
 /// What is read with one call of the kernel's.
@@ -21,10 +22,10 @@ impl Input {
     /// Opens it; `-` is standard input. What comes through a pipe is kept in a temporary file without a name.
     /// # Errors
     /// It cannot be opened, or not be kept.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, InputError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { "standard input".to_owned() } else { path.display().to_string() };
-        let problem = |error: io::Error| format!("cannot read {name}: {error}");
+        let problem = |error: io::Error| InputError::Unreadable { name: name.clone(), error };
         let file = if is_standard {
             File::from(io::stdin().as_fd().try_clone_to_owned().map_err(problem)?)
         } else {
@@ -32,7 +33,7 @@ impl Input {
         };
         let kind = file.metadata().map_err(problem)?.file_type();
         if kind.is_dir() {
-            return Err(format!("cannot read {name}: it is a directory"));
+            return Err(InputError::Directory(name));
         }
         let file = if kind.is_file() { file } else { kept(&name, file)? };
         Ok(Self { name, file })
@@ -46,18 +47,18 @@ impl Input {
     /// Its first bytes, so many or all.
     /// # Errors
     /// It cannot be read.
-    pub fn first_bytes(&self, most: u64) -> Result<Vec<u8>, String> {
+    pub fn first_bytes(&self, most: u64) -> Result<Vec<u8>, InputError> {
         let mut bytes = Vec::new();
-        self.rewound()?.take(most).read_to_end(&mut bytes).map_err(|error| self.problem(&error))?;
+        self.rewound()?.take(most).read_to_end(&mut bytes).map_err(|error| self.problem(error))?;
         Ok(bytes)
     }
 
     /// All of it. A reader that was given out before must not be used any more.
     /// # Errors
     /// It cannot be read from its begin.
-    pub fn rewound(&self) -> Result<BufReader<&File>, String> {
+    pub fn rewound(&self) -> Result<BufReader<&File>, InputError> {
         let mut file = &self.file;
-        file.rewind().map_err(|error| self.problem(&error))?;
+        file.rewind().map_err(|error| self.problem(error))?;
         Ok(BufReader::with_capacity(BUFFER_BYTES, file))
     }
 
@@ -72,19 +73,15 @@ impl Input {
         self.file
     }
 
-    fn problem(&self, error: &io::Error) -> String {
-        format!("cannot read {}: {error}", self.name)
+    fn problem(&self, error: io::Error) -> InputError {
+        InputError::Unreadable { name: self.name.clone(), error }
     }
 }
 
-fn kept(name: &str, mut pipe: File) -> Result<File, String> {
+fn kept(name: &str, mut pipe: File) -> Result<File, InputError> {
     let directory = std::env::temp_dir();
-    let problem = |error: io::Error| {
-        format!(
-            "cannot keep what comes from {name} in {}: {error}. TMPDIR names another place; a file needs none",
-            directory.display()
-        )
-    };
+    let problem =
+        |error: io::Error| InputError::NotKept { name: name.to_owned(), directory: directory.clone(), error };
     let mut file = unnamed_file::create(&directory, "joj-input").map_err(problem)?;
     let mut progress = ProgressLine::begin();
     let (mut bytes, mut kept) = (vec![0; BUFFER_BYTES], 0_u64);
@@ -95,7 +92,7 @@ fn kept(name: &str, mut pipe: File) -> Result<File, String> {
             Ok(0) => return Ok(file),
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(format!("cannot read {name}: {error}")),
+            Err(error) => return Err(InputError::Unreadable { name: name.to_owned(), error }),
         };
         file.write_all(&bytes[..read]).map_err(problem)?;
         kept += read as u64;

@@ -17,8 +17,9 @@ use crate::machine::capture::start::Capture;
 use crate::machine::capture::trace_header::{self, CaptureEnd};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::{self, is_stopped};
-use crate::machine::proc::watched_command::{StartError, WatchedCommand};
+use crate::machine::proc::watched_command::WatchedCommand;
 use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
+use crate::trace::error::TraceError;
 use crate::trace::progress::{ProgressLine, go_on};
 
 /// How long a poll waits for events.
@@ -39,39 +40,20 @@ pub struct Captured {
     pub is_cut_short: bool,
 }
 
-/// Why there is no trace.
-#[derive(Debug)]
-pub struct Failure {
-    /// What, and how to mend it.
-    pub message: String,
-    /// 126 and 127 for a command that cannot be run, as shells have it.
-    pub exit_code: u8,
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Self { message, exit_code: 1 }
-    }
-}
-
-impl From<StartError> for Failure {
-    fn from(StartError { message, exit_code }: StartError) -> Self {
-        Self { message, exit_code }
-    }
-}
-
 /// Captures what the options ask for.
 /// # Errors
 /// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
-pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure> {
+pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceError> {
     let words = command_words(options)?;
     if let Some(pid) = options.pid.filter(|pid| !is_there(*pid)) {
-        return Err(format!("there is no process {pid}; `ps -e` lists those that run").into());
+        return Err(TraceError::NoProcess(pid));
     }
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
-    let mut header = trace_header::header(devices, &words, Source::default())?;
-    let mut capture = begin(options, &selection(options, devices.is_some(), &header), &words)?;
+    let header = trace_header::header(devices, &words, Source::default());
+    let mut header = header.map_err(TraceError::Capture)?;
+    let capture = begin(options, &selection(options, devices.is_some(), &header), &words);
+    let mut capture = capture.map_err(TraceError::Capture)?;
     header.source = capture.source();
     header.process = options.pid;
     header.inferred.extend(capture.limits().iter().cloned());
@@ -94,7 +76,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     result?;
     let after = trace_header::counters(&header);
     out.span_ns.end = after.at_ns;
-    let lost = capture.stop()?;
+    let lost = capture.stop().map_err(TraceError::Capture)?;
     // Some of what it does not know it learned meanwhile.
     let since = capture.limits().iter().filter(|limit| !header.inferred.contains(limit)).cloned();
     let since: Vec<String> = since.collect();
@@ -107,14 +89,8 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, Failure
     let texts = analyse(capture, &mut out)?;
     if !out.analysis.has_traffic() {
         let disks: Vec<&str> = header.disks.iter().map(|disk| disk.name.as_str()).collect();
-        let message = format!(
-            "nothing was captured: no request went to {}, and nobody called for durability there; the files may be in \
-             memory, or on a disk that `--device` leaves out",
-            disks.join(", ")
-        );
-        // A command that failed is the better reason.
-        let failed = u8::try_from(exit_code).ok().filter(|code| *code != 0);
-        return Err(Failure { message, exit_code: failed.unwrap_or(1) });
+        let exit_code = u8::try_from(exit_code).ok().filter(|code| *code != 0);
+        return Err(TraceError::NothingCaptured { disks: disks.join(", "), exit_code });
     }
     ending.events = out.analysis.events();
     header.ending = Some(ending);
@@ -138,13 +114,13 @@ fn is_there(pid: u32) -> bool {
 }
 
 /// What was only taken until now becomes events.
-fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, String> {
+fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, TraceError> {
     let mut progress = ProgressLine::begin();
     let mut tell = |share: f64| {
         progress.tell(|| format!("analysing, {:.0} % done; Ctrl-C gives it up", share * 100.0));
-        go_on()
+        go_on().map_err(|stopped| stopped.to_string())
     };
-    capture.drain(&mut tell, &mut |event, texts| out.take(event, texts))
+    capture.drain(&mut tell, &mut |event, texts| out.take(event, texts)).map_err(TraceError::Capture)
 }
 
 /// What is kept of a capture: where disks were chosen, nothing that programs do with files elsewhere.
@@ -180,13 +156,14 @@ fn watch(
     capture: &mut Capture,
     out: &mut Chosen,
     mut command: Option<&mut WatchedCommand>,
-) -> Result<(), String> {
+) -> Result<(), TraceError> {
     let mut end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
     let mut progress = ProgressLine::begin();
     let mut lingers = false;
     let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
-        capture.poll(POLL, &mut |event, texts| out.take(event, texts))?;
+        let polled = capture.poll(POLL, &mut |event, texts| out.take(event, texts));
+        polled.map_err(TraceError::Capture)?;
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;
@@ -221,19 +198,20 @@ fn tell_spill(directory: &Path, out: &Chosen) {
     }
 }
 
-fn command_words(options: &TraceOptions) -> Result<Vec<String>, String> {
+fn command_words(options: &TraceOptions) -> Result<Vec<String>, TraceError> {
     let word = |word: &std::ffi::OsString| {
-        word.to_str().map(str::to_owned).ok_or_else(|| format!("{} is not UTF-8", word.display()))
+        word.to_str().map(str::to_owned).ok_or_else(|| TraceError::NoUtf8(word.clone()))
     };
     options.command.iter().map(word).collect()
 }
 
 /// The whole disks that the options name; none where they name none.
-fn chosen_disks(options: &TraceOptions) -> Result<Vec<DeviceNumber>, String> {
+fn chosen_disks(options: &TraceOptions) -> Result<Vec<DeviceNumber>, TraceError> {
     let mut devices = Vec::new();
     for path in &options.device {
         let node = Path::new("/dev").join(path);
-        let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error))?;
+        let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error));
+        let below = below.map_err(TraceError::Capture)?;
         below.notes.iter().for_each(|note| eprintln!("joj: {note}"));
         devices.extend(below.disks);
     }

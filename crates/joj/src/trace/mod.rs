@@ -10,3 +10,4 @@ mod input;
 pub mod analysis;
 mod exports;
 mod progress;
+pub mod error;

@@ -4,9 +4,8 @@ use std::io::{IsTerminal, Write, stderr};
 
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
+use crate::trace::error::Stopped;
 
-/// What is said where a signal ended the reading or the analysis.
-pub const STOPPED: &str = "stopped by a signal: nothing is kept";
 /// Between two lines.
 const LINE_NS: u64 = 1_000_000_000;
 
@@ -50,6 +49,6 @@ impl Drop for ProgressLine {
 /// To be asked now and then.
 /// # Errors
 /// A signal asked this process to end.
-pub fn go_on() -> Result<(), String> {
-    if is_stopped() { Err(STOPPED.to_owned()) } else { Ok(()) }
+pub fn go_on() -> Result<(), Stopped> {
+    if is_stopped() { Err(Stopped) } else { Ok(()) }
 }

@@ -10,8 +10,9 @@ use joj_analysis::trace::import::{ImportError, ImportSink, blkparse, blktrace, f
 use joj_analysis::trace::texts::Texts;
 
 use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
+use crate::trace::error::{Stopped, TraceError};
 use crate::trace::input::Input;
-use crate::trace::progress::{ProgressLine, STOPPED, go_on};
+use crate::trace::progress::{ProgressLine, go_on};
 use crate::trace_file::TraceReader;
 
 /// First bytes of a Parquet file (Apache Parquet format).
@@ -28,7 +29,7 @@ pub fn read(
     path: &Path,
     types: FileTypes,
     wanted: &AnalysisOptions<'_>,
-) -> Result<(Findings, Texts), String> {
+) -> Result<(Findings, Texts), TraceError> {
     let input = Input::open(path)?;
     let begin = input.first_bytes(BEGIN_BYTES)?;
     let is_part = path.extension().is_some_and(|extension| extension == "part" || extension == "parquet");
@@ -38,7 +39,11 @@ pub fn read(
     Foreign::new(path, input, &begin)?.analyse(types, wanted)
 }
 
-fn own(input: Input, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<(Findings, Texts), String> {
+fn own(
+    input: Input,
+    types: FileTypes,
+    wanted: &AnalysisOptions<'_>,
+) -> Result<(Findings, Texts), TraceError> {
     let name = input.name().to_owned();
     let mut reader = TraceReader::new(name.clone(), input.into_file())?;
     let mut progress = ProgressLine::begin();
@@ -76,16 +81,13 @@ enum Format {
 }
 
 impl Foreign {
-    fn new(path: &Path, input: Input, begin: &[u8]) -> Result<Self, String> {
+    fn new(path: &Path, input: Input, begin: &[u8]) -> Result<Self, TraceError> {
         let format = if is_blktrace(begin) {
             Format::Blktrace
         } else if is_ftrace(begin) {
             Format::Ftrace
         } else if begin.contains(&0) {
-            return Err(format!(
-                "{}: neither a trace of joj's or blktrace's nor text of blkparse's or ftrace's",
-                input.name()
-            ));
+            return Err(TraceError::UnknownFormat(input.name().to_owned()));
         } else {
             Format::Blkparse
         };
@@ -99,7 +101,11 @@ impl Foreign {
     }
 
     /// It is read twice: its head is known at its end only, and nothing is made of a damaged one.
-    fn analyse(&self, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<(Findings, Texts), String> {
+    fn analyse(
+        &self,
+        types: FileTypes,
+        wanted: &AnalysisOptions<'_>,
+    ) -> Result<(Findings, Texts), TraceError> {
         let mut progress = ProgressLine::begin();
         let header = self.import((&mut progress, 0.0), &mut |_, _| ControlFlow::Continue(()))?;
         let mut analysis = Analysis::new(&header, types, wanted)?;
@@ -110,10 +116,8 @@ impl Foreign {
             ControlFlow::Continue(())
         })?;
         if again != header {
-            return Err(format!(
-                "{} changed while it was read; read it again when it is whole",
-                self.inputs.first().map_or("the trace", Input::name)
-            ));
+            let name = self.inputs.first().map_or("the trace", Input::name);
+            return Err(TraceError::Changed(name.to_owned()));
         }
         Ok((analysis.finish(&header, &names)?, names))
     }
@@ -133,7 +137,7 @@ impl Foreign {
         &self,
         (progress, before): (&mut ProgressLine, f64),
         sink: &mut ImportSink<'_>,
-    ) -> Result<Header, String> {
+    ) -> Result<Header, TraceError> {
         let name = self.inputs.first().map(Input::name).unwrap_or_default();
         let mut events = 0_u64;
         let mut sink = |event: &Event, texts: &Texts| {
@@ -148,27 +152,24 @@ impl Foreign {
         };
         if self.format == Format::Blktrace {
             let files = self.inputs.iter().map(|input| Ok((input.name().to_owned(), input.rewound()?)));
-            let files = files.collect::<Result<Vec<_>, String>>()?;
-            return blktrace::import(files, &mut sink).map_err(|error| problem(None, &error));
+            let files = files.collect::<Result<Vec<_>, TraceError>>()?;
+            return blktrace::import(files, &mut sink).map_err(|error| match error {
+                ImportError::Stopped => Stopped.into(),
+                error => TraceError::Blktrace(error),
+            });
         }
-        let Some(input) = self.inputs.first() else { return Err("no file".to_owned()) };
+        let Some(input) = self.inputs.first() else { return Err(TraceError::NoEvent("no file".to_owned())) };
         let text = input.rewound()?;
         let found = match self.format {
             Format::Ftrace => ftrace::import(text, &mut sink),
             _ => blkparse::import(text, &mut sink),
         };
-        let header = found.map_err(|error| problem(Some(name), &error))?;
+        let header = found.map_err(|error| match error {
+            ImportError::Stopped => TraceError::from(Stopped),
+            error => TraceError::Text { name: name.to_owned(), error },
+        })?;
         let nothing = header.ending.as_ref().is_none_or(|ending| ending.events == 0);
-        if nothing { Err(format!("{name}: no event in it; is it a trace?")) } else { Ok(header) }
-    }
-}
-
-/// What is said of an import that failed; `name`: the file, where the error does not name it.
-fn problem(name: Option<&str>, error: &ImportError) -> String {
-    match (error, name) {
-        (ImportError::Stopped, _) => STOPPED.to_owned(),
-        (error, Some(name)) => format!("{name}: {error}"),
-        (error, None) => error.to_string(),
+        if nothing { Err(TraceError::NoEvent(name.to_owned())) } else { Ok(header) }
     }
 }
 

@@ -9,6 +9,8 @@ mod pages;
 mod names;
 mod checksum;
 mod schema;
+mod error;
 
+pub use error::{TraceReadError, TraceWriteError};
 pub use reader::TraceReader;
 pub use writer::TraceWriter;

@@ -14,6 +14,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::checksum::Checksum;
+use super::error::Damage;
 
 /// The bytes of a row group. What lies outside them cannot be asked for.
 pub struct GroupBytes {
@@ -23,14 +24,11 @@ pub struct GroupBytes {
 
 impl GroupBytes {
     /// Reads a row group and compares it with its checksum.
-    pub fn read(file: &File, start: u64, length: usize, checksum: u32) -> Result<Arc<Self>, String> {
+    pub fn read(file: &File, start: u64, length: usize, checksum: u32) -> Result<Arc<Self>, Damage> {
         let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, start).map_err(|error| error.to_string())?;
+        file.read_exact_at(&mut bytes, start)?;
         if Checksum::of(&bytes) != checksum {
-            return Err(format!(
-                "bytes {start} to {} do not have the checksum that was written with them",
-                start.saturating_add(length as u64)
-            ));
+            return Err(Damage::Checksum { from: start, to: start.saturating_add(length as u64) });
         }
         Ok(Arc::new(Self { start, bytes: bytes.into() }))
     }

@@ -13,6 +13,7 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde::Deserialize;
 
 use super::checksum::Checksum;
+use super::error::{ColumnProblem, Damage, HeadProblem, TraceReadError};
 use super::names::NumberCache;
 use super::pages::GroupBytes;
 use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
@@ -47,23 +48,26 @@ impl TraceReader {
     /// Opens a trace and reads its header.
     /// # Errors
     /// Where the file cannot be read, is no trace, was cut off, is damaged, or was written by a newer joj.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, TraceReadError> {
         let path_text = path.display().to_string();
-        let file = File::open(path).map_err(|error| format!("cannot open {path_text}: {error}"))?;
-        Self::new(path_text, file)
+        match File::open(path) {
+            Ok(file) => Self::new(path_text, file),
+            Err(error) => Err(TraceReadError::Open { path: path_text, error }),
+        }
     }
 
     /// The same for an open file, with the name that messages have for it.
     /// # Errors
     /// As [`TraceReader::open`].
-    pub fn new(path_text: String, file: File) -> Result<Self, String> {
-        let metadata =
-            caught(|| ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|e| e.to_string()))
-                .map_err(|error| not_whole(&path_text, &file, &error))?;
-        let (header, checksums) = heads(&metadata).map_err(|error| format!("{path_text}: {error}"))?;
-        check_rows(&metadata, &header, &checksums).map_err(|error| damaged(&path_text, &error))?;
+    pub fn new(path: String, file: File) -> Result<Self, TraceReadError> {
+        let metadata = caught(|| Ok(ParquetMetaDataReader::new().parse_and_finish(&file)?))
+            .map_err(|damage| not_whole(&path, &file, damage))?;
+        let (header, checksums) =
+            heads(&metadata).map_err(|problem| TraceReadError::Head { path: path.clone(), problem })?;
+        check_rows(&metadata, &header, &checksums)
+            .map_err(|damage| TraceReadError::Damaged { path: path.clone(), damage })?;
         Ok(Self {
-            path: path_text,
+            path,
             file,
             metadata,
             checksums,
@@ -95,7 +99,7 @@ impl TraceReader {
     /// Hands every event that was not read yet to `sink`, in the file's order.
     /// # Errors
     /// At the first damaged row group; the events before it were handed on.
-    pub fn for_each(&mut self, sink: &mut dyn FnMut(&Event, &Texts)) -> Result<(), String> {
+    pub fn for_each(&mut self, sink: &mut dyn FnMut(&Event, &Texts)) -> Result<(), TraceReadError> {
         let mut events = Vec::with_capacity(ROWS_PER_BATCH);
         while self.next_batch(&mut events)? {
             for event in &events {
@@ -108,13 +112,16 @@ impl TraceReader {
     /// Replaces `events` by the next ones, some thousands; false and none at the end.
     /// # Errors
     /// Where the row group is damaged.
-    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<bool, String> {
+    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<bool, TraceReadError> {
         events.clear();
         let decoded = caught(|| self.decode(events));
-        decoded.map_err(|error| damaged(&self.path, &format!("row group {}: {error}", self.group)))
+        decoded.map_err(|damage| TraceReadError::Damaged {
+            path: self.path.clone(),
+            damage: Damage::Group { group: self.group, damage: Box::new(damage) },
+        })
     }
 
-    fn decode(&mut self, events: &mut Vec<Event>) -> Result<bool, String> {
+    fn decode(&mut self, events: &mut Vec<Event>) -> Result<bool, Damage> {
         while self.open.as_ref().is_none_or(|(_, rows)| *rows == 0) {
             if self.group == self.metadata.num_row_groups() {
                 return Ok(false);
@@ -136,9 +143,9 @@ impl TraceReader {
                     self.strings[index].clear();
                     read_rows(reader, rows, &mut self.strings[index])
                 }
-                _ => Err("it has another type".to_owned()),
+                _ => Err(ColumnProblem::Type),
             };
-            read.map_err(|error| format!("column {}: {error}", column.name))?;
+            read.map_err(|problem| Damage::Column { column: column.name, problem })?;
         }
         *rows_left -= rows;
         for row in 0..rows {
@@ -146,32 +153,31 @@ impl TraceReader {
             for (number, (cache, strings)) in
                 numbers.iter_mut().zip(self.caches.iter_mut().zip(&self.strings))
             {
-                *number = cache.number(&strings[row], &mut self.texts).ok_or("a name is no UTF-8")?;
+                *number = cache.number(&strings[row], &mut self.texts).ok_or(Damage::Name)?;
             }
             let event = self.columns.event(row, numbers[0], numbers[1]);
-            events.push(
-                event.map_err(|(column, number)| {
-                    format!("column {column}: nothing has the number {number}")
-                })?,
-            );
+            events.push(event.map_err(|(column, number)| Damage::Column {
+                column,
+                problem: ColumnProblem::Number(number),
+            })?);
         }
         Ok(true)
     }
 
-    fn open_group(&mut self) -> Result<(), String> {
+    fn open_group(&mut self) -> Result<(), Damage> {
         let group = self.metadata.row_group(self.group);
         let start = self.group.checked_sub(1).map_or(0, |before| self.checksums.groups[before].0);
         let (end, checksum) = self.checksums.groups[self.group];
         self.group += 1;
         // Before memory is reserved for it: the numbers may be forged.
-        if end > self.file.metadata().map_err(|error| error.to_string())?.len() {
-            return Err(format!("it ends at byte {end}, behind the file's end"));
+        if end > self.file.metadata()?.len() {
+            return Err(Damage::BehindEnd(end));
         }
-        let length = usize::try_from(end - start).map_err(|error| error.to_string())?;
+        let length = usize::try_from(end - start)?;
         let bytes = GroupBytes::read(&self.file, start, length, checksum)?;
-        let columns = bytes.columns(group).map_err(|error| error.to_string())?;
+        let columns = bytes.columns(group)?;
         self.caches.iter_mut().for_each(NumberCache::clear);
-        self.open = Some((columns, usize::try_from(group.num_rows()).map_err(|error| error.to_string())?));
+        self.open = Some((columns, usize::try_from(group.num_rows())?));
         Ok(())
     }
 }
@@ -180,87 +186,71 @@ fn read_rows<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     values: &mut Vec<T::T>,
-) -> Result<(), String> {
-    let (_, read, _) = reader.read_records(rows, None, None, values).map_err(|error| error.to_string())?;
-    if read == rows { Ok(()) } else { Err(format!("{read} values where {rows} should be")) }
+) -> Result<(), ColumnProblem> {
+    let (_, found, _) = reader.read_records(rows, None, None, values)?;
+    if found == rows { Ok(()) } else { Err(ColumnProblem::Short { found, rows }) }
 }
 
 /// The header and the checksums, from the metadata entries.
-fn heads(metadata: &ParquetMetaData) -> Result<(Header, Checksums), String> {
+fn heads(metadata: &ParquetMetaData) -> Result<(Header, Checksums), HeadProblem> {
     let entries = metadata.file_metadata().key_value_metadata();
     let entry = |key: &str| {
         let found = entries.into_iter().flatten().find(|entry| entry.key == key);
         found.and_then(|entry| entry.value.as_deref())
     };
-    let header = entry(schema::HEADER_KEY).ok_or(
-        "this Parquet file is no trace of joj: it lacks the metadata entry joj_trace, which a program that rewrites \
-         a trace must copy (docs/trace_format.md)",
-    )?;
-    let unreadable = |error: serde_json::Error| format!("its metadata cannot be read: {error}");
-    let Versioned { version } = serde_json::from_str(header).map_err(unreadable)?;
+    let header = entry(schema::HEADER_KEY).ok_or(HeadProblem::NoHeader)?;
+    let Versioned { version } = serde_json::from_str(header)?;
     if version > FORMAT_VERSION {
-        return Err(format!(
-            "written by a newer joj (format {version}; this joj, {}, reads up to {FORMAT_VERSION}): read it with that one, \
-             or upgrade this one",
-            env!("CARGO_PKG_VERSION")
-        ));
+        return Err(HeadProblem::Newer(version));
     }
-    let checksums = entry(schema::CHECKSUMS_KEY).ok_or("it lacks the metadata entry joj_checksums")?;
-    let checksums: Checksums = serde_json::from_str(checksums).map_err(unreadable)?;
+    let checksums = entry(schema::CHECKSUMS_KEY).ok_or(HeadProblem::NoChecksums)?;
+    let checksums: Checksums = serde_json::from_str(checksums)?;
     if Checksum::of(header.as_bytes()) != checksums.header {
-        return Err("it is damaged: joj_trace does not have its checksum".to_owned());
+        return Err(HeadProblem::Checksum);
     }
-    Ok((serde_json::from_str(header).map_err(unreadable)?, checksums))
+    Ok((serde_json::from_str(header)?, checksums))
 }
 
 /// Compares what the file says of its rows in three places.
-fn check_rows(metadata: &ParquetMetaData, header: &Header, checksums: &Checksums) -> Result<(), String> {
+fn check_rows(metadata: &ParquetMetaData, header: &Header, checksums: &Checksums) -> Result<(), Damage> {
     let columns = metadata.file_metadata().schema_descr().columns();
-    let wanted = schema::message_type().map_err(|error| error.to_string())?;
+    let wanted = schema::message_type()?;
     for (index, field) in wanted.get_fields().iter().enumerate() {
         if columns.get(index).map(|column| column.self_type()) != Some(field) {
-            return Err(format!("column {} is not {}", index + 1, field.name()));
+            return Err(Damage::Order { number: index + 1, name: field.name().to_owned() });
         }
     }
     let groups = metadata.row_groups();
     let in_order = checksums.groups.is_sorted_by(|before, after| before.0 < after.0);
     if columns.len() != COLUMNS.len() || groups.len() != checksums.groups.len() || !in_order {
-        return Err("its columns or row groups are not those that were written".to_owned());
+        return Err(Damage::Parts);
     }
     let rows_max = i64::try_from(ROWS_PER_GROUP).unwrap_or(i64::MAX);
     let plausible = groups.iter().all(|group| (1..=rows_max).contains(&group.num_rows()));
     let rows: i64 = if plausible { groups.iter().map(|group| group.num_rows()).sum() } else { -1 };
     let events = header.ending.as_ref().map(|ending| ending.events);
     if u64::try_from(rows).ok() != events {
-        return Err("its row groups do not hold as many events as were written".to_owned());
+        return Err(Damage::Events);
     }
     Ok(())
 }
 
 /// Runs decoding: the library has been seen to panic at what no writer writes.
-fn caught<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+fn caught<T>(decode: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
     let result = catch_unwind(AssertUnwindSafe(decode));
-    result.unwrap_or_else(|_| Err("the Parquet library gave up".to_owned()))
-}
-
-fn damaged(path: &str, error: &str) -> String {
-    format!("{path} is damaged: {error}; take another copy of the file, or capture again")
+    result.unwrap_or_else(|_| Err(Damage::GaveUp))
 }
 
 /// Why a file has no end that can be read.
-fn not_whole(path: &str, file: &File, error: &str) -> String {
+fn not_whole(path: &str, file: &File, damage: Damage) -> TraceReadError {
     let mut magic = [0; 4];
     let begins = std::os::unix::fs::FileExt::read_exact_at(file, &mut magic, 0).is_ok() && &magic == b"PAR1";
+    let path = path.to_owned();
     if path.ends_with(".part") {
-        return format!(
-            "{path} is a capture that is still running or was interrupted: it cannot be read. Its name loses `.part` \
-             when it is whole; if nothing writes it any more, delete it and capture again"
-        );
+        TraceReadError::Unfinished { path }
+    } else if begins {
+        TraceReadError::CutOff { path, damage }
+    } else {
+        TraceReadError::NoParquet { path }
     }
-    if begins {
-        return format!("{path} was cut off or is damaged: {error}; copy it again, or capture again");
-    }
-    format!(
-        "{path} is no saved trace: a Parquet file begins with PAR1. `joj trace --read` takes other programs' traces under any other ending"
-    )
 }

@@ -9,7 +9,7 @@ use joj_analysis::trace::header::{Ending, FORMAT_VERSION, Header};
 use joj_analysis::trace::texts::Texts;
 
 use super::checksum::Checksum;
-use super::{TraceReader, TraceWriter};
+use super::{TraceReadError, TraceReader, TraceWriter};
 
 /// A directory that is gone at the end of the test.
 struct Scratch(PathBuf);
@@ -48,15 +48,19 @@ fn write(path: &Path, events: u64) -> Vec<Row> {
         writer.push(event, texts)
     })
     .unwrap();
-    assert_eq!(writer.finish(&generate::header()), Ok(events));
+    assert_eq!(writer.finish(&generate::header()).unwrap(), events);
     rows
 }
 
+/// The trace, or what is said of it.
 fn read(path: &Path) -> Result<(Header, Vec<Row>), String> {
-    let mut reader = TraceReader::open(path)?;
-    let mut rows = Vec::new();
-    reader.for_each(&mut |event, texts| rows.push(row(event, texts)))?;
-    Ok((reader.header().clone(), rows))
+    let read = || -> Result<_, TraceReadError> {
+        let mut reader = TraceReader::open(path)?;
+        let mut rows = Vec::new();
+        reader.for_each(&mut |event, texts| rows.push(row(event, texts)))?;
+        Ok((reader.header().clone(), rows))
+    };
+    read().map_err(|error| error.to_string())
 }
 
 #[test]
@@ -82,7 +86,7 @@ fn the_file_has_its_name_only_when_it_is_whole() {
     assert!(error.contains("still running or was interrupted"), "{error}");
     drop(writer);
     assert_eq!((path.exists(), part.exists()), (false, false));
-    let refused = TraceWriter::create(&scratch.0).map(|_| ()).unwrap_err();
+    let refused = TraceWriter::create(&scratch.0).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("no regular file"), "{refused}");
 }
 

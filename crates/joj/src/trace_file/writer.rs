@@ -15,6 +15,7 @@ use parquet::file::writer::SerializedFileWriter;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::{Checked, Checksum};
+use super::error::TraceWriteError;
 use super::names::BytesCache;
 use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
 
@@ -47,20 +48,20 @@ impl TraceWriter {
     /// Begins a trace.
     /// # Errors
     /// Where `PATH.part` cannot be made, or `path` is there and no regular file. Nothing is left behind.
-    pub fn create(path: &Path) -> Result<Self, String> {
+    pub fn create(path: &Path) -> Result<Self, TraceWriteError> {
         if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(format!("{} is there and no regular file: name another one", path.display()));
+            return Err(TraceWriteError::NoRegularFile(path.to_owned()));
         }
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
-        let file = opened.map_err(|error| format!("cannot create {}: {error}", part.display()))?;
+        let file = opened.map_err(|error| TraceWriteError::Create { path: part.clone(), error })?;
         let sink = Checked::new(BufWriter::with_capacity(1 << 20, file));
         let writer = schema::message_type()
             .and_then(|schema| SerializedFileWriter::new(sink, schema, Arc::new(schema::properties())));
         Ok(Self {
-            file: Some(writer.map_err(|error| cannot_write(&part, &error))?),
+            file: Some(writer.map_err(|error| TraceWriteError::Write { path: part.clone(), error })?),
             path: path.to_owned(),
             part,
             checksums: Checksums::default(),
@@ -74,7 +75,7 @@ impl TraceWriter {
     /// Appends an event; its texts are those of `texts`.
     /// # Errors
     /// Where a row group cannot be written: the disk is full. The trace is lost then, and its `.part` goes with the writer.
-    pub fn push(&mut self, event: &Event, texts: &Texts) -> Result<(), String> {
+    pub fn push(&mut self, event: &Event, texts: &Texts) -> Result<(), TraceWriteError> {
         self.columns.push(event);
         self.texts[0].push(self.names.bytes(event.command, texts));
         self.texts[1].push(self.names.bytes(event.name, texts));
@@ -85,32 +86,32 @@ impl TraceWriter {
     /// Writes the rest and this head, and gives the file its name. Returns how many events there are; its ending gets the same number.
     /// # Errors
     /// Where the file cannot be completed or renamed; it is gone then.
-    pub fn finish(mut self, header: &Header) -> Result<u64, String> {
+    pub fn finish(mut self, header: &Header) -> Result<u64, TraceWriteError> {
         self.write_group()?;
         let ending = Ending { events: self.events, ..header.ending.clone().unwrap_or_default() };
         let header = Header { version: FORMAT_VERSION, ending: Some(ending), ..header.clone() };
-        let header = serde_json::to_string(&header).map_err(|error| error.to_string())?;
+        let header = serde_json::to_string(&header)?;
         self.checksums.header = Checksum::of(header.as_bytes());
-        let checksums = serde_json::to_string(&self.checksums).map_err(|error| error.to_string())?;
+        let checksums = serde_json::to_string(&self.checksums)?;
         if let Some(mut file) = self.file.take() {
             file.append_key_value_metadata(KeyValue::new(schema::HEADER_KEY.to_owned(), header));
             file.append_key_value_metadata(KeyValue::new(schema::CHECKSUMS_KEY.to_owned(), checksums));
             file.finish()
-                .map_err(|error| cannot_write(&self.part, &error))
+                .map_err(|error| TraceWriteError::Write { path: self.part.clone(), error })
                 .and_then(|_| {
                     std::fs::rename(&self.part, &self.path)
-                        .map_err(|error| format!("cannot rename {}: {error}", self.part.display()))
+                        .map_err(|error| TraceWriteError::Rename { path: self.part.clone(), error })
                 })
                 .inspect_err(|_| self.file = Some(file))?;
         }
         Ok(self.events)
     }
 
-    fn write_group(&mut self) -> Result<(), String> {
+    fn write_group(&mut self) -> Result<(), TraceWriteError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if self.columns.rows() > 0 {
             let written = write_columns(file, &self.columns, &self.texts);
-            written.map_err(|error| cannot_write(&self.part, &error))?;
+            written.map_err(|error| TraceWriteError::Write { path: self.part.clone(), error })?;
             let end = u64::try_from(file.bytes_written()).unwrap_or(u64::MAX);
             self.checksums.groups.push((end, file.inner_mut().take()));
         }
@@ -153,8 +154,4 @@ fn write_columns<W: std::io::Write + Send>(
     }
     group.close()?;
     Ok(())
-}
-
-fn cannot_write(path: &Path, error: &ParquetError) -> String {
-    format!("cannot write {}: {error}; make room, or write the trace to another disk", path.display())
 }

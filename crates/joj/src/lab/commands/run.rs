@@ -167,7 +167,9 @@ fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&
             Some(directory) => directory.join(format!("{index:04}.parquet")),
             None => share.beside("trace.parquet"),
         };
-        let looked = share.take(&name, &kept).and_then(|()| costs::of(&kept, traced.transactions));
+        let looked = share
+            .take(&name, &kept)
+            .and_then(|()| costs::of(&kept, traced.transactions).map_err(|error| error.to_string()));
         match looked {
             Ok(costs) => measurement.costs = costs,
             Err(reason) => measurement.trace_failure = Some(reason),

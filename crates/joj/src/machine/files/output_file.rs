@@ -5,18 +5,51 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use thiserror::Error;
+
+/// Why a result cannot be told.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// Two results would be written to one file.
+    #[error("{} is named twice; give each result a FILE of its own", .0.display())]
+    NamedTwice(PathBuf),
+    /// There can be no such file.
+    #[error("cannot write {}: it is a directory or its directory is missing; give another FILE", .0.display())]
+    NoPlace(PathBuf),
+    /// Standard output cannot be written to.
+    #[error("cannot write to standard output: {0}; make room, or send it elsewhere")]
+    Standard(#[source] io::Error),
+    /// The file cannot be written.
+    #[error("cannot write {}: {error}; make room or give another FILE and measure again", .path.display())]
+    File {
+        /// The file; a part may be there.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The result cannot be written as JSON: a fault of joj's.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// For the commands whose errors are texts.
+impl From<OutputError> for String {
+    fn from(error: OutputError) -> Self {
+        error.to_string()
+    }
+}
 
 /// Looks whether files can be made, and that each is another one, before a minute of measuring and not after it. `-` is
 /// standard output.
 /// # Errors
 /// Where one cannot be made, or two are the same.
-pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
+pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), OutputError> {
     let mut places: Vec<PathBuf> = Vec::new();
     for file in files.into_iter().filter(|file| !is_stdout(file)) {
         let place = place(file)?;
         if places.contains(&place) {
-            let name = file.display();
-            return Err(format!("{name} is named twice; give each result a FILE of its own"));
+            return Err(OutputError::NamedTwice(file.clone()));
         }
         // Nothing is kept in a device, such as /dev/null.
         if !place.exists() || place.is_file() {
@@ -27,17 +60,14 @@ pub fn check_writable<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Resul
 }
 
 /// The path without links of a file that can be made.
-fn place(file: &Path) -> Result<PathBuf, String> {
+fn place(file: &Path) -> Result<PathBuf, OutputError> {
     let parent = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let directory = fs::canonicalize(parent).ok().filter(|directory| directory.is_dir() && !file.is_dir());
     let place = directory.zip(file.file_name()).map(|(directory, name)| directory.join(name));
-    let place = place.ok_or_else(|| {
-        let name = file.display();
-        format!("cannot write {name}: it is a directory or its directory is missing; give another FILE")
-    })?;
+    let place = place.ok_or_else(|| OutputError::NoPlace(file.to_owned()))?;
     Ok(fs::canonicalize(&place).unwrap_or(place))
 }
 
@@ -53,9 +83,9 @@ pub fn report(
     json: Option<&Path>,
     result: &impl Serialize,
     text: impl FnOnce() -> String,
-) -> Result<(), String> {
+) -> Result<(), OutputError> {
     let Some(file) = json else { return print(&text()) };
-    let json = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string_pretty(result)?;
     if is_stdout(file) {
         return print(&format!("{json}\n"));
     }
@@ -66,12 +96,10 @@ pub fn report(
 /// Writes to standard output. A closed pipe (`| head`) is the reader's choice, not an error.
 /// # Errors
 /// Where it cannot be written: a full disk behind `>`.
-pub fn print(text: &str) -> Result<(), String> {
+pub fn print(text: &str) -> Result<(), OutputError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {error}; make room, or send it elsewhere"))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(OutputError::Standard(error)),
         _ => Ok(()),
     }
 }
@@ -79,9 +107,6 @@ pub fn print(text: &str) -> Result<(), String> {
 /// Writes the file.
 /// # Errors
 /// Where there is no room or no permission; a part may be there then.
-pub fn write(file: &Path, text: &str) -> Result<(), String> {
-    fs::write(file, text).map_err(|error| {
-        let name = file.display();
-        format!("cannot write {name}: {error}; make room or give another FILE and measure again")
-    })
+pub fn write(file: &Path, text: &str) -> Result<(), OutputError> {
+    fs::write(file, text).map_err(|error| OutputError::File { path: file.to_owned(), error })
 }

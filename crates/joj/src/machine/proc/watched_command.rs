@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use thiserror::Error;
 
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
@@ -31,13 +32,20 @@ pub struct WatchedCommand {
     exit_code: Option<i32>,
 }
 
-/// Why the program could not be started: what to say, and the exit code that shells give for it.
-#[derive(Debug)]
+/// Why the program could not be started.
+#[derive(Debug, Error)]
+#[error("cannot run {program}: {error}; give a program behind `--`")]
 pub struct StartError {
-    /// What, and how to mend it.
-    pub message: String,
-    /// 127: there is no such program. 126: it cannot be run.
-    pub exit_code: u8,
+    program: String,
+    #[source]
+    error: io::Error,
+}
+
+impl StartError {
+    /// The exit code that shells give for it. 127: there is no such program. 126: it cannot be run.
+    pub fn exit_code(&self) -> u8 {
+        if self.error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+    }
 }
 
 impl WatchedCommand {
@@ -50,10 +58,7 @@ impl WatchedCommand {
         if to_stderr {
             command.stdout(Stdio::from(io::stderr()));
         }
-        let child = command.spawn().map_err(|error| StartError {
-            message: format!("cannot run {}: {error}; give a program behind `--`", words[0]),
-            exit_code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
-        })?;
+        let child = command.spawn().map_err(|error| StartError { program: words[0].clone(), error })?;
         let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         Ok(WatchedCommand { child, end, exit_code: None })
     }
@@ -140,9 +145,9 @@ mod tests {
             assert_eq!(WatchedCommand::start(&words(text), true).unwrap().wait(), expected, "{text}");
         }
         let missing = WatchedCommand::start(&["/no/such program".to_owned()], true).unwrap_err();
-        assert_eq!(missing.exit_code, 127);
-        assert!(missing.message.contains("/no/such program"), "{}", missing.message);
-        assert_eq!(WatchedCommand::start(&["/".to_owned()], true).unwrap_err().exit_code, 126);
+        assert_eq!(missing.exit_code(), 127);
+        assert!(missing.to_string().contains("/no/such program"), "{missing}");
+        assert_eq!(WatchedCommand::start(&["/".to_owned()], true).unwrap_err().exit_code(), 126);
     }
 
     #[test]

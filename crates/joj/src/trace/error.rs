@@ -1,0 +1,194 @@
+//! Why `joj trace` and its two helpers give no result: what, where, and how to mend it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use joj_analysis::trace::file_type::FileTypeError;
+use joj_analysis::trace::import::ImportError;
+use thiserror::Error;
+
+use crate::machine::files::output_file::OutputError;
+use crate::machine::proc::watched_command::StartError;
+use crate::trace_file::{TraceReadError, TraceWriteError};
+
+/// A signal asked joj to end.
+#[derive(Debug, Error)]
+#[error("stopped by a signal: nothing is kept")]
+pub struct Stopped;
+
+/// Why there is no trace, or no result of one.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// Ctrl-C or its kin ended the reading or the analysis.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// Ctrl-C would end joj without cleaning up.
+    #[error("cannot catch Ctrl-C: {0}")]
+    Signals(#[source] io::Error),
+    /// The process to trace is not there.
+    #[error("there is no process {0}; `ps -e` lists those that run")]
+    NoProcess(u32),
+    /// A word of the command cannot stand in a trace's header.
+    #[error("{} is not UTF-8", .0.display())]
+    NoUtf8(OsString),
+    /// The command cannot be run.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The rules for types of files cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    FileTypesUnreadable {
+        /// Their file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The rules for types of files have a line that is none.
+    #[error("{}: {error}", .path.display())]
+    FileTypes {
+        /// Their file.
+        path: PathBuf,
+        /// The line.
+        #[source]
+        error: FileTypeError,
+    },
+    /// The input cannot be read, or not be kept for a second reading.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// joj's own trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] TraceReadError),
+    /// A text of another program's cannot be read as a trace.
+    #[error("{name}: {error}")]
+    Text {
+        /// The text's name.
+        name: String,
+        /// Its line.
+        #[source]
+        error: ImportError,
+    },
+    /// blktrace's files cannot be read as a trace; the error names the file.
+    #[error(transparent)]
+    Blktrace(ImportError),
+    /// The input is of no program that joj knows.
+    #[error("{0}: neither a trace of joj's or blktrace's nor text of blkparse's or ftrace's")]
+    UnknownFormat(String),
+    /// The input is a text in which no line is an event.
+    #[error("{0}: no event in it; is it a trace?")]
+    NoEvent(String),
+    /// Somebody wrote the input while it was read twice.
+    #[error("{0} changed while it was read; read it again when it is whole")]
+    Changed(String),
+    /// What capturing said: the disks, their layouts, eBPF and tracefs give texts.
+    #[error("{0}")]
+    Capture(String),
+    /// The capture is over, and there is nothing in it.
+    #[error(
+        "nothing was captured: no request went to {disks}, and nobody called for durability there; the files may be in \
+         memory, or on a disk that `--device` leaves out"
+    )]
+    NothingCaptured {
+        /// The names of the disks.
+        disks: String,
+        /// The command's, where it is not 0: that it failed is the better reason.
+        exit_code: Option<u8>,
+    },
+    /// The trace cannot be saved.
+    #[error(transparent)]
+    Save(#[from] TraceWriteError),
+    /// The trace cannot be written in another format.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// There is nothing to draw.
+    #[error("{} was not written: no request went to a disk", .0.display())]
+    NoPicture(PathBuf),
+    /// A file's extents cannot be asked for.
+    #[error("{}: {error}", .path.display())]
+    Extents {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A result cannot be written as JSON: a fault of joj's.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A result cannot be told.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl TraceError {
+    /// True where nothing is wrong but that a signal asked joj to end.
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped(_) | Self::Input(InputError::Stopped(_)))
+    }
+
+    /// The exit code of a capture that ended so: 126 and 127 for a command that cannot be run, as shells have it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Start(error) => error.exit_code(),
+            Self::NothingCaptured { exit_code, .. } => exit_code.unwrap_or(1),
+            _ => 1,
+        }
+    }
+}
+
+/// Why the bytes of a saved trace cannot be had.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// Ctrl-C or its kin ended the wait for a pipe.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The input cannot be opened or read.
+    #[error("cannot read {name}: {error}")]
+    Unreadable {
+        /// What messages call it.
+        name: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The input is a directory.
+    #[error("cannot read {0}: it is a directory")]
+    Directory(String),
+    /// What a pipe gives has to be kept, and cannot be.
+    #[error(
+        "cannot keep what comes from {name} in {}: {error}. TMPDIR names another place; a file needs none",
+        .directory.display()
+    )]
+    NotKept {
+        /// What messages call the pipe.
+        name: String,
+        /// Where temporary files go.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Why a trace cannot be written in another format.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// The file cannot be made.
+    #[error("cannot create {}: {error}", .path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The file cannot be written to.
+    #[error("cannot write {}: {error}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+}
