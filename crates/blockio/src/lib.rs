@@ -3,6 +3,8 @@
 //! Top to bottom: the two implementors (`simulated`, `real`), the trait that they share (`disk`), memory that
 //! O_DIRECT accepts (`aligned`). A file uses only what stands below it here.
 
+#![deny(missing_docs)]
+
 pub mod simulated;
 pub mod real;
 pub mod disk;

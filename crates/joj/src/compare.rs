@@ -34,7 +34,7 @@ pub enum CompareError {
         #[source]
         error: FormatError,
     },
-    /// The comparison cannot be told.
+    /// The comparison cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -28,7 +28,7 @@ pub enum DeviceError {
     /// There is no such description, or it is not sound.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// The answer cannot be told.
+    /// The answer cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -5,6 +5,8 @@
 //!
 //! Top to bottom; a folder uses only what stands below it here. `unsafe` is in `sqlite::extension`, `sqlite::vfs` and `ffi` alone.
 
+#![deny(missing_docs)]
+
 mod sqlite;
 mod connection;
 mod database;

@@ -133,7 +133,6 @@ pub struct FilePiece {
     pub offset: u64,
     /// First byte on the filesystem's device.
     pub at: u64,
-    /// Length.
     pub bytes: u64,
 }
 

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::layout::{Extent, Layout, LayoutError, ReadAt};
 
-/// One filesystem.
+/// What joj knows of one filesystem: a row of the table.
 #[derive(Debug)]
 pub struct Facts {
     /// Its name in /proc/filesystems and in plans; `mkfs.NAME` makes it.

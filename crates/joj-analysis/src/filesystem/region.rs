@@ -8,13 +8,12 @@ use crate::filesystem::class::Part;
 /// Sectors of a filesystem with a use of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// The whole disk.
+    /// The whole disk on which the region lies.
     pub disk: DeviceNumber,
     /// First sector, on the whole disk.
     pub sector: u64,
-    /// Length.
     pub sectors: u64,
-    /// What is there.
+    /// What the filesystem keeps there.
     pub purpose: RegionUse,
     /// Byte of the journal at which this piece of it begins; 0 for other uses.
     pub journal_offset: u64,

@@ -11,7 +11,7 @@ use crate::filesystem::Filesystem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
-    /// Nothing.
+    /// No feature besides the defaults.
     None,
     /// ext4 made with `-O fast_commit`.
     FastCommit,
@@ -73,7 +73,7 @@ impl Word for SyncCall {
     }
 }
 
-/// What is done.
+/// What the cell's transactions do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -124,7 +124,6 @@ parsed_as_words!(Feature, SyncCall, Task);
 /// One measurement. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The filesystem.
     pub filesystem: Filesystem,
     /// What it is made or mounted with.
     pub feature: Feature,
@@ -132,7 +131,6 @@ pub struct Cell {
     pub device: String,
     /// The device of an external journal; none for a journal inside.
     pub journal_device: Option<String>,
-    /// What is done.
     pub task: Task,
     /// Journal mode, or waldio. Without meaning, and `off`, where the task is not SQLite's. `side` in files of version 1.
     #[serde(alias = "side")]

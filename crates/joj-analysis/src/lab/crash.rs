@@ -193,7 +193,7 @@ fn window_bytes(window: &str) -> Option<u64> {
     units.iter().find_map(|(unit, factor)| number(bytes.strip_suffix(unit)?)?.checked_mul(*factor))
 }
 
-/// The whole result.
+/// The result of `joj lab crash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashResult {
     /// [`CRASH_FORMAT`]
@@ -206,7 +206,7 @@ pub struct CrashResult {
     pub planted: Option<String>,
     /// What it ran on.
     pub machine: LabMachine,
-    /// Each cell.
+    /// The states of each cell.
     pub cells: Vec<CellStates>,
 }
 

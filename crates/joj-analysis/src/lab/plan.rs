@@ -41,24 +41,20 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matrix {
-    /// Filesystems.
     pub filesystem: Vec<Filesystem>,
-    /// Devices by name.
+    /// Names of device descriptions.
     pub device: Vec<String>,
     /// What the filesystem is made or mounted with.
     pub feature: Vec<Feature>,
     /// Devices of external journals; an empty name is a journal inside.
     pub journal_device: Vec<String>,
-    /// What is done.
     pub task: Vec<Task>,
     /// Journal modes; `side` in files of version 1.
     #[serde(alias = "side")]
     pub mode: Vec<JournalMode>,
     /// Settings of `PRAGMA synchronous`.
     pub synchronous: Vec<Synchronous>,
-    /// Sync calls.
     pub sync_call: Vec<SyncCall>,
-    /// Schemas.
     pub schema: Vec<Schema>,
     /// States of the log, for WAL and waldio only.
     pub log: Vec<LogState>,

@@ -10,14 +10,13 @@ pub const RESULT_FORMAT: &str = "joj-lab-result";
 /// Version that this joj writes.
 pub const RESULT_VERSION: u32 = 2;
 
-/// The whole result.
+/// The result of `joj lab run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabResult {
     /// [`RESULT_FORMAT`]
     pub format: String,
     /// [`RESULT_VERSION`]
     pub version: u32,
-    /// The plan's title.
     pub title: String,
     /// What it ran on.
     pub machine: LabMachine,
@@ -25,12 +24,10 @@ pub struct LabResult {
     pub cells: Vec<CellResult>,
 }
 
-/// The emulated machine.
+/// The machine in which the cells were measured.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LabMachine {
-    /// Version of joj.
     pub joj: String,
-    /// Version of QEMU.
     pub qemu: String,
     /// Release of the kernel that runs in it.
     pub kernel: String,
@@ -43,7 +40,6 @@ pub struct LabMachine {
 /// What one cell gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// The cell.
     pub cell: Cell,
     /// What came of it.
     pub outcome: CellOutcome,
@@ -53,7 +49,7 @@ pub struct CellResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellOutcome {
-    /// It was measured.
+    /// The cell was measured, and this came of it.
     Measured(Box<CellMeasurement>),
     /// It could not be, for this reason.
     Failed(String),
@@ -66,7 +62,7 @@ pub struct CellMeasurement {
     pub run: Run,
     /// Latencies at the points of `statistics::quantile_grid`, in nanoseconds.
     pub quantiles_ns: Vec<u64>,
-    /// What waldio said.
+    /// The rows of `PRAGMA waldio_status` at the end; empty without waldio.
     #[serde(default)]
     pub waldio_status: Vec<StatusLine>,
     /// What a transaction costs on its way to the device, from a run that was traced.
@@ -106,11 +102,8 @@ pub struct Costs {
     pub journal_of_journal_bytes: u64,
     /// Nodes, metadata, superblocks, and what nobody placed.
     pub other_bytes: u64,
-    /// Write requests.
     pub writes: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Sync calls.
     pub syncs: u64,
 }
 

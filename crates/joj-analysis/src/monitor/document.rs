@@ -6,21 +6,19 @@ use crate::monitor::quantity::QuantityKind;
 use crate::monitor::summary::SeriesSummary;
 use crate::monitor::table::Table;
 
-/// What `format` says.
+/// The value of `format` in each file.
 pub const FORMAT: &str = "joj-monitor";
-/// The version written.
+/// The version of the format that this joj writes.
 pub const VERSION: u32 = 1;
 
-/// The whole file.
+/// A file that `joj monitor --json` writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MonitorDocument {
     /// Always [`FORMAT`].
     pub format: String,
     /// Version of the format.
     pub version: u32,
-    /// Where and how.
     pub conditions: Conditions,
-    /// Why it ended.
     pub ending: MonitorEnding,
     /// What the monitor itself used.
     pub own_cost: OwnCost,
@@ -30,14 +28,13 @@ pub struct MonitorDocument {
     pub at_ms: Numbers,
     /// How long each sample was, in milliseconds.
     pub span_ms: Numbers,
-    /// What was measured.
+    /// The quantities, each with its value in every interval.
     pub quantities: Vec<Series>,
 }
 
-/// Where and how.
+/// The machine and the settings of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Version of joj.
     pub joj_version: String,
     /// Commit it was built from.
     pub joj_commit: String,
@@ -59,7 +56,7 @@ pub struct Conditions {
     pub command: Vec<String>,
 }
 
-/// Why it ended.
+/// How the measurement ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MonitorEnding {
     /// `time`, `command`, `signal`, `limit` (of samples), `error`.
@@ -118,9 +115,7 @@ pub struct Series {
     pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
-    /// Which quantity.
     pub quantity: String,
-    /// Its unit.
     pub unit: String,
     /// What it was like.
     pub summary: SeriesSummary,
@@ -198,7 +193,7 @@ impl MonitorDocument {
         }
     }
 
-    /// Samples.
+    /// How many intervals were measured.
     pub fn samples(&self) -> usize {
         self.span_ms.0.len()
     }

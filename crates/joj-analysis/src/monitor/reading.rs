@@ -15,15 +15,15 @@ pub const FILES: [&str; 5] = ["stat", "meminfo", "diskstats", "net/dev", "interr
 pub struct Reading {
     /// When, in nanoseconds of a clock that never jumps.
     pub at_ns: u64,
-    /// Of /proc/stat.
+    /// What /proc/stat said; `None` where it cannot be read.
     pub stat: Option<Stat>,
-    /// Of /proc/meminfo.
+    /// What /proc/meminfo said; `None` where it cannot be read.
     pub memory: Option<Memory>,
-    /// Of /proc/diskstats.
+    /// The lines of /proc/diskstats.
     pub disks: Vec<DiskLine>,
-    /// Of /proc/net/dev.
+    /// The lines of /proc/net/dev.
     pub interfaces: Vec<Interface>,
-    /// Of /proc/interrupts.
+    /// What /proc/interrupts said; `None` where it cannot be read.
     pub interrupts: Option<Interrupts>,
 }
 

@@ -5,10 +5,9 @@ use crate::monitor::proc::stat::Stat;
 use crate::monitor::quantity::QuantityKind;
 use crate::monitor::reading::Reading;
 
-/// One thing's values.
+/// The values of one processor, disk, interface or other source in an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What it is.
     pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
@@ -16,12 +15,12 @@ pub struct Item {
     pub values: Vec<f64>,
 }
 
-/// One interval.
+/// What the counters say of one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterSample {
     /// Its end, by the clock of the readings.
     pub at_ns: u64,
-    /// Its length.
+    /// The interval's length.
     pub span_ns: u64,
     /// Everything that was there at both ends.
     pub items: Vec<Item>,

@@ -12,7 +12,6 @@ use crate::monitor::summary::SeriesSummary;
 /// One thing over the time.
 #[derive(Debug, Clone)]
 pub struct Thing {
-    /// What it is.
     pub kind: QuantityKind,
     /// Its name; empty for what a machine has one of.
     pub name: String,
@@ -27,7 +26,7 @@ pub struct Thing {
     idle: Vec<f64>,
 }
 
-/// All samples.
+/// The samples of a whole measurement, a column for each quantity.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     /// When each sample ended, in nanoseconds since the first reading.
@@ -46,7 +45,7 @@ impl Table {
         Table { chosen, ..Table::default() }
     }
 
-    /// Samples so far.
+    /// How many samples there are.
     pub fn len(&self) -> usize {
         self.spans_ns.len()
     }

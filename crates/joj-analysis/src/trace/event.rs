@@ -89,10 +89,10 @@ words! {
 words! {
     /// What a request asks of the device.
     Operation {
-        /// Bytes come.
+        /// The device's bytes go into memory.
         #[default]
         Read = 0 "read",
-        /// Bytes go.
+        /// Memory's bytes go to the device.
         Write = 1 "write",
         /// Nothing but making earlier writes durable.
         Flush = 2 "flush",
@@ -180,7 +180,7 @@ impl RequestFlags {
         self.0 & wanted.0 == wanted.0
     }
 
-    /// Both.
+    /// The flags of both.
     #[must_use]
     pub fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
@@ -198,13 +198,12 @@ impl RequestFlags {
 pub struct Event {
     /// Nanoseconds of the trace's clock (CLOCK_MONOTONIC in a capture).
     pub time_ns: u64,
-    /// What happened.
     pub kind: EventKind,
     /// The disk, or the partition that was asked for; for a journal the filesystem's device.
     pub device: DeviceNumber,
     /// First sector on the whole disk, also where `device` is a partition.
     pub sector: u64,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
     /// What a request does.
     pub operation: Operation,
@@ -227,7 +226,7 @@ pub struct Event {
     /// A number whose meaning depends on the kind. For a `Queue` of a journal's block whose earlier copy was captured too: how many of
     /// its bytes changed since, plus 1; 0 where nobody looked.
     pub detail: i64,
-    /// A name.
+    /// A name that belongs to the event: a file's, or a call's.
     pub name: Text,
 }
 

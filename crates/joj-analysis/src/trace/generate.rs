@@ -126,7 +126,7 @@ impl Database {
     }
 }
 
-/// One write request.
+/// A write request that the generator makes.
 #[derive(Clone, Copy)]
 struct Write {
     sector: u64,

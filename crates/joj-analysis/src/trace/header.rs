@@ -71,7 +71,7 @@ impl Source {
 /// A disk or a partition of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Disk {
-    /// Its own number.
+    /// The number of the disk or partition.
     pub number: DeviceNumber,
     /// The whole disk's number: the same for a whole disk.
     pub whole: DeviceNumber,
@@ -79,7 +79,6 @@ pub struct Disk {
     pub name: String,
     /// Where it begins on the whole disk.
     pub start_sector: u64,
-    /// Its length.
     pub sectors: u64,
     /// True for `write back`: what is complete may still be lost. `None` where an imported trace does not tell.
     pub write_cache: Option<bool>,
@@ -114,7 +113,7 @@ pub struct MountedFilesystem {
 /// What is known when a capture ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Ending {
-    /// The trace clock.
+    /// The trace clock at the end.
     pub ended_ns: u64,
     /// Events that were written.
     pub events: u64,
@@ -131,19 +130,13 @@ pub struct Ending {
 /// /sys/block/NAME/stat over the time of the capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct DiskCounters {
-    /// The whole disk.
     pub disk: DeviceNumber,
     /// Completed reads and their bytes.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Completed writes.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// Completed discards.
     pub discards: u64,
-    /// Completed flushes.
     pub flushes: u64,
 }
 

@@ -21,15 +21,14 @@ pub struct Histogram {
 /// What a histogram says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
 pub struct Distribution {
-    /// How many values.
     pub values: u64,
     /// Arithmetic mean, exact.
     pub mean: f64,
     /// Half of the values are at most this.
     pub p50: u64,
-    /// 90 % are.
+    /// 90 of 100 values are at most so large.
     pub p90: u64,
-    /// 99 % are.
+    /// 99 of 100 values are at most so large.
     pub p99: u64,
     /// The largest, exact.
     pub highest: u64,

@@ -10,7 +10,7 @@ use crate::trace::event::Event;
 pub struct Sorter {
     /// Those that came no earlier than their predecessor here: nearly all.
     in_order: VecDeque<Waiting>,
-    /// The others.
+    /// Events that came after a later one.
     overtaken: BinaryHeap<Reverse<Waiting>>,
     arrived: u64,
     newest_ns: u64,

@@ -22,7 +22,6 @@ const FIRST_CELLS: u64 = 4096;
 /// One or more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// The whole disk.
     pub disk: DeviceNumber,
     /// Nanoseconds of the trace's clock: when the first of them went to the driver.
     pub time_ns: u64,
@@ -32,9 +31,7 @@ pub struct Point {
     pub end_sector: u64,
     /// Their bytes, in all.
     pub bytes: u64,
-    /// How many requests.
     pub requests: u64,
-    /// What they do.
     pub operation: Operation,
     /// What most of their bytes are for.
     pub class: Class,
@@ -45,9 +42,9 @@ pub struct Point {
 /// A cell in which requests were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PointCell {
-    /// Its length.
+    /// How long a cell is, in nanoseconds.
     pub time_ns: u64,
-    /// Its height.
+    /// How many sectors a cell covers.
     pub sectors: u64,
 }
 
@@ -58,7 +55,6 @@ pub struct Ratio {
     pub time_ns: u64,
     /// Journal bytes of journal and data bytes; the mean, where there are several.
     pub ratio: f64,
-    /// How many calls.
     pub calls: u64,
 }
 
@@ -184,7 +180,7 @@ fn journal_ratio(sync: &Sync) -> Option<f64> {
     (data + journal > 0).then(|| journal as f64 / (data + journal) as f64)
 }
 
-/// Both, as one.
+/// The mean of both, each weighted by its calls.
 fn mean(first: &Ratio, next: &Ratio) -> Ratio {
     let calls = first.calls + next.calls;
     let sum = first.ratio * first.calls as f64 + next.ratio * next.calls as f64;

@@ -46,7 +46,7 @@ impl TransactionStep {
     }
 }
 
-/// A transaction, whole.
+/// A transaction with everything that happened in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransactionSteps {
     /// The commit, checkpoint or call to which the steps belong.
@@ -98,7 +98,7 @@ impl KeptTransactions {
 }
 
 impl StepsOfTransactions {
-    /// A collector.
+    /// A collector of `count` transactions behind the first `skip`.
     pub fn new(skip: usize, count: usize) -> Self {
         Self {
             everybodys: KeptTransactions { skip, count, ..KeptTransactions::default() },

@@ -18,7 +18,7 @@ pub const RECORDINGS_DIRECTORY: &str = "recordings";
 /// What the guest shall do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashJob {
-    /// SQLite and devices.
+    /// The SQLite library and the devices of the guest.
     pub setting: Setting,
     /// Filesystems and modes.
     pub cells: Vec<Cell>,
@@ -37,7 +37,7 @@ pub struct CrashJob {
 /// A piece of work with a report of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
-    /// Which cell.
+    /// The cell's number in the job.
     pub cell: usize,
     /// Which of its states, from 1 on; 0 is the recording that they are made of.
     pub state: u64,
@@ -72,7 +72,7 @@ impl CrashJob {
 pub enum UnitReport {
     /// Entries of the recording that cuts can be behind.
     Recorded(usize),
-    /// A state.
+    /// The report of a state that was checked.
     State(StateResult),
 }
 

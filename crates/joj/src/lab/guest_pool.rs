@@ -41,14 +41,13 @@ pub trait Work: Sync {
     fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
 }
 
-/// The guests.
+/// Guests that work off the units of a run, several at once.
 #[derive(Debug)]
 pub struct GuestPool<'a> {
     /// Kernel and programs.
     pub packages: &'a Packages,
     /// joj and libraries.
     pub contents: &'a Contents,
-    /// QEMU's version.
     pub qemu: &'a str,
     /// At most so many guests at a time.
     pub jobs: usize,
@@ -163,7 +162,7 @@ struct Lane<'a, W: Work> {
     share: &'a HostShare,
     machine: Machine,
     snapshot: PathBuf,
-    /// Another lane failed.
+    /// Set where another lane failed: no new guest is started then.
     is_over: &'a AtomicBool,
     told: Teller<W::Report>,
 }

@@ -13,7 +13,7 @@ use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
 /// What to do where there is no room.
 const REMEDY: &str = "name another place with TMPDIR";
 
-/// The directory.
+/// A directory of the host that its guest sees.
 #[derive(Debug)]
 pub struct HostShare {
     path: PathBuf,

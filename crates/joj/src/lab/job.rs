@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const JOB_FILE: &str = "job.json";
 /// Where a cell's [`CellReport`] appears, whole, once it is done.
 pub const CELLS_DIRECTORY: &str = "cells";
-/// Where traces appear.
+/// The directory of the share in which the guest leaves traces.
 pub const TRACES_DIRECTORY: &str = "traces";
 /// Name under which QEMU offers the shared directory.
 pub const SHARE_TAG: &str = "share";
@@ -22,9 +22,7 @@ pub const LINE_MARK: &str = "@joj ";
 pub mod guest_path {
     /// joj itself.
     pub const JOJ: &str = "/joj";
-    /// The extension.
     pub const WALDIO: &str = "/lib/libwaldio.so";
-    /// Shared libraries.
     pub const LIBRARIES: &str = "/lib";
     /// Programs that make filesystems.
     pub const PROGRAMS: &str = "/sbin";
@@ -32,7 +30,7 @@ pub mod guest_path {
     pub const MODULES: &str = "/modules";
     /// The list of modules.
     pub const MODULE_LIST: &str = "/modules/list";
-    /// The shared directory.
+    /// The directory that guest and host share, as the guest sees it.
     pub const SHARE: &str = "/share";
     /// Where the measured filesystem is mounted.
     pub const VOLUME: &str = "/volume";
@@ -62,9 +60,8 @@ impl Setting {
 /// What the guest shall do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// SQLite and devices.
+    /// The SQLite library and the devices of the guest.
     pub setting: Setting,
-    /// The plan's cells.
     pub cells: Vec<Cell>,
     /// Trace each in a second run.
     pub trace: bool,
@@ -101,7 +98,7 @@ pub enum GuestLine {
     Begun(usize),
     /// The report of this cell is there.
     Done(usize),
-    /// All are done.
+    /// All units of the job are done.
     End,
     /// It cannot go on.
     Broken(String),

@@ -58,9 +58,8 @@ pub enum Event {
 /// A guest that is to go on from a snapshot.
 #[derive(Debug)]
 pub struct Guest<'a> {
-    /// The machine.
     pub machine: &'a Machine,
-    /// Its memory.
+    /// The file with the memory of a machine that has booted.
     pub snapshot: &'a Path,
     /// How long a unit of work may take, in seconds of this machine.
     pub unit_seconds: u64,

@@ -15,14 +15,13 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 28.0;
 const HEADING_HEIGHT: f64 = 24.0;
 
-/// One bar.
+/// A bar and its label.
 #[derive(Debug)]
 pub struct Bar {
-    /// Where it ends.
+    /// The value at which the bar ends.
     pub value: f64,
     /// Ends of the interval around it.
     pub interval: Option<(f64, f64)>,
-    /// How it looks.
     pub fill: Fill,
     /// What stands beside it.
     pub note: String,
@@ -35,14 +34,13 @@ pub struct Entry {
     pub heading: String,
     /// What is left of the bars.
     pub label: String,
-    /// The bars.
     pub bars: Vec<Bar>,
 }
 
 /// A vertical line across all bars.
 #[derive(Debug)]
 pub struct Mark {
-    /// Where it stands.
+    /// The value at which the mark stands.
     pub value: f64,
     /// What is above it.
     pub label: String,

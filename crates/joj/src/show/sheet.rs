@@ -15,18 +15,18 @@ pub struct Sheet {
     pub head: Vec<String>,
     /// The lines, each as long as the head.
     pub lines: Vec<Vec<String>>,
-    /// Sentences below it.
+    /// Sentences below the table.
     pub notes: Vec<String>,
 }
 
 impl Sheet {
-    /// An empty one.
+    /// A table without lines.
     pub fn new(title: &str, head: &[&str]) -> Self {
         let head = head.iter().map(|cell| (*cell).to_owned()).collect();
         Self { title: title.to_owned(), head, lines: Vec::new(), notes: Vec::new() }
     }
 
-    /// One more line.
+    /// Adds a line.
     pub fn line(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len(), "{}: {cells:?}", self.title);
         self.lines.push(cells);

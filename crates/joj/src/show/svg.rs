@@ -17,7 +17,7 @@ pub enum Anchor {
     Start,
     /// It is centred there.
     Middle,
-    /// It ends there.
+    /// The text ends at the point.
     End,
 }
 

@@ -19,7 +19,7 @@ const PLACES: usize = 360;
 /// Okabe and Ito's, told apart with any kind of colour vision.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#6b6b6b"];
 
-/// One line.
+/// A line of the picture: one quantity over time.
 #[derive(Debug, Clone)]
 pub struct Line<'a> {
     /// As the legend has it.

@@ -49,7 +49,7 @@ pub enum TraceError {
     FileTypes {
         /// Their file.
         path: PathBuf,
-        /// The line.
+        /// What is wrong in which line.
         #[source]
         error: FileTypeError,
     },
@@ -64,7 +64,7 @@ pub enum TraceError {
     Text {
         /// The text's name.
         name: String,
-        /// Its line.
+        /// What is wrong in which line.
         #[source]
         error: ImportError,
     },
@@ -77,7 +77,7 @@ pub enum TraceError {
     /// The input is a text in which no line is an event.
     #[error("{0}: no event in it; is it a trace?")]
     NoEvent(String),
-    /// Somebody wrote the input while it was read twice.
+    /// Another program wrote the input while joj read it twice.
     #[error("{0} changed while it was read; read it again when it is whole")]
     Changed(String),
     /// What capturing said: the disks, their layouts, eBPF and tracefs give texts.
@@ -115,7 +115,7 @@ pub enum TraceError {
     /// A result cannot be written as JSON: a fault of joj's.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// A result cannot be told.
+    /// A result cannot be printed or written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

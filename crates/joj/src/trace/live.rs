@@ -32,7 +32,7 @@ const LINGER_NS: u64 = 200_000_000;
 pub struct Captured {
     /// What came of it.
     pub findings: Findings,
-    /// Its names.
+    /// The names that the findings mention.
     pub texts: Texts,
     /// The command's exit code; 0 without a command.
     pub exit_code: u8,

@@ -6,7 +6,7 @@ use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
 use crate::trace::error::Stopped;
 
-/// Between two lines.
+/// The time between two lines of progress.
 const LINE_NS: u64 = 1_000_000_000;
 
 /// A line on a terminal that is written anew once a second, and erased when this is dropped.
@@ -16,7 +16,7 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// From now on.
+    /// Begins to show progress: the first line comes a second from now.
     pub fn begin() -> Self {
         let now_ns = shared_ns();
         Self { began_ns: now_ns, told_ns: now_ns }

@@ -17,7 +17,6 @@ pub struct TransactionRow {
     pub begun_ns: u64,
     /// From the lock to the unlock, or from the call to its return; `null` where the trace ended before.
     pub duration_ns: Option<u64>,
-    /// Data bytes.
     pub data_bytes: u64,
     /// Bytes in the filesystem's journal.
     pub journal_bytes: u64,
@@ -27,9 +26,7 @@ pub struct TransactionRow {
     pub other_bytes: u64,
     /// Write requests; `null` for a call.
     pub writes: Option<u64>,
-    /// Flushes.
     pub flushes: u64,
-    /// Sync calls.
     pub syncs: u64,
 }
 

@@ -42,7 +42,7 @@ impl Checksum {
     /// Of no bytes yet.
     pub const START: Self = Self(u32::MAX);
 
-    /// Of some bytes.
+    /// The checksum of some bytes.
     pub fn of(bytes: &[u8]) -> u32 {
         let mut checksum = Self::START;
         checksum.add(bytes);
@@ -86,7 +86,7 @@ pub struct Checked<W> {
 }
 
 impl<W: Write> Checked<W> {
-    /// Around another writer.
+    /// Keeps the checksums of what goes to `inner`.
     pub fn new(inner: W) -> Self {
         Self { inner, checksum: Checksum::START }
     }

@@ -21,9 +21,9 @@ pub const CHECKSUMS_KEY: &str = "joj_checksums";
 /// Where a column's values are while they are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnPlace {
-    /// In `Columns::ints`.
+    /// Its values stand in `Columns::ints`, in this place.
     Int(usize),
-    /// In `Columns::longs`.
+    /// Its values stand in `Columns::longs`, in this place.
     Long(usize),
     /// In the writer's and reader's own lists of texts.
     Text(usize),
@@ -34,12 +34,12 @@ pub const INTS: usize = 10;
 pub const LONGS: usize = 6;
 pub const TEXTS: usize = 2;
 
-/// One column.
+/// A column of the file: its name, type and encoding.
 #[derive(Debug)]
 pub struct Column {
     /// Its name in the file.
     pub name: &'static str,
-    /// Its values.
+    /// Where its values stand in [`Columns`].
     pub place: ColumnPlace,
     /// Bits of an unsigned number; 0 for a signed one of 64 bits, and for text.
     pub unsigned_bits: i8,

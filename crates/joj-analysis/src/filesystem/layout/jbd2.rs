@@ -31,16 +31,15 @@ pub struct Run {
     pub log_block: u64,
     /// First block on the device.
     pub block: u64,
-    /// How many.
     pub blocks: u64,
 }
 
 /// What an inode says of where its blocks are.
 #[derive(Debug)]
 pub struct Root {
-    /// i_block.
+    /// The inode's field i_block: an extent tree's root, or block numbers.
     pub root: [u8; 60],
-    /// i_size.
+    /// The file's length (i_size).
     pub bytes: u64,
     /// True where `root` is an extent tree, false where it is ext3's list of blocks.
     pub extents: bool,

@@ -23,7 +23,7 @@ pub type ReadAt<'reader> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'reade
 /// Where a filesystem's device lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// The whole disk.
+    /// The whole disk on which the device lies, even where the device is a partition.
     pub disk: DeviceNumber,
     /// First sector of the partition on it; 0 where the whole disk is the device.
     pub start_sector: u64,

@@ -52,7 +52,6 @@ impl Piece {
         }
     }
 
-    /// All of them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -16,7 +16,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// None yet.
+    /// An empty list for this device.
     pub fn new(device: Extent) -> Self {
         Self { device, found: Vec::new() }
     }

@@ -16,7 +16,6 @@ use crate::lab::result::{CellOutcome, LabResult};
 /// A figure that the device model gives without a guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceValue {
-    /// The device's name.
     pub device: String,
     /// Which figure: one for which [`Metric::is_of_device`] holds.
     pub metric: Metric,

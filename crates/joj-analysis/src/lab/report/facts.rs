@@ -16,14 +16,12 @@ pub struct Traced {
     pub other_kib: f64,
     /// Write requests; absent where nobody counts them.
     pub writes: Option<f64>,
-    /// Flushes.
     pub flushes: f64,
-    /// Sync calls.
     pub syncs: f64,
 }
 
 impl Traced {
-    /// All its KiB.
+    /// KiB of all classes together.
     pub fn kib(&self) -> f64 {
         self.data_kib + self.journal_kib + self.other_kib
     }
@@ -32,7 +30,6 @@ impl Traced {
 /// What the device's counters say of one transaction, a mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counted {
-    /// KiB.
     pub kib: f64,
     /// Write requests; absent where nobody counts them.
     pub writes: Option<f64>,
@@ -47,14 +44,14 @@ pub struct CellFacts {
     pub elapsed_us: f64,
     /// Processor time of the process, in microseconds.
     pub cpu_us: f64,
-    /// From the trace.
+    /// What the cell's trace counted; `None` where it was not traced.
     pub traced: Option<Traced>,
     /// From the device's counters.
     pub device: Option<Counted>,
 }
 
 impl CellFacts {
-    /// Of a cell.
+    /// The figures of a cell that was measured.
     pub fn of(cell: &Cell, measurement: &CellMeasurement) -> CellFacts {
         let run = &measurement.run;
         let kib = |bytes: u64| bytes as f64 / 1024.0;
@@ -164,7 +161,6 @@ pub(in crate::lab) mod sample {
         }
     }
 
-    /// Its figures.
     pub fn facts() -> super::CellFacts {
         super::CellFacts::of(&cell(JournalMode::Wal), &measurement())
     }

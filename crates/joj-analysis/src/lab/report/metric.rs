@@ -57,7 +57,6 @@ const WRITE_KIB: f64 = 4.0;
 const MB_PER_1000: f64 = 1.024;
 
 impl Metric {
-    /// Its unit.
     pub fn unit(self) -> &'static str {
         match self {
             Self::TransactionsPerS => "1/s",

@@ -10,7 +10,7 @@ pub const REPORT_FORMAT: &str = "joj-lab-report";
 /// Version that this joj writes.
 pub const REPORT_VERSION: u32 = 1;
 
-/// All of it.
+/// The report of `joj lab report`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`REPORT_FORMAT`]
@@ -21,14 +21,14 @@ pub struct Report {
     pub sources: Vec<ReportSource>,
     /// Tables with one measured value at least.
     pub tables: Vec<TableReport>,
-    /// Tables without one.
+    /// Papers' tables for which the result has no cell.
     pub unserved: Vec<Unserved>,
 }
 
 /// A result that a report was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportSource {
-    /// The plan's title.
+    /// The title of the plan that was measured.
     pub title: String,
     /// What it ran on.
     pub machine: LabMachine,
@@ -37,11 +37,10 @@ pub struct ReportSource {
 /// A table of which nothing was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unserved {
-    /// Its name.
     pub name: String,
     /// Paper and number of the table or figure.
     pub paper: String,
-    /// What it shows.
+    /// What the table shows, in a line.
     pub title: String,
     /// The plan that would serve it; none where the device model does.
     pub plan: Option<String>,
@@ -50,11 +49,10 @@ pub struct Unserved {
 /// A table or figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableReport {
-    /// Its name.
     pub name: String,
-    /// What it shows.
+    /// What the table shows, in a line.
     pub title: String,
-    /// Paper and number.
+    /// The paper, and the table's number in it.
     pub paper: String,
     /// The plan that serves it; none where the device model does.
     pub plan: Option<String>,
@@ -62,9 +60,7 @@ pub struct TableReport {
     pub notes: Vec<String>,
     /// From which factor on a difference is given a reason.
     pub factor: f64,
-    /// The columns.
     pub columns: Vec<ColumnReport>,
-    /// The rows.
     pub rows: Vec<RowReport>,
     /// Whether rows stand in the paper's order.
     pub orders: Vec<Order>,
@@ -72,10 +68,8 @@ pub struct TableReport {
     pub extremes: Vec<ExtremeReport>,
 }
 
-/// A column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnReport {
-    /// Its name.
     pub label: String,
     /// Unit of its values.
     pub unit: String,
@@ -83,14 +77,13 @@ pub struct ColumnReport {
     pub of_device: bool,
 }
 
-/// A row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowReport {
     /// Its group; may be empty.
     pub group: String,
     /// Its name in the group.
     pub label: String,
-    /// Group and label.
+    /// The row's group and label.
     pub name: String,
     /// The row that its values are multiples of.
     pub relative_to: Option<String>,
@@ -100,7 +93,7 @@ pub struct RowReport {
     pub values: Vec<ValueReport>,
 }
 
-/// A value.
+/// A value of the paper beside joj's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValueReport {
     /// The paper's; absent where it has none.
@@ -120,7 +113,7 @@ pub struct ValueReport {
 /// Why a value is not the paper's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Where it lies.
+    /// Where the difference comes from.
     pub cause: Cause,
     /// The figures that say so.
     pub text: String,
@@ -145,7 +138,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// In words.
+    /// The cause as the report's text names it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Software => "newer kernel and SQLite",
@@ -161,7 +154,6 @@ impl Cause {
 /// Whether rows stand in the paper's order: every two of them whose paper values are 5 % or more apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// The column.
     pub column: String,
     /// The group that the rows are of, or the label that they share.
     pub among: String,
@@ -177,11 +169,9 @@ pub struct Order {
 /// Whether a row is at the end where the paper has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtremeReport {
-    /// The column.
     pub column: String,
-    /// The row.
     pub row: String,
-    /// Which end.
+    /// Whether the paper has the row as the highest or as the lowest.
     pub is: End,
     /// With how many others it was held against.
     pub others: usize,

@@ -38,9 +38,7 @@ pub struct PaperTable {
     /// What all its cells have in common.
     #[serde(default)]
     pub cell: Selector,
-    /// The columns.
     pub column: Vec<Column>,
-    /// The rows.
     pub row: Vec<PaperRow>,
     /// Rows that the paper calls the highest or lowest, where it has no number for each.
     #[serde(default)]
@@ -51,7 +49,6 @@ fn factor() -> f64 {
     1.25
 }
 
-/// A column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
@@ -67,7 +64,6 @@ pub struct Column {
     pub range_mib: Option<u64>,
 }
 
-/// A row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperRow {
@@ -76,7 +72,7 @@ pub struct PaperRow {
     pub group: String,
     /// Its name in the group.
     pub label: String,
-    /// Its cells.
+    /// Selects the cells of the lab that the row is compared with.
     #[serde(default)]
     pub cell: Selector,
     /// What the paper has, by column; nothing for a row that others are relative to.
@@ -100,9 +96,8 @@ pub struct PaperRow {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// KiB in all.
+    /// KiB that a transaction writes, of all classes.
     pub kib: f64,
-    /// Write requests.
     #[serde(default)]
     pub writes: Option<f64>,
 }
@@ -111,11 +106,9 @@ pub struct Written {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extreme {
-    /// The column.
     pub column: String,
-    /// The row's name.
     pub row: String,
-    /// Which end.
+    /// Whether the row is the highest or the lowest.
     pub is: End,
     /// The names of the others.
     pub among: Vec<String>,

@@ -19,7 +19,7 @@ pub struct KnownValue<'a> {
     pub is_counted: bool,
     /// Whose amounts they are where those differ.
     pub writer: Cause,
-    /// The cell's figures.
+    /// What was measured in the cell.
     pub facts: &'a CellFacts,
     /// Those of the row that the value is a multiple of.
     pub base: Option<&'a CellFacts>,

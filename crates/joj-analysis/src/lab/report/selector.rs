@@ -12,19 +12,16 @@ use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
-    /// The filesystem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<Filesystem>,
     /// What it is made or mounted with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feature: Option<Feature>,
-    /// The device's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The external journal's device; an empty name is a journal inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_device: Option<String>,
-    /// What is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     /// Journal mode, or waldio; `side` in files of version 1.
@@ -51,7 +48,6 @@ pub struct Selector {
     /// waldio's options, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waldio_options: Option<Vec<String>>,
-    /// Threads that write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Transactions that the clock covers.

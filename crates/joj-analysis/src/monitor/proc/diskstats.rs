@@ -24,12 +24,11 @@ const IN_FLIGHT: usize = 8;
 /// KiB of a sector.
 const SECTOR_KIB: f64 = 0.5;
 
-/// One device's line.
+/// A device's line of /proc/diskstats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskLine {
     /// Major and minor number.
     pub device: (u64, u64),
-    /// Kernel name.
     pub name: String,
     /// The numbers behind the name: 11, 15 or 17.
     pub numbers: Vec<u64>,

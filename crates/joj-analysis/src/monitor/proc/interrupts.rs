@@ -13,16 +13,16 @@
 use crate::monitor::counter::grown;
 use crate::monitor::proc::proc_text::{ProcError, ProcText};
 
-/// One reading.
+/// What /proc/interrupts says at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interrupts {
     /// Names of the processors' columns.
     pub processors: Vec<String>,
-    /// The lines.
+    /// A source for each line.
     pub sources: Vec<InterruptSource>,
 }
 
-/// One line.
+/// A line of /proc/interrupts: what interrupts, and how often on each processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterruptSource {
     /// `36 virtio1-req.0`, `LOC Local timer interrupts`: number or label, then devices or meaning.

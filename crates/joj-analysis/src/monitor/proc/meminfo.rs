@@ -2,18 +2,18 @@
 
 use crate::monitor::proc::proc_text::{ProcError, ProcText};
 
-/// One reading.
+/// What /proc/meminfo says at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Nobody uses it.
+    /// Memory that nobody uses.
     pub free_kib: Option<u64>,
     /// Programs could have it without swapping; kernels before 3.14 do not say.
     pub available_kib: Option<u64>,
-    /// The page cache.
+    /// Memory of the page cache.
     pub cached_kib: Option<u64>,
     /// Waits to be written.
     pub dirty_kib: Option<u64>,
-    /// Is being written.
+    /// Memory whose content is being written to disks.
     pub writeback_kib: Option<u64>,
 }
 

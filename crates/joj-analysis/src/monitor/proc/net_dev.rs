@@ -9,10 +9,9 @@ use crate::monitor::proc::proc_text::{ProcError, ProcText};
 /// Numbers of an interface.
 const NUMBERS: usize = 16;
 
-/// One interface's line.
+/// An interface's line of /proc/net/dev.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Bytes, packets, errors, dropped packets; received, then sent.
     pub counters: [u64; 8],

@@ -5,7 +5,7 @@
 
 use crate::monitor::proc::proc_text::{ProcError, ProcText};
 
-/// One reading.
+/// What /proc/stat says at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Ticks of all processors since boot: active, idle, iowait, steal.

@@ -24,7 +24,7 @@ pub struct Extents {
 /// Where a sector belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The file.
+    /// The file that the extent belongs to.
     pub file: FileKey,
     /// Byte of the file at that sector.
     pub offset: u64,

@@ -14,7 +14,7 @@ pub fn database_of(path: &str) -> &str {
     SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path)
 }
 
-/// A file.
+/// What is known of a file: its name, what it is for, and whether it still has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileInfo {
     /// Path or last part of it; none where nobody saw it.

@@ -18,7 +18,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// A run waits.
+    /// Keeps a run until its request is issued.
     pub fn push(&mut self, disk: DeviceNumber, operation: Operation, run: Run) {
         self.longest = self.longest.max(run.bytes.div_ceil(SECTOR_BYTES));
         self.waiting.insert((disk, operation, run.sector, self.arrived), run);

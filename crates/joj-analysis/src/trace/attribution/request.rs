@@ -22,11 +22,10 @@ pub struct Run {
     pub queued_ns: u64,
     /// First sector on the whole disk.
     pub sector: u64,
-    /// Length.
     pub bytes: u64,
-    /// What it is for.
+    /// What its bytes are for.
     pub class: Class,
-    /// Which part of that.
+    /// Which part of its class it is: of metadata an inode table, say.
     pub part: Part,
     /// The file, for [`Class::Data`] and logged data; else none.
     pub file: FileKey,
@@ -38,7 +37,7 @@ pub struct Run {
     pub deleted: bool,
     /// Byte of the file.
     pub offset: u64,
-    /// How it was placed.
+    /// What says that it belongs there.
     pub evidence: Evidence,
     /// What was wanted besides moving bytes; PREFLUSH and FUA here are the intent.
     pub intended: RequestFlags,
@@ -52,7 +51,7 @@ pub struct Run {
     pub changed_bytes: Option<u32>,
     /// Process that handed it over.
     pub process: u32,
-    /// Its thread's name.
+    /// The name of the thread that handed it over.
     pub command: Text,
     /// The process for which it was handed over: that of the call that caused it, else its own. 0 where a kernel thread did it for
     /// nobody who is known to wait, and where the capture does not know processes.
@@ -67,7 +66,7 @@ pub enum Evidence {
     Seen,
     /// An extent that the filesystem named before.
     Extent,
-    /// Nothing.
+    /// Nothing says where the run belongs.
     #[default]
     None,
 }
@@ -79,13 +78,11 @@ pub struct Request {
     pub issued_ns: u64,
     /// When the device was done; `None` if the trace ended before.
     pub completed_ns: Option<u64>,
-    /// The whole disk.
     pub disk: DeviceNumber,
-    /// First sector.
+    /// First sector on the whole disk.
     pub sector: u64,
     /// Length; 0 for a flush.
     pub bytes: u64,
-    /// What it does.
     pub operation: Operation,
     /// What the driver was told.
     pub issued: RequestFlags,
@@ -125,27 +122,25 @@ impl Request {
 /// A call that makes something durable, from its begin to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sync {
-    /// Its number.
     pub id: SyncId,
     /// `fsync`, `fdatasync`, ..
     pub call: Text,
     /// What was to be durable.
     pub file: FileKey,
-    /// Its name at that time.
+    /// The file's name at the time of the call.
     pub name: Text,
-    /// What it is for.
+    /// What the file is for.
     pub file_type: FileType,
-    /// Thread and process.
+    /// The thread that calls.
     pub thread: u32,
-    /// Process.
+    /// The thread's process.
     pub process: u32,
-    /// The thread's name.
     pub command: Text,
     /// When it was called.
     pub begun_ns: u64,
     /// When it returned; `None` if the trace ended before.
     pub ended_ns: Option<u64>,
-    /// What it returned.
+    /// What the call returned: 0, or a negative errno.
     pub result: i64,
     /// What was written because of it, by class (index: [`Class::code`]).
     pub bytes: [u64; Class::ALL.len()],
@@ -155,9 +150,9 @@ pub struct Sync {
     pub flush_ns: u64,
     /// Requests for it: writes, flushes, and others such as discards.
     pub requests: u64,
-    /// Writes among them.
+    /// Writes among the requests.
     pub writes: u64,
-    /// Flushes among them.
+    /// Flushes among the requests.
     pub flushes: u64,
     /// When the last request for it was complete.
     pub last_completed_ns: u64,
@@ -178,19 +173,17 @@ pub enum TransactionKind {
 /// A transaction of SQLite: a commit or a checkpoint, from its lock to its last request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
-    /// Its number.
     pub id: TransactionId,
-    /// Which of the two.
+    /// Whether it is a commit or a checkpoint.
     pub kind: TransactionKind,
     /// The file that was locked (database or wal-index).
     pub file: FileKey,
-    /// Its name.
+    /// The file's name.
     pub name: Text,
-    /// Thread and process.
+    /// The thread that calls.
     pub thread: u32,
-    /// Process.
+    /// The thread's process.
     pub process: u32,
-    /// The thread's name.
     pub command: Text,
     /// When the lock was granted.
     pub begun_ns: u64,
@@ -204,8 +197,6 @@ pub struct Transaction {
     pub bytes: [u64; Class::ALL.len()],
     /// Written for SQLite's journal by the filesystem's.
     pub journal_of_journal_bytes: u64,
-    /// Write requests.
     pub writes: u64,
-    /// Flush requests.
     pub flushes: u64,
 }

@@ -21,7 +21,6 @@ pub struct AttributedRun<'a> {
     pub issued_ns: u64,
     /// When it was completed.
     pub completed_ns: u64,
-    /// The disk.
     pub device: DeviceNumber,
     /// First sector on the whole disk.
     pub sector: u64,
@@ -33,13 +32,13 @@ pub struct AttributedRun<'a> {
     pub flags: RequestFlags,
     /// What the bytes are for.
     pub class: Class,
-    /// More precisely.
+    /// Which part of its class the run is.
     pub part: Part,
     /// The file that they belong to; empty where there is none or nobody knows.
     pub file_name: &'a str,
     /// Byte of the file at which they begin.
     pub file_offset: u64,
-    /// Who issued it.
+    /// The name of the thread that issued the request.
     pub thread_name: &'a str,
     /// The number of the sync call that made it happen; 0 for none.
     pub sync_call: u64,
@@ -50,9 +49,7 @@ pub struct AttributedRun<'a> {
 pub struct SyncSlice<'a> {
     /// Its number, not 0: [`AttributedRun::sync_call`].
     pub number: u64,
-    /// When it began.
     pub begin_ns: u64,
-    /// When it returned.
     pub end_ns: u64,
     /// `fsync`, `fdatasync` ..
     pub call: &'a str,
@@ -60,7 +57,6 @@ pub struct SyncSlice<'a> {
     pub file_name: &'a str,
     /// The thread that called.
     pub thread: u32,
-    /// That thread's name.
     pub thread_name: &'a str,
 }
 

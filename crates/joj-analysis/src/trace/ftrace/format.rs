@@ -32,7 +32,7 @@ pub struct Format {
     pub name: String,
     /// What a record of it begins with (`common_type`).
     pub number: u16,
-    /// Common ones included.
+    /// The record's fields, with those that all events have.
     pub fields: Vec<Field>,
 }
 

@@ -21,9 +21,9 @@ const WHOLE_TIME_BITS: u32 = 59;
 /// What was lost before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing.
+    /// No record is missing.
     None,
-    /// So many records.
+    /// So many records are missing.
     Counted(u64),
     /// The kernel does not say how many.
     Unknown,

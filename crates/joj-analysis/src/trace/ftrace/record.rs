@@ -9,7 +9,6 @@ pub struct Record {
     pub time_ns: u64,
     /// The thread (`common_pid`); for what happens in an interrupt, the one that was interrupted.
     pub thread: u32,
-    /// What happened.
     pub what: What,
 }
 
@@ -28,9 +27,9 @@ pub enum Holder {
 /// How an event names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inode {
-    /// Its filesystem.
+    /// The filesystem that has the inode.
     pub holder: Holder,
-    /// Its number there.
+    /// The inode's number in its filesystem.
     pub number: u64,
 }
 
@@ -39,7 +38,7 @@ pub struct Inode {
 pub enum Length {
     /// Blocks of the filesystem.
     Blocks(u64),
-    /// Bytes.
+    /// A length in bytes.
     Bytes(u64),
 }
 
@@ -52,11 +51,10 @@ pub struct Request {
     pub device: DeviceNumber,
     /// First sector on the whole disk.
     pub sector: u64,
-    /// Length.
     pub bytes: u64,
-    /// From its letters.
+    /// What it does, by its letters (`WFS`).
     pub operation: Operation,
-    /// From its letters.
+    /// How it does it, by its letters.
     pub flags: RequestFlags,
     /// Complete: errno, negative, or 0.
     pub error: i64,
@@ -103,14 +101,14 @@ impl Call {
     }
 }
 
-/// What happened.
+/// What a record says, whichever filesystem's event it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The block layer did something with a request.
     Request(Request),
     /// A call begins.
     CallBegin {
-        /// Which.
+        /// The system call.
         call: Call,
         /// The file descriptor, where the call has one.
         descriptor: Option<u32>,
@@ -121,7 +119,6 @@ pub enum What {
     CallEnd(i64),
     /// A filesystem begins to make a file durable, whoever asked for it.
     FileSync {
-        /// The file.
         file: Inode,
         /// True where this filesystem also says when it is done.
         ends: bool,
@@ -130,18 +127,15 @@ pub enum What {
     },
     /// It is done, with this result.
     FileSyncEnd {
-        /// The file.
         file: Inode,
         /// 0 or an errno, negative.
         result: i64,
     },
     /// A durable write past the page cache begins.
     DirectWrite {
-        /// The file.
         file: Inode,
-        /// Its first byte.
+        /// The first byte of the file.
         offset: u64,
-        /// How many.
         bytes: u64,
         /// True where the kernel does not wait (IOCB_NOWAIT): it may give up without a word, and try again in another thread.
         tries: bool,
@@ -150,14 +144,12 @@ pub enum What {
     DirectWriteQueued(Inode),
     /// A durable write past the page cache is done, in whatever thread.
     DirectWriteEnd {
-        /// The file.
         file: Inode,
         /// Bytes, or an errno, negative.
         result: i64,
     },
     /// Bytes of a file lie somewhere.
     Mapped {
-        /// The file.
         file: Inode,
         /// The unit of all three: true bytes (Btrfs), false blocks of the filesystem.
         in_bytes: bool,
@@ -165,25 +157,21 @@ pub enum What {
         first: u64,
         /// Where on the filesystem, in its own addresses.
         start: u64,
-        /// How many.
         count: u64,
     },
     /// Btrfs looks for room: for a block of this tree, or for data.
     RoomWanted(Option<i64>),
     /// The thread that looked for room has it.
     RoomFound {
-        /// The filesystem.
         holder: Holder,
         /// Its first byte there.
         start: u64,
-        /// How many.
         bytes: u64,
     },
     /// A file was cut.
     Truncated {
-        /// The file.
         file: Inode,
-        /// What is left.
+        /// The length that the file has afterwards.
         length: Length,
     },
     /// A file has a name less.
@@ -199,7 +187,6 @@ pub enum What {
     Fetched(Inode),
     /// An inode's number was given to a new file.
     Created {
-        /// The file.
         file: Inode,
         /// True for a directory.
         directory: bool,
@@ -208,9 +195,8 @@ pub enum What {
     Ended(Inode),
     /// A lock was granted.
     Lock {
-        /// The file.
         file: Inode,
-        /// First byte.
+        /// The first byte of the file that the lock is on.
         first: u64,
         /// Last byte; `i64::MAX` for the end of the file.
         last: u64,
@@ -223,23 +209,16 @@ pub enum What {
         begins: bool,
         /// The filesystem's device.
         device: DeviceNumber,
-        /// The transaction.
+        /// The number of the journal's transaction.
         transaction: u32,
     },
     /// The thread made another.
     NewThread {
-        /// Its number.
         thread: u32,
         /// True where it belongs to the same process.
         same_process: bool,
-        /// Its name.
         command: Command,
     },
     /// A thread has another name from now on.
-    Renamed {
-        /// Its number.
-        thread: u32,
-        /// Its name.
-        command: Command,
-    },
+    Renamed { thread: u32, command: Command },
 }

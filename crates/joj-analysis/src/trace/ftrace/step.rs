@@ -10,7 +10,7 @@ pub enum Step {
     Event(Event, Option<Command>),
     /// An inode's number belongs to a new file.
     Created {
-        /// Generation 0.
+        /// The file. Its generation is 0 until it is filled in.
         file: FileKey,
         /// True for a directory.
         directory: bool,
@@ -19,25 +19,18 @@ pub enum Step {
     Ended(FileKey),
     /// A call of a thread that removes a name, or gives a file another one, has succeeded.
     NamesChanged {
-        /// Whose.
+        /// The thread in which it happened.
         thread: u32,
         /// True for a removal.
         removed: bool,
     },
     /// A new thread.
     NewThread {
-        /// Its number.
         thread: u32,
         /// The thread that made it, where both belong to one process.
         of: Option<u32>,
-        /// Its name.
         command: Command,
     },
     /// A thread has another name.
-    Renamed {
-        /// Its number.
-        thread: u32,
-        /// Its name.
-        command: Command,
-    },
+    Renamed { thread: u32, command: Command },
 }

@@ -4,7 +4,7 @@ use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
 
 use crate::trace::ftrace::record::Holder;
 
-/// A filesystem's arithmetic.
+/// How a filesystem's block numbers become sectors of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// What its files have as their device (`s_dev`).
@@ -22,16 +22,14 @@ pub struct Volume {
 pub enum Addressing {
     /// Blocks counted from the beginning (ext4, F2FS).
     Blocks {
-        /// On which disk.
+        /// The disk, and where the filesystem begins on it.
         base: Base,
-        /// Their size.
         block_bytes: u64,
     },
     /// Groups of blocks: the upper bits of an address are the group's number (XFS).
     Groups {
-        /// On which disk.
+        /// The disk, and where the filesystem begins on it.
         base: Base,
-        /// Their size.
         block_bytes: u64,
         /// Blocks of a group.
         group_blocks: u64,
@@ -54,9 +52,7 @@ pub struct Base {
 /// Bytes of an address space that lie together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The first.
     pub start: u64,
-    /// How many.
     pub bytes: u64,
     /// Nothing but blocks of trees is in it.
     pub trees: bool,
@@ -73,7 +69,6 @@ pub struct Place {
     pub sector: u64,
     /// How far into the bytes that were asked for it begins.
     pub skipped_bytes: u64,
-    /// How many.
     pub bytes: u64,
 }
 

@@ -12,7 +12,6 @@ use crate::trace::import::words;
 /// The parts of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// The thread's name.
     pub command: &'a str,
     /// The thread; 0 for the idle ones.
     pub thread: u32,
@@ -22,7 +21,7 @@ pub struct Line<'a> {
     pub time_ns: u64,
     /// Name of the event.
     pub event: &'a str,
-    /// What it says.
+    /// What stands behind the event's name.
     pub said: &'a str,
 }
 

@@ -35,7 +35,7 @@ pub struct Output<'a, 'b> {
 }
 
 impl<'a, 'b> Output<'a, 'b> {
-    /// Into a sink.
+    /// Collects events for a sink.
     pub fn new(sink: &'a mut ImportSink<'b>) -> Self {
         Self {
             sink,
@@ -52,7 +52,7 @@ impl<'a, 'b> Output<'a, 'b> {
         }
     }
 
-    /// A name's number.
+    /// Keeps a name, and gives its number.
     pub fn keep(&mut self, text: &str) -> Text {
         self.texts.keep(text)
     }

@@ -18,7 +18,6 @@ pub const SIZE_BOUNDS: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 pub struct RequestCount {
     /// Requests, or runs of them where a table says so.
     pub requests: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -34,18 +33,14 @@ impl RequestCount {
 pub struct ReadAndWritten {
     /// What it is about.
     pub label: String,
-    /// Writes.
     pub written: RequestCount,
-    /// Reads.
     pub read: RequestCount,
 }
 
 /// The counts of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Counts {
-    /// Write requests.
     pub writes: RequestCount,
-    /// Read requests.
     pub reads: RequestCount,
     /// Flush requests as issued.
     pub flushes: u64,
@@ -55,7 +50,6 @@ pub struct Counts {
     pub fua_intended: u64,
     /// FUA writes as issued.
     pub fua_issued: u64,
-    /// Discards.
     pub discards: RequestCount,
     /// Requests that failed.
     pub errors: u64,

@@ -20,15 +20,14 @@ pub struct SyncCalls {
     pub call: String,
     /// What the files are for.
     pub file_type: String,
-    /// How many calls.
     pub calls: u64,
-    /// How many failed.
+    /// Calls that returned an error.
     pub failed: u64,
     /// How many whose end was not seen: they are in no duration, and what was written for them is not all here.
     pub ends_not_told: u64,
     /// Requests because of them, flushes included.
     pub requests: u64,
-    /// Flushes among those.
+    /// Flushes among the requests.
     pub flushes: u64,
     /// Bytes written because of them, by class.
     pub bytes: BTreeMap<String, u64>,
@@ -43,7 +42,7 @@ pub struct SyncCalls {
 /// The persistence paths: sync calls that wrote something (paper 004).
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Persistence {
-    /// How many.
+    /// Sync calls that wrote something.
     pub paths: u64,
     /// Journal blocks of all blocks: R = journal / (data + journal), mean over the paths.
     pub journal_ratio_mean: f64,
@@ -56,10 +55,10 @@ pub struct Persistence {
     pub flush_share: f64,
 }
 
-/// Commits or checkpoints.
+/// The sums over all commits, or over all checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct TransactionTotals {
-    /// How many.
+    /// Commits, or checkpoints.
     pub total: u64,
     /// How many of them had a sync call or a write of their own.
     pub with_requests: u64,
@@ -73,9 +72,8 @@ pub struct TransactionTotals {
     pub journal_of_journal_bytes: u64,
     /// Write requests in all.
     pub writes: u64,
-    /// Flushes in all.
     pub flushes: u64,
-    /// Bytes of each.
+    /// How many bytes each of them wrote.
     pub bytes_each: Distribution,
     /// Nanoseconds from its lock to its unlock.
     pub duration_ns: Distribution,

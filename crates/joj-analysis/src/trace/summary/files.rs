@@ -28,9 +28,9 @@ pub struct FileVolume {
     pub file_type: String,
     /// It was deleted when some of this was written.
     pub deleted: bool,
-    /// Writes, in runs.
+    /// How many runs were written to the file, and their bytes.
     pub written: RequestCount,
-    /// Reads, in runs.
+    /// How many runs were read from the file, and their bytes.
     pub read: RequestCount,
 }
 

@@ -26,17 +26,17 @@ pub const SUMMARY_VERSION: u32 = 1;
 /// What was seen of a disk, beside its own counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct DiskCheck {
-    /// Kernel name.
+    /// The disk's name in the kernel.
     pub disk: String,
     /// Writes seen, and bytes; zeroes that the device makes among them, as the kernel counts.
     pub written: RequestCount,
-    /// Reads seen.
+    /// Reads that the trace has.
     pub read: RequestCount,
-    /// Flushes seen.
+    /// Flushes that the trace has.
     pub flushes: u64,
     /// Flushes that were handed over without a write: the kernel counts each among the writes, too.
     pub empty_flushes: u64,
-    /// Discards seen.
+    /// Discards that the trace has.
     pub discards: u64,
     /// Discards by its own counters; `None` where the trace has none.
     pub counted_discards: Option<u64>,
@@ -57,13 +57,11 @@ pub struct Summary {
     pub version: u32,
     /// Who captured it, and how.
     pub header: Header,
-    /// Events.
     pub events: u64,
     /// Events that the capture lost; `None` where it does not know.
     pub lost: Option<u64>,
     /// Nanoseconds from the first event to the last.
     pub span_ns: u64,
-    /// Requests and bytes.
     pub counts: Counts,
     /// Written bytes that were placed, of all.
     pub attributed_share: f64,
@@ -73,9 +71,7 @@ pub struct Summary {
     pub sync_calls: Vec<SyncCalls>,
     /// Sync calls that wrote something.
     pub persistence: Persistence,
-    /// SQLite's commits.
     pub commits: TransactionTotals,
-    /// SQLite's checkpoints.
     pub checkpoints: TransactionTotals,
     /// Sync calls of databases, their logs and their journals that belong to no commit and no checkpoint.
     pub sqlite_syncs_outside: u64,

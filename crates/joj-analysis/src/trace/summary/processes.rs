@@ -23,11 +23,9 @@ pub struct ProcessVolume {
     pub name: String,
     /// What it wrote and what was written for its sync calls, in runs.
     pub written: RequestCount,
-    /// Flushes for it.
+    /// Flushes for the process.
     pub flushes: u64,
-    /// Its sync calls.
     pub syncs: u64,
-    /// Its SQLite commits.
     pub commits: u64,
 }
 

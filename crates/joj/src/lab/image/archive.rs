@@ -28,7 +28,7 @@ const INIT: &str = "#!/bin/busybox sh\nexec /joj lab-guest\n";
 /// What goes into the archive besides packages.
 #[derive(Debug, Clone)]
 pub struct Contents {
-    /// This joj.
+    /// The joj that runs: it is the guest's first process too.
     pub joj: PathBuf,
     /// SQLite builds to load.
     pub sqlite: Vec<PathBuf>,

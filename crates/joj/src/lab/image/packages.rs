@@ -17,7 +17,7 @@ const KERNEL: &str = "linux-image-amd64";
 /// What makes filesystems, and a shell.
 const PROGRAMS: [&str; 6] =
     ["busybox-static", "e2fsprogs", "xfsprogs", "btrfs-progs", "nilfs-tools", "f2fs-tools"];
-/// Their libraries.
+/// The packages of the programs' shared libraries.
 const LIBRARIES: [&str; 15] = [
     "libblkid1",
     "libuuid1",
@@ -47,7 +47,6 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// The kernel.
     pub fn kernel(&self) -> PathBuf {
         self.directory.join("vmlinuz")
     }

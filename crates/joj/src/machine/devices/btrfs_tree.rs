@@ -25,11 +25,8 @@ impl Default for Exchange {
 /// Which items are wanted: of one tree (0: that of the directory's subvolume), object and kind.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedItems {
-    /// The tree's number.
     pub tree: u64,
-    /// The object's number.
     pub object: u64,
-    /// The items' type.
     pub kind: u32,
 }
 

@@ -21,7 +21,6 @@ pub struct FileExtent {
     pub offset: u64,
     /// Its first byte on the filesystem's device; for Btrfs in the filesystem's own address space.
     pub physical_byte: u64,
-    /// Length.
     pub bytes: u64,
     /// What the filesystem says besides, as bits.
     pub flags: ExtentFlags,

@@ -41,9 +41,7 @@ pub type Handle = (i32, Vec<u8>);
 /// A file has another number of names now, or another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Its inode number.
     pub inode: u64,
-    /// Its generation.
     pub generation: u32,
     /// True for a directory.
     pub directory: bool,
@@ -55,7 +53,7 @@ pub struct Change {
     pub thread: u32,
     /// The directory of the name.
     pub parent: Handle,
-    /// The name there.
+    /// The name of the file in that directory.
     pub name: String,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Why a result cannot be told.
+/// Why a result cannot be printed or written.
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// Two results would be written to one file.

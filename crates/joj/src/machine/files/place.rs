@@ -9,7 +9,6 @@ use rustix::fs::{major, minor, stat};
 /// The file system and the device of a directory.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// The file system.
     pub filesystem: FilesystemFacts,
     /// The device, where there is one.
     pub device: Option<DeviceFacts>,

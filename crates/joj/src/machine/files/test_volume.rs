@@ -8,7 +8,7 @@ use joj_analysis::trace::event::DeviceNumber;
 
 use crate::machine::proc::clock;
 
-/// The filesystem.
+/// A filesystem in a loop image, mounted for a test.
 pub struct TestVolume {
     directory: PathBuf,
     device: String,
@@ -40,7 +40,7 @@ impl TestVolume {
         self.directory.join("mnt")
     }
 
-    /// Its disk.
+    /// The loop device on which it lies.
     pub fn disk(&self) -> DeviceNumber {
         use std::os::unix::fs::MetadataExt;
         let device = std::fs::metadata(&self.device).unwrap().rdev();

@@ -41,7 +41,6 @@ impl WorkDir {
         Err(format!("{place} is full of joj-bench-* directories; remove those of runs that were killed"))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

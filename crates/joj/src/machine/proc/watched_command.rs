@@ -22,7 +22,7 @@ const NAP_WITHOUT_PIDFD_NS: u64 = 20_000_000;
 const GRACE_NS: u64 = 1_000_000_000;
 const LAST_GRACE_NS: u64 = 5_000_000_000;
 
-/// The program.
+/// A program that was started and is watched.
 #[derive(Debug)]
 pub struct WatchedCommand {
     child: Child,

@@ -26,16 +26,14 @@ const MEMORY_FILE: &str = "JOJ_MEMORY_FILE";
 pub const KEEP_MEMORY: &str = "exec:cat > \"$JOJ_MEMORY_FILE\"";
 const TAKE_MEMORY: &str = "exec:cat \"$JOJ_MEMORY_FILE\"";
 
-/// A machine.
+/// What QEMU starts: kernel, initial file system, memory.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// The kernel.
     pub kernel: PathBuf,
     /// The archive that it boots from.
     pub image: PathBuf,
     /// Directory that guest and host share, and its name in the guest.
     pub share: (PathBuf, String),
-    /// Memory in MiB.
     pub memory_mib: u32,
 }
 
@@ -54,7 +52,7 @@ pub enum MachineStart {
 /// What was heard of the console, or of QEMU itself.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A line.
+    /// A line of the guest's console.
     Line(String),
     /// Nothing for the time given.
     Nothing,

@@ -21,7 +21,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// `FALLOC_FL_WRITE_ZEROES` (Linux 6.17), which rustix does not name yet.
 const FALLOC_FL_WRITE_ZEROES: u32 = 0x80;
 
-/// The file, open.
+/// A file like a log, open, and the way in which its space is made ready.
 #[derive(Debug)]
 pub struct PreparedLog {
     path: PathBuf,

@@ -22,13 +22,12 @@ const MAP_BYTES: usize = 4096;
 /// When a flush has the device for itself, by [`crate::machine::proc::clock::shared_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its beginning.
     pub from_ns: u64,
     /// Its end; the flush returns then or later.
     pub to_ns: u64,
 }
 
-/// The device.
+/// A device for several processes whose flushes take a set time, one after the other.
 #[derive(Debug)]
 pub struct SlowDevice {
     free_at_ns: *const AtomicU64,

@@ -15,7 +15,6 @@ type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 /// The functions that joj calls, each with the meaning that <https://sqlite.org/c3ref/funclist.html> gives it.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are SQLite's own")]
 pub struct Api {
     pub open_v2: unsafe extern "C" fn(*const c_char, *mut Db, c_int, *const c_char) -> c_int,
     pub close: unsafe extern "C" fn(Db) -> c_int,

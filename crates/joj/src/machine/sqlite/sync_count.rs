@@ -86,7 +86,7 @@ impl SyncCounter {
         SyncCount { transactions, fsync: at(0), fdatasync: at(1), durable_writes: at(2), other: at(3) }
     }
 
-    /// Starts over.
+    /// Sets all counts to zero.
     pub fn reset(&self) {
         self.counts.calls.iter().for_each(|count| count.store(0, Ordering::SeqCst));
     }

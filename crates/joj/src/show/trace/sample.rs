@@ -23,13 +23,9 @@ const KWORKER: u32 = 51;
 /// What the sample became.
 #[derive(Debug)]
 pub struct Sample {
-    /// In numbers.
     pub summary: Summary,
-    /// As points.
     pub points: Points,
-    /// Step by step.
     pub transactions: Vec<TransactionSteps>,
-    /// Names.
     pub texts: Texts,
 }
 

@@ -42,7 +42,7 @@ const fn call_end(names: &'static [&'static str]) -> Known {
     call(names, &["ret"], |values| Some(What::CallEnd(values.signed(0)?)))
 }
 
-/// All of them.
+/// The events of calls, locks and threads that joj reads.
 pub(super) const CALLS: &[Known] = &[
     call(&["sys_enter_fsync"], &["fd"], |values| begin(Call::Fsync, values)),
     call(&["sys_enter_fdatasync"], &["fd"], |values| begin(Call::Fdatasync, values)),

@@ -44,7 +44,7 @@ const SYNC: &str = "which file a sync call is for";
 const TREES: &str = "which tree of Btrfs a block belongs to";
 const GONE: &str = "which inode numbers were given to other files";
 
-/// All of them.
+/// The events of files and filesystems that joj reads.
 pub(super) const FILES: &[Known] = &[
     file("ext4", &["ext4_sync_file_enter"], &["dev", "ino", "datasync?"], SYNC, |values| {
         file_sync(values, true)

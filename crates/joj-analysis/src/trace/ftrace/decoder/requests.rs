@@ -6,7 +6,7 @@ use crate::trace::ftrace::known::{Known, Values};
 use crate::trace::ftrace::record::{Request, What};
 use crate::trace::ftrace::rwbs;
 
-/// All of them.
+/// The events of requests that joj reads.
 pub(super) const REQUESTS: &[Known] = &[
     Known {
         system: "block",

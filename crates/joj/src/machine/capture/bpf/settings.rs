@@ -22,7 +22,7 @@ const COMPLETION_ROUTINES: [&str; 5] = [
 
 /// The struct, and what is amiss with it.
 pub struct Settings {
-    /// Its bytes.
+    /// The struct's bytes, as the programs' object has them.
     pub bytes: Vec<u8>,
     /// What the programs will not know, and how to mend that.
     pub note: Option<&'static str>,

@@ -17,7 +17,7 @@ const BREAK_HEIGHT: f64 = 18.0;
 /// A used range and its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
-    /// First sector.
+    /// The first sector that the axis shows.
     pub from: u64,
     /// The sector behind the last.
     pub to: u64,
