@@ -25,7 +25,7 @@ fn log_on(raw: &[u8]) -> (Box<dyn DiskFile>, Arc<dyn DiskFile>) {
 }
 
 fuzz_target!(|input: (Vec<u8>, Vec<(u8, Vec<u8>)>, Vec<(u16, u16)>)| {
-    let (raw, tails, cuts) = input;
+    let (raw, endings, cuts) = input;
     let (below, log) = log_on(&raw);
     let summary = scan(|into, offset| log.read_at(into, offset)).expect("a sound disk");
     let size = log.size().expect("a sound disk");
@@ -35,10 +35,10 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u8, Vec<u8>)>, Vec<(u16, u16)>)| {
     // A log whose pages end with what the input says, written over it in pieces that the input cuts.
     let mut bytes =
         synthetic_log(4096, Salts([raw.first().copied().unwrap_or(1); 8]), &[&[1, 2], &[3], &[4]]);
-    for (frame, tail) in &tails {
+    for (frame, ending) in &endings {
         let end = 32 + (usize::from(*frame) % 4 + 1) * FRAME;
-        let len_bytes = tail.len().min(40);
-        bytes[end - len_bytes..end].copy_from_slice(&tail[..len_bytes]);
+        let len_bytes = ending.len().min(40);
+        bytes[end - len_bytes..end].copy_from_slice(&ending[..len_bytes]);
     }
     log.write_at(&bytes[..32], 0).expect("a whole header");
     let mut at = 32;

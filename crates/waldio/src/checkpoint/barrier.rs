@@ -214,7 +214,7 @@ impl Barrier {
 mod tests {
     use super::*;
 
-    const STAYER: SlowReader = SlowReader { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
+    const SLOW: SlowReader = SlowReader { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
 
     fn stays(_: SlowReader) -> bool {
         false
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn after_a_failure_it_stays_open_for_longer_each_time() {
-        let (barrier, now, failure) = (Barrier::default(), Instant::now(), Outcome::Stayed(STAYER));
+        let (barrier, now, failure) = (Barrier::default(), Instant::now(), Outcome::Stayed(SLOW));
         assert!(barrier.close(now, stays) && barrier.is_closed());
         assert!(!barrier.close(now, stays), "closed once only");
         let opened = now + Duration::from_micros(10);
@@ -240,8 +240,8 @@ mod tests {
     fn whoever_stayed_is_not_waited_for_once_it_has_left() {
         let (barrier, now) = (Barrier::default(), Instant::now());
         for _ in 0..5 {
-            assert!(barrier.close(now, |slow_reader| slow_reader == STAYER));
-            barrier.open(now, Outcome::Stayed(STAYER));
+            assert!(barrier.close(now, |slow_reader| slow_reader == SLOW));
+            barrier.open(now, Outcome::Stayed(SLOW));
             assert_eq!(barrier.state().back_off, BACK_OFF.0, "another reader, which got the same read lock");
         }
         // A write lock that was not to be had tells of no reader.
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_barrier_that_was_closed_in_vain_stays_open_for_longer_whoever_has_left() {
         let (barrier, now) = (Barrier::default(), Instant::now());
-        for outcome in [Outcome::Stayed(STAYER), Outcome::InVain] {
+        for outcome in [Outcome::Stayed(SLOW), Outcome::InVain] {
             let (closed, closed_for) = (now + BACK_OFF.1, Duration::from_millis(32));
             assert!(barrier.close(closed, |_| true));
             let opened = closed + closed_for;
@@ -279,9 +279,9 @@ mod tests {
             reader
         };
         let [first, second, third] = READER_WAITS;
-        assert_eq!([(); 5].map(|()| stay(STAYER)), [first, second, third, first, first]);
+        assert_eq!([(); 5].map(|()| stay(SLOW)), [first, second, third, first, first]);
         // Others that come and go are given time: the machine is busy.
-        let others = [1, 3, 4].map(|number| stay(SlowReader { number, ..STAYER }));
+        let others = [1, 3, 4].map(|number| stay(SlowReader { number, ..SLOW }));
         assert_eq!(others, [first, third, third]);
         assert!(barrier.close(now, stays));
         barrier.open(now, Outcome::Succeeded);

@@ -1,4 +1,4 @@
-//! What the snapshot of one connection owes under `waldio_durable_reads`: the flush that makes it durable.
+//! Which flush the snapshot of one connection needs under `waldio_durable_reads`.
 //!
 //! A shared commit is visible before its flush. A reader could wait in `xShmLock`, but SQLite looks at the wal-index
 //! again after that lock, finds that others committed meanwhile, and starts over. So the lock is granted at once, and
@@ -24,7 +24,7 @@ pub struct DurableReads {
     /// What SQLite's page cache may hold pages of.
     cached: Option<Version>,
     /// The snapshot of the transaction under way, until it is known to be durable.
-    owed: Option<Version>,
+    volatile: Option<Version>,
     /// The connection stood in the queue for the write lock, and has not begun a transaction since.
     behind_nap: bool,
     /// The transaction's first page need not wait.
@@ -53,14 +53,14 @@ impl DurableReads {
     /// A read lock was granted while `newest` was the newest state.
     pub fn begin(&mut self, newest: Version, durable: bool) {
         self.cached = Some(newest);
-        self.owed = (!durable).then_some(newest);
+        self.volatile = (!durable).then_some(newest);
         self.excused = std::mem::take(&mut self.behind_nap);
         self.wrote = false;
     }
 
     /// True from `begin` until the snapshot is known to be durable.
-    pub fn is_owing(&self) -> bool {
-        self.owed.is_some()
+    pub fn is_volatile(&self) -> bool {
+        self.volatile.is_some()
     }
 
     /// A page is about to be read: the state that has to be durable before.
@@ -69,12 +69,12 @@ impl DurableReads {
             self.wrote = true;
             return None;
         }
-        if std::mem::take(&mut self.excused) { None } else { self.owed }
+        if std::mem::take(&mut self.excused) { None } else { self.volatile }
     }
 
-    /// What was owed is durable.
-    pub fn settled(&mut self) {
-        self.owed = None;
+    /// The snapshot is durable by now.
+    pub fn made_durable(&mut self) {
+        self.volatile = None;
     }
 
     /// The connection published a commit: `newest`.
@@ -86,7 +86,7 @@ impl DurableReads {
     pub fn end(&mut self) -> Option<Version> {
         // SQLite may begin anew before it has read anything.
         self.behind_nap |= std::mem::take(&mut self.excused);
-        self.owed.take().filter(|_| std::mem::take(&mut self.wrote))
+        self.volatile.take().filter(|_| std::mem::take(&mut self.wrote))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         let mut reads = DurableReads::default();
         reads.begin(ONE, false);
         assert_eq!(reads.read(false), Some(ONE));
-        reads.settled();
+        reads.made_durable();
         assert_eq!(reads.read(false), None);
         assert_eq!(reads.end(), None);
         reads.begin(TWO, true);

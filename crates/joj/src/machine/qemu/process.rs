@@ -156,10 +156,10 @@ impl Qemu {
         }
     }
 
-    /// The next line, or [`Heard::Nothing`] after `patience`.
-    pub fn hear(&self, patience: Duration) -> Heard {
+    /// The next line, or [`Heard::Nothing`] after `timeout`.
+    pub fn hear(&self, timeout: Duration) -> Heard {
         let Some(lines) = &self.lines else { return Heard::End };
-        match lines.recv_timeout(patience) {
+        match lines.recv_timeout(timeout) {
             Ok(line) => Heard::Line(line),
             Err(RecvTimeoutError::Timeout) => Heard::Nothing,
             Err(RecvTimeoutError::Disconnected) => Heard::End,

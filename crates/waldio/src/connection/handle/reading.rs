@@ -1,4 +1,4 @@
-//! The read side of a connection: its snapshot, and what that owes under `waldio_durable_reads` (`durable_reads`).
+//! The read side of a connection: its snapshot, and the flush that this needs under `waldio_durable_reads` (`durable_reads`).
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -62,7 +62,7 @@ impl Connection {
             || state.wal_index.is_some_and(|wal_index| wal_index.is_copied(newest))
             || state.is_published_durable();
         state.reads.begin(newest, durable);
-        self.may_be_volatile.store(state.reads.is_owing(), Relaxed);
+        self.may_be_volatile.store(state.reads.is_volatile(), Relaxed);
         if from_cache && !durable { self.make_durable(&mut state) } else { Ok(()) }
     }
 
@@ -75,7 +75,7 @@ impl Connection {
     pub fn before_read_unlock(&self) {
         let Ok(mut state) = self.state() else { return };
         state.snapshot = None;
-        // Where nothing is owed no page asked, so what its first page was excused from must not go to the next one.
+        // Where the snapshot is durable no page asked for a flush, so what its first page was excused from must not go to the next one.
         if self.may_be_volatile.swap(false, Relaxed)
             && let Some(version) = state.reads.end()
             && !state.is_known_durable(version)
@@ -96,7 +96,7 @@ impl Connection {
         let holds_write = state.holds_write;
         let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
         if state.is_known_durable(version) {
-            state.reads.settled();
+            state.reads.made_durable();
             self.may_be_volatile.store(false, Relaxed);
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Connection {
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
         log.flush_all(wal_index)?;
         self.database.stats.read_waits.record(began.elapsed());
-        state.reads.settled();
+        state.reads.made_durable();
         self.may_be_volatile.store(false, Relaxed);
         Ok(())
     }
