@@ -8,6 +8,7 @@ use joj_analysis::trace::file_type::FileTypeError;
 use joj_analysis::trace::import::ImportError;
 use thiserror::Error;
 
+use crate::machine::capture::error::{CaptureError, DiskError};
 use crate::machine::files::output_file::OutputError;
 use crate::machine::proc::watched_command::StartError;
 use crate::trace_file::{TraceReadError, TraceWriteError};
@@ -80,9 +81,21 @@ pub enum TraceError {
     /// Another program wrote the input while joj read it twice.
     #[error("{0} changed while it was read; read it again when it is whole")]
     Changed(String),
-    /// What capturing said: the disks, their layouts, eBPF and tracefs give texts.
-    #[error("{0}")]
-    Capture(String),
+    /// The disks to trace are not known.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The capture cannot begin as it was asked for, or not go on.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The capture cannot begin in either way.
+    #[error("cannot capture. With eBPF: {bpf}. With tracefs: {tracefs}")]
+    NoWay {
+        /// Why not with eBPF.
+        bpf: Box<CaptureError>,
+        /// Why not with tracefs.
+        #[source]
+        tracefs: Box<CaptureError>,
+    },
     /// The capture is over, and there is nothing in it.
     #[error(
         "nothing was captured: no request went to {disks}, and nobody called for durability there; the files may be in \

@@ -18,13 +18,12 @@ use crate::trace::error::TraceError;
 /// # Errors
 /// The path lies on no disk, or the machine does not tell.
 pub fn run(options: &TraceHeaderOptions) -> Result<ExitCode, TraceError> {
-    let below = options.path.as_ref().map(|path| below::disk_of_path(path)).transpose();
-    let below = below.map_err(TraceError::Capture)?;
+    let below = options.path.as_ref().map(|path| below::disk_of_path(path)).transpose()?;
     for note in below.iter().flat_map(|below| &below.notes) {
         eprintln!("joj: {note}");
     }
     let disks = below.as_ref().map(|below| below.disks.as_slice());
-    let mut header = trace_header::header(disks, &[], Source::default()).map_err(TraceError::Capture)?;
+    let mut header = trace_header::header(disks, &[], Source::default())?;
     let text = match (&options.path, &below) {
         (Some(path), Some(below)) if options.extents => {
             serde_json::to_string_pretty(&places(path, below, &header)?)

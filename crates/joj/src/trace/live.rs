@@ -1,6 +1,6 @@
 //! A capture from its start to its findings: the command runs meanwhile, or time passes.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use joj_analysis::trace::texts::Texts;
 
 use crate::command_line::trace::{BackendChoice, TraceOptions};
 use crate::machine::capture::below::disk_of_path;
+use crate::machine::capture::error::CaptureError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::spool::Spool;
 use crate::machine::capture::start::Capture;
@@ -19,7 +20,7 @@ use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::{self, is_stopped};
 use crate::machine::proc::watched_command::WatchedCommand;
 use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
-use crate::trace::error::TraceError;
+use crate::trace::error::{Stopped, TraceError};
 use crate::trace::progress::{ProgressLine, go_on};
 
 /// How long a poll waits for events.
@@ -50,10 +51,8 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     }
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
-    let header = trace_header::header(devices, &words, Source::default());
-    let mut header = header.map_err(TraceError::Capture)?;
-    let capture = begin(options, &selection(options, devices.is_some(), &header), &words);
-    let mut capture = capture.map_err(TraceError::Capture)?;
+    let mut header = trace_header::header(devices, &words, Source::default())?;
+    let mut capture = begin(options, &selection(options, devices.is_some(), &header), &words)?;
     header.source = capture.source();
     header.process = options.pid;
     header.inferred.extend(capture.limits().iter().cloned());
@@ -76,7 +75,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     result?;
     let after = trace_header::counters(&header);
     out.span_ns.end = after.at_ns;
-    let lost = capture.stop().map_err(TraceError::Capture)?;
+    let lost = capture.stop()?;
     // Some of what it does not know it learned meanwhile.
     let since = capture.limits().iter().filter(|limit| !header.inferred.contains(limit)).cloned();
     let since: Vec<String> = since.collect();
@@ -118,9 +117,13 @@ fn analyse(capture: Capture, out: &mut Chosen) -> Result<Texts, TraceError> {
     let mut progress = ProgressLine::begin();
     let mut tell = |share: f64| {
         progress.tell(|| format!("analysing, {:.0} % done; Ctrl-C gives it up", share * 100.0));
-        go_on().map_err(|stopped| stopped.to_string())
+        if go_on().is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    capture.drain(&mut tell, &mut |event, texts| out.take(event, texts)).map_err(TraceError::Capture)
+    let drained = capture.drain(&mut tell, &mut |event, texts| out.take(event, texts));
+    drained.map_err(|error| match error {
+        CaptureError::GivenUp => Stopped.into(),
+        error => error.into(),
+    })
 }
 
 /// What is kept of a capture: where disks were chosen, nothing that programs do with files elsewhere.
@@ -162,8 +165,7 @@ fn watch(
     let mut lingers = false;
     let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
-        let polled = capture.poll(POLL, &mut |event, texts| out.take(event, texts));
-        polled.map_err(TraceError::Capture)?;
+        capture.poll(POLL, &mut |event, texts| out.take(event, texts))?;
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;
@@ -210,8 +212,7 @@ fn chosen_disks(options: &TraceOptions) -> Result<Vec<DeviceNumber>, TraceError>
     let mut devices = Vec::new();
     for path in &options.device {
         let node = Path::new("/dev").join(path);
-        let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error));
-        let below = below.map_err(TraceError::Capture)?;
+        let below = disk_of_path(path).or_else(|error| disk_of_path(&node).map_err(|_| error))?;
         below.notes.iter().for_each(|note| eprintln!("joj: {note}"));
         devices.extend(below.disks);
     }
@@ -232,18 +233,20 @@ fn selection(options: &TraceOptions, is_chosen: bool, header: &Header) -> Select
 }
 
 /// Begins to capture, by eBPF if it can.
-fn begin(options: &TraceOptions, selection: &Selection, words: &[String]) -> Result<Capture, String> {
+fn begin(options: &TraceOptions, selection: &Selection, words: &[String]) -> Result<Capture, TraceError> {
     let known = known_files(options, words);
     let spool = || Spool::new(&std::env::temp_dir(), options.spool_bytes);
     match options.backend {
-        BackendChoice::Bpf => Capture::bpf(selection, spool()),
-        BackendChoice::Tracefs => Capture::tracefs(selection, &known, spool()),
-        BackendChoice::Auto => Capture::bpf(selection, spool()).or_else(|why_not_bpf| {
-            let capture = Capture::tracefs(selection, &known, spool()).map_err(|why_not| {
-                format!("cannot capture. With eBPF: {why_not_bpf}. With tracefs: {why_not}")
-            })?;
-            eprintln!("joj: captures through tracefs, without eBPF: {why_not_bpf}");
-            Ok(capture)
+        BackendChoice::Bpf => Ok(Capture::bpf(selection, spool())?),
+        BackendChoice::Tracefs => Ok(Capture::tracefs(selection, &known, spool())?),
+        BackendChoice::Auto => Capture::bpf(selection, spool()).or_else(|bpf| {
+            match Capture::tracefs(selection, &known, spool()) {
+                Ok(capture) => {
+                    eprintln!("joj: captures through tracefs, without eBPF: {bpf}");
+                    Ok(capture)
+                }
+                Err(tracefs) => Err(TraceError::NoWay { bpf: Box::new(bpf), tracefs: Box::new(tracefs) }),
+            }
         }),
     }
 }

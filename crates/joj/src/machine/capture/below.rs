@@ -9,6 +9,7 @@ use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::Disk;
 use rustix::fs::OFlags;
 
+use crate::machine::capture::error::DiskError;
 use crate::machine::devices::disks;
 use crate::machine::files::mounts;
 
@@ -28,28 +29,24 @@ pub struct Below {
 /// Finds the disks below `path`, which must exist.
 /// # Errors
 /// There is no such file, or it lies on no disk (tmpfs, network).
-pub fn disk_of_path(path: &Path) -> Result<Below, String> {
+pub fn disk_of_path(path: &Path) -> Result<Below, DiskError> {
     let all_disks = disks::list();
-    let problem = |error: io::Error| format!("{}: {error}", path.display());
+    let problem = |error: io::Error| DiskError::Unreadable { path: path.to_owned(), error };
     let facts = fs::metadata(path).map_err(problem)?;
     let (filesystem, devices) = if facts.file_type().is_block_device() {
-        let number = mounts::device_of_node(path).ok_or_else(|| format!("{}: no device", path.display()))?;
+        let number = mounts::device_of_node(path).ok_or_else(|| DiskError::NoDevice(path.to_owned()))?;
         (number, vec![number])
     } else {
         let mounts = mounts::list()?;
         // O_PATH needs no right to read the file, and does not wait at a FIFO.
-        let flag = i32::try_from(OFlags::PATH.bits()).map_err(|error| error.to_string())?;
+        let flag = OFlags::PATH.bits().cast_signed();
         let file = File::options().read(true).custom_flags(flag).open(path).map_err(problem)?;
-        let mount =
-            mounts::of_open_file(&file, &mounts).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mount = mounts::of_open_file(&file, &mounts)
+            .map_err(|error| DiskError::Mount { path: path.to_owned(), error })?;
         let devices = mounts::disks_below(&mount, &all_disks);
         if devices.is_empty() {
-            let mount_point = mount.mount_point.display();
-            return Err(format!(
-                "{}: {} on {mount_point} lies on no disk; name a directory on a disk's filesystem",
-                path.display(),
-                mount.kind
-            ));
+            let (kind, mount_point) = (mount.kind, mount.mount_point);
+            return Err(DiskError::NoDisk { path: path.to_owned(), kind, mount_point });
         }
         (mount.device, devices)
     };
@@ -57,7 +54,7 @@ pub fn disk_of_path(path: &Path) -> Result<Below, String> {
     let mut notes = Vec::new();
     for device in &devices {
         let Some(disk) = all_disks.iter().find(|disk| disk.number == *device) else {
-            return Err(format!("{}: {device} is no disk with a size", path.display()));
+            return Err(DiskError::NoSize { path: path.to_owned(), device: *device });
         };
         if !whole.contains(&disk.whole) {
             whole.push(disk.whole);
@@ -93,9 +90,10 @@ mod tests {
 
     #[test]
     fn what_lies_on_no_disk_says_so() {
-        let error = disk_of_path(Path::new("/proc/self/status")).unwrap_err();
+        let error = disk_of_path(Path::new("/proc/self/status")).unwrap_err().to_string();
         assert!(error.contains("proc on /proc lies on no disk"), "{error}");
-        assert!(disk_of_path(Path::new("/no/such/file")).unwrap_err().contains("/no/such/file"));
+        let missing = disk_of_path(Path::new("/no/such/file")).unwrap_err();
+        assert!(missing.to_string().contains("/no/such/file"), "{missing}");
         assert!(disk_of_path(Path::new("/dev/null")).is_err(), "a character device lies on devtmpfs");
     }
 

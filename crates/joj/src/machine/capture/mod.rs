@@ -14,4 +14,5 @@ pub mod bpf;
 pub mod tracefs;
 pub mod selection;
 pub mod spool;
+pub mod error;
 mod event_bytes;

@@ -13,6 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::machine::capture::error::SpoolError;
 use crate::machine::files::unnamed_file;
 
 /// Bytes of a block, and of its slot in the file.
@@ -106,7 +107,7 @@ impl Spool {
     /// The oldest block, for [`records`]; `None` when nothing waits.
     /// # Errors
     /// The file cannot be read.
-    pub fn take(&mut self) -> Result<Option<Vec<u8>>, String> {
+    pub fn take(&mut self) -> Result<Option<Vec<u8>>, SpoolError> {
         match self.blocks.pop_front() {
             None if self.open.is_empty() => Ok(None),
             None => Ok(Some(std::mem::take(&mut self.open))),
@@ -116,10 +117,9 @@ impl Spool {
             }
             Some(Block::Slot { number, bytes }) => {
                 let mut block = vec![0; bytes];
-                let file = self.file.as_ref().ok_or("the spool has lost its file")?;
-                file.read_exact_at(&mut block, place(number)).map_err(|error| {
-                    format!("cannot read joj's temporary file in {}: {error}", self.directory.display())
-                })?;
+                let file = self.file.as_ref().ok_or(SpoolError::NoFile)?;
+                file.read_exact_at(&mut block, place(number))
+                    .map_err(|error| SpoolError::Unreadable { directory: self.directory.clone(), error })?;
                 self.free_slots.push(number);
                 Ok(Some(block))
             }

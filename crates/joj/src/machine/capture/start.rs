@@ -5,6 +5,7 @@
 //!                                 spool -> rest: in order, as events -> sink       when it is over
 //! ```
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::Texts;
 
 use crate::machine::capture::bpf::capture::BpfCapture;
+use crate::machine::capture::error::{CaptureError, SpoolError};
 use crate::machine::capture::event_bytes;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::spool::{self, Spool};
@@ -40,7 +42,7 @@ impl Capture {
     /// Begins with eBPF.
     /// # Errors
     /// Why not, and what to grant.
-    pub fn bpf(selection: &Selection, spool: Spool) -> Result<Self, String> {
+    pub fn bpf(selection: &Selection, spool: Spool) -> Result<Self, CaptureError> {
         let spool = Arc::new(Mutex::new(spool));
         let way = Way::Bpf(Box::new(BpfCapture::start(selection, &spool)?));
         Ok(Self { way, spool, texts: Texts::default() })
@@ -49,8 +51,14 @@ impl Capture {
     /// Begins with tracefs; `known_files`: files and directories that shall be known from the start.
     /// # Errors
     /// Why not, and what to grant.
-    pub fn tracefs(selection: &Selection, known_files: &[PathBuf], spool: Spool) -> Result<Self, String> {
-        let way = Way::Tracefs(Box::new(TracefsCapture::start(selection, known_files)?));
+    pub fn tracefs(
+        selection: &Selection,
+        known_files: &[PathBuf],
+        spool: Spool,
+    ) -> Result<Self, CaptureError> {
+        let way = Way::Tracefs(Box::new(
+            TracefsCapture::start(selection, known_files).map_err(CaptureError::Tracefs)?,
+        ));
         Ok(Self { way, spool: Arc::new(Mutex::new(spool)), texts: Texts::default() })
     }
 
@@ -96,12 +104,13 @@ impl Capture {
     /// Takes what came; waits for it up to `timeout`. Hands on only what the spool has no room for.
     /// # Errors
     /// The kernel's buffers or the spool cannot be read.
-    pub fn poll(&mut self, timeout: Duration, sink: &mut Sink<'_>) -> Result<(), String> {
+    pub fn poll(&mut self, timeout: Duration, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         match &mut self.way {
             Way::Bpf(capture) => capture.poll(timeout)?,
             Way::Tracefs(capture) => {
                 let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
-                capture.poll(timeout, &mut self.texts, &mut |event| keep(&mut spool, &event))?;
+                let polled = capture.poll(timeout, &mut self.texts, &mut |event| keep(&mut spool, &event));
+                polled.map_err(CaptureError::Tracefs)?;
             }
         }
         while self.spool().is_over() {
@@ -113,12 +122,13 @@ impl Capture {
     /// Ends the capture; what was taken waits for [`Capture::drain`]. Returns how many events the kernel could not hand over.
     /// # Errors
     /// As [`Capture::poll`].
-    pub fn stop(&mut self) -> Result<u64, String> {
+    pub fn stop(&mut self) -> Result<u64, CaptureError> {
         match &mut self.way {
-            Way::Bpf(capture) => capture.stop(),
+            Way::Bpf(capture) => Ok(capture.stop()?),
             Way::Tracefs(capture) => {
                 let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
-                capture.stop(&mut self.texts, &mut |event| keep(&mut spool, &event))
+                let lost = capture.stop(&mut self.texts, &mut |event| keep(&mut spool, &event));
+                lost.map_err(CaptureError::Tracefs)
             }
         }
     }
@@ -129,13 +139,15 @@ impl Capture {
     /// The spool cannot be read, or `progress` did not want to go on.
     pub fn drain(
         mut self,
-        progress: &mut dyn FnMut(f64) -> Result<(), String>,
+        progress: &mut dyn FnMut(f64) -> ControlFlow<()>,
         sink: &mut Sink<'_>,
-    ) -> Result<Texts, String> {
+    ) -> Result<Texts, CaptureError> {
         let (mut done, all) = (0.0, self.spool().waiting());
         while self.hand_on(sink)? {
             done += 1.0;
-            progress(done / all.max(1) as f64)?;
+            if progress(done / all.max(1) as f64).is_break() {
+                return Err(CaptureError::GivenUp);
+            }
         }
         let Self { way, texts, .. } = &mut self;
         if let Way::Bpf(capture) = way {
@@ -145,7 +157,7 @@ impl Capture {
     }
 
     /// Hands on the oldest block; false where there is none.
-    fn hand_on(&mut self, sink: &mut Sink<'_>) -> Result<bool, String> {
+    fn hand_on(&mut self, sink: &mut Sink<'_>) -> Result<bool, CaptureError> {
         let Some(block) = self.spool().take()? else { return Ok(false) };
         let mut events = Vec::new();
         for record in spool::records(&block) {
@@ -155,7 +167,7 @@ impl Capture {
                 }
                 Way::Tracefs(_) => {
                     let event = event_bytes::decode(record);
-                    events.push(event.ok_or("the spool holds what is no event: a fault of joj's")?);
+                    events.push(event.ok_or(SpoolError::NoEvent)?);
                 }
             }
         }

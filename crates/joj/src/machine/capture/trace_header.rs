@@ -10,6 +10,7 @@ use joj_analysis::trace::header::{
     Disk, DiskCounters, Ending, FORMAT_VERSION, Header, MountedFilesystem, Source,
 };
 
+use crate::machine::capture::error::{DiskError, MetadataError};
 use crate::machine::devices::device_bytes::DeviceBytes;
 use crate::machine::devices::disks;
 use crate::machine::files::mounts;
@@ -45,13 +46,11 @@ pub fn header(
     devices: Option<&[DeviceNumber]>,
     command: &[String],
     source: Source,
-) -> Result<Header, String> {
+) -> Result<Header, DiskError> {
     let all_disks = disks::list();
     for device in devices.unwrap_or_default() {
         if all_disks.iter().all(|disk| disk.whole != *device) {
-            return Err(format!(
-                "{device} is no disk of this machine; `lsblk` lists them with their numbers"
-            ));
+            return Err(DiskError::Unknown(*device));
         }
     }
     let chosen = |disk: &Disk| devices.is_none_or(|devices| devices.contains(&disk.whole));
@@ -135,16 +134,16 @@ pub fn ending(before: &CaptureCounters, after: &CaptureCounters, end: CaptureEnd
 }
 
 /// Fills in block size and regions.
-fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result<(), String> {
+fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result<(), MetadataError> {
     let mut regions: Vec<Region> = Vec::new();
     for number in filesystem.disks.clone() {
         let Some(disk) = all_disks.iter().find(|disk| disk.number == number) else {
-            return Err(format!("{number} is no disk of this machine"));
+            return Err(MetadataError::NoDisk(number));
         };
-        let device = DeviceBytes::open(disk)?;
+        let device = DeviceBytes::open(disk).map_err(MetadataError::Device)?;
         let found =
             filesystem::layout_of(&filesystem.kind, place(disk), &mut |at, bytes| device.read(at, bytes))
-                .map_err(|error| format!("{}: {error}", disk.name))?;
+                .map_err(|error| MetadataError::Layout { disk: disk.name.clone(), error })?;
         let Some(Layout { block_bytes, regions: found, journal_elsewhere }) = found else { return Ok(()) };
         filesystem.block_bytes = block_bytes;
         regions.extend(found);
@@ -152,7 +151,7 @@ fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result
             regions.extend(read_journal(journal, filesystem, all_disks)?);
         }
     }
-    filesystem.regions = layout::in_order(regions).map_err(|error| error.to_string())?;
+    filesystem.regions = layout::in_order(regions)?;
     Ok(())
 }
 
@@ -165,27 +164,27 @@ fn read_journal(
     journal: JournalElsewhere,
     filesystem: &MountedFilesystem,
     all_disks: &[Disk],
-) -> Result<Vec<Region>, String> {
+) -> Result<Vec<Region>, MetadataError> {
     match journal {
         JournalElsewhere::Ext4 { uuid } => {
-            let mut problem = "no disk has its journal".to_owned();
+            let mut damaged = Vec::new();
             for disk in all_disks {
                 let Ok(device) = DeviceBytes::open(disk) else { continue };
                 let read = ext4::journal_device(place(disk), &mut |at, bytes| device.read(at, bytes));
                 match read {
                     Ok(Some(found)) if found.uuid == uuid => return Ok(found.regions),
                     Ok(_) => {}
-                    Err(error) => problem = format!("{problem}; {}: {error}", disk.name),
+                    Err(error) => damaged.push(MetadataError::Layout { disk: disk.name.clone(), error }),
                 }
             }
-            Err(problem)
+            Err(MetadataError::NoJournal(damaged))
         }
         JournalElsewhere::Xfs { bytes } => {
             let option = filesystem.options.split(',').find_map(|option| option.strip_prefix("logdev="));
             let number = option.and_then(mounts::device_of_node);
             let disk = all_disks.iter().find(|disk| Some(disk.number) == number);
-            let disk = disk.ok_or("no disk is the one of its mount option logdev")?;
-            xfs::log_device(place(disk), bytes).map_err(|error| error.to_string())
+            let disk = disk.ok_or(MetadataError::NoLogDevice)?;
+            xfs::log_device(place(disk), bytes).map_err(MetadataError::Log)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::{Disk, MountedFilesystem};
 use joj_analysis::trace::texts::name_of;
+use thiserror::Error;
 
 use crate::machine::devices::disks::parse_number;
 
@@ -40,11 +42,29 @@ impl Mount {
     }
 }
 
+/// Why a mount is not known.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// A file of /proc cannot be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The mount is none of those that this process sees.
+    #[error("it is on a mount that /proc/self/mountinfo does not list")]
+    NotListed,
+}
+
 /// All mounts that this process sees, in mountinfo's order.
 /// # Errors
 /// /proc/self/mountinfo cannot be read.
-pub fn list() -> Result<Vec<Mount>, String> {
-    let text = fs::read("/proc/self/mountinfo").map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+pub fn list() -> Result<Vec<Mount>, MountError> {
+    let path = "/proc/self/mountinfo";
+    let text = fs::read(path).map_err(|error| MountError::Unreadable { path: path.to_owned(), error })?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_line).collect())
 }
 
@@ -82,12 +102,13 @@ pub fn filesystems(mounts: &[Mount], disks: &[Disk]) -> Vec<MountedFilesystem> {
 /// The mount that `file` was opened through.
 /// # Errors
 /// The kernel does not say.
-pub fn of_open_file(file: &File, mounts: &[Mount]) -> Result<Mount, String> {
+pub fn of_open_file(file: &File, mounts: &[Mount]) -> Result<Mount, MountError> {
     let path = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
-    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let text =
+        fs::read_to_string(&path).map_err(|error| MountError::Unreadable { path: path.clone(), error })?;
     let identity = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
     let found = mounts.iter().find(|mount| Some(mount.identity) == identity);
-    found.cloned().ok_or_else(|| "it is on a mount that /proc/self/mountinfo does not list".to_owned())
+    found.cloned().ok_or(MountError::NotListed)
 }
 
 /// The disks or partitions that hold a mounted filesystem; none for tmpfs, network filesystems and the like.

@@ -11,6 +11,7 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use crate::machine::capture::bpf::logged_blocks::LoggedBlocks;
 use crate::machine::capture::bpf::object::Attached;
 use crate::machine::capture::bpf::record as bpf_record;
+use crate::machine::capture::error::BpfError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::spool::Spool;
 
@@ -30,7 +31,7 @@ impl BpfCapture {
     /// Begins to capture; records go to the spool whenever it is polled.
     /// # Errors
     /// Why eBPF cannot be used here, and what to grant; nothing is captured then.
-    pub fn start(selection: &Selection, spool: &Arc<Mutex<Spool>>) -> Result<Self, String> {
+    pub fn start(selection: &Selection, spool: &Arc<Mutex<Spool>>) -> Result<Self, BpfError> {
         let attached = Attached::new(selection)?;
         let ring = {
             let events = attached.events()?;
@@ -40,10 +41,9 @@ impl BpfCapture {
                 spool.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
                 0
             };
-            builder
-                .add(&events, keep)
-                .map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?;
-            builder.build().map_err(|error| format!("cannot read the eBPF ring buffer: {error}"))?
+            let unreadable = |error: libbpf_rs::Error| BpfError::RingBuffer(error.to_string());
+            builder.add(&events, keep).map_err(unreadable)?;
+            builder.build().map_err(unreadable)?
         };
         let sorter = Sorter::new(SORT_WINDOW_NS);
         Ok(Self { ring, attached, sorter, logged: LoggedBlocks::default() })
@@ -52,13 +52,13 @@ impl BpfCapture {
     /// Waits up to `timeout` (less where much arrives or a signal comes), then takes what came.
     /// # Errors
     /// The ring buffer cannot be read.
-    pub fn poll(&mut self, timeout: Duration) -> Result<(), String> {
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), BpfError> {
         // Nobody is woken for single events (bpf/record.h), so the time runs out and what came is fetched then.
         let waited = self.ring.poll_raw(timeout);
         let consumed = if waited < 0 { waited } else { self.ring.consume_raw() };
         if consumed < 0 && consumed != -libc::EINTR {
             let error = std::io::Error::from_raw_os_error(-consumed);
-            return Err(format!("cannot read the eBPF ring buffer: {error}"));
+            return Err(BpfError::RingBuffer(error.to_string()));
         }
         Ok(())
     }
@@ -71,10 +71,8 @@ impl BpfCapture {
         record: &[u8],
         texts: &mut Texts,
         sink: &mut dyn FnMut(Event),
-    ) -> Result<(), String> {
-        let mut event = bpf_record::event(record, texts).ok_or(
-            "the eBPF programs handed up what joj cannot read: it was built from other sources than they",
-        )?;
+    ) -> Result<(), BpfError> {
+        let mut event = bpf_record::event(record, texts).ok_or(BpfError::Record)?;
         if let Some(block) = bpf_record::block(record) {
             event.detail = self.logged.changed((event.file.device.0, event.offset), block);
         }
@@ -100,7 +98,7 @@ impl BpfCapture {
     /// Ends the capture and takes the rest. Returns how many events were lost in all of it.
     /// # Errors
     /// The ring buffer cannot be read.
-    pub fn stop(&mut self) -> Result<u64, String> {
+    pub fn stop(&mut self) -> Result<u64, BpfError> {
         self.attached.detach();
         self.poll(Duration::ZERO)?;
         Ok(self.lost())

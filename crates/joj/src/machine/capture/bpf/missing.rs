@@ -7,6 +7,7 @@ use std::time::Duration;
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::texts::Texts;
 
+use crate::machine::capture::error::BpfError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::spool::Spool;
 
@@ -17,21 +18,21 @@ impl BpfCapture {
     /// Says that there is none.
     /// # Errors
     /// Always.
-    pub fn start(_: &Selection, _: &Arc<Mutex<Spool>>) -> Result<Self, String> {
-        Err("this joj was built without its feature `bpf`: no eBPF".to_owned())
+    pub fn start(_: &Selection, _: &Arc<Mutex<Spool>>) -> Result<Self, BpfError> {
+        Err(BpfError::NotBuilt("without its feature `bpf`"))
     }
 
     /// Never called.
     /// # Errors
     /// None.
-    pub fn poll(&mut self, _: Duration) -> Result<(), String> {
+    pub fn poll(&mut self, _: Duration) -> Result<(), BpfError> {
         match self.0 {}
     }
 
     /// Never called.
     /// # Errors
     /// None.
-    pub fn decode(&mut self, _: &[u8], _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<(), String> {
+    pub fn decode(&mut self, _: &[u8], _: &mut Texts, _: &mut dyn FnMut(Event)) -> Result<(), BpfError> {
         match self.0 {}
     }
 
@@ -53,7 +54,7 @@ impl BpfCapture {
     /// Never called.
     /// # Errors
     /// None.
-    pub fn stop(&mut self) -> Result<u64, String> {
+    pub fn stop(&mut self) -> Result<u64, BpfError> {
         match self.0 {}
     }
 }

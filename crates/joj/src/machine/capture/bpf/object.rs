@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::machine::capture::bpf::settings::{ENDS, Settings};
+use crate::machine::capture::error::BpfError;
 use crate::machine::capture::selection::Selection;
 
 /// libelf reads words of the object where they stand.
@@ -42,10 +43,10 @@ impl Attached {
     /// Loads and attaches everything that this kernel has tracepoints for.
     /// # Errors
     /// Why eBPF cannot be used here, and what would change it. Nothing is left attached.
-    pub fn new(selection: &Selection) -> Result<Self, String> {
+    pub fn new(selection: &Selection) -> Result<Self, BpfError> {
         if OBJECT.0.is_empty() {
             let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
-            return Err(format!("this joj was built {reason}: no eBPF"));
+            return Err(BpfError::NotBuilt(reason));
         }
         let mut kernel = Described::read()?;
         let (settings, object, links) = loop {
@@ -75,7 +76,7 @@ impl Attached {
     /// The ring buffer's map.
     /// # Errors
     /// The object has none: a fault of ours.
-    pub fn events(&self) -> Result<impl MapCore + '_, String> {
+    pub fn events(&self) -> Result<impl MapCore + '_, BpfError> {
         map(&self.object, "events")
     }
 
@@ -118,18 +119,18 @@ fn misses(descriptor: i32) -> u64 {
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
-fn map<'a>(object: &'a Object, name: &str) -> Result<libbpf_rs::Map<'a>, String> {
-    object.maps().find(|map| map.name() == name).ok_or_else(|| format!("the eBPF object has no map `{name}`"))
+fn map<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::Map<'a>, BpfError> {
+    object.maps().find(|map| map.name() == name).ok_or(BpfError::NoMap(name))
 }
 
 /// A program that this kernel does not take, and why; its name is empty where it is not one alone.
 struct Refused {
     program: String,
-    reason: String,
+    reason: BpfError,
 }
 
-impl From<String> for Refused {
-    fn from(reason: String) -> Self {
+impl From<BpfError> for Refused {
+    fn from(reason: BpfError) -> Self {
         Self { program: String::new(), reason }
     }
 }
@@ -148,7 +149,7 @@ fn load(
     let wanted = map(&object, "devices")?;
     for device in &selection.devices {
         let result = wanted.update(&device.0.to_ne_bytes(), &[1], MapFlags::ANY);
-        result.map_err(|error| format!("cannot capture more than 1024 devices at once: {error}"))?;
+        result.map_err(|error| BpfError::TooManyDevices(error.to_string()))?;
     }
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
@@ -166,7 +167,7 @@ fn own_name(program: &str) -> &str {
     program.strip_prefix("on_").unwrap_or(program)
 }
 
-fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
+fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, BpfError> {
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
         // A verifier's log can have megabytes: its end has the reason.
@@ -183,16 +184,14 @@ fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, String> {
         let name = own_name(&name);
         let is_there = kernel.programs.contains(name);
         if !is_there && NEEDED.contains(&name) {
-            return Err(format!(
-                "this kernel has no tracepoint {name} (CONFIG_BLK_DEV_IO_TRACE or CONFIG_FTRACE_SYSCALLS is off)"
-            ));
+            return Err(BpfError::NoTracepoint(name.to_owned()));
         }
         program.set_autoload(is_there);
     }
     let mut map = open
         .maps_mut()
         .find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
-        .ok_or("the eBPF object has no settings")?;
+        .ok_or(BpfError::NoSettings)?;
     map.set_initial_value(&settings.bytes).map_err(|error| refusal("set up the eBPF programs", &error))?;
     Ok(open)
 }
@@ -210,10 +209,8 @@ struct Described {
 }
 
 impl Described {
-    fn read() -> Result<Self, String> {
-        let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| {
-            "this kernel describes its types to nobody: /sys/kernel/btf is missing (CONFIG_DEBUG_INFO_BTF is off)"
-        })?;
+    fn read() -> Result<Self, BpfError> {
+        let directory = fs::read_dir("/sys/kernel/btf").map_err(|_| BpfError::NoTypes)?;
         let mut described =
             Self { programs: HashSet::new(), notes: Vec::new(), can_cast: false, knows_overlay: false };
         for entry in directory.flatten() {
@@ -276,24 +273,20 @@ fn refused_program(complaints: &str) -> Option<&str> {
 }
 
 /// Says what failed, and what the most likely reason asks for.
-fn refusal(what: &str, error: &libbpf_rs::Error) -> String {
+fn refusal(what: &'static str, error: &libbpf_rs::Error) -> BpfError {
     if let Ok(state) = fs::read_to_string("/sys/kernel/security/lockdown")
         && state.contains("[confidentiality]")
     {
-        return format!(
-            "cannot {what}: this kernel is locked down (confidentiality), which forbids eBPF to read its memory"
-        );
+        return BpfError::LockedDown(what);
     }
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
-        return format!(
-            "cannot {what}: run joj as root, or grant it what it needs (`sudo setcap {CAPABILITIES}+ep JOJ`)"
-        );
+        return BpfError::NotPermitted { what, capabilities: CAPABILITIES };
     }
     let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
     let reason = std::mem::take(&mut *complaints);
     let lines: Vec<&str> = reason.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(12)..].join("\n  ");
-    format!("cannot {what}: {error}\n  {last}")
+    let complaints = lines[lines.len().saturating_sub(12)..].join("\n  ");
+    BpfError::Refused { what, error: error.to_string(), complaints }
 }
 
 /// What a capture as root's needs: for the programs, for addresses in /proc/kallsyms, for what filesystems say of themselves, and to
@@ -323,6 +316,7 @@ mod tests {
         });
         let reason =
             reason.join().expect("the thread").expect("nobody without rights may load eBPF programs");
+        let reason = reason.to_string();
         let known = ["cap_bpf", "no eBPF", "/sys/kernel/btf", "locked down"];
         assert!(known.iter().any(|words| reason.contains(words)), "{reason}");
     }

@@ -1,6 +1,7 @@
 //! A measurement: what a capture costs a commit of SQLite's.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -56,7 +57,7 @@ fn cost_of_a_capture() {
                         .expect("a readable ring");
                 }
                 assert_eq!(capture.stop().expect("a readable ring"), 0);
-                capture.drain(&mut |_| Ok(()), &mut |_, _| count += 1).expect("records");
+                capture.drain(&mut |_| ControlFlow::Continue(()), &mut |_, _| count += 1).expect("records");
                 count
             });
             commit_times(&mounted.path(), &mut with);
