@@ -19,7 +19,7 @@ pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result
     let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
     Ok(Setting {
         sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
-        devices: devices::of(cells)?,
+        devices: devices::of(cells).map_err(|error| error.to_string())?,
         device_bytes,
     })
 }

@@ -1,6 +1,7 @@
 //! Results that a report can use: format and version are looked at before anything else.
 
 use serde::Deserialize;
+use thiserror::Error;
 
 use crate::lab::result::{LabResult, RESULT_FORMAT, RESULT_VERSION};
 
@@ -11,31 +12,39 @@ struct Head {
     version: u32,
 }
 
+/// Why a text is no result that a report can use, and what to do about it.
+#[derive(Debug, Error)]
+pub enum ResultError {
+    /// It does not say which format it is.
+    #[error("it is no result of the lab ({0}); give a file that `joj lab run PLAN --json FILE` wrote")]
+    NoHead(#[source] serde_json::Error),
+    /// It is of another format.
+    #[error(
+        "it is no result of the lab (its format is {0:?}); give a file that `joj lab run PLAN --json FILE` wrote"
+    )]
+    Format(String),
+    /// It is of a newer version.
+    #[error(
+        "its version is {0}, this joj reads up to {RESULT_VERSION}: take the joj that wrote it, or a newer one"
+    )]
+    Version(u32),
+    /// It is not whole.
+    #[error("it is damaged: {0}; measure its plan again with `joj lab run PLAN --json FILE`")]
+    Damaged(#[source] serde_json::Error),
+}
+
 /// The result in this text.
 /// # Errors
 /// Where it is none, is a newer one, or is damaged: what to do about it.
-pub fn parse(text: &str) -> Result<LabResult, String> {
-    let none = |found: String| {
-        Err(format!(
-            "it is no result of the lab ({found}); give a file that `joj lab run PLAN --json FILE` wrote"
-        ))
-    };
-    let head: Head = match serde_json::from_str(text) {
-        Ok(head) => head,
-        Err(error) => return none(error.to_string()),
-    };
+pub fn parse(text: &str) -> Result<LabResult, ResultError> {
+    let head: Head = serde_json::from_str(text).map_err(ResultError::NoHead)?;
     if head.format != RESULT_FORMAT {
-        return none(format!("its format is {:?}", head.format));
+        return Err(ResultError::Format(head.format));
     }
     if head.version == 0 || head.version > RESULT_VERSION {
-        return Err(format!(
-            "its version is {}, this joj reads up to {RESULT_VERSION}: take the joj that wrote it, or a newer one",
-            head.version
-        ));
+        return Err(ResultError::Version(head.version));
     }
-    serde_json::from_str(text).map_err(|error| {
-        format!("it is damaged: {error}; measure its plan again with `joj lab run PLAN --json FILE`")
-    })
+    serde_json::from_str(text).map_err(ResultError::Damaged)
 }
 
 #[cfg(test)]
@@ -47,7 +56,7 @@ mod tests {
     #[test]
     fn what_joj_wrote_is_read_back() {
         let result = sample::result(vec![sample::at(JournalMode::Wal, 500)]);
-        assert_eq!(parse(&serde_json::to_string(&result).unwrap()), Ok(result));
+        assert_eq!(parse(&serde_json::to_string(&result).unwrap()).unwrap(), result);
     }
 
     #[test]
@@ -56,14 +65,14 @@ mod tests {
         let with = |field: &str, value: serde_json::Value| {
             let mut changed = whole.clone();
             changed[field] = value;
-            parse(&changed.to_string()).unwrap_err()
+            parse(&changed.to_string()).unwrap_err().to_string()
         };
         assert!(with("format", "joj-trace".into()).contains("\"joj-trace\""));
         assert!(with("version", (RESULT_VERSION + 1).into()).contains("a newer one"));
         assert!(with("version", 0.into()).contains("version is 0"));
         assert!(with("cells", "none".into()).contains("damaged"));
         for text in ["", "{", "[]", "{\"format\": \"joj-lab-result\"}"] {
-            assert!(parse(text).unwrap_err().contains("joj lab run"), "{text}");
+            assert!(parse(text).unwrap_err().to_string().contains("joj lab run"), "{text}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::lab::report::metric::Metric;
 use crate::lab::report::selector::Selector;
@@ -131,44 +132,95 @@ impl PaperRow {
     }
 }
 
+/// Why a paper's table does not fit together.
+#[derive(Debug, PartialEq, Error)]
+pub enum PaperError {
+    /// It is of another format.
+    #[error("format = {0:?}; a paper's table has format = {PAPER_FORMAT:?}")]
+    Format(String),
+    /// It is of a newer version.
+    #[error("version = {0}; this joj reads up to {PAPER_VERSION}: take a newer joj")]
+    Version(u32),
+    /// Nothing is within such a factor.
+    #[error("factor = {0}; it must be above 1")]
+    Factor(f64),
+    /// A name stands for two columns or two rows.
+    #[error("two columns or two rows have the same name")]
+    NamedTwice,
+    /// A row is wrong.
+    #[error("row {row:?}: {error}")]
+    Row {
+        /// The row's name.
+        row: String,
+        /// What is wrong with it.
+        #[source]
+        error: RowError,
+    },
+    /// An extreme is of a row that is not there.
+    #[error("an extreme names {0:?}, which is no row")]
+    ExtremeRow(String),
+    /// An extreme is of a column that is not there.
+    #[error("an extreme names {0:?}, which is no column")]
+    ExtremeColumn(String),
+    /// Multiples of two different rows cannot be compared.
+    #[error("an extreme holds {0:?} against multiples of another row")]
+    ExtremeBase(String),
+}
+
+/// What is wrong with a row of a paper's table.
+#[derive(Debug, PartialEq, Error)]
+pub enum RowError {
+    /// It has a value for a column that is not there.
+    #[error("it has a value for {0:?}, which is no column")]
+    Column(String),
+    /// No rate or amount is below 0.
+    #[error("{column} = {value}; values are 0 or above")]
+    Value {
+        /// The column's name.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// Its values are multiples of a row that is not there, or of itself.
+    #[error("relative_to = {0:?}, which is no other row")]
+    Base(String),
+}
+
 impl PaperTable {
     /// Looks whether names are unique and refer to something, and whether factor and values are above 0.
     /// # Errors
     /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), PaperError> {
         if self.format != PAPER_FORMAT {
-            return Err(format!("format = {:?}; a paper's table has format = {PAPER_FORMAT:?}", self.format));
+            return Err(PaperError::Format(self.format.clone()));
         }
         if self.version == 0 || self.version > PAPER_VERSION {
-            let version = self.version;
-            return Err(format!(
-                "version = {version}; this joj reads up to {PAPER_VERSION}: take a newer joj"
-            ));
+            return Err(PaperError::Version(self.version));
         }
         if self.factor.is_nan() || self.factor <= 1.0 {
-            return Err(format!("factor = {}; it must be above 1", self.factor));
+            return Err(PaperError::Factor(self.factor));
         }
         let columns: BTreeSet<&str> = self.column.iter().map(|column| column.label.as_str()).collect();
         let rows: BTreeSet<String> = self.row.iter().map(PaperRow::name).collect();
         if columns.len() < self.column.len() || rows.len() < self.row.len() {
-            return Err("two columns or two rows have the same name".to_owned());
+            return Err(PaperError::NamedTwice);
         }
         for row in &self.row {
-            check_row(row, &columns, &rows).map_err(|error| format!("row {:?}: {error}", row.name()))?;
+            check_row(row, &columns, &rows).map_err(|error| PaperError::Row { row: row.name(), error })?;
         }
         for extreme in &self.extreme {
             let mut named = extreme.among.iter().chain([&extreme.row]);
             if let Some(unknown) = named.find(|name| !rows.contains(*name)) {
-                return Err(format!("an extreme names {unknown:?}, which is no row"));
+                return Err(PaperError::ExtremeRow(unknown.clone()));
             }
             if !columns.contains(extreme.column.as_str()) {
-                return Err(format!("an extreme names {:?}, which is no column", extreme.column));
+                return Err(PaperError::ExtremeColumn(extreme.column.clone()));
             }
             let is_named = |row: &&PaperRow| row.name() == extreme.row || extreme.among.contains(&row.name());
             let mut bases = self.row.iter().filter(is_named).map(|row| &row.relative_to);
             let first = bases.next();
             if bases.any(|base| Some(base) != first) {
-                return Err(format!("an extreme holds {:?} against multiples of another row", extreme.row));
+                return Err(PaperError::ExtremeBase(extreme.row.clone()));
             }
         }
         Ok(())
@@ -180,21 +232,19 @@ impl PaperTable {
     }
 }
 
-fn check_row(row: &PaperRow, columns: &BTreeSet<&str>, rows: &BTreeSet<String>) -> Result<(), String> {
+fn check_row(row: &PaperRow, columns: &BTreeSet<&str>, rows: &BTreeSet<String>) -> Result<(), RowError> {
     if let Some(column) =
         row.paper.keys().chain(row.written.keys()).find(|name| !columns.contains(name.as_str()))
     {
-        return Err(format!("it has a value for {column:?}, which is no column"));
+        return Err(RowError::Column(column.clone()));
     }
     for (column, value) in &row.paper {
         if !value.is_finite() || *value < 0.0 {
-            return Err(format!("{column} = {value}; values are 0 or above"));
+            return Err(RowError::Value { column: column.clone(), value: *value });
         }
     }
     match &row.relative_to {
-        Some(base) if !rows.contains(base) || *base == row.name() => {
-            Err(format!("relative_to = {base:?}, which is no other row"))
-        }
+        Some(base) if !rows.contains(base) || *base == row.name() => Err(RowError::Base(base.clone())),
         _ => Ok(()),
     }
 }
@@ -241,7 +291,7 @@ mod tests {
         for (slip, word) in slips {
             let mut wrong = table();
             slip(&mut wrong);
-            let said = wrong.check().unwrap_err();
+            let said = wrong.check().unwrap_err().to_string();
             assert!(said.contains(word), "{said}");
         }
     }

@@ -1,27 +1,63 @@
 //! `joj lab report`: results of the lab beside what the papers printed.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::lab::report::accepted;
+use joj_analysis::lab::report::accepted::{self, ResultError};
 use joj_analysis::lab::report::compare::compare;
 use joj_analysis::lab::result::LabResult;
+use joj_device::description::DescriptionError;
+use thiserror::Error;
 
 use crate::command_line::lab::ReportOptions;
 use crate::lab::shipped::device_values;
+use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
-use crate::machine::files::output_file;
+use crate::machine::files::output_file::{self, OutputError};
 use crate::show::lab::report::page as report_page;
 use crate::show::lab::report::text as report_text;
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A result cannot be read.
+    #[error("cannot read {}: {error}; give a file that `joj lab run PLAN --json FILE` wrote", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file is no result that a report can use.
+    #[error("cannot use {}: {error}", .file.display())]
+    Unusable {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        #[source]
+        error: ResultError,
+    },
+    /// A paper's table that joj brings is damaged.
+    #[error(transparent)]
+    Paper(#[from] ShippedError),
+    /// A paper's table names a device that joj does not bring.
+    #[error(transparent)]
+    Device(#[from] DescriptionError),
+    /// The report cannot be printed or written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
 
 /// Runs `joj lab report`.
 /// # Errors
 /// Which file is no result, and why; what could not be written.
-pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
+pub fn run(options: &ReportOptions) -> Result<ExitCode, ReportError> {
     output_file::check_writable([&options.html, &options.json].into_iter().flatten())?;
     let results =
-        options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, String>>()?;
+        options.results.iter().map(|file| read(file)).collect::<Result<Vec<LabResult>, ReportError>>()?;
     let papers = papers::all()?;
     let report = compare(&papers, &results, &device_values::of(&papers)?);
     if let Some(file) = &options.html {
@@ -31,12 +67,10 @@ pub fn run(options: &ReportOptions) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> Result<LabResult, String> {
-    let name = file.display();
-    let text = fs::read_to_string(file).map_err(|error| {
-        format!("cannot read {name}: {error}; give a file that `joj lab run PLAN --json FILE` wrote")
-    })?;
-    accepted::parse(&text).map_err(|error| format!("cannot use {name}: {error}"))
+fn read(file: &Path) -> Result<LabResult, ReportError> {
+    let text =
+        fs::read_to_string(file).map_err(|error| ReportError::Unreadable { file: file.to_owned(), error })?;
+    accepted::parse(&text).map_err(|error| ReportError::Unusable { file: file.to_owned(), error })
 }
 
 #[cfg(test)]
@@ -94,9 +128,9 @@ mod tests {
     #[test]
     fn what_is_no_result_is_refused_by_its_name() {
         let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        let said = read(file).unwrap_err();
+        let said = read(file).unwrap_err().to_string();
         assert!(said.contains("Cargo.toml") && said.contains("no result of the lab"), "{said}");
-        let said = read(Path::new("there/is/none.json")).unwrap_err();
+        let said = read(Path::new("there/is/none.json")).unwrap_err().to_string();
         assert!(said.contains("cannot read there/is/none.json"), "{said}");
     }
 }

@@ -42,7 +42,7 @@ const DEVICE_BYTES: u64 = 1 << 30;
 pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
     match &options.action {
         LabAction::List => {
-            output_file::print(&plans::list()?)?;
+            output_file::print(&plans::list().map_err(|error| error.to_string())?)?;
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => measure(options),
@@ -63,7 +63,7 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             };
             crash::run(&options.crash, cells, &pool)
         }
-        LabAction::Report(options) => report::run(options),
+        LabAction::Report(options) => report::run(options).map_err(|error| error.to_string()),
         LabAction::Shell(options) => shell(options),
     }
 }
@@ -144,7 +144,7 @@ fn jobs(options: &GuestOptions) -> usize {
 }
 
 fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), String> {
-    let plan = plans::read(&options.plan)?;
+    let plan = plans::read(&options.plan).map_err(|error| error.to_string())?;
     let mut cells = plan.cells().map_err(|error| format!("{}: {error}", options.plan))?;
     cells.retain(|cell| {
         let line = cell.to_string();

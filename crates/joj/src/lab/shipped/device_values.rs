@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use joj_analysis::lab::report::compare::{DeviceValue, asked_of_devices};
 use joj_analysis::lab::report::metric::Metric;
 use joj_analysis::lab::report::paper::PaperTable;
-use joj_device::description::Description;
+use joj_device::description::{Description, DescriptionError};
 use joj_device::workload::{Table3, fig_13, table_3};
 
 /// Every figure that the papers' tables ask of a device.
 /// # Errors
 /// Where a table names a device that joj does not bring.
-pub fn of(papers: &[PaperTable]) -> Result<Vec<DeviceValue>, String> {
+pub fn of(papers: &[PaperTable]) -> Result<Vec<DeviceValue>, DescriptionError> {
     let mut tables: BTreeMap<String, Table3> = BTreeMap::new();
     let mut values = Vec::new();
     for (device, metric, range_mib) in asked_of_devices(papers) {
-        let description = Description::named(&device).map_err(|error| error.to_string())?;
+        let description = Description::named(&device)?;
         let value = match (metric, range_mib) {
             (Metric::DeviceRandomWrite, Some(range_mib)) => fig_13(&description, range_mib),
             _ => row(tables.entry(device.clone()).or_insert_with(|| table_3(&description)), metric),

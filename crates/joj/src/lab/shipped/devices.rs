@@ -7,10 +7,12 @@ use joj_analysis::lab::cell::Cell;
 use joj_device::description::Description;
 use joj_device::shipped;
 
+use crate::lab::shipped::error::ShippedError;
+
 /// The text of each description that the cells name, checked.
 /// # Errors
 /// Where a device is neither shipped nor a file, or its description is none.
-pub fn of(cells: &[Cell]) -> Result<BTreeMap<String, String>, String> {
+pub fn of(cells: &[Cell]) -> Result<BTreeMap<String, String>, ShippedError> {
     let mut texts = BTreeMap::new();
     for name in cells.iter().flat_map(|cell| [Some(&cell.device), cell.journal_device.as_ref()]).flatten() {
         if texts.contains_key(name) {
@@ -20,13 +22,10 @@ pub fn of(cells: &[Cell]) -> Result<BTreeMap<String, String>, String> {
             Some(text) => text.to_owned(),
             None => fs::read_to_string(name).map_err(|error| {
                 let names: Vec<&str> = shipped::names().collect();
-                format!(
-                    "there is no device {name}, and no such file ({error}); the devices are {}",
-                    names.join(", ")
-                )
+                ShippedError::NoDevice { name: name.clone(), error, known: names.join(", ") }
             })?,
         };
-        Description::parse(&text, name).map_err(|error| error.to_string())?;
+        Description::parse(&text, name)?;
         texts.insert(name.clone(), text);
     }
     Ok(texts)

@@ -4,3 +4,4 @@ pub mod plans;
 pub mod devices;
 pub mod device_values;
 pub mod papers;
+pub mod error;

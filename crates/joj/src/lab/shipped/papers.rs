@@ -2,6 +2,8 @@
 
 use joj_analysis::lab::report::paper::PaperTable;
 
+use crate::lab::shipped::error::ShippedError;
+
 /// The text of each, in the order of reports.
 const SHIPPED: [&str; 15] = [
     include_str!("../../../../../lab/papers/atc13-fig3.toml"),
@@ -24,15 +26,16 @@ const SHIPPED: [&str; 15] = [
 /// All of them.
 /// # Errors
 /// Where one is damaged.
-pub fn all() -> Result<Vec<PaperTable>, String> {
+pub fn all() -> Result<Vec<PaperTable>, ShippedError> {
     SHIPPED.iter().map(|text| parse(text)).collect()
 }
 
-fn parse(text: &str) -> Result<PaperTable, String> {
-    let table: PaperTable =
-        toml::from_str(text).map_err(|error| format!("it is no paper's table: {error}"))?;
-    table.check().map_err(|error| format!("{}: {error}", table.name))?;
-    Ok(table)
+fn parse(text: &str) -> Result<PaperTable, ShippedError> {
+    let table: PaperTable = toml::from_str(text).map_err(ShippedError::Paper)?;
+    match table.check() {
+        Ok(()) => Ok(table),
+        Err(error) => Err(ShippedError::PaperTable { name: table.name, error }),
+    }
 }
 
 #[cfg(test)]
@@ -50,9 +53,9 @@ mod tests {
     #[test]
     fn a_slip_of_the_pen_is_told_with_its_line() {
         let text = SHIPPED[0].replacen("metric = \"writes\"", "metric = \"wrties\"", 1);
-        let message = parse(&text).unwrap_err();
+        let message = parse(&text).unwrap_err().to_string();
         assert!(message.contains("line") && message.contains("wrties"), "{message}");
         let text = SHIPPED[0].replacen("{ writes = 3,", "{ write = 3,", 1);
-        assert!(parse(&text).unwrap_err().contains("atc13-fig3: row \"EXT4\""));
+        assert!(parse(&text).unwrap_err().to_string().contains("atc13-fig3: row \"EXT4\""));
     }
 }

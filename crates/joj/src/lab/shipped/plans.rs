@@ -5,6 +5,7 @@ use std::fs;
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::report::paper::PaperTable;
 
+use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
 
 /// Name and text of each plan that joj brings.
@@ -23,37 +24,38 @@ const SHIPPED: [(&str, &str); 9] = [
 /// The plan of this name, the one that serves the paper's table of this name, or the one in this file.
 /// # Errors
 /// Where there is none of them, or it is no plan: where in the file, and what is wrong.
-pub fn read(name: &str) -> Result<Plan, String> {
+pub fn read(name: &str) -> Result<Plan, ShippedError> {
     let shipped = |name: &str| SHIPPED.iter().find(|(shipped, _)| *shipped == name);
     if let Some((name, text)) = shipped(name) {
         return parse(name, text);
     }
     if let Some(table) = papers::all()?.into_iter().find(|table| table.name == name) {
         let Some((name, text)) = table.plan.as_deref().and_then(shipped) else {
-            return Err(format!("{name} needs no plan: the device model answers it without a guest"));
+            return Err(ShippedError::NeedsNoPlan(name.to_owned()));
         };
         return parse(name, text);
     }
     let text = fs::read_to_string(name).map_err(|error| {
         let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        format!("there is no plan {name}, and no such file ({error}); the plans are {}", names.join(", "))
+        ShippedError::NoPlan { name: name.to_owned(), error, known: names.join(", ") }
     })?;
     parse(name, &text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Plan, String> {
-    toml::from_str(text).map_err(|error| format!("{name} is no plan: {error}"))
+fn parse(name: &str, text: &str) -> Result<Plan, ShippedError> {
+    toml::from_str(text).map_err(|error| ShippedError::Plan { name: name.to_owned(), error })
 }
 
 /// The shipped plans, a line each, and the papers' tables that they serve.
 /// # Errors
 /// Where one is damaged.
-pub fn list() -> Result<String, String> {
+pub fn list() -> Result<String, ShippedError> {
     let tables = papers::all()?;
     let mut lines = String::new();
     for (name, text) in SHIPPED {
         let plan = parse(name, text)?;
-        let cells = plan.cells().map_err(|error| format!("{name}: {error}"))?.len();
+        let cells = plan.cells().map_err(|error| ShippedError::Cells { name: name.to_owned(), error })?;
+        let cells = cells.len();
         lines.push_str(&format!("{name:<16} {cells:>3} cells  {}\n", plan.title));
         let served = tables.iter().filter(|table| table.plan.as_deref() == Some(name));
         let served: Vec<&str> = served.map(|table| table.name.as_str()).collect();
@@ -101,7 +103,7 @@ mod tests {
         for table in papers::all().unwrap() {
             let Some(plan) = &table.plan else {
                 assert!(table.column.iter().all(|column| column.metric.is_of_device()), "{}", table.name);
-                assert!(read(&table.name).unwrap_err().contains("device model"));
+                assert!(read(&table.name).unwrap_err().to_string().contains("device model"));
                 continue;
             };
             let plan = read(plan).unwrap();
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn a_wrong_word_is_told_with_its_line() {
         let text = "format = 'joj-lab-plan'\nversion = 2\ntitle = 't'\n[[matrix]]\nfilesystem = ['ext5']\ndevice = []\n";
-        let message = parse("p.toml", text).unwrap_err();
+        let message = parse("p.toml", text).unwrap_err().to_string();
         assert!(message.contains("line 5") && message.contains("ext5"), "{message}");
     }
 }
