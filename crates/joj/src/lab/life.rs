@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::lab::image::error::ImageError;
 use crate::lab::job::{GuestLine, marked};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
@@ -31,6 +32,12 @@ pub enum SessionEnd {
 impl From<String> for SessionEnd {
     fn from(text: String) -> SessionEnd {
         SessionEnd::Failed(text)
+    }
+}
+
+impl From<ImageError> for SessionEnd {
+    fn from(error: ImageError) -> SessionEnd {
+        SessionEnd::Failed(error.to_string())
     }
 }
 

@@ -20,6 +20,7 @@ use crate::lab::costs;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
+use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
 use crate::lab::job::{CellReport, Job};
@@ -53,7 +54,7 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             };
             let qemu = process::version()?;
             let contents = contents(&options.machine, &cells)?;
-            let packages = packages(&options.machine)?;
+            let packages = packages(&options.machine).map_err(|error| error.to_string())?;
             let pool = GuestPool {
                 packages: &packages,
                 contents: &contents,
@@ -83,7 +84,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
     }
     signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
     let qemu = process::version()?;
-    let packages = packages(&options.machine)?;
+    let packages = packages(&options.machine).map_err(|error| error.to_string())?;
     let contents = contents(&options.machine, &cells)?;
     let pool = GuestPool {
         packages: &packages,
@@ -179,7 +180,7 @@ fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&
     CellOutcome::Measured(Box::new(measurement))
 }
 
-fn packages(machine: &MachineOptions) -> Result<Packages, String> {
+fn packages(machine: &MachineOptions) -> Result<Packages, ImageError> {
     let say = |text: &str| eprintln!("joj lab: {text}");
     let packages = Packages::get(&say)?;
     match (&machine.kernel, &machine.modules) {
@@ -195,7 +196,8 @@ fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String
     let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
     let needs_sqlite =
         cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
-    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
+    let sqlite = libraries::installed(SYSTEM_LIBRARY).map_err(|error| error.to_string());
+    let sqlite = where_needed(sqlite, needs_sqlite)?;
     let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.mode == JournalMode::Waldio);
     let without = "or leave its cells out: `--only`";
     let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
@@ -211,11 +213,11 @@ fn where_needed(file: Result<PathBuf, String>, is_needed: bool) -> Result<Option
 
 fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
     process::version()?;
-    let packages = packages(options)?;
+    let packages = packages(options).map_err(|error| error.to_string())?;
     let contents = contents(options, &[])?;
     let share = HostShare::create(0)?;
     let image = share.beside("image");
-    archive::write(&image, &contents, &packages)?;
+    archive::write(&image, &contents, &packages).map_err(|error| error.to_string())?;
     let machine = Machine {
         kernel: packages.kernel(),
         image,

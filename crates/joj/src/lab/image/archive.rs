@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cpio::newc::{Builder, ModeFileType, trailer};
 
+use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries::{self, LOADER};
 use crate::lab::image::packages::Packages;
 use crate::lab::job::guest_path;
@@ -39,9 +40,9 @@ pub struct Contents {
 /// Writes the archive.
 /// # Errors
 /// Where a file is missing, or there is no room; a part may be left.
-pub fn write(file: &Path, contents: &Contents, packages: &Packages) -> Result<(), String> {
+pub fn write(file: &Path, contents: &Contents, packages: &Packages) -> Result<(), ImageError> {
     let entries = entries(contents, packages)?;
-    let problem = |error: io::Error| format!("cannot write {}: {error}", file.display());
+    let problem = |error: io::Error| ImageError::file("write", file)(error);
     let mut archive = Archive { writer: BufWriter::new(File::create(file).map_err(problem)?), next_inode: 1 };
     for directory in DIRECTORIES {
         archive.special(directory, ModeFileType::Directory, 0o755, (0, 0)).map_err(problem)?;
@@ -58,7 +59,7 @@ pub fn write(file: &Path, contents: &Contents, packages: &Packages) -> Result<()
 }
 
 /// Names in the archive, and where each comes from.
-fn entries(contents: &Contents, packages: &Packages) -> Result<Vec<(String, PathBuf)>, String> {
+fn entries(contents: &Contents, packages: &Packages) -> Result<Vec<(String, PathBuf)>, ImageError> {
     let mut entries = vec![(below(guest_path::JOJ), contents.joj.clone()), (below(LOADER), LOADER.into())];
     let mut own = vec![contents.joj.clone()];
     for sqlite in &contents.sqlite {
@@ -71,9 +72,7 @@ fn entries(contents: &Contents, packages: &Packages) -> Result<Vec<(String, Path
     }
     let mut theirs = Vec::new();
     for name in PROGRAMS {
-        let file = packages
-            .program(name)
-            .ok_or_else(|| format!("there is no {name} in the lab's cache; remove the cache"))?;
+        let file = packages.program(name).ok_or(ImageError::NotCached(name))?;
         entries.push((format!("sbin/{name}"), file.clone()));
         theirs.push(file);
     }
@@ -94,9 +93,8 @@ fn entries(contents: &Contents, packages: &Packages) -> Result<Vec<(String, Path
     Ok(entries)
 }
 
-fn module_entries(modules: &Path) -> Result<Vec<(String, PathBuf)>, String> {
-    let files =
-        fs::read_dir(modules).map_err(|error| format!("cannot read {}: {error}", modules.display()))?;
+fn module_entries(modules: &Path) -> Result<Vec<(String, PathBuf)>, ImageError> {
+    let files = fs::read_dir(modules).map_err(ImageError::file("read", modules))?;
     let paths = files.flatten().map(|entry| entry.path());
     Ok(paths.map(|path| (format!("modules/{}", name_of(&path)), path)).collect())
 }
@@ -143,13 +141,12 @@ impl<W: Write> Archive<W> {
         entry.finish().map(|_| ())
     }
 
-    fn file(&mut self, name: &str, from: &Path) -> Result<(), String> {
-        let problem = |error: io::Error| format!("cannot put {} into the guest: {error}", from.display());
+    fn file(&mut self, name: &str, from: &Path) -> Result<(), ImageError> {
+        let problem = |error: io::Error| ImageError::NotPut { file: from.to_owned(), error };
         let mut file = File::open(from).map_err(problem)?;
         let facts = file.metadata().map_err(problem)?;
-        let size = u32::try_from(facts.len()).map_err(|_| {
-            format!("{} has {} bytes; the archive takes 4 GiB at most", from.display(), facts.len())
-        })?;
+        let size = u32::try_from(facts.len())
+            .map_err(|_| ImageError::TooLarge { file: from.to_owned(), bytes: facts.len() })?;
         let builder = self.builder(name, ModeFileType::Regular, facts.permissions().mode() & 0o777);
         let mut entry = builder.write(&mut self.writer, size);
         io::copy(&mut file, &mut entry).map_err(problem)?;

@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::lab::image::error::ImageError;
+
 /// What the guest cannot do without, or a filesystem asks for while it is mounted: the kernel would call modprobe then.
 /// Checksums come before those that look for them (libcrc32c gives up where there is none).
 const WANTED: [&str; 22] = [
@@ -36,10 +38,9 @@ const WANTED: [&str; 22] = [
 /// Every wanted module behind those that it needs. What is built into the kernel is no file, and left out.
 /// # Errors
 /// Where the directory cannot be read or has no module that others need.
-pub fn in_order(modules: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn in_order(modules: &Path) -> Result<Vec<PathBuf>, ImageError> {
     let mut files = HashMap::new();
-    collect(&modules.join("kernel"), &mut files)
-        .map_err(|error| format!("cannot read {}: {error}", modules.display()))?;
+    collect(&modules.join("kernel"), &mut files).map_err(ImageError::file("read", modules))?;
     let built_in = fs::read_to_string(modules.join("modules.builtin")).unwrap_or_default();
     let built_in: HashSet<String> = built_in.lines().map(|line| name_of(Path::new(line))).collect();
     let mut order = Order { files: &files, built_in: &built_in, ready: HashSet::new(), list: Vec::new() };
@@ -60,14 +61,16 @@ struct Order<'kernel> {
 }
 
 impl Order<'_> {
-    fn add(&mut self, name: &str, depth: u32) -> Result<(), String> {
+    fn add(&mut self, name: &str, depth: u32) -> Result<(), ImageError> {
         if self.built_in.contains(name) || self.ready.contains(name) {
             return Ok(());
         }
-        let file = self.files.get(name).filter(|_| depth < 32).ok_or_else(|| {
-            format!("the kernel's modules are not complete: {name} is missing; remove the lab's cache")
-        })?;
-        let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let file = self
+            .files
+            .get(name)
+            .filter(|_| depth < 32)
+            .ok_or_else(|| ImageError::NoModule(name.to_owned()))?;
+        let bytes = fs::read(file).map_err(ImageError::file("read", file))?;
         for needed in needs(&bytes) {
             self.add(&needed, depth + 1)?;
         }

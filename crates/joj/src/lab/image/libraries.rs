@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::lab::image::error::ImageError;
+
 /// The loader of glibc on x86-64 (System V ABI, AMD64 supplement).
 pub const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
@@ -11,7 +13,7 @@ pub const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// look into first.
 /// # Errors
 /// Where a library is not on this machine, or the loader does not run.
-pub fn needed_by(programs: &[PathBuf], besides: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
+pub fn needed_by(programs: &[PathBuf], besides: &[PathBuf]) -> Result<BTreeSet<PathBuf>, ImageError> {
     let mut found = BTreeSet::new();
     for program in programs {
         list(program, besides, &mut found)?;
@@ -22,7 +24,7 @@ pub fn needed_by(programs: &[PathBuf], besides: &[PathBuf]) -> Result<BTreeSet<P
 /// The file of an installed library, by the name that programs ask for.
 /// # Errors
 /// Where it is not installed.
-pub fn installed(name: &str) -> Result<PathBuf, String> {
+pub fn installed(name: &str) -> Result<PathBuf, ImageError> {
     let listed = ["/sbin/ldconfig", "ldconfig"].iter().find_map(|program| {
         let output = Command::new(program).arg("-p").output().ok()?;
         // libsqlite3.so.0 (libc6,x86-64) => /lib/x86_64-linux-gnu/libsqlite3.so.0
@@ -32,12 +34,10 @@ pub fn installed(name: &str) -> Result<PathBuf, String> {
         let line = text.lines().find(of_name)?.rsplit_once("=> ")?.1.to_owned();
         Some(PathBuf::from(line))
     });
-    listed.ok_or_else(|| {
-        format!("there is no {name} on this machine; on Debian `apt install libsqlite3-0` brings it")
-    })
+    listed.ok_or_else(|| ImageError::NotInstalled(name.to_owned()))
 }
 
-fn list(program: &Path, besides: &[PathBuf], found: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+fn list(program: &Path, besides: &[PathBuf], found: &mut BTreeSet<PathBuf>) -> Result<(), ImageError> {
     let paths = std::env::join_paths(besides).unwrap_or_default();
     let mut command = Command::new(LOADER);
     command.arg("--list").arg(program).env_remove("LD_PRELOAD");
@@ -46,9 +46,7 @@ fn list(program: &Path, besides: &[PathBuf], found: &mut BTreeSet<PathBuf>) -> R
     } else {
         command.env("LD_LIBRARY_PATH", paths);
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot run {LOADER}: {error}; the lab needs an x86-64 Linux with glibc"))?;
+    let output = command.output().map_err(|error| ImageError::NoLoader { loader: LOADER, error })?;
     let text = String::from_utf8_lossy(&output.stdout);
     // A program without libraries is not an error here.
     if !output.status.success() && !text.contains("statically linked") {
@@ -56,14 +54,14 @@ fn list(program: &Path, besides: &[PathBuf], found: &mut BTreeSet<PathBuf>) -> R
         if reason.contains("statically linked") || reason.contains("not a dynamic executable") {
             return Ok(());
         }
-        return Err(format!("cannot find the libraries of {}: {}", program.display(), reason.trim()));
+        return Err(ImageError::Libraries { program: program.to_owned(), said: reason.trim().to_owned() });
     }
     for line in text.lines() {
         let Some((name, rest)) = line.split_once("=>") else { continue };
         let path = rest.split_whitespace().next().unwrap_or_default();
         if !path.starts_with('/') {
-            let (name, program) = (name.trim(), program.display());
-            return Err(format!("{program} needs {name}, which is not on this machine; install its package"));
+            let (program, library) = (program.to_owned(), name.trim().to_owned());
+            return Err(ImageError::NoLibrary { program, library });
         }
         found.insert(PathBuf::from(path));
     }

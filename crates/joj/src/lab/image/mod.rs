@@ -4,3 +4,4 @@ pub mod archive;
 pub mod libraries;
 pub mod packages;
 mod kernel_modules;
+pub mod error;

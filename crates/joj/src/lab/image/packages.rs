@@ -6,10 +6,10 @@
 //!   CACHE/RELEASE/complete       made last: without it the rest is a part
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::lab::image::error::ImageError;
 use crate::lab::image::kernel_modules;
 
 /// The package that depends on the newest kernel.
@@ -76,30 +76,30 @@ impl Packages {
     /// These programs with another kernel; `modules` is its directory below /lib/modules.
     /// # Errors
     /// Where the kernel or its modules cannot be read.
-    pub fn with_kernel(&self, kernel: &Path, modules: &Path) -> Result<Packages, String> {
+    pub fn with_kernel(&self, kernel: &Path, modules: &Path) -> Result<Packages, ImageError> {
         let cache = cache_directory()?;
-        let release = modules.canonicalize().map_err(|error| problem("read", modules, &error))?;
+        let release = modules.canonicalize().map_err(ImageError::file("read", modules))?;
         let release = release.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let directory = cache.join(format!("given-{release}"));
         let _ = fs::remove_dir_all(&directory);
         keep_modules(modules, &directory.join("modules"))?;
         let own = directory.join("vmlinuz");
-        fs::copy(kernel, &own).map_err(|error| problem("copy", kernel, &error))?;
+        fs::copy(kernel, &own).map_err(ImageError::file("copy", kernel))?;
         let root = directory.join("root");
         std::os::unix::fs::symlink(self.directory.join("root"), &root)
-            .map_err(|error| problem("make", &root, &error))?;
+            .map_err(ImageError::file("make", &root))?;
         Ok(Packages { release, directory })
     }
 
     /// Those in the cache, or fetched now; `say` is told what takes long.
     /// # Errors
     /// What is missing and how to get it. A part that was fetched stays out of use.
-    pub fn get(say: &dyn Fn(&str)) -> Result<Packages, String> {
+    pub fn get(say: &dyn Fn(&str)) -> Result<Packages, ImageError> {
         let cache = cache_directory()?;
         if let Some(packages) = newest(&cache) {
             return Ok(packages);
         }
-        fs::create_dir_all(&cache).map_err(|error| problem("make", &cache, &error))?;
+        fs::create_dir_all(&cache).map_err(ImageError::file("make", &cache))?;
         let image = kernel_package()?;
         let release = image.trim_start_matches("linux-image-").to_owned();
         let part = cache.join(format!("{release}.part-{}", std::process::id()));
@@ -107,7 +107,7 @@ impl Packages {
         let directory = cache.join(&release);
         let moved = made.and_then(|()| {
             let _ = fs::remove_dir_all(&directory);
-            fs::rename(&part, &directory).map_err(|error| problem("make", &directory, &error))
+            fs::rename(&part, &directory).map_err(ImageError::file("make", &directory))
         });
         if moved.is_err() {
             let _ = fs::remove_dir_all(&part);
@@ -116,18 +116,13 @@ impl Packages {
     }
 }
 
-fn problem(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {what} {}: {error}", path.display())
-}
-
 /// `$XDG_CACHE_HOME/joj/lab-1`, or below `$HOME/.cache` (XDG Base Directory Specification).
 /// # Errors
 /// Where the environment names neither.
-pub fn cache_directory() -> Result<PathBuf, String> {
+pub fn cache_directory() -> Result<PathBuf, ImageError> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let base =
-        base.ok_or("neither HOME nor XDG_CACHE_HOME is set: say where the lab's kernel may be kept")?;
+    let base = base.ok_or(ImageError::NoCache)?;
     Ok(base.join(format!("joj/lab-{LAYOUT}")))
 }
 
@@ -138,26 +133,25 @@ fn newest(cache: &Path) -> Option<Packages> {
 }
 
 /// The package that `linux-image-amd64` depends on.
-fn kernel_package() -> Result<String, String> {
+fn kernel_package() -> Result<String, ImageError> {
     let text = run("apt-cache", &["depends", KERNEL], Path::new("/"))?;
     let name = text.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    name.filter(|name| name.starts_with("linux-image-")).map(str::to_owned).ok_or_else(|| {
-        format!("apt knows no {KERNEL}; run `apt-get update` as root, or give `--kernel FILE --modules DIR`")
-    })
+    name.filter(|name| name.starts_with("linux-image-"))
+        .map(str::to_owned)
+        .ok_or(ImageError::NoKernel(KERNEL))
 }
 
-fn fetch(part: &Path, image: &str, release: &str, say: &dyn Fn(&str)) -> Result<(), String> {
+fn fetch(part: &Path, image: &str, release: &str, say: &dyn Fn(&str)) -> Result<(), ImageError> {
     let (debs, root, kernel) = (part.join("debs"), part.join("root"), part.join("kernel"));
     for directory in [&debs, &root, &kernel] {
-        fs::create_dir_all(directory).map_err(|error| problem("make", directory, &error))?;
+        fs::create_dir_all(directory).map_err(ImageError::file("make", directory))?;
     }
     say("fetching Debian's kernel and the programs that make filesystems (76 MB, once)");
     let mut words = vec!["-q", "download", image];
     words.extend(PROGRAMS.iter().chain(&LIBRARIES));
-    run("apt-get", &words, &debs)
-        .map_err(|error| format!("{error}; without a network, give `--kernel FILE --modules DIR`"))?;
+    run("apt-get", &words, &debs).map_err(|error| ImageError::NotFetched(Box::new(error)))?;
     say("unpacking");
-    let files = fs::read_dir(&debs).map_err(|error| problem("read", &debs, &error))?;
+    let files = fs::read_dir(&debs).map_err(ImageError::file("read", &debs))?;
     for file in files.flatten().map(|entry| entry.path()) {
         let is_kernel =
             file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("linux-image-"));
@@ -165,40 +159,39 @@ fn fetch(part: &Path, image: &str, release: &str, say: &dyn Fn(&str)) -> Result<
         run("dpkg-deb", &["-x", &file.to_string_lossy(), &to.to_string_lossy()], part)?;
     }
     let boot = kernel.join(format!("boot/vmlinuz-{release}"));
-    fs::rename(&boot, part.join("vmlinuz")).map_err(|error| problem("find", &boot, &error))?;
+    fs::rename(&boot, part.join("vmlinuz")).map_err(ImageError::file("find", &boot))?;
     keep_modules(&kernel.join("lib/modules").join(release), &part.join("modules"))?;
     // 400 MB of modules for hardware that the lab does not have.
     for directory in [&debs, &kernel, &root.join("usr/share")] {
-        fs::remove_dir_all(directory).map_err(|error| problem("remove", directory, &error))?;
+        fs::remove_dir_all(directory).map_err(ImageError::file("remove", directory))?;
     }
-    fs::write(part.join("complete"), "").map_err(|error| problem("write", part, &error))
+    fs::write(part.join("complete"), "").map_err(ImageError::file("write", part))
 }
 
 /// Copies the modules that the guest needs, and writes the order in which they are loaded.
 /// # Errors
 /// Where they are not whole, or there is no room.
-pub fn keep_modules(from: &Path, to: &Path) -> Result<(), String> {
-    fs::create_dir_all(to).map_err(|error| problem("make", to, &error))?;
+pub fn keep_modules(from: &Path, to: &Path) -> Result<(), ImageError> {
+    fs::create_dir_all(to).map_err(ImageError::file("make", to))?;
     let mut list = String::new();
     for file in kernel_modules::in_order(from)? {
         let name = file.file_name().unwrap_or_default();
-        fs::copy(&file, to.join(name)).map_err(|error| problem("copy", &file, &error))?;
+        fs::copy(&file, to.join(name)).map_err(ImageError::file("copy", &file))?;
         list.push_str(&name.to_string_lossy());
         list.push('\n');
     }
-    fs::write(to.join("list"), list).map_err(|error| problem("write", to, &error))
+    fs::write(to.join("list"), list).map_err(ImageError::file("write", to))
 }
 
 /// What a program prints.
-fn run(program: &str, words: &[&str], directory: &Path) -> Result<String, String> {
-    let output = Command::new(program).args(words).current_dir(directory).output().map_err(|error| {
-        format!("cannot run {program}: {error}; the lab takes its kernel from Debian's packages, elsewhere give `--kernel FILE --modules DIR`")
-    })?;
+fn run(program: &'static str, words: &[&str], directory: &Path) -> Result<String, ImageError> {
+    let output = Command::new(program).args(words).current_dir(directory).output();
+    let output = output.map_err(|error| ImageError::NoProgram { program, error })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = reason.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(3)..].join("; ");
-    Err(format!("{program} failed: {last}"))
+    let said = lines[lines.len().saturating_sub(3)..].join("; ");
+    Err(ImageError::Failed { program, said })
 }
