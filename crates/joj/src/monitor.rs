@@ -10,11 +10,12 @@ use joj_analysis::monitor::document::{Conditions, EndReason, MonitorDocument, Mo
 use joj_analysis::monitor::reading::Reading;
 use joj_analysis::monitor::sample::CounterSample;
 use joj_analysis::monitor::table::Table;
+use thiserror::Error;
 
 use crate::command_line::monitor::MonitorOptions;
-use crate::machine::files::output_file::{check_writable, print, write};
+use crate::machine::files::output_file::{OutputError, check_writable, print, write};
 use crate::machine::proc::clock::calendar_seconds;
-use crate::machine::proc::proc_files::ProcFiles;
+use crate::machine::proc::proc_files::{ProcFileError, ProcFiles};
 use crate::machine::proc::signal;
 use crate::machine::proc::usage::Usage;
 use crate::machine::proc::watched_command::{WatchedCommand, wait_until};
@@ -31,15 +32,40 @@ const LINES_PER_HEADING: usize = 20;
 const TICKS_PER_INTERVAL: u64 = 10;
 const NS_PER_MS: u64 = 1_000_000;
 
+/// Why nothing was monitored.
+#[derive(Debug, Error)]
+pub enum MonitorError {
+    /// /proc cannot be read.
+    #[error(transparent)]
+    Proc(#[from] ProcFileError),
+    /// `--device` names no disk.
+    #[error("there is no disk `{disk}`; --device takes one of: {known}")]
+    NoDisk {
+        /// What it names.
+        disk: String,
+        /// The disks that there are.
+        known: String,
+    },
+    /// Ctrl-C would end joj without a result.
+    #[error("cannot catch Ctrl-C: {0}")]
+    Signals(#[source] io::Error),
+    /// The result cannot be written as JSON: a fault of joj's.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The result cannot be printed or written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
 /// Runs `joj monitor`.
 /// # Errors
 /// What could not be done, where, and how to mend it.
-pub fn run(options: &MonitorOptions) -> Result<ExitCode, String> {
+pub fn run(options: &MonitorOptions) -> Result<ExitCode, MonitorError> {
     check_writable([&options.json, &options.html, &options.csv].into_iter().flatten())?;
     let (mut files, mut warnings) = ProcFiles::open(&options.proc)?;
     let first = files.read()?;
     let mut table = Table::new(chosen_disks(&options.device, &first)?);
-    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    signal::install().map_err(MonitorError::Signals)?;
     let conditions = conditions(options);
     if conditions.every_ms * conditions.ticks_per_s < TICKS_PER_INTERVAL * 1_000 {
         let tick_ms = 1_000 / conditions.ticks_per_s.max(1);
@@ -78,7 +104,7 @@ pub fn run(options: &MonitorOptions) -> Result<ExitCode, String> {
 }
 
 /// Kernel names of what `--device` named.
-fn chosen_disks(devices: &[String], first: &Reading) -> Result<Vec<String>, String> {
+fn chosen_disks(devices: &[String], first: &Reading) -> Result<Vec<String>, MonitorError> {
     let name_of = |device: &String| {
         // /dev/mapper and /dev/disk hold links to what the kernel calls by another name.
         let path = fs::canonicalize(device).ok().filter(|_| device.contains('/'));
@@ -90,7 +116,7 @@ fn chosen_disks(devices: &[String], first: &Reading) -> Result<Vec<String>, Stri
     if let Some(index) = names.iter().position(|name| !is_known(name)) {
         let known: Vec<&str> = first.disks.iter().map(|disk| disk.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(format!("there is no disk `{}`; --device takes one of: {known}", devices[index]));
+        return Err(MonitorError::NoDisk { disk: devices[index].clone(), known });
     }
     Ok(names)
 }
@@ -136,7 +162,7 @@ fn sample(
         let now = match files.read() {
             Ok(now) => now,
             Err(error) => {
-                ending.error = Some(error);
+                ending.error = Some(error.to_string());
                 return ending;
             }
         };
@@ -242,10 +268,10 @@ fn report(
     options: &MonitorOptions,
     document: &MonitorDocument,
     screen: &mut Screen,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode, MonitorError> {
     screen.print(&summary::render(document));
     if let Some(file) = &options.json {
-        let json = serde_json::to_string(document).map_err(|error| error.to_string())?;
+        let json = serde_json::to_string(document)?;
         if is_stdout_taken(options) {
             print(&format!("{json}\n"))?;
         } else {

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use thiserror::Error;
+
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn look() {
@@ -18,13 +20,16 @@ extern "C" fn look() {
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
+/// Standard output was closed from the beginning.
+#[derive(Debug, Error)]
+#[error(
+    "standard output is closed, and the result could not be told; send it elsewhere, to a file or /dev/null"
+)]
+pub struct ClosedOutput;
+
 /// What a command prints can be read.
 /// # Errors
 /// Where standard output was closed from the beginning.
-pub fn check_open() -> Result<(), String> {
-    if CLOSED.load(Relaxed) {
-        return Err("standard output is closed, and the result could not be told; send it elsewhere, to a file or /dev/null"
-            .to_owned());
-    }
-    Ok(())
+pub fn check_open() -> Result<(), ClosedOutput> {
+    if CLOSED.load(Relaxed) { Err(ClosedOutput) } else { Ok(()) }
 }

@@ -7,7 +7,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use joj_analysis::monitor::proc::proc_text::ProcError;
 use joj_analysis::monitor::reading::{FILES, Reading};
+use thiserror::Error;
 
 use crate::machine::proc::clock::shared_ns;
 
@@ -15,6 +17,48 @@ use crate::machine::proc::clock::shared_ns;
 const TEXT_BYTES: usize = 16 * 1024;
 /// A text longer than this is none of the kernel's.
 const TEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Why the counters of /proc cannot be read.
+#[derive(Debug, Error)]
+pub enum ProcFileError {
+    /// None of the files can be opened.
+    #[error("there is nothing to monitor in {}: {why}; mount proc there", .proc.display())]
+    Nothing {
+        /// The directory.
+        proc: PathBuf,
+        /// What is said of the first file.
+        why: String,
+    },
+    /// A file that was opened cannot be read.
+    #[error("cannot read {}: {error}; run joj where /proc is the running kernel's", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file has bytes that are no text.
+    #[error("cannot make sense of {}, line {line}: it is not text", .path.display())]
+    NoText {
+        /// The file.
+        path: PathBuf,
+        /// The line's number; the first is 1.
+        line: usize,
+    },
+    /// A line is none that joj knows.
+    #[error(
+        "cannot make sense of {}, line {}: {}; send that text with a bug report",
+        .path.display(), .error.line, .error.what
+    )]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, and what is wrong with it.
+        #[source]
+        error: ProcError,
+    },
+}
 
 /// The open files, in the order of [`FILES`].
 #[derive(Debug)]
@@ -34,7 +78,7 @@ impl ProcFiles {
     /// Opens what there is under `proc`; and a warning for each file that cannot be opened.
     /// # Errors
     /// Where there is nothing at all to read.
-    pub fn open(proc: &Path) -> Result<(ProcFiles, Vec<String>), String> {
+    pub fn open(proc: &Path) -> Result<(ProcFiles, Vec<String>), ProcFileError> {
         let mut warnings = Vec::new();
         let mut files = Vec::new();
         for name in FILES {
@@ -49,8 +93,7 @@ impl ProcFiles {
             files.push(ProcFile { path, file: file.ok(), text: Vec::new() });
         }
         if files.iter().all(|file| file.file.is_none()) {
-            let shown = proc.display();
-            return Err(format!("there is nothing to monitor in {shown}: {}; mount proc there", warnings[0]));
+            return Err(ProcFileError::Nothing { proc: proc.to_owned(), why: warnings.swap_remove(0) });
         }
         Ok((ProcFiles { files }, warnings))
     }
@@ -58,7 +101,7 @@ impl ProcFiles {
     /// Reads all of them now.
     /// # Errors
     /// What could not be read, or the first damaged line, with the file.
-    pub fn read(&mut self) -> Result<Reading, String> {
+    pub fn read(&mut self) -> Result<Reading, ProcFileError> {
         let at_ns = shared_ns();
         let mut texts = [None; FILES.len()];
         for (file, text) in self.files.iter_mut().zip(&mut texts) {
@@ -69,24 +112,21 @@ impl ProcFiles {
             let directory =
                 file.and_then(|file| file.path.ancestors().nth(Path::new(error.file).iter().count()));
             let path = directory.unwrap_or(Path::new("/proc")).join(error.file);
-            let (path, line, what) = (path.display(), error.line, error.what);
-            format!("cannot make sense of {path}, line {line}: {what}; send that text with a bug report")
+            ProcFileError::Line { path, error }
         })
     }
 }
 
 impl ProcFile {
-    fn read(&mut self) -> Result<Option<&str>, String> {
+    fn read(&mut self) -> Result<Option<&str>, ProcFileError> {
         let ProcFile { path, file: Some(file), text } = self else { return Ok(None) };
-        let shown = path.display();
-        let length = read_all(file, text).map_err(|error| {
-            format!("cannot read {shown}: {error}; run joj where /proc is the running kernel's")
-        })?;
+        let length =
+            read_all(file, text).map_err(|error| ProcFileError::Unreadable { path: path.clone(), error })?;
         match std::str::from_utf8(&text[..length]) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {
                 let lines = text[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-                Err(format!("cannot make sense of {shown}, line {}: it is not text", lines + 1))
+                Err(ProcFileError::NoText { path: path.clone(), line: lines + 1 })
             }
         }
     }
@@ -135,21 +175,21 @@ mod tests {
     #[test]
     fn damage_and_absence_name_the_file() {
         let place = std::env::temp_dir().join(format!("joj-proc-{}", std::process::id()));
-        let error = ProcFiles::open(&place).unwrap_err();
+        let error = ProcFiles::open(&place).unwrap_err().to_string();
         assert!(error.contains("there is nothing to monitor in") && error.contains("stat"), "{error}");
         fs::create_dir_all(place.join("net")).unwrap();
         fs::write(place.join("diskstats"), "8 0 sda 1 2\n").unwrap();
         let (mut files, warnings) = ProcFiles::open(&place).unwrap();
         assert_eq!(warnings.len(), 4, "{warnings:?}");
-        let error = files.read().unwrap_err();
+        let error = files.read().unwrap_err().to_string();
         let path = place.join("diskstats");
         assert!(error.contains(&format!("{}, line 1: it has 5 fields", path.display())), "{error}");
         fs::write(place.join("net/dev"), "a\nb\n").unwrap();
         fs::write(&path, "").unwrap();
-        let error = ProcFiles::open(&place).unwrap().0.read().unwrap_err();
+        let error = ProcFiles::open(&place).unwrap().0.read().unwrap_err().to_string();
         assert!(error.contains(&format!("{}, line 1: ", place.join("net/dev").display())), "{error}");
         fs::write(place.join("net/dev"), b"Inter-|\n\xff\n").unwrap();
-        let error = ProcFiles::open(&place).unwrap().0.read().unwrap_err();
+        let error = ProcFiles::open(&place).unwrap().0.read().unwrap_err().to_string();
         assert!(error.contains("net/dev, line 2: it is not text"), "{error}");
         let _ = fs::remove_dir_all(&place);
     }
