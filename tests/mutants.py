@@ -38,12 +38,15 @@ blockio/src: aligned real/*
 WITHOUT = r"planted|impl (fmt::)?(Debug|Display)|tests::"
 
 # Name, features, what of the tests, and seconds after which a test that hangs has noticed. The crash tests look at fewer states
-# first: most of what they would notice shows at once.
+# first: most of what they would notice shows at once. "quick" takes tests of a few seconds.
 FEW = {"CRASH_EXTRA": "20", "CRASH_SAMPLES": "2", "CRASH_FAULTS": "1", "CRASH_GROUP_LENGTH": "2", "GENERATOR_PROGRAMS": "15"}
 CRASHES = """crash_waldio crash_embedded crash_faults crash_group crash_group_faults crash_delayed_flush crash_growth_race crash_group_many
     generator_named_cuts generator_cuts"""
+QUICK = """real_failed_commit real_files real_last_close real_probe real_options real_delayed_flush real_durable_reads real_group
+    real_convert real_embedded crash_planted crash_group_planted generator_named generator_named_cuts"""
 ROUNDS = [
     ("unit", "waldio/planted-bugs", ["--lib"], {}, 60),
+    ("quick", "waldio/planted-bugs", tests_of(QUICK), {}, 300),
     ("few", "waldio/planted-bugs", tests_of(CRASHES), FEW, 400),
     ("real", "waldio/planted-bugs", tests_of("real_* generator_named generator_real"), {}, 600),
     ("model", "waldio/model,waldio/planted-bugs", tests_of("model_group"), {}, 300),

@@ -213,7 +213,8 @@ fn a_process_with_little_memory_left_goes_on() {
         return skipped(&reason);
     }
     system().load(None).unwrap();
-    for options in ["waldio_layout=stock", "waldio_persist=fua", "waldio_persist=fua&waldio_layout=embedded"] {
+    for options in ["waldio_layout=stock", "waldio_persist=fua", "waldio_persist=fua&waldio_layout=embedded"]
+    {
         for kib in ["2500", "5000", "6000"] {
             let scratch = Scratch::new("narrow");
             let path = scratch.join("a.db");
