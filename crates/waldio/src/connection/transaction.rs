@@ -149,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_frame_elsewhere_is_complete_only_with_its_own_page() {
+        let mut transaction = Transaction::default();
+        assert!(write(&mut transaction, 1, header(2, 1)));
+        transaction.header_written(header(2, 2), 32 + 4120 * 2, Some(4096));
+        assert_eq!((transaction.state, transaction.commit_name()), (TransactionState::Committing, None));
+        assert!(transaction.written(32 + 4120 * 3, 4096));
+    }
+
+    #[test]
     fn without_a_page_size_the_commit_has_no_name_and_ends_with_the_first_piece_of_its_page() {
         let mut transaction = Transaction::default();
         transaction.header_written(header(2, 1), 32, None);

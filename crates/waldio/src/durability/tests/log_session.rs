@@ -3,7 +3,7 @@
 use super::*;
 use crate::log::frame::Salts;
 use crate::log::reserve::{FIRST_BYTES, LOG_BYTES_DEFAULT, STEP_BYTES};
-use crate::options::FillChoice;
+use crate::options::{FillChoice, PersistChoice};
 use blockio::disk::Fill;
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::image::Image;
@@ -199,4 +199,15 @@ fn a_log_that_was_cut_to_a_size_gets_no_longer_space_and_one_that_was_emptied_do
         session.space.reserve_first(&*file).unwrap();
         assert_eq!(file.size().unwrap(), limit_bytes, "cut to {cut_bytes}");
     }
+}
+
+#[test]
+fn a_direct_write_that_was_refused_is_the_last() {
+    let disk = SimDisk::from_image(&Image::default(), SimOptions::default());
+    let file = disk.open(&PathBuf::from("/app.db-wal"), CREATE).unwrap();
+    let session = session_of(&*file, Options { persist: PersistChoice::Fua, ..Options::default() });
+    assert!(session.is_fua());
+    assert_eq!(session.recent_bytes_max() as u64, LOG_BYTES_DEFAULT + (256 << 10));
+    session.give_up_fua();
+    assert!(!session.is_fua());
 }
