@@ -46,7 +46,7 @@ fn size_of(file: *mut sqlite3_file) -> Option<u64> {
 
 /// False where it cannot be read, too.
 fn is_zeros(file: *mut sqlite3_file, bytes: Range<u64>) -> bool {
-    const PIECE: usize = 1 << 14;
+    const PIECE: usize = 1 << 12;
     let mut piece = [0_u8; PIECE];
     bytes.clone().step_by(PIECE).all(|at| {
         let count = usize::try_from(bytes.end - at).unwrap_or(PIECE).min(PIECE);
