@@ -107,6 +107,8 @@ fn btrfs_whose_log_is_not_copied_on_write() {
     let expected = Expected { filesystem: "btrfs", direct_writes: None, fill: None };
     works(Mount::image("btrfs", 160), &expected, |path| {
         assert!(attributes(&log_of(path)).contains('C'), "the log is copied on write");
+        let wal_index = path.with_file_name("app.db-shm");
+        assert!(attributes(&wal_index).contains('C'), "the wal-index is copied on write");
         assert!(!attributes(path).contains('C'), "the database is not ours to change");
     });
 }
@@ -281,7 +283,7 @@ struct Ending {
 }
 
 /// Where a full disk has no block for a mapped page, storing into the wal-index ends the process with SIGBUS, stock
-/// SQLite's as well: on Btrfs, and on ext4 with blocks smaller than a page of memory. So the writer is a child. It is
+/// SQLite's as well: on a Btrfs whose kernel copies all mapped pages, and on ext4 with blocks smaller than a page of memory. So the writer is a child. It is
 /// told of a full disk or an I/O error, or it is killed; what was acknowledged before is there, and at most the one
 /// transaction that was under way.
 fn fills_up_under_a_writer(kind: &str, mib: u64, left_bytes: u64, side: &str) -> Result<Ending, String> {

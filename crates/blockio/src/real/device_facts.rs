@@ -28,9 +28,19 @@ const MAGIC: [(u64, Filesystem, &str); 10] = [
 
 /// The kind of file system and its direct I/O alignment; `Other` and none where nobody can tell.
 pub(crate) fn facts(file: BorrowedFd<'_>) -> Facts {
-    let magic = magic_of(file).unwrap_or(0);
-    let filesystem = MAGIC.iter().find(|row| row.0 == magic).map_or(Filesystem::Other, |row| row.1);
+    let filesystem = kind_of(magic_of(file).unwrap_or(0));
     Facts { filesystem, direct_align_bytes: direct_align_bytes(file) }
+}
+
+fn kind_of(magic: u64) -> Filesystem {
+    MAGIC.iter().find(|row| row.0 == magic).map_or(Filesystem::Other, |row| row.1)
+}
+
+/// The file system that `path` lies on.
+/// # Errors
+/// As statfs(2).
+pub(crate) fn filesystem_of(path: &Path) -> io::Result<Filesystem> {
+    Ok(kind_of(u64::try_from(rustix::fs::statfs(path)?.f_type).unwrap_or(0) & 0xffff_ffff))
 }
 
 fn magic_of(file: BorrowedFd<'_>) -> io::Result<u64> {

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Gid, IFlags, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::disk::{Disk, DiskFile, FileId, Filesystem, OpenOptions};
@@ -53,6 +53,25 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
+    fn make_overwritten_in_place(&self, path: &Path, mode: u32, owner: (u32, u32)) -> io::Result<bool> {
+        let Some(parent) = path.parent() else { return Ok(false) };
+        if device_facts::filesystem_of(parent)? != Filesystem::Btrfs || fs::symlink_metadata(path).is_ok() {
+            return Ok(false);
+        }
+        let options = OpenOptions { mode, owner: Some(owner), ..OpenOptions::EXISTING };
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = open_above_streams(parent, flags, Mode::from_raw_mode(mode))?;
+        make_ready(&file, rustix::fs::fstat(&file)?.st_mode, options, Filesystem::Btrfs)?;
+        // What is open by its path alone has no locks to lose.
+        let held = open_above_streams(&by_descriptor(&file), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        drop(file);
+        match rustix::fs::linkat(CWD, by_descriptor(&held), CWD, path, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn sync_dir_of(&self, path: &Path) -> io::Result<bool> {
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -69,6 +88,10 @@ impl Disk for RealDisk {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn by_descriptor(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {

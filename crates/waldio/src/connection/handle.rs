@@ -62,6 +62,8 @@ pub struct Connection {
     main_file: AtomicUsize,
     /// The base VFS opened the database for reading only.
     reads_only: AtomicBool,
+    /// `readonly_shm=1`.
+    reads_only_wal_index: AtomicBool,
     /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
     copies_next: AtomicBool,
     /// Its COMMIT failed, and it ended no transaction since.
@@ -122,6 +124,7 @@ impl Connection {
             options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
             reads_only: AtomicBool::new(false),
+            reads_only_wal_index: AtomicBool::new(false),
             copies_next: AtomicBool::new(false),
             commit_failed: AtomicBool::new(false),
         }

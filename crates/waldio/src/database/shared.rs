@@ -298,6 +298,17 @@ impl Database {
         self.open().session.clone()
     }
 
+    /// SQLite is about to open its wal-index, or make it. On Btrfs its pages shall be overwritten in place, as the log's are: else a
+    /// full disk takes commits until a store into the wal-index finds no room, and the kernel ends the process (SIGBUS).
+    pub fn make_wal_index(&self, is_private: bool) {
+        let probe = if is_private { &self.private_write_probe } else { &self.write_probe };
+        let Some(path) = probe.path() else { return };
+        if let Ok((mode, owner)) = self.disk.mode_and_owner(&self.path) {
+            // Where that fails SQLite makes it.
+            let _ = self.disk.make_overwritten_in_place(path, mode & 0o777, owner);
+        }
+    }
+
     /// The options that the next opening of the log will have.
     pub fn options(&self) -> Options {
         self.open().options

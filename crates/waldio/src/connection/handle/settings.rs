@@ -33,6 +33,16 @@ impl Connection {
         self.reads_only.load(Relaxed)
     }
 
+    /// It was opened with `readonly_shm=1`.
+    pub fn note_reads_only_wal_index(&self) {
+        self.reads_only_wal_index.store(true, Relaxed);
+    }
+
+    /// True where SQLite may make its wal-index for this connection.
+    pub fn may_make_wal_index(&self) -> bool {
+        !self.reads_only() && !self.reads_only_wal_index.load(Relaxed)
+    }
+
     /// Everything in the log, whoever wrote it, is durable when this returns, and what it builds on; what there was to do.
     fn flush_now(&self, database_first: impl FnOnce() -> Result<(), Failure>) -> Result<String, Failure> {
         database_first()?;

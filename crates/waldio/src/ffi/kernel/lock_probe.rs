@@ -11,7 +11,7 @@
 use std::ffi::{c_int, c_short};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// `PENDING_BYTE` + 2 and 510 bytes: SQLite's shared locks (os.h, `SHARED_FIRST` and `SHARED_SIZE`).
@@ -87,6 +87,11 @@ impl LockProbe {
     /// A probe on the file at `path`, which SQLite has open whenever it is asked; `None` never knows anything.
     pub fn new(path: Option<PathBuf>) -> LockProbe {
         LockProbe { path, found: Mutex::default() }
+    }
+
+    /// The file, where its locks are POSIX locks.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     fn descriptor(&self) -> Option<Borrowed> {

@@ -275,6 +275,9 @@ unsafe fn open_own_log(
     let readonly_shm = unsafe { registered.api.uri_parameter(database_name, c"readonly_shm") };
     let readonly_shm =
         readonly_shm.is_some_and(|value| matches!(value.as_str(), "1" | "on" | "yes" | "true"));
+    if readonly_shm {
+        connection.note_reads_only_wal_index();
+    }
     let opener = Opener {
         registered,
         connection,

@@ -5,7 +5,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::{chunks, controls};
+use super::{chunks, controls, wal_index_file};
 use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -240,6 +240,9 @@ unsafe extern "C" fn shm_map(
     out: *mut *mut c_void,
 ) -> c_int {
     heard(file, Call::Begins);
+    if region == 0 {
+        wal_index_file::before_map(file);
+    }
     let code = forward!(shm_of(file) => xShmMap(region, region_bytes, extend, out), SQLITE_IOERR);
     if code == SQLITE_OK && region == 0 {
         // SAFETY: SQLite passes a valid place, which the base VFS just filled.

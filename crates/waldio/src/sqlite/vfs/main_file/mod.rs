@@ -3,9 +3,11 @@
 //! ```text
 //! methods    reads, writes, locks of the file and of the wal-index: each asks the connection first, then the base VFS
 //! controls   file controls: pragmas, the two phases of a commit, whether the file was moved
+//! wal_index_file  the file of the wal-index, on Btrfs
 //! chunks     how a large file grows, and what it is cut to
 //! ```
 
 pub(super) mod methods;
 mod controls;
 mod chunks;
+mod wal_index_file;
