@@ -33,7 +33,7 @@ pub use sqlite::extension::{Registration, register, sqlite3_waldio_init, sqlite3
 pub use {
     checkpoint::barrier::{Barrier, CLOSED_MAX, Outcome, SlowReader},
     connection::{Connection, Granted},
-    database::Database,
+    database::{Database, Helpers},
     durability::delayed_flush::Flusher,
     durability::group_commit::{CommitNumber, Covered, Failed, GroupCommit},
     durability::growth::Worker,

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::durability::durable_reads::Version;
+use crate::log::frame::Version;
 use crate::testing::planted::{self, Bug};
 use crate::threads::origin::Origin;
 use crate::threads::primitives::{self, AtomicBool, Condvar, Mutex, MutexGuard};
@@ -213,8 +213,9 @@ impl Barrier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::frame::Salts;
 
-    const SLOW: SlowReader = SlowReader { number: 2, snapshot: (crate::log::frame::Salts([7; 8]), 40) };
+    const SLOW: SlowReader = SlowReader { number: 2, snapshot: Version { salts: Salts([7; 8]), frames: 40 } };
 
     fn stays(_: SlowReader) -> bool {
         false

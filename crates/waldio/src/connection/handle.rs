@@ -18,7 +18,7 @@ use crate::durability::log_session::LogSession;
 use crate::failure::Failure;
 use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WRITE_LOCK};
 use crate::ffi::wal_index::WalIndex;
-use crate::log::frame::{FRAME_HEADER_BYTES, Salts};
+use crate::log::frame::{FRAME_HEADER_BYTES, Version};
 use crate::log::layout::{Layout, frame_at};
 use crate::options::Options;
 use crate::stats::Stats;
@@ -78,7 +78,7 @@ struct HandleState {
     publish_failed: bool,
     holds_write: bool,
     /// The newest commit when SQLite took its snapshot.
-    snapshot: Option<(Salts, u32)>,
+    snapshot: Option<Version>,
     /// Others wanted the write lock when this connection got it, or had it a moment before.
     contended: bool,
     /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
@@ -228,9 +228,7 @@ impl Connection {
     /// # Errors
     /// As `LogFile::write`.
     pub fn log_write(&self, data: &[u8], offset: u64) -> Result<(), Failure> {
-        self.with_log(|log, wal_index| {
-            log.write(data, offset, (wal_index.and_then(WalIndex::page_bytes), wal_index))
-        })
+        self.with_log(|log, wal_index| log.write(data, offset, wal_index))
     }
 
     /// Notes whether bytes wait, after each call that may change it.
@@ -248,7 +246,7 @@ impl Connection {
         let contended = state.contended || self.database.queue.is_awaited();
         let (wal_index, holds_write) = (state.wal_index, state.holds_write);
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
-        let alone = self.database.super_journals.is_any_open();
+        let alone = self.database.helpers.super_journals.is_any_open();
         let share = match self.options().group {
             _ if alone => Share::No,
             Some(delay) if holds_write => Share::FlushDelay(delay),

@@ -24,14 +24,13 @@ use blockio::disk::DiskFile;
 
 use crate::connection::transaction::{Transaction, TransactionState};
 use crate::database::Database;
-use crate::durability::durable_reads::Version;
 use crate::durability::group_commit::CommitNumber;
 use crate::durability::log_session::LogSession;
 use crate::failure::Failure;
 use crate::ffi::codes::SQLITE_SYNC_NORMAL;
 use crate::ffi::sync_observer;
 use crate::ffi::wal_index::WalIndex;
-use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefix, Salts};
+use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefix, Salts, Version};
 use crate::log::layout::frame_at;
 use crate::log::pending_writes::{Pending, RUN_BYTES_MAX};
 use crate::log::rewrite;
@@ -130,21 +129,16 @@ impl LogFile {
         Ok(self.file.read_at(into, offset)?)
     }
 
-    /// `xWrite`. `page_bytes` is the database's page size where it is known.
+    /// `xWrite`.
     /// # Errors
     /// Of the transaction so far nothing is lost, but this write is; SQLite rolls back. A log whose medium is unknown is
     /// poisoned.
-    pub fn write(
-        &mut self,
-        data: &[u8],
-        offset: u64,
-        (page_bytes, wal_index): (Option<u32>, Option<WalIndex>),
-    ) -> Result<(), Failure> {
+    pub fn write(&mut self, data: &[u8], offset: u64, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         self.session.durability.check()?;
         if offset == LOG_HEADER_BYTES {
             self.header_first(wal_index)?;
         }
-        self.note(data, offset, page_bytes);
+        self.note(data, offset, wal_index.and_then(WalIndex::page_bytes));
         Stats::add(&self.database.stats.bytes_from_sqlite, data.len() as u64);
         if !self.pending.put(data, offset) {
             self.write_out()?;
@@ -186,7 +180,8 @@ impl LogFile {
         self.make_durable(wal_index)
     }
 
-    /// Learns what a write is from its size and place: a log header, a frame header, or (part of) a page.
+    /// Learns what a write is from its size and place: a log header, a frame header, or (part of) a page. `page_bytes` is the
+    /// database's page size where the wal-index has it.
     fn note(&mut self, data: &[u8], offset: u64, page_bytes: Option<u32>) {
         if offset == 0 && data.len() as u64 == LOG_HEADER_BYTES {
             let mut word = [0; 4];

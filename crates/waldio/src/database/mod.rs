@@ -12,4 +12,4 @@ mod old_spare;
 pub(crate) mod super_journal;
 mod synced_database;
 
-pub use shared::Database;
+pub use shared::{Database, Helpers};

@@ -54,16 +54,25 @@ pub struct Database {
     pub origin: Origin,
     /// How much of the database file is on the medium.
     pub synced: SyncedDatabase,
-    worker: Worker,
-    flusher: Flusher,
-    /// Those of this process.
-    pub super_journals: Arc<SuperJournals>,
+    /// What the process lends it.
+    pub helpers: Helpers,
     /// Tells whether another process has the database open.
     pub open_probe: LockProbe,
     /// Tell whether another process writes: on the wal-index's file, SQLite's and ours.
     write_probe: LockProbe,
     private_write_probe: LockProbe,
     open: Mutex<OpenLog>,
+}
+
+/// What a process lends to each of its databases.
+#[derive(Debug)]
+pub struct Helpers {
+    /// Grows logs.
+    pub worker: Worker,
+    /// Flushes when a delay is over.
+    pub flusher: Flusher,
+    /// The super-journals that are open in this process.
+    pub super_journals: Arc<SuperJournals>,
 }
 
 #[derive(Debug)]
@@ -84,10 +93,11 @@ struct OpenLog {
 impl Database {
     /// A database whose log is not open yet.
     pub fn new(
-        (path, file_id): (PathBuf, Option<FileId>),
+        path: PathBuf,
+        file_id: Option<FileId>,
         base_name: String,
         disk: Arc<dyn Disk>,
-        (worker, flusher, super_journals): (Worker, Flusher, Arc<SuperJournals>),
+        helpers: Helpers,
         options: Options,
     ) -> Database {
         let open = OpenLog {
@@ -119,9 +129,7 @@ impl Database {
             base_name,
             disk,
             stats,
-            worker,
-            flusher,
-            super_journals,
+            helpers,
             open: Mutex::new(open),
         }
     }
@@ -157,7 +165,7 @@ impl Database {
         if open.session.as_ref().is_some_and(|session| session.layout != layout) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "others have another layout"));
         }
-        let file = in_layout(layout, file, &self.disk, (&self.log_path, open.options.no_sync));
+        let file = in_layout(layout, file, &self.disk, &self.log_path, open.options.no_sync);
         let session = match &open.session {
             Some(session) => Arc::clone(session),
             None => {
@@ -391,13 +399,13 @@ impl Database {
 
     /// Has what is outstanding in the log flushed after `time`; false where nobody can, as in a child of fork.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
-        !self.origin.is_parent() && self.flusher.flush_within(session, file, time)
+        !self.origin.is_parent() && self.helpers.flusher.flush_within(session, file, time)
     }
 
     /// Has space reserved ahead, in the background.
     pub fn grow_soon(&self, session: &Arc<LogSession>, used_bytes: u64) {
         let growth = Growth { session: Arc::downgrade(session), disk: Arc::clone(&self.disk), used_bytes };
-        self.worker.grow(growth);
+        self.helpers.worker.grow(growth);
     }
 }
 

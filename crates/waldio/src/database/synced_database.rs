@@ -6,8 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::durability::durable_reads::Version;
-use crate::log::frame::Salts;
+use crate::log::frame::{Salts, Version};
 
 /// How much of the database file is on the medium. What other processes write is not counted: `since` and `copied` name states of the log, which they change.
 #[derive(Debug, Default)]
@@ -62,9 +61,9 @@ impl SyncedDatabase {
 
     /// True where everything in front of and in the log's state `newest`, which is the newest, was copied and synced.
     pub fn is_synced_up_to(&self, newest: Version) -> bool {
-        let is_empty = newest.1 == 0;
+        let is_empty = newest.frames == 0;
         self.unsynced_bytes() == 0 && *self.copied() == Some(newest)
-            || is_empty && self.is_synced_since(Some(newest.0))
+            || is_empty && self.is_synced_since(Some(newest.salts))
     }
 }
 
@@ -74,6 +73,10 @@ mod tests {
 
     const OLD: Salts = Salts([1; 8]);
     const NEW: Salts = Salts([2; 8]);
+
+    fn version(salts: Salts, frames: u32) -> Version {
+        Version { salts, frames }
+    }
 
     #[test]
     fn a_sync_counts_for_what_was_written_when_it_began() {
@@ -96,16 +99,16 @@ mod tests {
     #[test]
     fn a_synced_database_is_known_by_a_state_of_the_log() {
         let database = SyncedDatabase::default();
-        assert!(!database.is_synced_since(None) && !database.is_synced_up_to((OLD, 0)));
-        *database.copied() = Some((OLD, 7));
-        assert!(database.is_synced_up_to((OLD, 7)));
-        assert!(!database.is_synced_up_to((OLD, 8)) && !database.is_synced_up_to((NEW, 7)));
+        assert!(!database.is_synced_since(None) && !database.is_synced_up_to(version(OLD, 0)));
+        *database.copied() = Some(version(OLD, 7));
+        assert!(database.is_synced_up_to(version(OLD, 7)));
+        assert!(!database.is_synced_up_to(version(OLD, 8)) && !database.is_synced_up_to(version(NEW, 7)));
         *database.since() = Some(NEW);
         assert!(database.is_synced_since(Some(NEW)) && !database.is_synced_since(Some(OLD)));
-        assert!(database.is_synced_up_to((NEW, 0)), "a log without frames");
-        assert!(!database.is_synced_up_to((NEW, 1)), "that frame may have been copied");
+        assert!(database.is_synced_up_to(version(NEW, 0)), "a log without frames");
+        assert!(!database.is_synced_up_to(version(NEW, 1)), "that frame may have been copied");
         database.wrote(1);
-        assert!(!database.is_synced_since(Some(NEW)) && !database.is_synced_up_to((NEW, 0)));
-        assert!(!database.is_synced_up_to((OLD, 7)), "pages were written since");
+        assert!(!database.is_synced_since(Some(NEW)) && !database.is_synced_up_to(version(NEW, 0)));
+        assert!(!database.is_synced_up_to(version(OLD, 7)), "pages were written since");
     }
 }

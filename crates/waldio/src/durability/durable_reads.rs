@@ -13,10 +13,7 @@
 //! Invariant: a transaction that never had the write lock, and did not come from that line, gets no page before its
 //! snapshot is durable. Source: wal.c (`walTryBeginRead`), btree.c (`lockBtree`), pager.c (`sqlite3PagerSharedLock`).
 
-use crate::log::frame::Salts;
-
-/// A state of the database: the generation of the log, and its last frame.
-pub type Version = (Salts, u32);
+use crate::log::frame::Version;
 
 /// The flush that one connection's snapshot waits for.
 #[derive(Debug, Default)]
@@ -93,9 +90,10 @@ impl DurableReads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::frame::Salts;
 
-    const ONE: Version = (Salts([1; 8]), 7);
-    const TWO: Version = (Salts([1; 8]), 8);
+    const ONE: Version = Version { salts: Salts([1; 8]), frames: 7 };
+    const TWO: Version = Version { salts: Salts([1; 8]), frames: 8 };
 
     #[test]
     fn first_page_waits_for_the_snapshot_and_the_next_ones_do_not() {

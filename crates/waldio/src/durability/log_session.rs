@@ -167,7 +167,7 @@ impl LogSession {
             // Another log stands there now; this one has lost its name.
             return Ok(());
         }
-        let file = in_layout(self.layout, file, disk, (&self.log_path, self.options.no_sync));
+        let file = in_layout(self.layout, file, disk, &self.log_path, self.options.no_sync);
         // The sync of a growth writes frames, too: only those of the generation that it was ordered for.
         let may_go_on = || !self.durability.was_begun_anew(&*file);
         self.space.grow(&*file, used_bytes, may_go_on, || self.durability.sync_growth(&*file).is_ok())

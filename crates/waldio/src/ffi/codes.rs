@@ -59,5 +59,21 @@ pub const WAL_WRITE_LOCK: c_int = 0;
 pub const WAL_CKPT_LOCK: c_int = 1;
 pub const WAL_RECOVER_LOCK: c_int = 2;
 pub const WAL_READ_LOCK_0: c_int = 3;
-/// Read locks 1 to 4, those of readers that use the log, as (slot, count): who has them all begins the log anew.
-pub const WAL_LOG_READ_LOCKS: (c_int, c_int) = (WAL_READ_LOCK_0 + 1, 4);
+/// Read locks 1 to 4, those of readers that use the log: who has them all begins the log anew.
+pub const WAL_LOG_READ_LOCKS: LockRange = LockRange { slot: WAL_READ_LOCK_0 + 1, count: 4 };
+
+/// Neighbouring lock slots of the wal-index, as `xShmLock` takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockRange {
+    /// The first.
+    pub slot: c_int,
+    /// How many.
+    pub count: c_int,
+}
+
+impl LockRange {
+    /// One slot alone.
+    pub const fn one(slot: c_int) -> LockRange {
+        LockRange { slot, count: 1 }
+    }
+}

@@ -14,7 +14,7 @@
 use std::ptr;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-use crate::log::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts};
+use crate::log::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts, Version};
 use crate::log::layout::frame_bytes;
 
 /// The header's second copy stands behind the first.
@@ -72,8 +72,8 @@ impl WalIndex {
     }
 
     /// The newest commit: its generation and its last frame.
-    pub fn newest(self) -> (Salts, u32) {
-        (self.salts(), self.read::<u32>(16))
+    pub fn newest(self) -> Version {
+        Version { salts: self.salts(), frames: self.read::<u32>(16) }
     }
 
     fn prefix_at(self, copy: usize) -> Prefix {
@@ -96,11 +96,11 @@ impl WalIndex {
     }
 
     /// True where a checkpoint has copied everything up to the frame of `version`, or there was nothing to copy.
-    pub fn is_copied(self, (salts, frames): (Salts, u32)) -> bool {
+    pub fn is_copied(self, version: Version) -> bool {
         let (_, copied) = self.frames_and_copied();
         // A new generation's header is there before the count of copied frames falls to zero.
         fence(SeqCst);
-        frames == 0 || copied >= frames && self.salts() == salts
+        version.frames == 0 || copied >= version.frames && self.salts() == version.salts
     }
 
     /// How many frames the log has, and how many of them checkpoints have copied into the database.
@@ -148,15 +148,15 @@ impl WalIndex {
     /// a checkpoint from copying what came later. Nobody need hold it.
     pub fn is_old_snapshot(self, number: usize) -> bool {
         const UNUSED: u32 = u32::MAX;
-        let (_, mark) = self.snapshot_of(number);
-        mark != UNUSED && mark < self.newest().1
+        let mark = self.snapshot_of(number).frames;
+        mark != UNUSED && mark < self.newest().frames
     }
 
     /// What read lock `number` (1 to 4) stands for: the current generation, up to a frame.
-    pub fn snapshot_of(self, number: usize) -> (Salts, u32) {
+    pub fn snapshot_of(self, number: usize) -> Version {
         const MARKS: usize = 100;
         assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
-        (self.salts(), self.read::<u32>(MARKS + 4 * number))
+        Version { salts: self.salts(), frames: self.read::<u32>(MARKS + 4 * number) }
     }
 
     /// Where the last published frame ends in the log.
@@ -186,16 +186,16 @@ mod tests {
         region.copy_within(6..10, 12 + 6);
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
-        let newest = (Salts(*b"saltSALT"), 3);
-        let published = Prefix { salts: newest.0, frames: 3, checksum: Checksum(11, 12) };
+        let newest = Version { salts: Salts(*b"saltSALT"), frames: 3 };
+        let published = Prefix { salts: newest.salts, frames: 3, checksum: Checksum(11, 12) };
         assert_eq!((index.published(), index.newest()), (Some(published), newest));
-        assert!(!index.is_copied(newest) && index.is_copied((Salts(*b"saltSALT"), 0)));
+        assert!(!index.is_copied(newest) && index.is_copied(Version { frames: 0, ..newest }));
         region[24] = 3;
         (region[26], region[27], region[28]) = (2, 3, u32::MAX);
         // SAFETY: as above.
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         assert_eq!([1, 2, 3].map(|number| index.is_old_snapshot(number)), [true, false, false]);
-        assert!(index.is_copied(newest) && !index.is_copied((Salts([0; 8]), 3)));
+        assert!(index.is_copied(newest) && !index.is_copied(Version { salts: Salts([0; 8]), ..newest }));
         if cfg!(target_endian = "little") {
             assert_eq!(index.page_bytes(), Some(4096));
             assert_eq!(index.published_end(), Some(32 + 3 * 4120));

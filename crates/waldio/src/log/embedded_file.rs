@@ -74,7 +74,8 @@ pub fn in_layout(
     layout: Layout,
     file: Box<dyn DiskFile>,
     disk: &Arc<dyn Disk>,
-    (log_path, no_sync): (&Path, bool),
+    log_path: &Path,
+    no_sync: bool,
 ) -> Arc<dyn DiskFile> {
     let file = Arc::from(file);
     match layout {

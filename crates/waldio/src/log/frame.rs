@@ -22,6 +22,15 @@ pub const VERSION: u32 = 3_007_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Salts(pub [u8; 8]);
 
+/// A state of the database: the generation of the log, and how many frames it had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// The generation.
+    pub salts: Salts,
+    /// The number of frames.
+    pub frames: u32,
+}
+
 /// The running checksum: two 32-bit sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checksum(pub u32, pub u32);

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use blockio::disk::{Disk, FileId};
 
 use crate::connection::Connection;
-use crate::database::Database;
 use crate::database::super_journal::SuperJournals;
+use crate::database::{Database, Helpers};
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::growth::Worker;
 use crate::ffi::kernel::fork_word::ForkWord;
@@ -102,12 +102,13 @@ impl Process {
         } else {
             (self.worker.clone(), Flusher::thread())
         };
-        let shared = (worker, flusher, Arc::clone(&self.super_journals));
+        let helpers = Helpers { worker, flusher, super_journals: Arc::clone(&self.super_journals) };
         let database = Arc::new(Database::new(
-            (opening.path, opening.file_id),
+            opening.path,
+            opening.file_id,
             opening.base_name,
             opening.disk,
-            shared,
+            helpers,
             opening.options,
         ));
         databases.insert(key, Arc::downgrade(&database));

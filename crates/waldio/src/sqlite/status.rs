@@ -158,7 +158,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
     if let Ok(bytes) = file.size() {
         rows.number("log_file_bytes", bytes, "bytes", "fstat");
     }
-    let log = in_layout(session.layout, file, &database.disk, (&session.log_path, session.options.no_sync));
+    let log = in_layout(session.layout, file, &database.disk, &session.log_path, session.options.no_sync);
     if let Ok(log) = recovery::scan(|into, offset| log.read_at(into, offset)) {
         rows.number("log_frames", log.frames_committed, "frames", "the log itself, scanned now");
         rows.number("log_commits", log.commits, "transactions", "the log itself, scanned now");

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use blockio::simulated::disk::SimDisk;
 use waldio::ffi::codes::WAL_WRITE_LOCK;
-use waldio::log::frame::Salts;
+use waldio::log::frame::{Salts, Version};
 use waldio::options::Options;
 use waldio::testing::model::{now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{CLOSED_MAX, Connection, Database, Flusher, Granted, Nap, Outcome, SlowReader, Turn, Worker};
+use waldio::{
+    CLOSED_MAX, Connection, Database, Flusher, Granted, Helpers, Nap, Outcome, SlowReader, Turn, Worker,
+};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -19,7 +21,8 @@ use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
 const TRY_EVERY: Duration = Duration::from_micros(20);
 const TRY_MAX: Duration = Duration::from_millis(10);
 
-const STAYED: Outcome = Outcome::Stayed(SlowReader { number: 4, snapshot: (Salts([0; 8]), 0) });
+const STAYED: Outcome =
+    Outcome::Stayed(SlowReader { number: 4, snapshot: Version { salts: Salts([0; 8]), frames: 0 } });
 
 /// The base VFS's locks. Nobody is interrupted while it is looked at.
 #[derive(Debug, Default)]
@@ -36,8 +39,9 @@ struct House {
 impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        let owns = (Worker::Inline, Flusher::Never, Arc::default());
-        let database = Database::new((path, None), "unix".to_owned(), disk, owns, Options::default());
+        let helpers =
+            Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
+        let database = Database::new(path, None, "unix".to_owned(), disk, helpers, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }
 

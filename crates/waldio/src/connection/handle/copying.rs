@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Connection, HandleState};
-use crate::durability::durable_reads::Version;
 use crate::failure::Failure;
-use crate::ffi::codes::{WAL_LOG_READ_LOCKS, WAL_READ_LOCK_0};
+use crate::ffi::codes::{LockRange, WAL_LOG_READ_LOCKS, WAL_READ_LOCK_0};
 use crate::ffi::wal_index::WalIndex;
+use crate::log::frame::Version;
 use crate::stats::Stats;
 
 impl HandleState {
@@ -86,8 +86,8 @@ impl Connection {
             *self.database.synced.copied() = state.copied();
         }
         // The log was begun anew, and the database synced before these locks were granted.
-        if (slot, count) == WAL_LOG_READ_LOCKS && newest.1 == 0 {
-            *self.database.synced.since() = Some(newest.0);
+        if (LockRange { slot, count }) == WAL_LOG_READ_LOCKS && newest.frames == 0 {
+            *self.database.synced.since() = Some(newest.salts);
         }
     }
 }

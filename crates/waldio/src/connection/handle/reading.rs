@@ -4,11 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::{Connection, HandleState};
-use crate::durability::durable_reads::Version;
 use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
 use crate::ffi::wal_index::WalIndex;
-use crate::log::frame::Salts;
+use crate::log::frame::{Salts, Version};
 use crate::testing::planted::{self, Bug};
 
 impl HandleState {

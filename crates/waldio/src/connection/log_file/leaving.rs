@@ -50,7 +50,7 @@ impl LogFile {
         }
         self.session.space.note_end(log_end);
         let bytes_max = self.session.recent_bytes_max();
-        self.session.durability.recent().append((before, name), start, self.pending.bytes(), bytes_max);
+        self.session.durability.recent().append(before, name, start, self.pending.bytes(), bytes_max);
         self.pending.clear();
         Ok(true)
     }

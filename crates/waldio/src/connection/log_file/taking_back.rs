@@ -19,8 +19,8 @@ impl LogFile {
     pub(super) fn take_back_commit(&self, wal_index: Option<WalIndex>) {
         let Some(name) = self.transaction.commit_name() else { return };
         let is_published = wal_index.is_some_and(|wal_index| {
-            let (salts, frames) = wal_index.newest();
-            salts == name.salts && frames >= name.frames
+            let newest = wal_index.newest();
+            newest.salts == name.salts && newest.frames >= name.frames
         });
         if let (false, Some(page_bytes)) = (is_published, self.page_bytes) {
             // Where that fails the close tries again.

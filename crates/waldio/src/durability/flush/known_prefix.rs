@@ -11,8 +11,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::durability::durable_reads::Version;
-use crate::log::frame::Prefix;
+use crate::log::frame::{Prefix, Version};
 
 /// Names of the log's longest prefix that is known to be on the medium.
 #[derive(Debug, Default)]
@@ -58,8 +57,10 @@ impl KnownPrefix {
     }
 
     /// The same for a snapshot that is in use, and whose name was asked for when it was the newest.
-    pub fn covers_snapshot(&self, (salts, frames): Version) -> bool {
-        self.names().published.is_some_and(|known| known.salts == salts && known.frames >= frames)
+    pub fn covers_snapshot(&self, version: Version) -> bool {
+        self.names()
+            .published
+            .is_some_and(|known| known.salts == version.salts && known.frames >= version.frames)
     }
 }
 
@@ -72,6 +73,10 @@ mod tests {
         Prefix { salts: Salts([generation; 8]), frames, checksum: Checksum(checksum, 0) }
     }
 
+    fn version(frames: u32) -> Version {
+        Version { salts: Salts([1; 8]), frames }
+    }
+
     #[test]
     fn what_was_published_before_a_flush_is_known_with_all_in_front_of_it() {
         let known = KnownPrefix::default();
@@ -79,7 +84,7 @@ mod tests {
         known.flushed(prefix(1, 5, 50));
         assert!(known.covers(prefix(1, 5, 50)));
         assert!(!known.covers(prefix(1, 6, 60)) && !known.covers(prefix(2, 1, 1)));
-        assert!(known.covers_snapshot((Salts([1; 8]), 5)) && !known.covers_snapshot((Salts([1; 8]), 6)));
+        assert!(known.covers_snapshot(version(5)) && !known.covers_snapshot(version(6)));
         known.flushed(prefix(1, 3, 30));
         assert!(known.covers(prefix(1, 5, 50)), "a flush that began earlier takes nothing back");
     }
@@ -96,7 +101,7 @@ mod tests {
         let known = KnownPrefix::default();
         known.flushed(prefix(1, 5, 50));
         assert!(!known.covers(prefix(1, 3, 30)), "frames 4 and 5 are gone");
-        assert!(!known.covers_snapshot((Salts([1; 8]), 4)) && !known.covers(prefix(1, 4, 41)));
+        assert!(!known.covers_snapshot(version(4)) && !known.covers(prefix(1, 4, 41)));
     }
 
     #[test]
@@ -106,8 +111,8 @@ mod tests {
         known.committed(prefix(1, 9, 90));
         // It was rolled back; somebody else's frames stand there.
         assert!(!known.covers(prefix(1, 4, 41)) && !known.covers(prefix(1, 9, 91)));
-        assert!(!known.covers_snapshot((Salts([1; 8]), 4)));
+        assert!(!known.covers_snapshot(version(4)));
         assert!(known.covers(prefix(1, 9, 90)));
-        assert!(known.covers_snapshot((Salts([1; 8]), 9)));
+        assert!(known.covers_snapshot(version(9)));
     }
 }

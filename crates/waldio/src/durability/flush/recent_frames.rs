@@ -17,7 +17,7 @@ pub struct RecentFrames {
 
 impl RecentFrames {
     /// A commit was written at `offset`, behind what ended with `before`, and ends with `name`. At most `bytes_max` are kept.
-    pub fn append(&mut self, (before, name): (Prefix, Prefix), offset: u64, data: &[u8], bytes_max: usize) {
+    pub fn append(&mut self, before: Prefix, name: Prefix, offset: u64, data: &[u8], bytes_max: usize) {
         let goes_on = self.name == Some(before) && before.salts == name.salts && offset == self.end();
         if !goes_on || self.bytes.len() + data.len() > bytes_max {
             *self = RecentFrames { name: None, start: offset, bytes: Vec::new() };
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn commits_one_behind_the_other_read_back_under_the_name_of_the_last() {
         let mut recent = RecentFrames::default();
-        recent.append((name(0, 0), name(1, 1)), 32, &[1; 100], MAX);
-        recent.append((name(1, 1), name(2, 2)), 132, &[2; 100], MAX);
+        recent.append(name(0, 0), name(1, 1), 32, &[1; 100], MAX);
+        recent.append(name(1, 1), name(2, 2), 132, &[2; 100], MAX);
         assert_eq!(read(&recent, name(2, 2), 130, 4), Some(vec![1, 1, 2, 2]));
         assert_eq!(read(&recent, name(1, 1), 130, 2), None, "the second is not published");
         assert_eq!(read(&recent, name(2, 3), 130, 4), None, "another log");
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn a_commit_behind_other_frames_starts_anew() {
         let mut recent = RecentFrames::default();
-        recent.append((name(0, 0), name(1, 1)), 32, &[1; 100], MAX);
-        recent.append((name(2, 2), name(3, 3)), 232, &[3; 100], MAX);
+        recent.append(name(0, 0), name(1, 1), 32, &[1; 100], MAX);
+        recent.append(name(2, 2), name(3, 3), 232, &[3; 100], MAX);
         assert_eq!(read(&recent, name(3, 3), 32, 1), None);
         assert_eq!(read(&recent, name(3, 3), 232, 100), Some(vec![3; 100]));
     }
@@ -92,11 +92,11 @@ mod tests {
         let mut recent = RecentFrames::default();
         for commit in 0..200_u32 {
             let (before, after) = (name(commit, commit), name(commit + 1, commit + 1));
-            recent.append((before, after), u64::from(commit) * 1000, &[3; 1000], MAX);
+            recent.append(before, after, u64::from(commit) * 1000, &[3; 1000], MAX);
             assert!(recent.bytes.len() <= MAX);
             assert_eq!(read(&recent, after, u64::from(commit) * 1000, 1000), Some(vec![3; 1000]));
         }
-        recent.append((name(200, 200), name(201, 201)), 200_000, &vec![1; MAX + 1], MAX);
+        recent.append(name(200, 200), name(201, 201), 200_000, &vec![1; MAX + 1], MAX);
         assert_eq!(read(&recent, name(201, 201), 200_000, 1), None);
     }
 }

@@ -10,7 +10,7 @@ use blockio::disk::{Disk, DiskFile, OpenOptions};
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 
-use crate::database::Database;
+use crate::database::{Database, Helpers};
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::growth::Worker;
 use crate::durability::log_session::LogSession;
@@ -28,11 +28,11 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     let (path, disk) = (Path::new("/app.db"), SimDisk::new());
     drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
     let disk = Arc::new(disk);
-    let shared = (Worker::Inline, Flusher::Never, Arc::default());
+    let helpers = Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
     let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(2) };
     let options = Options { group: Some(delay), ..Options::default() };
     let database =
-        Database::new((path.to_path_buf(), None), "base".to_owned(), Arc::clone(&disk) as _, shared, options);
+        Database::new(path.to_path_buf(), None, "base".to_owned(), Arc::clone(&disk) as _, helpers, options);
     let database = Arc::new(database);
     let (session, file) = database.open_log(true, Layout::Stock).expect("a sound disk");
     session.durability.group_commit.issue(4120);

@@ -16,8 +16,8 @@ use crate::ffi::types::sqlite3_file;
 const TRY_EVERY: Duration = Duration::from_micros(20);
 
 /// Read lock `number`, 1 to 4.
-fn read_lock(number: usize) -> (c_int, c_int) {
-    (WAL_READ_LOCK_0 + c_int::try_from(number).unwrap_or(1), 1)
+fn read_lock(number: usize) -> LockRange {
+    LockRange::one(WAL_READ_LOCK_0 + c_int::try_from(number).unwrap_or(1))
 }
 
 /// How a connection's checkpoint runs.
@@ -74,7 +74,7 @@ pub(super) unsafe fn begin(
 unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
     let (writer_wait, reader_wait) = connection.database.barrier.waits();
     // SAFETY: as above.
-    if !unsafe { take(base, (WAL_WRITE_LOCK, 1), writer_wait) } {
+    if !unsafe { take(base, LockRange::one(WAL_WRITE_LOCK), writer_wait) } {
         connection.open_barrier(Outcome::InVain);
         return;
     }
@@ -128,13 +128,13 @@ unsafe fn leave(
     // A lock that SQLite gave back may be another connection's by now.
     if locks.replace(CheckpointLocks::AsAsked) == CheckpointLocks::WithWriteLock {
         // SAFETY: the caller's promise.
-        unsafe { lock(base, (WAL_WRITE_LOCK, 1), SQLITE_SHM_UNLOCK) };
+        unsafe { lock(base, LockRange::one(WAL_WRITE_LOCK), SQLITE_SHM_UNLOCK) };
     }
     connection.open_barrier(outcome);
 }
 
 /// Waits until nobody has these read locks, or `wait_max` is over.
-unsafe fn are_out(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+unsafe fn are_out(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration) -> bool {
     // SAFETY: the caller's promise.
     let out = unsafe { take(base, slots, wait_max) };
     if out {
@@ -145,7 +145,7 @@ unsafe fn are_out(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Dura
 }
 
 /// Tries for a lock until it is there or `wait_max` is over.
-unsafe fn take(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duration) -> bool {
+unsafe fn take(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration) -> bool {
     let until = Instant::now() + wait_max;
     loop {
         // SAFETY: the caller's promise.
@@ -157,13 +157,13 @@ unsafe fn take(base: *mut sqlite3_file, slots: (c_int, c_int), wait_max: Duratio
     }
 }
 
-unsafe fn lock(base: *mut sqlite3_file, (slot, count): (c_int, c_int), way: c_int) -> c_int {
+unsafe fn lock(base: *mut sqlite3_file, slots: LockRange, way: c_int) -> c_int {
     // SAFETY: the caller's promise: an open file.
     let Some(call) = (unsafe { methods_of(base) }).and_then(|methods| methods.xShmLock) else {
         return SQLITE_BUSY;
     };
     // SAFETY: as above, with slots and flags as SQLite uses them.
-    unsafe { call(base, slot, count, way | SQLITE_SHM_EXCLUSIVE) }
+    unsafe { call(base, slots.slot, slots.count, way | SQLITE_SHM_EXCLUSIVE) }
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn read_locks_are_counted_from_the_one_of_readers_without_a_log() {
         // Slots of the wal-index: 0 to write, 1 for checkpoints, 2 for recovery, 3 to 7 to read.
-        assert_eq!([1, 4].map(read_lock), [(4, 1), (7, 1)]);
-        assert_eq!(WAL_LOG_READ_LOCKS, (4, 4));
+        assert_eq!([1, 4].map(read_lock), [LockRange::one(4), LockRange::one(7)]);
+        assert_eq!(WAL_LOG_READ_LOCKS, LockRange { slot: 4, count: 4 });
     }
 }

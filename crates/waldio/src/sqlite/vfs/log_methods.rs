@@ -64,7 +64,8 @@ pub(crate) const HANDLE_BYTES: usize = size_of::<LogHandle>();
 pub(crate) unsafe fn fill(
     file: *mut sqlite3_file,
     connection: Arc<Connection>,
-    (disk_file, session): (Arc<dyn DiskFile>, Arc<LogSession>),
+    disk_file: Arc<dyn DiskFile>,
+    session: Arc<LogSession>,
 ) {
     let handle = LogHandle { methods: &raw const METHODS, connection, file: disk_file, session };
     // SAFETY: the caller's promise; SQLite aligns file structures to 8 bytes.

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// After an attempt in vain others read undisturbed for at least so many times as long as it kept them out.
 const REST_FACTOR: u32 = 20;
 /// Locks of a writer, a checkpoint and a recovery.
-const WRITERS: (c_int, c_int) = (WAL_WRITE_LOCK, 3);
+const WRITERS: LockRange = LockRange { slot: WAL_WRITE_LOCK, count: 3 };
 
 /// A connection of this process has ended its transaction. Where that was a COMMIT that failed, it returns once it is taken back, or in vain
 /// after `WAIT`: others may have to be told first that they failed with it.
@@ -79,9 +79,9 @@ fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
         let Some(header) = connection.hide_commits() else { return false };
         // Each stays free: nobody begins to read.
         let left = (WAL_READ_LOCK_0..WAL_READ_LOCK_0 + 5).all(|slot| {
-            let is_free = lock(file, (slot, 1), until);
+            let is_free = lock(file, LockRange::one(slot), until);
             if is_free {
-                unlock(file, (slot, 1));
+                unlock(file, LockRange::one(slot));
             }
             is_free
         });
@@ -102,10 +102,10 @@ fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
 }
 
 /// Takes locks of the wal-index, all or none, before `until`.
-fn lock(file: *mut sqlite3_file, (slot, count): (c_int, c_int), until: Instant) -> bool {
+fn lock(file: *mut sqlite3_file, locks: LockRange, until: Instant) -> bool {
     const LOCK: c_int = SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE;
     loop {
-        match forward!(shm_of(file) => xShmLock(slot, count, LOCK), SQLITE_IOERR) {
+        match forward!(shm_of(file) => xShmLock(locks.slot, locks.count, LOCK), SQLITE_IOERR) {
             SQLITE_OK => return true,
             SQLITE_BUSY if Instant::now() < until => std::thread::sleep(PAUSE),
             _ => return false,
@@ -113,7 +113,7 @@ fn lock(file: *mut sqlite3_file, (slot, count): (c_int, c_int), until: Instant) 
     }
 }
 
-fn unlock(file: *mut sqlite3_file, (slot, count): (c_int, c_int)) {
+fn unlock(file: *mut sqlite3_file, locks: LockRange) {
     const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
-    let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
+    let _ = forward!(shm_of(file) => xShmLock(locks.slot, locks.count, UNLOCK), SQLITE_IOERR);
 }

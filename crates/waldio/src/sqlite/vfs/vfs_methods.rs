@@ -293,7 +293,7 @@ unsafe fn open_own_log(
                 unsafe { handle::set_private_shm(main, shm) };
             }
             // SAFETY: our `szOsFile` holds a log handle.
-            unsafe { log_methods::fill(file, Arc::clone(connection), (log, session)) };
+            unsafe { log_methods::fill(file, Arc::clone(connection), log, session) };
             OpenedLog::Ours
         }
         Err(Refusal::NotOurs(why)) => {

@@ -10,10 +10,10 @@ use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use blockio::simulated::image::Image;
 
 use super::*;
-use crate::database::super_journal::SuperJournals;
+use crate::database::Helpers;
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::growth::Worker;
-use crate::log::frame::FrameHeader;
+use crate::log::frame::{FrameHeader, Salts};
 use crate::log::recovery::synthetic_log;
 use crate::options::FlushDelay;
 
@@ -38,14 +38,10 @@ impl Bench {
     pub(super) fn new(options: Options) -> Bench {
         let disk = SimDisk::new();
         disk.open(Path::new("/app.db"), CREATE).unwrap();
-        let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
-        let database = Database::new(
-            ("/app.db".into(), None),
-            "sim".to_owned(),
-            Arc::new(disk.clone()),
-            helpers,
-            options,
-        );
+        let helpers =
+            Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
+        let database =
+            Database::new("/app.db".into(), None, "sim".to_owned(), Arc::new(disk.clone()), helpers, options);
         let connection = Connection::new(Arc::new(database), options);
         let region: &'static [AtomicU32; 8192] = Box::leak(Box::new([const { AtomicU32::new(0) }; 8192]));
         connection.set_wal_index(Some(WalIndex::of_words(region)));

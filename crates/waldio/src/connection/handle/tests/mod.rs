@@ -8,10 +8,10 @@ use blockio::simulated::log::Op;
 
 use super::*;
 use crate::checkpoint::barrier::Outcome;
-use crate::database::super_journal::SuperJournals;
+use crate::database::Helpers;
 use crate::durability::delayed_flush::Flusher;
 use crate::durability::growth::Worker;
-use crate::ffi::codes::WAL_LOG_READ_LOCKS;
+use crate::ffi::codes::{LockRange, WAL_LOG_READ_LOCKS};
 use crate::options::PersistChoice;
 use crate::threads::origin::Origin;
 
@@ -121,7 +121,7 @@ fn a_commit_that_others_wait_behind_is_durable_when_its_second_phase_ends() {
 fn while_a_super_journal_exists_each_commit_flushes_for_itself() {
     let bench = Bench::opened(delay());
     bench.commit(1);
-    bench.connection.database.super_journals.created(Path::new("/app.db-mj1"));
+    bench.connection.database.helpers.super_journals.created(Path::new("/app.db-mj1"));
     bench.commit(2);
     assert_eq!(bench.stats().delayed_commits.load(Relaxed), 0);
     assert!(bench.survive(2));
@@ -199,7 +199,7 @@ fn behind_the_locks_of_all_readers_an_empty_log_stands_on_a_synced_database() {
     let connection = &bench.connection;
     let is_known = || connection.database.synced.is_synced_since(Some(SALTS));
     bench.publish(1);
-    let (slot, count) = WAL_LOG_READ_LOCKS;
+    let LockRange { slot, count } = WAL_LOG_READ_LOCKS;
     connection.before_read_unlock_of_all(slot, count);
     assert!(!is_known(), "the log has frames");
     bench.published_none();
@@ -357,9 +357,9 @@ fn what_a_connection_asked_for_in_vain_is_told() {
 fn a_log_that_cannot_be_opened_is_not_taken_for_none() {
     let folder = std::env::temp_dir().join(format!("waldio-unopened-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("app.db-wal")).unwrap();
-    let helpers = (Worker::Inline, Flusher::Never, Arc::<SuperJournals>::default());
+    let helpers = Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
     let (path, disk) = (folder.join("app.db"), Arc::new(blockio::real::disk::RealDisk));
-    let database = Database::new((path, None), "unix".to_owned(), disk, helpers, Options::default());
+    let database = Database::new(path, None, "unix".to_owned(), disk, helpers, Options::default());
     let flushed = database.flush_now();
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(flushed.is_err(), "a directory stands in its place");

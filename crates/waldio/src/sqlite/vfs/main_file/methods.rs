@@ -271,7 +271,7 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int
         }
         if flags & SQLITE_SHM_EXCLUSIVE == 0 {
             // SAFETY: as above.
-            return unsafe { lock_shared(file, connection, (slot, count), flags) };
+            return unsafe { lock_shared(file, connection, LockRange { slot, count }, flags) };
         }
         if locks {
             // SAFETY: as above.
@@ -311,7 +311,7 @@ fn call_of(slot: c_int, locks: bool) -> Call {
 unsafe fn lock_shared(
     file: *mut sqlite3_file,
     connection: &Connection,
-    (slot, count): (c_int, c_int),
+    LockRange { slot, count }: LockRange,
     flags: c_int,
 ) -> c_int {
     const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED;
@@ -380,7 +380,7 @@ unsafe fn lock_exclusively(
         }
         return code_of(&failure, SQLITE_IOERR_FSYNC);
     }
-    if (slot, count) == WAL_LOG_READ_LOCKS {
+    if (LockRange { slot, count }) == WAL_LOG_READ_LOCKS {
         // Before the lock, which keeps readers out: who asks for it has the write lock, and nothing is copied meanwhile.
         // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
         match unsafe { database_sync::before_new_log(base_of(file), connection) } {
