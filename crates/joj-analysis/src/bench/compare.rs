@@ -154,7 +154,8 @@ fn contended_pair(
 
 /// Pairs rows with equal keys; what stays alone, or cannot be used, goes to `unpaired` with the reason.
 fn pair_up<R, K: PartialEq + ToString, P>(
-    (first, second): (&[R], &[R]),
+    first: &[R],
+    second: &[R],
     key: impl Fn(&R) -> &K,
     pair: impl Fn(&R, &R) -> Option<P>,
     unpaired: &mut Vec<(String, &'static str)>,
@@ -213,11 +214,10 @@ pub fn compare(first: &Document, second: &Document) -> Comparison {
     let mut unpaired = Vec::new();
     let limits = limit(first).zip(limit(second));
     let limit_ratio = limits.map(|(before, after)| after.median / before.median);
-    let rows = (&first.rows[..], &second.rows[..]);
-    let pairs = pair_up(rows, |row| &row.key, |one, other| pair(one, other, limit_ratio), &mut unpaired);
-    let rows = (&first.contended[..], &second.contended[..]);
+    let of_one = |one: &Row, other: &Row| pair(one, other, limit_ratio);
+    let pairs = pair_up(&first.rows, &second.rows, |row| &row.key, of_one, &mut unpaired);
     let beside = |one: &ContendedRow, other: &ContendedRow| contended_pair(one, other, limit_ratio);
-    let contended = pair_up(rows, |row| &row.key, beside, &mut unpaired);
+    let contended = pair_up(&first.contended, &second.contended, |row| &row.key, beside, &mut unpaired);
     let mut differences = differences(first, second);
     differences.extend(limits.filter(|(before, after)| has_moved(before, after)).map(|(before, after)| {
         let [first, second] = [before, after].map(|limit| format!("{:.0}", limit.median));

@@ -40,8 +40,7 @@ const INCOMPAT_ZONED: u64 = 1 << 12;
 /// # Errors
 /// The bytes cannot be read, or they are not those of a Btrfs filesystem; zoned devices.
 fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
-    let place = (PLACES[0], SUPERBLOCK_BYTES);
-    let piece = Piece::read_checked(read, place, "Btrfs superblock", check_sum)?;
+    let piece = Piece::read_checked(read, PLACES[0], SUPERBLOCK_BYTES, "Btrfs superblock", check_sum)?;
     piece.need(
         piece.le64(0xbc)? & INCOMPAT_ZONED == 0,
         "a zoned device, whose superblocks have no fixed place",

@@ -182,8 +182,7 @@ fn check_sum(piece: &Piece) -> Result<(), LayoutError> {
 
 impl Superblock {
     fn read(device: Extent, read: &mut ReadAt<'_>) -> Result<Self, LayoutError> {
-        let piece =
-            Piece::read_checked(read, (SUPERBLOCK_AT, SUPERBLOCK_BYTES), "ext4 superblock", check_sum)?;
+        let piece = Piece::read_checked(read, SUPERBLOCK_AT, SUPERBLOCK_BYTES, "ext4 superblock", check_sum)?;
         let (compat, incompat, ro_compat) = (piece.le32(0x5c)?, piece.le32(0x60)?, piece.le32(0x64)?);
         piece.need(incompat & feature::INCOMPAT_JOURNAL_DEVICE == 0, "an external journal, no filesystem")?;
         let is_64bit = incompat & feature::INCOMPAT_64BIT != 0;

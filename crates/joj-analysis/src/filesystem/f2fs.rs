@@ -41,8 +41,7 @@ const FEATURE_CHECKSUM: u32 = 0x800;
 /// # Errors
 /// The bytes cannot be read, or they are not those of an F2FS filesystem on such a device.
 fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
-    let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
-    let piece = Piece::read_checked(read, place, "F2FS superblock", check_sum)?;
+    let piece = Piece::read_checked(read, SUPERBLOCK_AT, SUPERBLOCK_BYTES, "F2FS superblock", check_sum)?;
     let (shift, segment_shift) = (piece.le32(16)?, piece.le32(20)?);
     piece.need(
         (12..=16).contains(&shift) && segment_shift == 9,

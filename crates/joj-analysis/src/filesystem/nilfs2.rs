@@ -34,8 +34,7 @@ const SUPERBLOCK_BYTES: usize = 1024;
 /// # Errors
 /// The bytes cannot be read, or they are not those of a NILFS2 filesystem on such a device.
 fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> {
-    let place = (SUPERBLOCK_AT, SUPERBLOCK_BYTES);
-    let piece = Piece::read_checked(read, place, "NILFS2 superblock", check_sum)?;
+    let piece = Piece::read_checked(read, SUPERBLOCK_AT, SUPERBLOCK_BYTES, "NILFS2 superblock", check_sum)?;
     let shift = piece.le32(20)?;
     piece.need(shift <= 6, format_args!("blocks of 2^{shift} KiB"))?;
     let (block_bytes, bytes) = (1024_u64 << shift, piece.le64(32)?);

@@ -49,7 +49,7 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> 
         format_args!("sectors of {sector_bytes} bytes"),
     )?;
     let whole = usize::try_from(sector_bytes)?;
-    let piece = Piece::read_checked(read, (0, whole), "XFS superblock", check_sum)?;
+    let piece = Piece::read_checked(read, 0, whole, "XFS superblock", check_sum)?;
     let (block_bytes, blocks) = (u64::from(piece.be32(4)?), piece.be64(8)?);
     let (group_blocks, groups) = (u64::from(piece.be32(84)?), u64::from(piece.be32(88)?));
     piece.need(
@@ -72,17 +72,26 @@ fn layout(device: Extent, read: &mut ReadAt<'_>) -> Result<Layout, LayoutError> 
         let at = group * group_blocks * block_bytes;
         regions.add(RegionUse::GroupHeader, at, HEADER_SECTORS * sector_bytes)?;
     }
-    let journal_elsewhere = add_log(&piece, (block_bytes, group_blocks, groups), &mut regions)?;
+    let geometry = Geometry { block_bytes, group_blocks, groups };
+    let journal_elsewhere = add_log(&piece, geometry, &mut regions)?;
     let block_bytes = u32::try_from(block_bytes)?;
     Ok(Layout { block_bytes, regions: regions.finish()?, journal_elsewhere })
+}
+
+/// How the filesystem divides its device.
+struct Geometry {
+    block_bytes: u64,
+    group_blocks: u64,
+    groups: u64,
 }
 
 /// Adds the log, or says how long it is on the device that has it.
 fn add_log(
     piece: &Piece,
-    (block_bytes, group_blocks, groups): (u64, u64, u64),
+    geometry: Geometry,
     regions: &mut Regions,
 ) -> Result<Option<JournalElsewhere>, LayoutError> {
+    let Geometry { block_bytes, group_blocks, groups } = geometry;
     let (start, bytes) = (piece.be64(48)?, u64::from(piece.be32(96)?) * block_bytes);
     if start == 0 {
         return Ok(Some(JournalElsewhere::Xfs { bytes }));

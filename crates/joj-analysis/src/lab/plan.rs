@@ -145,6 +145,16 @@ impl Plan {
     }
 }
 
+/// Where a cell writes.
+#[derive(Clone, Copy)]
+struct CellPlace<'plan> {
+    filesystem: Filesystem,
+    feature: Feature,
+    device: &'plan str,
+    /// Empty where the journal is on the same device.
+    journal_device: &'plan str,
+}
+
 impl Matrix {
     fn check(&self, index: usize) -> Result<(), PlanError> {
         let needed = [("filesystem", self.filesystem.is_empty()), ("device", self.device.is_empty())];
@@ -177,7 +187,8 @@ impl Matrix {
             for filesystem in &self.filesystem {
                 for feature in &self.feature {
                     for journal_device in &self.journal_device {
-                        let place = (*filesystem, *feature, device.as_str(), journal_device.as_str());
+                        let place =
+                            CellPlace { filesystem: *filesystem, feature: *feature, device, journal_device };
                         for task in &self.task {
                             self.threads
                                 .iter()
@@ -189,17 +200,13 @@ impl Matrix {
         }
     }
 
-    fn first(
-        &self,
-        (filesystem, feature, device, journal): (Filesystem, Feature, &str, &str),
-        task: Task,
-        threads: u32,
-    ) -> Cell {
+    fn first(&self, place: CellPlace<'_>, task: Task, threads: u32) -> Cell {
+        let CellPlace { filesystem, feature, device, journal_device } = place;
         Cell {
             filesystem,
             feature,
             device: device.to_owned(),
-            journal_device: (!journal.is_empty()).then(|| journal.to_owned()),
+            journal_device: (!journal_device.is_empty()).then(|| journal_device.to_owned()),
             task,
             mode: JournalMode::Off,
             synchronous: Synchronous::Full,

@@ -237,7 +237,7 @@ pub fn add(log: &JournalPlace, read: &mut ReadAt<'_>, regions: &mut Regions) -> 
     let JournalPlace { runs, block_bytes, skipped, fast_commit } = log;
     let block_bytes = *block_bytes;
     let first = runs.first().map_or(0, |run| run.block);
-    let piece = Piece::read_checked(read, (first * block_bytes, 1024), "jbd2 superblock", check_sum)?;
+    let piece = Piece::read_checked(read, first * block_bytes, 1024, "jbd2 superblock", check_sum)?;
     let version = piece.be32(4)?;
     let (own_block_bytes, counted) = (u64::from(piece.be32(0xc)?), u64::from(piece.be32(0x10)?));
     let blocks = counted.saturating_sub(*skipped);

@@ -36,7 +36,8 @@ impl Piece {
     /// As [`Piece::read`], and the last answer of `check`.
     pub fn read_checked(
         read: &mut ReadAt<'_>,
-        (at, bytes): (u64, usize),
+        at: u64,
+        bytes: usize,
         structure: &'static str,
         check: impl Fn(&Self) -> Result<(), LayoutError>,
     ) -> Result<Self, LayoutError> {

@@ -98,12 +98,12 @@ impl Extents {
             file: extent.file,
             offset: extent.offset + (sector - first) * SECTOR_BYTES,
             tree: extent.tree,
-            end_sector: self.goes_on_until((disk, first), extent, until),
+            end_sector: self.goes_on_until(disk, first, extent, until),
         })
     }
 
     /// Where an extent ends, with those behind it that go on with the same file; nobody asks beyond `until`.
-    fn goes_on_until(&self, (disk, first): (DeviceNumber, u64), extent: &Extent, until: u64) -> u64 {
+    fn goes_on_until(&self, disk: DeviceNumber, first: u64, extent: &Extent, until: u64) -> u64 {
         let mut end = extent.end;
         while extent.tree.is_none() && end < until {
             let offset = extent.offset + (end - first) * SECTOR_BYTES;

@@ -16,7 +16,7 @@ use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind,
 use crate::trace::texts::Texts;
 
 use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker};
-use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Record, Request, What};
+use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Mapping, Record, Request, What};
 use crate::trace::ftrace::step::Step;
 use crate::trace::ftrace::volume::Volume;
 
@@ -113,15 +113,13 @@ impl Assembler {
             | What::DirectWrite { .. }
             | What::DirectWriteQueued(_)
             | What::DirectWriteEnd { .. } => self.take_call(record, around),
-            What::Mapped { file, in_bytes, first, start, count } => {
-                self.mapped(event(EventKind::Extent), file, (in_bytes, first, start, count), around);
-            }
+            What::Mapped(mapping) => self.mapped(event(EventKind::Extent), mapping, around),
             What::RoomWanted(tree) => match tree {
                 Some(tree) => drop(self.trees.insert(thread, tree)),
                 None => drop(self.trees.remove(&thread)),
             },
             What::RoomFound { holder, start, bytes } => {
-                self.tree_block(event(EventKind::Extent), holder, (start, bytes), around);
+                self.tree_block(event(EventKind::Extent), holder, start, bytes, around);
             }
             What::Truncated { file, length } => {
                 self.truncated(event(EventKind::Truncated), file, length, around)
@@ -198,14 +196,14 @@ impl Assembler {
             }
             What::FileSync { file, ends, data_only } => {
                 let begin = Event { file: self.key(file), ..event(EventKind::SyncBegin) };
-                self.file_sync(begin, BegunBy::FileSync(file), (ends, data_only), around);
+                self.file_sync(begin, BegunBy::FileSync(file), ends, data_only, around);
             }
             What::DirectWrite { file, offset, bytes, tries } => {
                 let begin = Event { file: self.key(file), offset, bytes, ..event(EventKind::DurableWrite) };
                 if !tries {
                     self.forget_try(&begin);
                 }
-                self.begin_alone(begin, (BegunBy::DirectWrite(file), tries), "write", around);
+                self.begin_alone(begin, BegunBy::DirectWrite(file), tries, "write", around);
             }
             _ => {}
         }
@@ -286,7 +284,8 @@ impl Assembler {
         &mut self,
         begin: Event,
         begun_by: BegunBy,
-        (ends, data_only): (bool, Option<bool>),
+        ends: bool,
+        data_only: Option<bool>,
         around: &mut Surroundings<'_>,
     ) {
         let bracket = self.brackets.get(&begin.thread);
@@ -305,7 +304,7 @@ impl Assembler {
             (true, Some(true)) => Call::Fdatasync.text(),
             (true, None) => UNKNOWN_CALL,
         };
-        self.begin_alone(begin, (begun_by, false), name, around);
+        self.begin_alone(begin, begun_by, false, name, around);
         if let Some(bracket) = self.brackets.get_mut(&begin.thread) {
             around.tell(begin.thread, bracket);
         }
@@ -318,7 +317,8 @@ impl Assembler {
     fn begin_alone(
         &mut self,
         begin: Event,
-        (begun_by, tries): (BegunBy, bool),
+        begun_by: BegunBy,
+        tries: bool,
         name: &str,
         around: &mut Surroundings<'_>,
     ) {
@@ -391,13 +391,8 @@ impl Assembler {
         });
     }
 
-    fn mapped(
-        &mut self,
-        extent: Event,
-        file: Inode,
-        (in_bytes, first, start, count): (bool, u64, u64, u64),
-        around: &mut Surroundings<'_>,
-    ) {
+    fn mapped(&mut self, extent: Event, mapping: Mapping, around: &mut Surroundings<'_>) {
+        let Mapping { file, in_bytes, first, start, count } = mapping;
         let Some(volume) = self.volumes.iter().find(|volume| volume.is(file.holder)) else { return };
         // The filesystem's own files (a journal, a quota) are no files to anybody else.
         if file.number < volume.first_inode && file.number != 2 {
@@ -420,7 +415,8 @@ impl Assembler {
         &mut self,
         extent: Event,
         holder: Holder,
-        (start, bytes): (u64, u64),
+        start: u64,
+        bytes: u64,
         around: &mut Surroundings<'_>,
     ) {
         let Some(&detail) = self.trees.get(&extent.thread) else { return };

@@ -87,7 +87,7 @@ fn a_write_that_goes_on_without_its_thread_has_no_end_and_what_is_tried_in_vain_
     assert_eq!(events(&records), expected, "an end of another file is not this one's");
     // The kernel tries without waiting, gives up without a word, and goes on in another thread.
     let tried = |number| What::DirectWrite { file: inode(number), offset: 0, bytes: 4096, tries: true };
-    let place = What::Mapped { file: inode(8), in_bytes: false, first: 2, start: 5, count: 3 };
+    let place = What::Mapped(Mapping { file: inode(8), in_bytes: false, first: 2, start: 5, count: 3 });
     let expected = [(3, write, 13, 0), (4, EventKind::SyncEnd, 13, END_NOT_TOLD)];
     let records = [tried(12), place, tried(13), What::DirectWriteQueued(inode(13)), tried(12)];
     assert_eq!(events(&records), expected, "what got nowhere is no call");
@@ -188,7 +188,8 @@ fn a_sync_beside_direct_writes_is_not_one_of_theirs() {
 
 #[test]
 fn mappings_become_sectors_but_for_the_filesystems_own_files() {
-    let mapped = |number| What::Mapped { file: inode(number), in_bytes: false, first: 2, start: 5, count: 3 };
+    let mapped =
+        |number| What::Mapped(Mapping { file: inode(number), in_bytes: false, first: 2, start: 5, count: 3 });
     let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
     let mut around = Surroundings {
         texts: &mut texts,

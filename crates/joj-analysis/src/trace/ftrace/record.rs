@@ -62,6 +62,21 @@ pub struct Request {
     pub command: Option<Command>,
 }
 
+/// Where bytes of a file lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// Which file's.
+    pub file: Inode,
+    /// The unit of all three: true bytes (Btrfs), false blocks of the filesystem.
+    pub in_bytes: bool,
+    /// Where in the file.
+    pub first: u64,
+    /// Where on the filesystem, in its own addresses.
+    pub start: u64,
+    /// How many.
+    pub count: u64,
+}
+
 /// A call that makes something durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
@@ -149,16 +164,7 @@ pub enum What {
         result: i64,
     },
     /// Bytes of a file lie somewhere.
-    Mapped {
-        file: Inode,
-        /// The unit of all three: true bytes (Btrfs), false blocks of the filesystem.
-        in_bytes: bool,
-        /// Where in the file.
-        first: u64,
-        /// Where on the filesystem, in its own addresses.
-        start: u64,
-        count: u64,
-    },
+    Mapped(Mapping),
     /// Btrfs looks for room: for a block of this tree, or for data.
     RoomWanted(Option<i64>),
     /// The thread that looked for room has it.

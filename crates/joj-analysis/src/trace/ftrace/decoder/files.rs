@@ -1,7 +1,7 @@
 //! Events of filesystems: where files lie, when they are made durable, cut and removed.
 
 use crate::trace::ftrace::known::{Known, Values};
-use crate::trace::ftrace::record::{Length, What};
+use crate::trace::ftrace::record::{Length, Mapping, What};
 
 /// BH_Mapped and BH_Unwritten among ext4's flags of a mapping; the second moved from bit 12 to 11 (linux/buffer_head.h).
 const MAPPED: u64 = 1 << 4 | 1 << 11 | 1 << 12;
@@ -179,7 +179,13 @@ fn ext4_map(values: &Values<'_>) -> Option<What> {
     let placed = values.signed(6)? > 0 && start != 0 && count != 0;
     let mapped = values.number(5).is_none_or(|flags| flags & MAPPED != 0);
     (placed && mapped).then_some(())?;
-    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(3)?, start, count })
+    Some(What::Mapped(Mapping {
+        file: values.inode(0, 1)?,
+        in_bytes: false,
+        first: values.number(3)?,
+        start,
+        count,
+    }))
 }
 
 fn ext4_cut(values: &Values<'_>) -> Option<What> {
@@ -191,21 +197,33 @@ fn ext4_cut(values: &Values<'_>) -> Option<What> {
 fn xfs_map(values: &Values<'_>) -> Option<What> {
     let (start, count) = (values.number(4)?, values.number(5)?);
     (values.signed(2) != Some(XFS_ATTRIBUTES) && start < XFS_ADDRESSES && count != 0).then_some(())?;
-    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(3)?, start, count })
+    Some(What::Mapped(Mapping {
+        file: values.inode(0, 1)?,
+        in_bytes: false,
+        first: values.number(3)?,
+        start,
+        count,
+    }))
 }
 
 fn xfs_extent(values: &Values<'_>) -> Option<What> {
     (values.number(5)? & XFS_EXTENT_OF_ATTRIBUTES == 0).then_some(())?;
     let (start, count) = (values.number(3)?, values.number(4)?);
     (start < XFS_ADDRESSES && count != 0).then_some(())?;
-    Some(What::Mapped { file: values.inode(0, 1)?, in_bytes: false, first: values.number(2)?, start, count })
+    Some(What::Mapped(Mapping {
+        file: values.inode(0, 1)?,
+        in_bytes: false,
+        first: values.number(2)?,
+        start,
+        count,
+    }))
 }
 
 fn btrfs_map(values: &Values<'_>) -> Option<What> {
     // Trees of files are 5 and from 256 on (btrfs_tree.h): the others keep caches in inodes.
     (values.number(5)? == 5 || (256..1 << 63).contains(&values.number(5)?)).then_some(())?;
     let (first, start, count) = (values.number(2)?, values.number(3)?, values.number(4)?);
-    Some(What::Mapped { file: values.inode_by_id(0, 1)?, in_bytes: true, first, start, count })
+    Some(What::Mapped(Mapping { file: values.inode_by_id(0, 1)?, in_bytes: true, first, start, count }))
 }
 
 fn f2fs_map(values: &Values<'_>) -> Option<What> {
@@ -213,13 +231,13 @@ fn f2fs_map(values: &Values<'_>) -> Option<What> {
     let start = values.number(3)?;
     // NULL_ADDR, and what is not chosen yet (f2fs_fs.h).
     (start != 0 && start < 0xffff_fff0).then_some(())?;
-    Some(What::Mapped {
+    Some(What::Mapped(Mapping {
         file: values.inode(0, 1)?,
         in_bytes: false,
         first: values.number(2)?,
         start,
         count: 1,
-    })
+    }))
 }
 
 fn direct(values: &Values<'_>) -> Option<What> {
