@@ -55,9 +55,6 @@ pub struct Connection {
     blocks_in_base: AtomicBool,
     /// What this connection asked for: another one's options neither weaken nor strengthen what its commits promise.
     options: Mutex<Options>,
-    /// Copies of two of them, for a look without the mutex.
-    group_commit: AtomicBool,
-    durable_reads: AtomicBool,
     /// Where SQLite has its file, for who may use it there.
     main_file: AtomicUsize,
     /// The base VFS opened the database for reading only.
@@ -76,20 +73,27 @@ struct HandleState {
     guard: ResetGuard,
     log: Option<LogFile>,
     publish_failed: bool,
-    holds_write: bool,
+    write_lock: WriteLock,
     /// The newest commit when SQLite took its snapshot.
     snapshot: Option<Version>,
-    /// Others wanted the write lock when this connection got it, or had it a moment before.
-    contended: bool,
     /// SQLite synced the database behind its checkpoint, and took no lock of the wal-index since.
     copy_synced: bool,
     reads: DurableReads,
 }
 
+/// The write lock, as one connection has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum WriteLock {
+    #[default]
+    NotHeld,
+    Held,
+    /// Others wanted it when this connection got it, or had it a moment before.
+    Contended,
+}
+
 impl HandleState {
-    /// True where somebody committed after the snapshot was taken.
-    fn is_stale(&self) -> bool {
-        self.snapshot.is_some() && self.snapshot != self.wal_index.map(WalIndex::newest)
+    fn holds_write(&self) -> bool {
+        self.write_lock != WriteLock::NotHeld
     }
 }
 
@@ -119,8 +123,6 @@ impl Connection {
             busy_timeout: Mutex::default(),
             may_be_volatile: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
-            group_commit: AtomicBool::new(options.group_commit),
-            durable_reads: AtomicBool::new(options.durable_reads),
             options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
             reads_only: AtomicBool::new(false),
@@ -242,15 +244,14 @@ impl Connection {
     pub fn log_sync(&self) -> Result<(), Failure> {
         let mut state = self.state()?;
         let checkpointing = state.guard.is_checkpointing();
-        let holds_contended = state.holds_write && self.shares_commits();
-        let contended = state.contended || self.database.queue.is_awaited();
-        let (wal_index, holds_write) = (state.wal_index, state.holds_write);
+        let contended = state.write_lock == WriteLock::Contended || self.database.queue.is_awaited();
+        let (wal_index, holds_write) = (state.wal_index, state.holds_write());
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
         let alone = self.database.helpers.super_journals.is_any_open();
         let share = match self.options().group {
             _ if alone => Share::No,
             Some(delay) if holds_write => Share::FlushDelay(delay),
-            _ if holds_contended && (contended || log.is_flush_awaited()) => Share::Wait,
+            _ if holds_write && self.shares_commits() && (contended || log.is_flush_awaited()) => Share::Wait,
             _ => Share::No,
         };
         let result = log.sync(checkpointing, share, wal_index);
@@ -333,7 +334,7 @@ impl Connection {
             state.guard.remember(wal_index);
         }
         if slot == WAL_WRITE_LOCK {
-            state.holds_write = true;
+            state.write_lock = WriteLock::Held;
             if let Some(log) = state.log.as_mut() {
                 // What an earlier transaction left waits for nobody.
                 log.end_write();
@@ -345,12 +346,14 @@ impl Connection {
                 self.busy_timeout().refused(true);
                 return Granted::KeepInVain;
             }
-            state.contended = self.database.queue.granted(self.id, now());
+            if self.database.queue.granted(self.id, now()) {
+                state.write_lock = WriteLock::Contended;
+            }
             self.busy_timeout().granted(state.snapshot.is_some());
             return Granted::KeepToWrite;
         }
         // With the write lock in its own hand a checkpoint needs no guard: nobody else can reset the log.
-        let unguarded = state.holds_write || planted::is(Bug::ResetGuardOff);
+        let unguarded = state.holds_write() || planted::is(Bug::ResetGuardOff);
         if slot == WAL_READ_LOCK_0 && !unguarded && !state.guard.allows(salts) {
             Stats::add(&self.database.stats.resets_caught, 1);
             return Granted::TakeBack;
@@ -439,7 +442,7 @@ impl Connection {
             state.guard.forget();
         }
         if slot == WAL_WRITE_LOCK {
-            state.holds_write = false;
+            state.write_lock = WriteLock::NotHeld;
             if state.guard.is_checkpointing() {
                 // A checkpoint that found the wal-index broken recovered it under this lock: the header that it
                 // works from is the one of now.

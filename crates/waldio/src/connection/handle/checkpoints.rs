@@ -1,6 +1,6 @@
 //! The part of a connection that closes the barrier for its checkpoint, or stands at it (`barrier`, `sqlite/vfs/checkpoint_locks.rs`).
 
-use super::Connection;
+use super::{Connection, WriteLock};
 use crate::checkpoint::barrier::{Extent, Outcome, SlowReader};
 use crate::ffi::wal_index::WalIndex;
 use crate::stats::Stats;
@@ -45,7 +45,7 @@ impl Connection {
         // be the bulk: on a busy machine a checkpoint beside the writers may lose the race.
         let is_long = left <= frames / 2 && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes);
         let extent = Extent { frames, copied, left_bytes };
-        let due = copied > 0 && is_long && !state.holds_write;
+        let due = copied > 0 && is_long && !state.holds_write();
         if !due || !barrier.may_close_on(extent) {
             return if due && barrier.wants_sync(unsynced_bytes) {
                 Way::BesideOnceSynced
@@ -67,7 +67,7 @@ impl Connection {
     /// The barrier is closed and the write lock held: lets those who wait for a flush go on.
     pub fn flush_shared(&self) {
         if let Ok(mut state) = self.state() {
-            state.holds_write = true;
+            state.write_lock = WriteLock::Held;
             let wal_index = state.wal_index;
             if let Some(log) = state.log.as_mut()
                 && log.is_flush_awaited()
@@ -100,7 +100,7 @@ impl Connection {
     /// The checkpoint that ran with the barrier closed is over, or could not have it.
     pub fn open_barrier(&self, outcome: Outcome) {
         if let Ok(mut state) = self.state() {
-            state.holds_write = false;
+            state.write_lock = WriteLock::NotHeld;
         }
         let closed_for = self.database.barrier.open(now(), outcome);
         let stats = &self.database.stats;
@@ -117,7 +117,7 @@ impl Connection {
         // A writer that starts the log anew reads it in the middle of its transaction: the barrier waits for it.
         let closed = self.database.barrier.is_closed();
         let holds_write =
-            self.state().is_ok_and(|state| state.holds_write) && !planted::is(Bug::WriterHeldAtBarrier);
+            self.state().is_ok_and(|state| state.holds_write()) && !planted::is(Bug::WriterHeldAtBarrier);
         closed && !holds_write && self.database.barrier.pass()
     }
 }

@@ -74,7 +74,7 @@ impl Connection {
 
     /// True where SQLite writes without locks of the wal-index: in exclusive locking mode, and at the last close.
     pub fn writes_without_lock(&self) -> bool {
-        self.state().is_ok_and(|state| !state.holds_write)
+        self.state().is_ok_and(|state| !state.holds_write())
     }
 
     /// Exclusive read locks are about to be given back: `count` from `slot`.

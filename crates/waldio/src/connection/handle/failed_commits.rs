@@ -23,7 +23,7 @@ impl Connection {
         let durability = &log.session().durability;
         let is_hidden = |published: Prefix| published.salts == Salts::default();
         let may_be = |published| is_hidden(published) || durability.has_failed(published);
-        !state.holds_write && (durability.is_any_untold() || wal_index.published().is_none_or(may_be))
+        !state.holds_write() && (durability.is_any_untold() || wal_index.published().is_none_or(may_be))
     }
 
     /// True where no thread may yet be told that its commit failed.

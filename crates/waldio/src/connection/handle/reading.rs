@@ -11,6 +11,11 @@ use crate::log::frame::{Salts, Version};
 use crate::testing::planted::{self, Bug};
 
 impl HandleState {
+    /// True where another connection committed after the snapshot was taken.
+    pub(super) fn is_stale(&self) -> bool {
+        self.snapshot.is_some() && self.snapshot != self.wal_index.map(WalIndex::newest)
+    }
+
     fn is_known_durable(&self, version: Version) -> bool {
         self.log.as_ref().is_some_and(|log| log.is_known_durable(version))
     }
@@ -41,7 +46,7 @@ impl Connection {
         let newest = wal_index.map(WalIndex::newest);
         state.snapshot = newest;
         state.copy_synced = false;
-        if !state.holds_write
+        if !state.holds_write()
             && let Some(log) = state.log.as_mut()
         {
             // A transaction begins. The last one may have ended in exclusive mode, where a rollback is no call.
@@ -92,7 +97,7 @@ impl Connection {
             return Ok(());
         }
         let mut state = self.state()?;
-        let holds_write = state.holds_write;
+        let holds_write = state.holds_write();
         let Some(version) = state.reads.read(holds_write) else { return Ok(()) };
         if state.is_known_durable(version) {
             state.reads.made_durable();

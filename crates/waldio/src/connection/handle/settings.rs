@@ -15,12 +15,12 @@ impl Connection {
 
     /// Whether its commits share flushes with others, and it stands in the queue for the write lock. In a child of fork there are none.
     pub fn shares_commits(&self) -> bool {
-        self.group_commit.load(Relaxed) && !self.database.origin.is_parent()
+        !self.database.origin.is_parent() && self.options().group_commit
     }
 
     /// Whether its readers wait until what they see is durable.
     pub fn reads_durably(&self) -> bool {
-        self.durable_reads.load(Relaxed)
+        self.options().durable_reads
     }
 
     /// The base VFS opened the database for reading only.
@@ -104,8 +104,6 @@ impl Connection {
         if let (true, Some(why)) = (changed.durable_reads, self.database.passed_through()) {
             return Err(format!("waldio_durable_reads cannot hold: {why}"));
         }
-        self.group_commit.store(changed.group_commit, Relaxed);
-        self.durable_reads.store(changed.durable_reads, Relaxed);
         *own = changed;
         Ok(())
     }
