@@ -97,9 +97,15 @@ fn pairs(comparison: &Comparison) -> String {
         lines.push(cells.map(str::to_owned).to_vec());
     }
     for pair in &comparison.pairs {
-        let medians = (pair.first.median, pair.second.median);
-        let ratios = (pair.ratio, pair.share_ratio, pair.latency_ratio);
-        lines.push(line(pair.key.to_string(), medians, ratios, pair.verdict));
+        lines.push(cells(PairLine {
+            key: pair.key.to_string(),
+            first: pair.first.median,
+            second: pair.second.median,
+            ratio: pair.ratio,
+            share_ratio: pair.share_ratio,
+            latency_ratio: pair.latency_ratio,
+            verdict: pair.verdict,
+        }));
     }
     if comparison.pairs.is_empty() {
         return String::new();
@@ -111,22 +117,29 @@ fn pairs(comparison: &Comparison) -> String {
     )
 }
 
-/// The cells of one pair: medians, their ratio, that of their shares, the ratio of its latencies, and whether that says anything.
-fn line(
+/// One pair in a table.
+struct PairLine {
     key: String,
-    (first, second): (f64, f64),
-    (ratio, share_ratio, latency_ratio): (f64, Option<f64>, Option<f64>),
+    /// Medians.
+    first: f64,
+    second: f64,
+    /// Second by first: of the medians, of their shares of the disk's limit, of a latency.
+    ratio: f64,
+    share_ratio: Option<f64>,
+    latency_ratio: Option<f64>,
     verdict: Verdict,
-) -> Vec<String> {
+}
+
+fn cells(line: PairLine) -> Vec<String> {
     let two_digits = |ratio: f64| format!("{ratio:.2}");
     vec![
-        key,
-        number(first),
-        number(second),
-        two_digits(ratio),
-        or_dash(share_ratio, two_digits),
-        or_dash(latency_ratio, two_digits),
-        match verdict {
+        line.key,
+        number(line.first),
+        number(line.second),
+        two_digits(line.ratio),
+        or_dash(line.share_ratio, two_digits),
+        or_dash(line.latency_ratio, two_digits),
+        match line.verdict {
             Verdict::Differs => "",
             Verdict::Overlap => "intervals overlap",
             Verdict::DiskMoved => "moved with the disk",
@@ -145,9 +158,15 @@ fn contended(comparison: &Comparison) -> String {
             .to_vec(),
     ];
     for pair in &comparison.contended {
-        let medians = (pair.first.median, pair.second.median);
-        let ratios = (pair.ratio, pair.share_ratio, pair.worst_wait_ratio);
-        lines.push(line(pair.key.to_string(), medians, ratios, pair.verdict));
+        lines.push(cells(PairLine {
+            key: pair.key.to_string(),
+            first: pair.first.median,
+            second: pair.second.median,
+            ratio: pair.ratio,
+            share_ratio: pair.share_ratio,
+            latency_ratio: pair.worst_wait_ratio,
+            verdict: pair.verdict,
+        }));
     }
     format!(
         "\n{}\nRatio above 1: the second commits faster. Worst wait below 1: the second's longest waits are shorter.\n",

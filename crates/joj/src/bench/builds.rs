@@ -33,7 +33,8 @@ impl Builds {
     /// What is missing and how to get it.
     pub fn find(
         options: &BenchOptions,
-        (needs_waldio, work_dir): (bool, &WorkDir),
+        needs_waldio: bool,
+        work_dir: &WorkDir,
         asker: &Asker<'_>,
     ) -> Result<Builds, Stop> {
         let mut builds = Builds::default();

@@ -103,7 +103,7 @@ fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Sto
     let builds = if options.is_study() && !options.waldio_study.contains(&StudyPart::Table2) {
         Builds::default()
     } else {
-        Builds::find(options, (selection.needs_waldio(), &work_dir), &Asker::new(&workers))?
+        Builds::find(options, selection.needs_waldio(), &work_dir, &Asker::new(&workers))?
     };
     let environment = environment(options, &place, &builds);
     let (transactions, runs) = counts(options);
@@ -174,8 +174,9 @@ fn announce(
     session: &Session<'_>,
     calibration: Calibration,
 ) -> f64 {
-    let expected = |counts| -> f64 {
-        experiments.iter().map(|experiment| expected_s(experiment.as_ref(), counts, calibration)).sum()
+    let expected = |transactions, runs| -> f64 {
+        let each = experiments.iter().map(|experiment| experiment.as_ref());
+        each.map(|experiment| expected_s(experiment, transactions, runs, calibration)).sum()
     };
     let (transactions, runs) = (session.transactions, session.runs);
     let rows: usize = experiments.iter().map(|experiment| row_count(experiment.as_ref())).sum();
@@ -187,10 +188,11 @@ fn announce(
             calibration.overwrite_ns as f64 / 1e6
         ),
     };
-    let all = expected((transactions, runs));
+    let all = expected(transactions, runs);
     eprintln!("{work}: expect about {}", rough(all));
     if !options.is_contended() {
-        advise_quick(all, expected(QUICK_COUNTS), calibration);
+        let (transactions, runs) = QUICK_COUNTS;
+        advise_quick(all, expected(transactions, runs), calibration);
     }
     all
 }
@@ -204,7 +206,7 @@ fn measure_all(
     let mut progress = Progress::new(all, expected_s);
     let mut limits = DiskLimits::new();
     let end = experiments.iter_mut().try_for_each(|experiment| {
-        experiment::measure(experiment.as_mut(), session, (&mut limits, &mut progress))
+        experiment::measure(experiment.as_mut(), session, &mut limits, &mut progress)
     });
     progress.clear();
     end.map(|()| limits)

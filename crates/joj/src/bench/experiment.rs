@@ -129,7 +129,8 @@ pub fn steps(experiment: &dyn Experiment, runs: u32) -> usize {
 /// Expected seconds of `runs` rounds, where `transactions` are asked for.
 pub fn expected_s(
     experiment: &dyn Experiment,
-    (transactions, runs): (u64, u32),
+    transactions: u64,
+    runs: u32,
     calibration: Calibration,
 ) -> f64 {
     let mut all_ns = 0.0;
@@ -152,7 +153,8 @@ pub fn expected_s(
 pub fn measure(
     experiment: &mut dyn Experiment,
     session: &Session<'_>,
-    (limits, progress): (&mut DiskLimits, &mut Progress),
+    limits: &mut DiskLimits,
+    progress: &mut Progress,
 ) -> Result<(), Stop> {
     let blocks = experiment.blocks();
     if experiment.counts_calls() {

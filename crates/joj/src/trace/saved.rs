@@ -107,10 +107,10 @@ impl Foreign {
         wanted: &AnalysisOptions<'_>,
     ) -> Result<(Findings, Texts), TraceError> {
         let mut progress = ProgressLine::begin();
-        let header = self.import((&mut progress, 0.0), &mut |_, _| ControlFlow::Continue(()))?;
+        let header = self.import(&mut progress, 0.0, &mut |_, _| ControlFlow::Continue(()))?;
         let mut analysis = Analysis::new(&header, types, wanted)?;
         let mut names = Texts::default();
-        let again = self.import((&mut progress, 0.5), &mut |event: &Event, texts: &Texts| {
+        let again = self.import(&mut progress, 0.5, &mut |event: &Event, texts: &Texts| {
             analysis.event(event, texts);
             names.catch_up(texts);
             ControlFlow::Continue(())
@@ -135,7 +135,8 @@ impl Foreign {
     /// One of two passes; the other half is done by `before`.
     fn import(
         &self,
-        (progress, before): (&mut ProgressLine, f64),
+        progress: &mut ProgressLine,
+        before: f64,
         sink: &mut ImportSink<'_>,
     ) -> Result<Header, TraceError> {
         let name = self.inputs.first().map(Input::name).unwrap_or_default();

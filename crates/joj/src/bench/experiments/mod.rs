@@ -43,11 +43,11 @@ mod tests {
     #[test]
     fn a_slow_disk_takes_as_much_longer_as_its_flushes() {
         let rows = Rows::new(Selection::default(), &["bundled".to_owned(), "system".to_owned()]);
-        let expected = |counts, calibration| expected_s(&rows, counts, calibration);
-        let (fast, slow) = (expected((1000, 5), FAST), expected((1000, 5), SLOW));
+        let expected = |transactions, runs, calibration| expected_s(&rows, transactions, runs, calibration);
+        let (fast, slow) = (expected(1000, 5, FAST), expected(1000, 5, SLOW));
         assert!(fast < 90.0, "the default plan promises 90 s at 0.1 ms a flush, and this is {fast}");
         assert!(slow > 100.0 * 60.0, "{slow}");
-        assert!(expected((200, 3), SLOW) < slow / 3.0);
+        assert!(expected(200, 3, SLOW) < slow / 3.0);
     }
 
     #[test]
@@ -55,7 +55,7 @@ mod tests {
         let contention = Contention { threads: vec![1, 16], run_ns: 2_000_000_000, ..Contention::default() };
         let expected = |contention: &Contention| {
             let writers = ManyWriters::new(contention.clone(), &["system".to_owned()]);
-            expected_s(&writers, (LIMIT_TRANSACTIONS, 5), FAST)
+            expected_s(&writers, LIMIT_TRANSACTIONS, 5, FAST)
         };
         // Two modes, two counts, five runs of 2.5 s; four counting runs of 1.25 s.
         assert!((55.0..80.0).contains(&expected(&contention)), "{}", expected(&contention));
@@ -68,7 +68,7 @@ mod tests {
         let table_two = TableTwo::of(table_two_keys("system", &[Layout::Stock]));
         let parts: [&dyn Experiment; 3] = [&Initialisations::new(), &LogPatterns::new(), &table_two];
         let expected =
-            |calibration| parts.iter().map(|part| expected_s(*part, (1_000, 5), calibration)).sum::<f64>();
+            |calibration| parts.iter().map(|part| expected_s(*part, 1_000, 5, calibration)).sum::<f64>();
         assert!(expected(FAST) < 240.0 && expected(SLOW) > 60.0 * expected(FAST), "{}", expected(SLOW));
     }
 }

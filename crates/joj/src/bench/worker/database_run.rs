@@ -61,7 +61,7 @@ impl Task for RowTask {
 
 fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, SqliteError> {
     let key = &task.key;
-    let connection = open_as(api, &database(task), (key.mode, key.synchronous), &task.waldio_options)?;
+    let connection = open_as(api, &database(task), key.mode, key.synchronous, &task.waldio_options)?;
     if task.checkpoint_apart {
         connection.run("PRAGMA wal_autocheckpoint=0")?;
     }
@@ -74,7 +74,8 @@ fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sqlite
 pub fn open_as<'api>(
     api: &'api Api,
     database: &str,
-    (mode, synchronous): (JournalMode, Synchronous),
+    mode: JournalMode,
+    synchronous: Synchronous,
     options: &[(String, String)],
 ) -> Result<Connection<'api>, SqliteError> {
     let connection = Connection::open_with(api, database, options)?;

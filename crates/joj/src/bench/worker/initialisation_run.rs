@@ -68,9 +68,9 @@ impl Task for InitialisationTask {
 
 fn run(directory: &Path, task: &InitialisationTask) -> io::Result<Result<InitialisationRuns, String>> {
     settle(directory)?;
-    let created = (Stopwatch::now(&task.sources), now_ns());
+    let (created, began_ns) = (Stopwatch::now(&task.sources), now_ns());
     let mut log = PreparedLog::create(directory, task.key.approach)?;
-    match measure(&mut log, task, created) {
+    match measure(&mut log, task, created, began_ns) {
         Ok(runs) => Ok(Ok(runs)),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let reason = log.refusal(&error, task.sources.disk.as_deref());
@@ -84,7 +84,8 @@ fn run(directory: &Path, task: &InitialisationTask) -> io::Result<Result<Initial
 fn measure(
     log: &mut PreparedLog,
     task: &InitialisationTask,
-    (created, began_ns): (Stopwatch, u64),
+    created: Stopwatch,
+    began_ns: u64,
 ) -> io::Result<InitialisationRuns> {
     log.extend(CREATE_BYTES)?;
     let create = created.finish(&task.sources, vec![now_ns() - began_ns]).run;

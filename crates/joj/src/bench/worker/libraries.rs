@@ -104,15 +104,15 @@ impl Task for OptionsTask {
     fn run(&self) -> Reply<Self> {
         let api = &load(&self.libraries)?;
         let connection = Connection::open(api, &format!("{}/options.db", self.directory))?;
-        for option in &self.options {
-            set_option(&connection, option)?;
+        for (name, value) in &self.options {
+            set_option(&connection, name, value)?;
         }
         connection.close()?;
         Ok(())
     }
 }
 
-fn set_option(connection: &Connection<'_>, (name, value): &(String, String)) -> Result<(), Refusal> {
+fn set_option(connection: &Connection<'_>, name: &str, value: &str) -> Result<(), Refusal> {
     let refuse = |reason: &str| {
         Refusal::new(format!(
             "`--waldio-option {name}={value}` cannot be measured: {reason}; mend the option or leave it out"

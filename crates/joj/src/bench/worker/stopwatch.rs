@@ -29,8 +29,8 @@ impl Stopwatch {
         let counters = sources.read();
         let mut sorted = latencies_ns.clone();
         sorted.sort_unstable();
-        let window = (&self.counters, &counters, elapsed_ns);
-        let run = run_of(latencies_ns.len() as u64, &sorted, &usage, window);
+        let readings = Readings { before: &self.counters, after: &counters, elapsed_ns };
+        let run = run_of(latencies_ns.len() as u64, &sorted, &usage, readings);
         Measured {
             run,
             latencies_ns,
@@ -42,14 +42,17 @@ impl Stopwatch {
     }
 }
 
-/// A run of so many transactions with these latencies, ascending: what the processor and the machine's counters say of
-/// the time between two readings of them, which was `elapsed_ns`.
-pub fn run_of(
-    transactions: u64,
-    latencies_ns: &[u64],
-    usage: &Usage,
-    (before, after, elapsed_ns): (&Counters, &Counters, u64),
-) -> Run {
+/// The machine's counters at the begin and at the end of a run.
+pub struct Readings<'run> {
+    pub before: &'run Counters,
+    pub after: &'run Counters,
+    /// The time in between.
+    pub elapsed_ns: u64,
+}
+
+/// A run of so many transactions with these latencies, ascending: what the processor and the machine's counters say of it.
+pub fn run_of(transactions: u64, latencies_ns: &[u64], usage: &Usage, readings: Readings<'_>) -> Run {
+    let Readings { before, after, elapsed_ns } = readings;
     let own_cpu_us = usage.cpu_user_us + usage.cpu_system_us;
     Run {
         round: 0,

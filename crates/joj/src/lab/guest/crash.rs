@@ -78,7 +78,7 @@ impl<'job> Crashes<'job> {
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), String> {
         let device = self.job.setting.device(&cell.device)?;
-        record(self.share, (index, cell), &device, self.job.setting.device_bytes, || self.write(cell))
+        record(self.share, index, cell, &device, self.job.setting.device_bytes, || self.write(cell))
     }
 
     fn write(&self, cell: &Cell) -> Result<CrashWritten, String> {

@@ -61,7 +61,8 @@ impl RequestSink for SharedLog {
 /// What could not be set up, or `write`'s; nothing counts as recorded then.
 pub fn record(
     share: &Path,
-    (index, cell): (usize, &Cell),
+    index: usize,
+    cell: &Cell,
     description: &Description,
     bytes: u64,
     write: impl FnOnce() -> Result<CrashWritten, String>,

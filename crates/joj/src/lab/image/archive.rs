@@ -45,10 +45,10 @@ pub fn write(file: &Path, contents: &Contents, packages: &Packages) -> Result<()
     let problem = |error: io::Error| ImageError::file("write", file)(error);
     let mut archive = Archive { writer: BufWriter::new(File::create(file).map_err(problem)?), next_inode: 1 };
     for directory in DIRECTORIES {
-        archive.special(directory, ModeFileType::Directory, 0o755, (0, 0)).map_err(problem)?;
+        archive.special(directory, ModeFileType::Directory, 0o755, 0, 0).map_err(problem)?;
     }
     // What the kernel opens for the first process, before there is a devtmpfs.
-    archive.special("dev/console", ModeFileType::Char, 0o600, (5, 1)).map_err(problem)?;
+    archive.special("dev/console", ModeFileType::Char, 0o600, 5, 1).map_err(problem)?;
     archive.bytes("init", INIT.as_bytes(), ModeFileType::Regular, 0o755).map_err(problem)?;
     archive.bytes("etc/mtab", b"/proc/mounts", ModeFileType::Symlink, 0o777).map_err(problem)?;
     for (name, from) in entries {
@@ -128,7 +128,8 @@ impl<W: Write> Archive<W> {
         name: &str,
         kind: ModeFileType,
         mode: u32,
-        (major, minor): (u32, u32),
+        major: u32,
+        minor: u32,
     ) -> io::Result<()> {
         let builder = self.builder(name, kind, mode).rdev_major(major).rdev_minor(minor);
         builder.write(&mut self.writer, 0).finish().map(|_| ())
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn the_archive_can_be_read_again() {
         let mut archive = Archive { writer: Vec::new(), next_inode: 0 };
-        archive.special("dev/console", ModeFileType::Char, 0o600, (5, 1)).unwrap();
+        archive.special("dev/console", ModeFileType::Char, 0o600, 5, 1).unwrap();
         archive.bytes("init", b"#!/x\n", ModeFileType::Regular, 0o755).unwrap();
         let bytes = trailer(archive.writer).unwrap();
         let console = cpio::newc::Reader::new(&bytes[..]).unwrap();

@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::bench::worker::contended::writers::{ProcessReport, Window, WriteTask, WriterReport};
 use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
 use crate::bench::worker::libraries::{Libraries, load};
-use crate::bench::worker::stopwatch::run_of;
+use crate::bench::worker::stopwatch::{Readings, run_of};
 use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::bench::worker::workload;
-use crate::machine::files::counters::{Counters, Sources};
+use crate::machine::files::counters::Sources;
 use crate::machine::proc::clock::{pause_until, shared_ns};
 use crate::machine::proc::usage::Usage;
 use crate::machine::proc::worker_process::{Conversation, WorkerError, Workers};
@@ -112,7 +112,7 @@ fn refuse_worker(error: WorkerError) -> Refusal {
 /// What SQLite or a writing process said is an error; a database that is wrong afterwards is none, but the run's `failure`.
 fn run(api: &Api, task: &ContendedTask) -> Result<Contended, Refusal> {
     let database = format!("{}/bench.db", task.directory);
-    let keeper = open_as(api, &database, (task.key.mode, Synchronous::Full), &task.waldio_options)?;
+    let keeper = open_as(api, &database, task.key.mode, Synchronous::Full, &task.waldio_options)?;
     for table in workload::tables(task.key.schema) {
         keeper.run(&workload::create_table(task.key.schema, table))?;
     }
@@ -146,7 +146,7 @@ fn run(api: &Api, task: &ContendedTask) -> Result<Contended, Refusal> {
         RunLength::Time(run_ns) => run_ns,
         RunLength::Commits(_) => last_ns.unwrap_or(0).saturating_sub(window.start_ns),
     };
-    let mut contended = sum_up(reports, log, (&before, &after, elapsed_ns))?;
+    let mut contended = sum_up(reports, log, Readings { before: &before, after: &after, elapsed_ns })?;
     let failure = verify(api, task, &database, contended.run.acknowledged)?;
     contended.run.run.failure = contended.run.run.failure.or(failure);
     Ok(contended)
@@ -222,11 +222,7 @@ fn written(mut processes: Vec<Conversation>) -> Result<Vec<ProcessReport>, Refus
 }
 
 /// The run out of what each process reported.
-fn sum_up(
-    reports: Vec<ProcessReport>,
-    log: LogSize,
-    window: (&Counters, &Counters, u64),
-) -> Result<Contended, Refusal> {
+fn sum_up(reports: Vec<ProcessReport>, log: LogSize, readings: Readings<'_>) -> Result<Contended, Refusal> {
     let usages: Vec<Usage> = reports.iter().map(|report| report.usage).collect();
     let usage = usages.into_iter().reduce(|sum, usage| sum.plus(&usage)).unwrap_or_default();
     let mut syncs = Some(SyncCount::default());
@@ -254,7 +250,7 @@ fn sum_up(
     let failure = fatal.map(|fatal| format!("a writer gave up: {}", fatal.message));
     let mut latencies_ns: Vec<u64> = writers.into_iter().flat_map(|writer| writer.latencies_ns).collect();
     latencies_ns.sort_unstable();
-    let run = Run { failure, ..run_of(writer_commits.iter().sum(), &latencies_ns, &usage, window) };
+    let run = Run { failure, ..run_of(writer_commits.iter().sum(), &latencies_ns, &usage, readings) };
     let run = ContendedRun {
         run,
         writer_commits,
@@ -275,7 +271,7 @@ fn verify(
     database: &str,
     acknowledged: u64,
 ) -> Result<Option<String>, Refusal> {
-    let connection = open_as(api, database, (task.key.mode, Synchronous::Full), &task.waldio_options)?;
+    let connection = open_as(api, database, task.key.mode, Synchronous::Full, &task.waldio_options)?;
     let verdict = connection.value("PRAGMA integrity_check")?;
     if verdict != "ok" {
         return Ok(Some(format!("integrity_check said: {verdict}")));

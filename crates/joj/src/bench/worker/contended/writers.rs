@@ -208,11 +208,16 @@ fn run(
             let (close, close_receiver) = channel();
             writers.push(Writer { opened, window, report, _close: close });
             threads.push(scope.spawn(move || {
-                let channels = (opened_sender, window_receiver, report_sender, close_receiver);
-                write(api, (task, goal), number, &channels)
+                let channels = Channels {
+                    opened: opened_sender,
+                    window: window_receiver,
+                    report: report_sender,
+                    close: close_receiver,
+                };
+                write(api, task, goal, number, &channels)
             }));
         }
-        let mut answer = conduct(&writers, (counter, reached), told)?;
+        let mut answer = conduct(&writers, counter, reached, told)?;
         // From here on every writer may close.
         drop(writers);
         let status = threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect();
@@ -228,7 +233,8 @@ fn lost() -> Refusal {
 /// The main thread's part: the counters while the writers write.
 fn conduct(
     writers: &[Writer],
-    (counter, reached): (Option<&SyncCounter>, Option<Receiver<()>>),
+    counter: Option<&SyncCounter>,
+    reached: Option<Receiver<()>>,
     told: Told<impl FnOnce() -> Result<Window, Refusal>, impl FnOnce() -> Result<(), Refusal>>,
 ) -> Result<ProcessReport, Refusal> {
     for writer in writers {
@@ -259,34 +265,41 @@ fn conduct(
     Ok(ProcessReport { writers, usage, syncs, waldio_status: Vec::new() })
 }
 
-type Channels = (Sender<Result<(), Refusal>>, Receiver<Window>, Sender<WriterReport>, Receiver<()>);
+/// The other ends of what [`Writer`] has.
+struct Channels {
+    opened: Sender<Result<(), Refusal>>,
+    window: Receiver<Window>,
+    report: Sender<WriterReport>,
+    close: Receiver<()>,
+}
 
 /// One writer's thread. Every channel's other end goes away only when the process gives up.
 fn write(
     api: &Api,
-    (task, goal): (&WriteTask, Option<&Goal>),
+    task: &WriteTask,
+    goal: Option<&Goal>,
     number: u32,
-    (opened, window, reports, close): &Channels,
+    channels: &Channels,
 ) -> Vec<StatusLine> {
     let connection = match open(api, task) {
         Ok(connection) => connection,
         Err(error) => {
-            let _ = opened.send(Err(error.into()));
+            let _ = channels.opened.send(Err(error.into()));
             return Vec::new();
         }
     };
-    let _ = opened.send(Ok(()));
-    let Ok(window) = window.recv() else { return Vec::new() };
+    let _ = channels.opened.send(Ok(()));
+    let Ok(window) = channels.window.recv() else { return Vec::new() };
     let mut report = WriterReport::default();
-    if let Err(error) = insert_in_window(&connection, (task, goal), number, &window, &mut report) {
+    if let Err(error) = insert_in_window(&connection, task, goal, number, &window, &mut report) {
         report.fatal = Some(error.into());
         // Where all fail nobody else would.
         if let Some(goal) = goal {
             goal.tell();
         }
     }
-    let _ = reports.send(report);
-    let _ = close.recv();
+    let _ = channels.report.send(report);
+    let _ = channels.close.recv();
     if task.ask_waldio && number == 0 { waldio_status(&connection) } else { Vec::new() }
 }
 
@@ -305,7 +318,8 @@ fn open<'api>(api: &'api Api, task: &WriteTask) -> Result<Connection<'api>, Sqli
 /// What no later INSERT would mend. A busy database is counted and tried again.
 fn insert_in_window(
     connection: &Connection<'_>,
-    (task, goal): (&WriteTask, Option<&Goal>),
+    task: &WriteTask,
+    goal: Option<&Goal>,
     number: u32,
     window: &Window,
     report: &mut WriterReport,
