@@ -59,7 +59,6 @@ pub struct Connection {
     main_file: AtomicUsize,
     /// The base VFS opened the database for reading only.
     reads_only: AtomicBool,
-    /// `readonly_shm=1`.
     reads_only_wal_index: AtomicBool,
     /// A checkpoint begins, and nobody synced the log since: as `pending`, for a look without the mutex.
     copies_next: AtomicBool,
