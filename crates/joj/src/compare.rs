@@ -112,7 +112,7 @@ fn pairs(comparison: &Comparison) -> String {
     }
     format!(
         "\n{}\nRatio above 1: the second is faster. Of the limit: the same ratio of shares of what the disk can do. Where intervals \
-         overlap, or the row moved with the disk, it may be chance.\n",
+         overlap, or the row moved with the disk, or there are fewer than three runs, it may be chance.\n",
         columns(&lines)
     )
 }
@@ -143,6 +143,7 @@ fn cells(line: PairLine) -> Vec<String> {
             Verdict::Differs => "",
             Verdict::Overlap => "intervals overlap",
             Verdict::DiskMoved => "moved with the disk",
+            Verdict::FewRuns => "too few runs",
         }
         .to_owned(),
     ]

@@ -154,3 +154,29 @@ fn commits_of_all_processes_of_a_device_are_seen() {
         assert_apart(&read(&table), backend);
     }
 }
+
+#[test]
+fn a_capture_that_is_stopped_before_its_process_ends_says_so() {
+    for backend in ["bpf", "tracefs"] {
+        let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend(backend)) else { return };
+        let mut traced = Writer::start(&volume, "traced.db");
+        let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+        joj.args(["trace", "--backend", backend, "--pid", &traced.0.id().to_string(), "--device"]);
+        let mut tracer =
+            joj.arg(volume.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("joj");
+        let mut errors = BufReader::new(tracer.stderr.take().expect("a pipe"));
+        let mut told = String::new();
+        while !told.contains("joj: captures until process") {
+            assert_ne!(errors.read_line(&mut told).expect("a line"), 0, "it ended too early: {told}");
+        }
+        // Somebody writes; the traced process waits.
+        let mut file = std::fs::File::create(volume.path().join("file")).expect("a file");
+        std::io::Write::write_all(&mut file, b"text").and_then(|()| file.sync_all()).expect("a synced file");
+        let process = tracer.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &process]).status().expect("kill").success());
+        errors.read_to_string(&mut told).expect("text");
+        let status = tracer.wait().expect("joj");
+        assert_eq!(traced.0.try_wait().expect("python3"), None, "it waits for its word");
+        assert_eq!(status.code(), Some(130), "{backend}: {told}");
+    }
+}

@@ -25,6 +25,9 @@ pub struct Difference {
     pub second: String,
 }
 
+/// An interval of one run or two that encloses the true median less often says nothing of a difference.
+const CONFIDENCE_MIN: f64 = 0.7;
+
 /// Whether two measurements of a row differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -34,6 +37,8 @@ pub enum Verdict {
     Overlap,
     /// Measured in shares of the disk's limit they do not, or in the other direction.
     DiskMoved,
+    /// The intervals of so few runs enclose the true medians too seldom.
+    FewRuns,
 }
 
 /// A row that both results have.
@@ -107,6 +112,8 @@ fn ratios(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> (f64, 
     };
     let verdict = if first.overlaps(&second) {
         Verdict::Overlap
+    } else if first.confidence.min(second.confidence) < CONFIDENCE_MIN {
+        Verdict::FewRuns
     } else if limit_ratio.is_none_or(agrees) {
         Verdict::Differs
     } else {
@@ -264,6 +271,21 @@ mod tests {
         assert!((comparison.pairs[0].ratio - 2.0).abs() < 0.01);
         assert_eq!(comparison.pairs[0].verdict, Verdict::Differs);
         assert_eq!(comparison.pairs[1].verdict, Verdict::Overlap);
+    }
+
+    #[test]
+    fn one_run_or_two_make_no_difference() {
+        let with_runs = |speeds: &[f64]| {
+            let mut document = document();
+            let summary = document.rows[0].summary.as_mut().unwrap();
+            summary.transactions_per_s = Estimate::of(speeds).unwrap();
+            document
+        };
+        let verdict =
+            |first: &[f64], second: &[f64]| compare(&with_runs(first), &with_runs(second)).pairs[0].verdict;
+        assert_eq!(verdict(&[66.6], &[232.0]), Verdict::FewRuns);
+        assert_eq!(verdict(&[60.0, 66.6], &[230.0, 231.0, 232.0]), Verdict::FewRuns);
+        assert_eq!(verdict(&[60.0, 66.6, 70.0], &[230.0, 231.0, 232.0]), Verdict::Differs);
     }
 
     /// The same command twice, on a disk that was 1.91 times as fast the second time.

@@ -59,7 +59,9 @@ pub fn run(options: &TraceOptions) -> Result<ExitCode, TraceError> {
                     return Ok(ExitCode::from(error.exit_code()));
                 }
             };
-            let stopped = options.command.is_empty() && options.for_ns.is_some() && captured.is_cut_short;
+            // Without an end of its own a capture is to be stopped.
+            let has_end = options.for_ns.is_some() || options.pid.is_some();
+            let stopped = options.command.is_empty() && has_end && captured.is_cut_short;
             (
                 captured.findings,
                 captured.texts,
