@@ -1,7 +1,9 @@
 //! A list of requests against a model: what they take on a device that they were not recorded on.
 
+use thiserror::Error;
+
 use crate::model::{Completion, Model};
-use crate::request::Request;
+use crate::request::{Refusal, Request};
 
 /// When a request is submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,28 @@ pub struct Step {
     pub issue: Issue,
     /// What the device is asked for.
     pub request: Request,
+}
+
+/// Why steps cannot be replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    /// The device refuses a step.
+    #[error("step {step}: {refusal}: make the device larger, or leave the step out")]
+    Refused {
+        /// Its index in the list.
+        step: usize,
+        /// Why.
+        #[source]
+        refusal: Refusal,
+    },
+    /// A step waits for itself or for one behind it.
+    #[error("step {step} waits for step {request}, which is not before it")]
+    WaitsForLater {
+        /// Its index in the list.
+        step: usize,
+        /// The index of the step that it waits for.
+        request: usize,
+    },
 }
 
 /// A replay's outcome.
@@ -58,7 +82,7 @@ pub fn one_by_one(requests: impl IntoIterator<Item = Request>, think_ns: u64) ->
 ///
 /// # Errors
 /// A step that waits for itself or a later one, or that the device refuses; the model has taken the steps before it.
-pub fn run(model: &mut Model, start_ns: u64, steps: &[Step]) -> Result<Outcome, String> {
+pub fn run(model: &mut Model, start_ns: u64, steps: &[Step]) -> Result<Outcome, ReplayError> {
     let mut waiting = Waiting::new(steps)?;
     let mut submitted_ns = vec![0; steps.len()];
     let mut completions: Vec<Option<Completion>> = vec![None; steps.len()];
@@ -66,7 +90,7 @@ pub fn run(model: &mut Model, start_ns: u64, steps: &[Step]) -> Result<Outcome, 
     while let Some((at_ns, index)) = waiting.next() {
         let request = steps[index].request;
         if let Some(refusal) = request.refusal(model.capacity_bytes()) {
-            return Err(format!("step {index}: {refusal}: make the device larger, or leave the step out"));
+            return Err(ReplayError::Refused { step: index, refusal });
         }
         let done = model.submit(start_ns + at_ns, request);
         let relative =
@@ -87,7 +111,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(steps: &[Step]) -> Result<Self, String> {
+    fn new(steps: &[Step]) -> Result<Self, ReplayError> {
         let mut waiting = Waiting { ready: Default::default(), followers: vec![Vec::new(); steps.len()] };
         for (index, step) in steps.iter().enumerate() {
             match step.issue {
@@ -96,7 +120,7 @@ impl Waiting {
                     waiting.followers[request].push((index, think_ns));
                 }
                 Issue::After { request, .. } => {
-                    return Err(format!("step {index} waits for step {request}, which is not before it"));
+                    return Err(ReplayError::WaitsForLater { step: index, request });
                 }
             }
         }
@@ -147,8 +171,8 @@ mod tests {
     #[test]
     fn a_step_that_waits_for_a_later_one_is_refused() {
         let wait = |request| Step { issue: Issue::After { request, think_ns: 0 }, request: Request::flush() };
-        assert!(run(&mut model(), 0, &[wait(0)]).unwrap_err().contains("not before it"));
+        assert!(run(&mut model(), 0, &[wait(0)]).unwrap_err().to_string().contains("not before it"));
         let far = Step { issue: Issue::At(0), request: Request::read(1 << 30, 512) };
-        assert!(run(&mut model(), 0, &[far]).unwrap_err().contains("step 0"));
+        assert!(run(&mut model(), 0, &[far]).unwrap_err().to_string().contains("step 0"));
     }
 }

@@ -1,5 +1,7 @@
 //! What a host asks of the device.
 
+use thiserror::Error;
+
 /// Block in which data is kept and torn: what filesystems write.
 pub const BLOCK_BYTES: u64 = 4096;
 /// The smallest piece that a request may name, and that a medium writes whole.
@@ -37,6 +39,29 @@ pub struct Request {
     pub len_bytes: u64,
 }
 
+/// Why a device does not carry out a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// It begins or ends within a sector, or has no bytes.
+    #[error("{len_bytes} bytes at {offset_bytes}: not whole sectors of {} bytes", SECTOR_BYTES)]
+    NoSectors {
+        /// Where it begins.
+        offset_bytes: u64,
+        /// How long it is.
+        len_bytes: u64,
+    },
+    /// It ends where the device has no bytes.
+    #[error("{len_bytes} bytes at {offset_bytes}: past the device's end at {capacity_bytes} bytes")]
+    PastEnd {
+        /// Where it begins.
+        offset_bytes: u64,
+        /// How long it is.
+        len_bytes: u64,
+        /// The device's size.
+        capacity_bytes: u64,
+    },
+}
+
 impl Request {
     /// Reads `len_bytes` from `offset_bytes`.
     pub const fn read(offset_bytes: u64, len_bytes: u64) -> Self {
@@ -59,20 +84,16 @@ impl Request {
     }
 
     /// Why a device of `capacity_bytes` cannot carry this out, if it cannot.
-    pub fn refusal(&self, capacity_bytes: u64) -> Option<String> {
+    pub fn refusal(&self, capacity_bytes: u64) -> Option<Refusal> {
         let Request { kind, offset_bytes, len_bytes } = *self;
         if kind == RequestKind::Flush {
             return None;
         }
         if len_bytes == 0 || offset_bytes % SECTOR_BYTES != 0 || len_bytes % SECTOR_BYTES != 0 {
-            return Some(format!(
-                "{len_bytes} bytes at {offset_bytes}: not whole sectors of {SECTOR_BYTES} bytes"
-            ));
+            return Some(Refusal::NoSectors { offset_bytes, len_bytes });
         }
         let inside = offset_bytes.checked_add(len_bytes).is_some_and(|end| end <= capacity_bytes);
-        (!inside).then(|| {
-            format!("{len_bytes} bytes at {offset_bytes}: past the device's end at {capacity_bytes} bytes")
-        })
+        (!inside).then_some(Refusal::PastEnd { offset_bytes, len_bytes, capacity_bytes })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The devices that come with joj.
 
-use crate::description::{Description, DescriptionError};
+use crate::description::{Description, DescriptionError, DescriptionFault};
 
 /// (name, TOML text) of each, as `joj device list` has them.
 const DEVICES: [(&str, &str); 15] = [
@@ -41,10 +41,7 @@ impl Description {
             Some(text) => Description::parse(text, name),
             None => {
                 let known = names().collect::<Vec<_>>().join(", ");
-                Err(DescriptionError::new(
-                    name,
-                    format!("joj has no device of this name: take one of {known}"),
-                ))
+                Err(DescriptionFault::NoDevice { known }.at(name))
             }
         }
     }

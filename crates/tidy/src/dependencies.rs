@@ -30,7 +30,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
         &[],
     ),
     ("joj-analysis", &["serde", "serde_json", "thiserror"], &[]),
-    ("joj-device", &["blockio", "joj-analysis", "rustix", "serde", "toml"], &[]),
+    ("joj-device", &["blockio", "joj-analysis", "rustix", "serde", "thiserror", "toml"], &[]),
     ("tidy", &[], &[]),
     // libsqlite3-sys only in tests: it refuses SQLite below 3.45, which Debian 12 has.
     // shuttle only with the feature `model`, for one test.

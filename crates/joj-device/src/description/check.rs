@@ -1,6 +1,6 @@
 //! What a description must hold beside its form: ranges, relations, a source for every number.
 
-use super::{Description, FtlKind, VERSION};
+use super::{Description, DescriptionFault, FtlKind, VERSION};
 use crate::request::BLOCK_BYTES;
 
 /// Longer than any command of a device: a value above is a wrong unit.
@@ -25,21 +25,19 @@ pub(super) fn leaves(table: &toml::Table) -> Vec<(String, &toml::Value)> {
 }
 
 /// Format and version, before anything else: a newer file may have any form.
-pub(super) fn header(raw: &toml::Table) -> Result<(), String> {
+pub(super) fn header(raw: &toml::Table) -> Result<(), DescriptionFault> {
     if raw.get("format").and_then(toml::Value::as_str) != Some("joj-device") {
-        return Err("`format` is not \"joj-device\": begin the file with format = \"joj-device\"".to_owned());
+        return Err(DescriptionFault::NoFormat);
     }
     match raw.get("version").and_then(toml::Value::as_integer) {
         Some(version) if u64::try_from(version) == Ok(VERSION) => Ok(()),
-        Some(version) => {
-            Err(format!("`version` is {version}, this joj reads {VERSION}: use the joj that the file is for"))
-        }
-        None => Err(format!("no `version`: add version = {VERSION} below `format`")),
+        Some(version) => Err(DescriptionFault::OtherVersion { version }),
+        None => Err(DescriptionFault::NoVersion),
     }
 }
 
 /// A source for each number and switch, and no source without one.
-pub(super) fn sources(raw: &toml::Table) -> Result<(), String> {
+pub(super) fn sources(raw: &toml::Table) -> Result<(), DescriptionFault> {
     let empty = toml::Table::new();
     let sources = raw.get("sources").and_then(toml::Value::as_table).unwrap_or(&empty);
     let sources = leaves(sources);
@@ -50,24 +48,21 @@ pub(super) fn sources(raw: &toml::Table) -> Result<(), String> {
         .collect();
     for path in &parameters {
         let Some((_, source)) = sources.iter().find(|(name, _)| name == path) else {
-            return Err(format!("`{path}` has no source: add \"{path}\" = \"published: ...\" to [sources]"));
+            return Err(DescriptionFault::NoSource(path.clone()));
         };
         let text = source.as_str().unwrap_or("");
         if !ORIGINS.iter().any(|origin| text.len() > origin.len() && text.starts_with(origin)) {
-            return Err(format!(
-                "the source of `{path}` is {text:?}: begin it with \"published: \", \"fitted to: \" or \"chosen: \" \
-                 and name the document, the table or the reason"
-            ));
+            return Err(DescriptionFault::NoOrigin { path: path.clone(), text: text.to_owned() });
         }
     }
     match sources.iter().find(|(path, _)| !parameters.contains(path)) {
-        Some((path, _)) => Err(format!("[sources] names `{path}`, which the file does not have: remove it")),
+        Some((path, _)) => Err(DescriptionFault::NoNumber(path.clone())),
         None => Ok(()),
     }
 }
 
 /// Each value alone.
-pub(super) fn ranges(description: &Description) -> Result<(), String> {
+pub(super) fn ranges(description: &Description) -> Result<(), DescriptionFault> {
     let Description { bus, flash, .. } = description;
     let mut times = vec![
         ("bus.read_command_ns", bus.read_command_ns),
@@ -108,19 +103,17 @@ pub(super) fn ranges(description: &Description) -> Result<(), String> {
 }
 
 /// Values against each other.
-pub(super) fn relations(description: &Description) -> Result<(), String> {
+pub(super) fn relations(description: &Description) -> Result<(), DescriptionFault> {
     let flash = &description.flash;
     if !description.capacity_bytes.is_multiple_of(BLOCK_BYTES) {
-        return Err(format!("`capacity_bytes` is not a multiple of {BLOCK_BYTES}: round it down"));
+        return Err(DescriptionFault::PartOfBlock { block_bytes: BLOCK_BYTES });
     }
     if !flash.unit_bytes.is_power_of_two() || !flash.page_bytes.is_power_of_two() {
-        return Err("`flash.unit_bytes` and `flash.page_bytes` must be powers of two".to_owned());
+        return Err(DescriptionFault::NoPowerOfTwo);
     }
     if flash.page_bytes < flash.unit_bytes {
-        return Err(format!(
-            "`flash.page_bytes` ({}) is smaller than `flash.unit_bytes` ({}): a program writes whole units",
-            flash.page_bytes, flash.unit_bytes
-        ));
+        let (page_bytes, unit_bytes) = (flash.page_bytes, flash.unit_bytes);
+        return Err(DescriptionFault::SmallPage { page_bytes, unit_bytes });
     }
     match description.ftl {
         FtlKind::InPlace => Ok(()),
@@ -143,29 +136,27 @@ fn log_block(
     block_bytes: u64,
     log_blocks: u64,
     log_blocks_min: u64,
-) -> Result<(), String> {
+) -> Result<(), DescriptionFault> {
     let flash = &description.flash;
     if flash.unit_bytes != flash.page_bytes {
-        return Err(format!(
-            "a log-block FTL maps whole pages, but `flash.unit_bytes` ({}) is not `flash.page_bytes` ({}): make them equal",
-            flash.unit_bytes, flash.page_bytes
-        ));
+        let (page_bytes, unit_bytes) = (flash.page_bytes, flash.unit_bytes);
+        return Err(DescriptionFault::UnitsInPage { page_bytes, unit_bytes });
     }
     within("ftl.log_blocks", log_blocks, log_blocks_min, 65_536)?;
     whole_pages(block_bytes, flash.page_bytes)
 }
 
-fn whole_pages(block_bytes: u64, page_bytes: u64) -> Result<(), String> {
+fn whole_pages(block_bytes: u64, page_bytes: u64) -> Result<(), DescriptionFault> {
     within("ftl.block_bytes", block_bytes, 2 * page_bytes, 1 << 30)?;
     if block_bytes.is_multiple_of(page_bytes) {
         return Ok(());
     }
-    Err(format!("`ftl.block_bytes` ({block_bytes}) is not a multiple of `flash.page_bytes` ({page_bytes})"))
+    Err(DescriptionFault::PartOfPage { block_bytes, page_bytes })
 }
 
-fn within(path: &str, value: u64, min: u64, max: u64) -> Result<(), String> {
+fn within(path: &str, value: u64, min: u64, max: u64) -> Result<(), DescriptionFault> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(format!("`{path}` is {value}, which is not in {min} to {max}: mind the unit in its name"))
+    Err(DescriptionFault::OutOfRange { path: path.to_owned(), value, min, max })
 }

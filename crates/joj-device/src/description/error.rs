@@ -1,24 +1,114 @@
 //! Why a description is refused.
 
-use std::fmt;
+use thiserror::Error;
+
+use super::VERSION;
 
 /// What is wrong, where, and how to mend it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("device description {origin}: {fault}")]
 pub struct DescriptionError {
-    origin: String,
-    what: String,
+    /// The description's file, or a shipped name.
+    pub origin: String,
+    /// What is wrong with it.
+    #[source]
+    pub fault: DescriptionFault,
 }
 
-impl DescriptionError {
-    pub(crate) fn new(origin: &str, what: String) -> Self {
-        DescriptionError { origin: origin.to_owned(), what }
+/// What is wrong with a description.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DescriptionFault {
+    /// joj brings no such device.
+    #[error("joj has no device of this name: take one of {known}")]
+    NoDevice {
+        /// The devices that joj brings.
+        known: String,
+    },
+    /// It is not TOML, or has other keys or values than a description.
+    #[error("{}", .0.to_string().trim_end())]
+    Form(#[source] toml::de::Error),
+    /// It is a file of another kind.
+    #[error("`format` is not \"joj-device\": begin the file with format = \"joj-device\"")]
+    NoFormat,
+    /// The form has another version than this joj reads.
+    #[error("`version` is {version}, this joj reads {}: use the joj that the file is for", VERSION)]
+    OtherVersion {
+        /// The file's.
+        version: i64,
+    },
+    /// It does not say its version.
+    #[error("no `version`: add version = {} below `format`", VERSION)]
+    NoVersion,
+    /// The number at this path has no source.
+    #[error("`{0}` has no source: add \"{0}\" = \"published: ...\" to [sources]")]
+    NoSource(String),
+    /// A source does not say what kind it is, or nothing besides.
+    #[error(
+        "the source of `{path}` is {text:?}: begin it with \"published: \", \"fitted to: \" or \"chosen: \" \
+         and name the document, the table or the reason"
+    )]
+    NoOrigin {
+        /// The number's path.
+        path: String,
+        /// The source.
+        text: String,
+    },
+    /// There is a source for this path, and no number.
+    #[error("[sources] names `{0}`, which the file does not have: remove it")]
+    NoNumber(String),
+    /// A number is too small or too large.
+    #[error("`{path}` is {value}, which is not in {min} to {max}: mind the unit in its name")]
+    OutOfRange {
+        /// The number's path.
+        path: String,
+        /// The number.
+        value: u64,
+        /// The smallest that it may be.
+        min: u64,
+        /// The largest that it may be.
+        max: u64,
+    },
+    /// The capacity has a part of a block.
+    #[error("`capacity_bytes` is not a multiple of {block_bytes}: round it down")]
+    PartOfBlock {
+        /// What it is a multiple of.
+        block_bytes: u64,
+    },
+    /// A page or a unit has an odd size.
+    #[error("`flash.unit_bytes` and `flash.page_bytes` must be powers of two")]
+    NoPowerOfTwo,
+    /// A page is smaller than a unit.
+    #[error(
+        "`flash.page_bytes` ({page_bytes}) is smaller than `flash.unit_bytes` ({unit_bytes}): a program writes whole units"
+    )]
+    SmallPage {
+        /// Bytes of a page.
+        page_bytes: u64,
+        /// Bytes of a unit.
+        unit_bytes: u64,
+    },
+    /// A log-block FTL has units that are no pages.
+    #[error(
+        "a log-block FTL maps whole pages, but `flash.unit_bytes` ({unit_bytes}) is not `flash.page_bytes` ({page_bytes}): make them equal"
+    )]
+    UnitsInPage {
+        /// Bytes of a page.
+        page_bytes: u64,
+        /// Bytes of a unit.
+        unit_bytes: u64,
+    },
+    /// An erase block ends within a page.
+    #[error("`ftl.block_bytes` ({block_bytes}) is not a multiple of `flash.page_bytes` ({page_bytes})")]
+    PartOfPage {
+        /// Bytes of an erase block.
+        block_bytes: u64,
+        /// Bytes of a page.
+        page_bytes: u64,
+    },
+}
+
+impl DescriptionFault {
+    pub(crate) fn at(self, origin: &str) -> DescriptionError {
+        DescriptionError { origin: origin.to_owned(), fault: self }
     }
 }
-
-impl fmt::Display for DescriptionError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "device description {}: {}", self.origin, self.what.trim_end())
-    }
-}
-
-impl std::error::Error for DescriptionError {}

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-pub use error::DescriptionError;
+pub use error::{DescriptionError, DescriptionFault};
 
 /// Version of the form that this joj reads.
 pub const VERSION: u64 = 1;
@@ -165,14 +165,7 @@ impl Description {
     /// What is wrong, where, and how to mend it: not TOML, a key that does not exist, a value out of its range, values
     /// that contradict each other, a number without a source.
     pub fn parse(text: &str, origin: &str) -> Result<Description, DescriptionError> {
-        let fault = |what: String| DescriptionError::new(origin, what);
-        let raw: toml::Table = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
-        check::header(&raw).map_err(fault)?;
-        let description: Description = toml::from_str(text).map_err(|error| fault(error.to_string()))?;
-        check::sources(&raw).map_err(fault)?;
-        check::ranges(&description).map_err(fault)?;
-        check::relations(&description).map_err(fault)?;
-        Ok(description)
+        checked(text).map_err(|fault| fault.at(origin))
     }
 
     /// The number at `path` (`bus.read_command_ns`), as it stands in `[sources]`.
@@ -189,4 +182,14 @@ impl Description {
     pub fn offers_fua(&self) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.fua)
     }
+}
+
+fn checked(text: &str) -> Result<Description, DescriptionFault> {
+    let raw: toml::Table = toml::from_str(text).map_err(DescriptionFault::Form)?;
+    check::header(&raw)?;
+    let description: Description = toml::from_str(text).map_err(DescriptionFault::Form)?;
+    check::sources(&raw)?;
+    check::ranges(&description)?;
+    check::relations(&description)?;
+    Ok(description)
 }
