@@ -1,16 +1,21 @@
 //! Tasks to workers and their answers, typed.
 
+use thiserror::Error;
+
 use crate::bench::worker::task::{Reply, Task};
 use crate::machine::proc::worker_process::{WorkerError, Workers};
 
 /// Why a measurement cannot go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Stop {
     /// A signal asked for it.
+    #[error("it was told to stop")]
     Signal,
     /// The disk is full: no other run would fare better. What to do about it.
+    #[error("{0}")]
     Full(String),
     /// This task failed; others may not. What, where, how to mend.
+    #[error("{0}")]
     Failed(String),
 }
 

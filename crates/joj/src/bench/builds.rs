@@ -1,9 +1,11 @@
 //! The SQLite builds and the extension that a plan needs, found and asked who they are.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
 use joj_analysis::bench::run::SyncCount;
+use thiserror::Error;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::worker::libraries::{DescribeTask, Libraries, OptionsTask};
@@ -15,6 +17,37 @@ pub const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
 
 /// File name of the extension.
 const EXTENSION: &str = "libwaldio.so";
+
+/// Why there is no extension to load.
+#[derive(Debug, Error)]
+pub enum ExtensionError {
+    /// joj does not know where it lies itself.
+    #[error("cannot find joj's own file: {0}")]
+    OwnFile(#[source] io::Error),
+    /// The one that was named is not there.
+    #[error("cannot find the waldio extension {}: {error}; give the right path", .file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// None lies beside joj.
+    #[error(
+        "cannot find the waldio extension {}: {error}; build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, {without}",
+        .file.display()
+    )]
+    NotBuilt {
+        /// Where it is looked for.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+        /// What else can be done.
+        without: &'static str,
+    },
+}
 
 /// All that can be loaded; by default nothing.
 #[derive(Debug, Default)]
@@ -76,7 +109,8 @@ impl Builds {
     ) -> Result<WaldioFacts, Stop> {
         let without = "or measure without it: `--modes delete,truncate,persist,memory,off,wal` (of the study: \
                        `--waldio-study=init,alignment`)";
-        let file = extension_file(options.waldio.as_deref(), without).map_err(Stop::Failed)?;
+        let file = extension_file(options.waldio.as_deref(), without)
+            .map_err(|error| Stop::Failed(error.to_string()))?;
         let size = std::fs::metadata(&file).map(|facts| facts.len()).unwrap_or(0);
         let name = file.to_string_lossy().into_owned();
         for build in &self.list {
@@ -156,20 +190,16 @@ pub fn name_sync_calls(builds: &mut [SqliteBuild], stock: &[(&str, &SyncCount)])
 /// The extension as an absolute path: SQLite looks up a bare name elsewhere. `without`: what else can be done.
 /// # Errors
 /// Where there is none, and how to mend it.
-pub fn extension_file(named: Option<&Path>, without: &str) -> Result<PathBuf, String> {
+pub fn extension_file(named: Option<&Path>, without: &'static str) -> Result<PathBuf, ExtensionError> {
     let file = match named {
         Some(file) => file.to_owned(),
         None => {
-            let program =
-                std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
+            let program = std::env::current_exe().map_err(ExtensionError::OwnFile)?;
             program.parent().unwrap_or(Path::new(".")).join(EXTENSION)
         }
     };
-    let remedy = if named.is_some() {
-        "give the right path".to_owned()
-    } else {
-        format!("build it with `cargo build --release -p waldio`, name it with `--waldio FILE.so`, {without}")
-    };
-    file.canonicalize()
-        .map_err(|error| format!("cannot find the waldio extension {}: {error}; {remedy}", file.display()))
+    file.canonicalize().map_err(|error| match named {
+        Some(_) => ExtensionError::Wrong { file, error },
+        None => ExtensionError::NotBuilt { file, error, without },
+    })
 }

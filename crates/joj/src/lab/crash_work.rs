@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::lab::crash_job::{
     CRASH_JOB_FILE, CrashJob, RECORDING_ENDS, UnitReport, is_recorded, recording_file,
 };
+use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
 
@@ -29,7 +30,7 @@ impl Work for CrashWork<'_> {
         }
     }
 
-    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String> {
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
         if let (Some(kept), Some(first)) = (self.recordings, units.first()) {
             let cell = self.job.unit(*first).cell;
             if is_recorded(kept, cell) {
@@ -56,7 +57,7 @@ impl CrashWork<'_> {
     /// Keeps the recording of `cell`, where recordings are to be kept and it did not come from there.
     /// # Errors
     /// Where there is no room; what was copied counts as none.
-    pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), String> {
+    pub fn keep(&self, cell: usize, share: &HostShare) -> Result<(), ShareError> {
         match self.recordings {
             Some(kept) if !is_recorded(kept, cell) => exchange(cell, &share.shared(), kept),
             _ => Ok(()),
@@ -65,11 +66,14 @@ impl CrashWork<'_> {
 }
 
 /// Copies a recording. What says that it is whole is copied last, and not at all behind an error.
-fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), String> {
+fn exchange(cell: usize, from: &Path, to: &Path) -> Result<(), ShareError> {
     for end in RECORDING_ENDS {
         let name = recording_file(cell, end);
-        std::fs::copy(from.join(&name), to.join(&name))
-            .map_err(|error| format!("cannot copy {name} to {}: {error}; make room", to.display()))?;
+        std::fs::copy(from.join(&name), to.join(&name)).map_err(|error| ShareError::Recording {
+            name,
+            to: to.to_owned(),
+            error,
+        })?;
     }
     Ok(())
 }
@@ -89,7 +93,7 @@ mod tests {
         let write = |end: &str| std::fs::write(from.join(recording_file(3, end)), end).unwrap();
         write("log");
         write("json");
-        assert!(exchange(3, &from, &to).unwrap_err().contains("03.requests"));
+        assert!(exchange(3, &from, &to).unwrap_err().to_string().contains("03.requests"));
         assert!(!is_recorded(&to, 3), "a part counts as whole");
         write("requests");
         exchange(3, &from, &to).unwrap();

@@ -14,6 +14,7 @@ use std::thread;
 use serde::de::DeserializeOwned;
 
 use crate::bench::progress::Progress;
+use crate::lab::error::{SessionError, ShareError, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::packages::Packages;
@@ -35,7 +36,7 @@ pub trait Work: Sync {
     /// Leaves the job in `share` that has these units.
     /// # Errors
     /// Where it cannot be written.
-    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String>;
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError>;
 
     /// Takes out of `left` what cannot be done without `failed`: nothing, unless it says so.
     fn give_up(&self, _failed: usize, _left: &mut Vec<usize>) {}
@@ -56,13 +57,13 @@ pub struct GuestPool<'a> {
 }
 
 /// Told of a unit: its number, its report or why there is none, and the share where its guest left files.
-pub type Done<'a, R> = dyn FnMut(usize, Result<R, String>, &HostShare) + 'a;
+pub type Done<'a, R> = dyn FnMut(usize, Result<R, UnitError>, &HostShare) + 'a;
 
 /// What a lane tells.
 enum LaneMessage<R> {
     Ready(String),
     Begun(usize),
-    Done(usize, Result<R, String>),
+    Done(usize, Result<R, UnitError>),
 }
 
 /// How many guests this machine has processors and memory for, each with a joj beside it.
@@ -85,7 +86,7 @@ pub fn unmeasured(stop: Option<&SessionEnd>) -> String {
 /// How a command ends that was stopped.
 /// # Errors
 /// What failed.
-pub fn exit_code(stop: Option<SessionEnd>) -> Result<ExitCode, String> {
+pub fn exit_code(stop: Option<SessionEnd>) -> Result<ExitCode, SessionError> {
     match stop {
         Some(SessionEnd::Signal) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
         Some(SessionEnd::Failed(reason)) => Err(reason),
@@ -105,7 +106,7 @@ impl GuestPool<'_> {
         done: &mut Done<'_, W::Report>,
     ) -> Result<String, SessionEnd> {
         let lanes = self.jobs.clamp(1, batches.len().max(1));
-        let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, String>>()?;
+        let shares = (0..lanes).map(HostShare::create).collect::<Result<Vec<HostShare>, ShareError>>()?;
         let image = shares[0].beside("image");
         archive::write(&image, self.contents, self.packages)?;
         let console = shares[0].beside("console");
@@ -138,7 +139,7 @@ impl GuestPool<'_> {
                     LaneMessage::Done(unit, report) => done(unit, report, &shares[number]),
                 }
             }
-            let panicked = |_| Err(SessionEnd::Failed("a thread of the lab panicked".to_owned()));
+            let panicked = |_| Err(SessionError::Panicked.into());
             let ends: Vec<_> = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect();
             ends.into_iter().collect::<Result<(), SessionEnd>>()
         })?;
@@ -207,21 +208,13 @@ impl<W: Work> Lane<'_, W> {
             let said = life.said();
             match life.running {
                 Some(unit) => {
-                    self.reported(
-                        unit,
-                        Err(format!("the guest ended in it; its console said: {said}")),
-                        &mut left,
-                    );
+                    self.reported(unit, Err(UnitError::Ended { said }), &mut left);
                 }
                 None if !life.ready => {
-                    return Err(SessionEnd::Failed(format!(
-                        "the guest did not go on; its console said: {said}"
-                    )));
+                    return Err(SessionError::NotGoneOn { said }.into());
                 }
                 None if !left.is_empty() => {
-                    return Err(SessionEnd::Failed(format!(
-                        "the guest ended too early; its console said: {said}"
-                    )));
+                    return Err(SessionError::TooEarly { said }.into());
                 }
                 None => {}
             }
@@ -243,7 +236,7 @@ impl<W: Work> Lane<'_, W> {
         })
     }
 
-    fn reported(&self, unit: usize, report: Result<W::Report, String>, left: &mut Vec<usize>) {
+    fn reported(&self, unit: usize, report: Result<W::Report, UnitError>, left: &mut Vec<usize>) {
         left.retain(|other| *other != unit);
         if report.is_err() {
             self.work.give_up(unit, left);

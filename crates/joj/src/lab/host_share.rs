@@ -8,10 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::lab::crash_job::RECORDINGS_DIRECTORY;
+use crate::lab::error::{ShareError, UnitError};
 use crate::lab::job::{CELLS_DIRECTORY, TRACES_DIRECTORY, report_file};
-
-/// What to do where there is no room.
-const REMEDY: &str = "name another place with TMPDIR";
 
 /// A directory of the host that its guest sees.
 #[derive(Debug)]
@@ -23,9 +21,9 @@ impl HostShare {
     /// Makes this process's directory `number` below the system's for temporary files.
     /// # Errors
     /// Where there is no room or no permission.
-    pub fn create(number: usize) -> Result<HostShare, String> {
+    pub fn create(number: usize) -> Result<HostShare, ShareError> {
         let path = std::env::temp_dir().join(format!("joj-lab-{}-{number}", std::process::id()));
-        let problem = |error: io::Error| format!("cannot make {}: {error}; {REMEDY}", path.display());
+        let problem = |error: io::Error| ShareError::Make { path: path.clone(), error };
         // What a killed joj of the same number left.
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
@@ -50,29 +48,33 @@ impl HostShare {
     /// Leaves `value` there, in a file of this name.
     /// # Errors
     /// Where it cannot be written.
-    pub fn put(&self, name: &str, value: &impl Serialize) -> Result<(), String> {
-        let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
+    pub fn put(&self, name: &str, value: &impl Serialize) -> Result<(), ShareError> {
+        let text = serde_json::to_string(value)?;
         let file = self.shared().join(name);
-        fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}; {REMEDY}", file.display()))
+        fs::write(&file, text).map_err(|error| ShareError::Write { file, error })
     }
 
     /// The report of cell `index`.
     /// # Errors
-    /// Where it is not there or is none.
-    pub fn report<T: DeserializeOwned>(&self, index: usize) -> Result<T, String> {
+    /// Where it is not there or is none, or says why there is no result.
+    pub fn report<T: DeserializeOwned>(&self, index: usize) -> Result<T, UnitError> {
         let file = self.shared().join(report_file(index));
-        let text = fs::read_to_string(&file).map_err(|error| format!("no report of the cell: {error}"))?;
-        serde_json::from_str::<Result<T, String>>(&text)
-            .map_err(|error| format!("the cell's report is none: {error}"))?
+        let text = fs::read_to_string(&file).map_err(UnitError::NoReport)?;
+        let report: Result<T, String> = serde_json::from_str(&text).map_err(UnitError::Damaged)?;
+        report.map_err(UnitError::Reported)
     }
 
     /// Moves a file of the guest's to `to`.
     /// # Errors
     /// Where it is missing or there is no room.
-    pub fn take(&self, name: &str, to: &Path) -> Result<(), String> {
+    pub fn take(&self, name: &str, to: &Path) -> Result<(), ShareError> {
         let from = self.shared().join(name);
         // Another filesystem: renaming would not do.
-        fs::copy(&from, to).map_err(|error| format!("cannot copy {name} to {}: {error}", to.display()))?;
+        fs::copy(&from, to).map_err(|error| ShareError::Take {
+            name: name.to_owned(),
+            to: to.to_owned(),
+            error,
+        })?;
         let _ = fs::remove_file(from);
         Ok(())
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::CellMeasurement;
-use joj_device::description::Description;
+use joj_device::description::{Description, DescriptionError};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// The job, below the shared directory.
 pub const JOB_FILE: &str = "job.json";
@@ -36,6 +37,17 @@ pub mod guest_path {
     pub const VOLUME: &str = "/volume";
 }
 
+/// Why a job's device cannot be emulated.
+#[derive(Debug, Error)]
+pub enum SettingError {
+    /// The job does not have it.
+    #[error("the job has no device {0}")]
+    NoDevice(String),
+    /// Its description is none.
+    #[error(transparent)]
+    Device(#[from] DescriptionError),
+}
+
 /// What every job has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
@@ -51,9 +63,9 @@ impl Setting {
     /// The device that cells call `name`.
     /// # Errors
     /// Where there is none, or its description is none.
-    pub fn device(&self, name: &str) -> Result<Description, String> {
-        let text = self.devices.get(name).ok_or_else(|| format!("the job has no device {name}"))?;
-        Description::parse(text, name).map_err(|error| error.to_string())
+    pub fn device(&self, name: &str) -> Result<Description, SettingError> {
+        let text = self.devices.get(name).ok_or_else(|| SettingError::NoDevice(name.to_owned()))?;
+        Ok(Description::parse(text, name)?)
     }
 }
 

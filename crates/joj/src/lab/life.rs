@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::lab::image::error::ImageError;
+use crate::lab::error::SessionError;
 use crate::lab::job::{GuestLine, marked};
 use crate::machine::proc::clock::shared_ns;
 use crate::machine::proc::signal::is_stopped;
@@ -21,23 +21,17 @@ const NAP: Duration = Duration::from_millis(200);
 const START_SECONDS: u64 = 120;
 
 /// Why a session came to no end.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum SessionEnd {
     /// A signal asked for it.
     Signal,
     /// What, where, how to mend.
-    Failed(String),
+    Failed(SessionError),
 }
 
-impl From<String> for SessionEnd {
-    fn from(text: String) -> SessionEnd {
-        SessionEnd::Failed(text)
-    }
-}
-
-impl From<ImageError> for SessionEnd {
-    fn from(error: ImageError) -> SessionEnd {
-        SessionEnd::Failed(error.to_string())
+impl<E: Into<SessionError>> From<E> for SessionEnd {
+    fn from(error: E) -> SessionEnd {
+        SessionEnd::Failed(error.into())
     }
 }
 
@@ -122,7 +116,7 @@ impl Guest<'_> {
                 // It is about to turn itself off.
                 Some(Ok(GuestLine::End)) => return Ok(life),
                 Some(Ok(GuestLine::Broken(reason))) => {
-                    return Err(SessionEnd::Failed(format!("the guest: {reason}")));
+                    return Err(SessionError::Broken(reason).into());
                 }
                 Some(Err(_)) | None => life.remember(line),
             }

@@ -5,21 +5,23 @@ use joj_analysis::lab::result::LabMachine;
 
 use crate::bench::ask::Asker;
 use crate::bench::worker::libraries::{DescribeTask, Libraries};
+use crate::lab::error::MachineError;
 use crate::lab::guest_pool::GuestPool;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path};
 use crate::lab::shipped::devices;
+use crate::lab::shipped::error::ShippedError;
 use crate::machine::proc::worker_process::Workers;
 use crate::machine::qemu::process as qemu;
 
 /// What every job has.
 /// # Errors
 /// Where a cell's device is none.
-pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result<Setting, String> {
+pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result<Setting, ShippedError> {
     let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
     Ok(Setting {
         sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
-        devices: devices::of(cells).map_err(|error| error.to_string())?,
+        devices: devices::of(cells)?,
         device_bytes,
     })
 }
@@ -27,7 +29,7 @@ pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result
 /// The machine of `pool`; the guest tells its kernel later.
 /// # Errors
 /// Where a SQLite build does not say its version.
-pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, String> {
+pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, MachineError> {
     Ok(LabMachine {
         joj: env!("CARGO_PKG_VERSION").to_owned(),
         qemu: pool.qemu.to_owned(),
@@ -38,13 +40,13 @@ pub fn told(pool: &GuestPool<'_>) -> Result<LabMachine, String> {
 }
 
 /// Versions of the SQLite builds that cells may load: asked here, as the guest loads the same files.
-fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, String> {
+fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, MachineError> {
     let workers = Workers::new(Vec::new())?;
     let ask = |name: &str, sqlite: Option<String>| {
         let task = DescribeTask { libraries: Libraries { sqlite, ..Libraries::default() } };
         match Asker::new(&workers).ask(&task) {
             Ok(described) => Ok((name.to_owned(), described.version)),
-            Err(stop) => Err(format!("the {name} SQLite does not say its version: {}", String::from(stop))),
+            Err(stop) => Err(MachineError::NoVersion { name: name.to_owned(), stop }),
         }
     };
     let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));

@@ -13,6 +13,7 @@ mod snapshot;
 pub mod life;
 pub mod costs;
 pub mod host_share;
+pub mod error;
 pub mod image;
 pub mod shipped;
 pub mod guest;

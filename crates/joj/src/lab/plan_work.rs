@@ -1,5 +1,6 @@
 //! A plan's cells as work for guests: each cell has a guest of its own.
 
+use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
 use crate::lab::job::{JOB_FILE, Job};
@@ -12,7 +13,7 @@ impl Work for Job {
         self.cells[unit].to_string()
     }
 
-    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), String> {
+    fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
         share.put(JOB_FILE, &Job { units: units.to_vec(), ..self.clone() })
     }
 }

@@ -15,6 +15,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use crate::lab::error::SessionError;
 use crate::lab::image::packages;
 use crate::lab::job::{GuestLine, marked};
 use crate::lab::life::{SessionEnd, said};
@@ -50,7 +51,7 @@ impl Snapshot {
         if let Some(kept) = Snapshot::kept(&file) {
             return Ok(kept);
         }
-        fs::create_dir_all(&directory).map_err(|error| problem("make", &directory, &error))?;
+        fs::create_dir_all(&directory).map_err(SessionError::cache("make", &directory))?;
         // Several that need the same one wait for the first instead of booting beside it.
         let _turn = turn(&directory.join(LOCK))?;
         if let Some(kept) = Snapshot::kept(&file) {
@@ -59,9 +60,9 @@ impl Snapshot {
         say("booting the emulated machine; its memory is kept for next time (half a minute, 300 MB)");
         let part = PartFile(file.with_extension(format!("part-{}", std::process::id())));
         prepare(machine, console, &part.0)?;
-        fs::rename(&part.0, &file).map_err(|error| problem("make", &file, &error))?;
+        fs::rename(&part.0, &file).map_err(SessionError::cache("make", &file))?;
         remove_old(&directory);
-        Ok(Snapshot(File::open(&file).map_err(|error| problem("open", &file, &error))?))
+        Ok(Snapshot(File::open(&file).map_err(SessionError::cache("open", &file))?))
     }
 
     fn kept(file: &Path) -> Option<Snapshot> {
@@ -80,13 +81,13 @@ impl Snapshot {
 
 /// Waits for whoever makes a snapshot now; the turn ends with the file.
 fn turn(lock: &Path) -> Result<File, SessionEnd> {
-    let file = File::create(lock).map_err(|error| problem("make", lock, &error))?;
+    let file = File::create(lock).map_err(SessionError::cache("make", lock))?;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
             Err(Errno::WOULDBLOCK) if is_stopped() => return Err(SessionEnd::Signal),
             Err(Errno::WOULDBLOCK | Errno::INTR) => pause(NAP),
-            Err(error) => return Err(SessionEnd::Failed(problem("lock", lock, &error.into()))),
+            Err(error) => return Err(SessionError::cache("lock", lock)(error.into()).into()),
         }
     }
 }
@@ -100,19 +101,13 @@ impl Drop for PartFile {
     }
 }
 
-fn problem(what: &str, path: &Path, error: &io::Error) -> String {
-    format!(
-        "cannot {what} {}: {error}; make room, or name another place for the cache with XDG_CACHE_HOME",
-        path.display()
-    )
-}
-
 /// Of all that the memory depends on; QEMU's options are those of joj, which is in the archive.
-fn key(machine: &Machine, version: &str) -> Result<String, String> {
+fn key(machine: &Machine, version: &str) -> Result<String, SessionError> {
     let mut hasher = DefaultHasher::new();
     (version, machine.memory_mib).hash(&mut hasher);
     for path in [&machine.kernel, &machine.image] {
-        hash_file(path, &mut hasher).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        hash_file(path, &mut hasher)
+            .map_err(|error| SessionError::Unreadable { path: path.clone(), error })?;
     }
     Ok(format!("{:016x}", hasher.finish()))
 }
@@ -150,10 +145,8 @@ fn prepare(machine: &Machine, console: &Path, memory: &Path) -> Result<(), Sessi
             Some("completed") => return Ok(()),
             Some("failed" | "cancelled") => {
                 let reason = told["error-desc"].as_str().unwrap_or("it does not say why");
-                return Err(SessionEnd::Failed(format!(
-                    "cannot keep the guest's memory in {}: {reason}; is there room for 300 MB?",
-                    memory.display()
-                )));
+                let (file, reason) = (memory.to_owned(), reason.to_owned());
+                return Err(SessionError::NotKept { file, reason }.into());
             }
             _ => pause(NAP),
         }
@@ -172,14 +165,14 @@ fn wait_for_guest(qemu: &mut Qemu, console: &Path, deadline_ns: u64) -> Result<(
             match serde_json::from_str(line) {
                 Ok(GuestLine::Prepared) => return Ok(()),
                 Ok(GuestLine::Broken(reason)) => {
-                    return Err(SessionEnd::Failed(format!("the guest: {reason}")));
+                    return Err(SessionError::Broken(reason).into());
                 }
                 _ => {}
             }
         }
         if ended || shared_ns() > deadline_ns {
             let said = said(text.lines());
-            return Err(SessionEnd::Failed(format!("the guest did not start; its console said: {said}")));
+            return Err(SessionError::NotStarted { said }.into());
         }
     }
 }
@@ -195,7 +188,7 @@ fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> 
             Heard::Line(line) => line,
             Heard::Nothing if shared_ns() < deadline_ns => continue,
             Heard::Nothing | Heard::End => {
-                return Err(SessionEnd::Failed(format!("QEMU does not answer to `{name}`")));
+                return Err(SessionError::Silent(name.to_owned()).into());
             }
         };
         let answer: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -203,7 +196,8 @@ fn command(qemu: &mut Qemu, name: &str, arguments: &Value, deadline_ns: u64) -> 
             return Ok(told.clone());
         }
         if let Some(error) = answer.get("error") {
-            return Err(SessionEnd::Failed(format!("QEMU refuses `{name}`: {}", error["desc"])));
+            let (command, reason) = (name.to_owned(), error["desc"].clone());
+            return Err(SessionError::Refused { command, reason }.into());
         }
     }
 }

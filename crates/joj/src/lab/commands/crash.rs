@@ -12,8 +12,10 @@ use joj_analysis::lab::crash::{
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab_crash::CrashOptions;
+use crate::lab::commands::error::{CrashUsage, LabError};
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
 use crate::lab::crash_work::CrashWork;
+use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
 use crate::lab::machine;
@@ -29,13 +31,13 @@ const DEVICE_BYTES: u64 = 512 << 20;
 /// The filesystems and modes that `options` name.
 /// # Errors
 /// Modes or options that cannot be.
-pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
+pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
     if options.modes.iter().any(|mode| !matches!(mode, JournalMode::Wal | JournalMode::Waldio)) {
-        return Err("`--modes` takes wal and waldio here".to_owned());
+        return Err(CrashUsage::Modes);
     }
     let waldio_options = &options.waldio_option;
     if !waldio_options.is_empty() && !options.modes.contains(&JournalMode::Waldio) {
-        return Err("`--waldio-option` needs `--modes waldio`".to_owned());
+        return Err(CrashUsage::WaldioOption);
     }
     let combinations =
         options.filesystems.iter().flat_map(|kind| options.modes.iter().map(move |mode| (kind, mode)));
@@ -62,14 +64,13 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, String> {
 /// Runs `joj lab crash` for `cells`.
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
-pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Result<ExitCode, String> {
+pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Result<ExitCode, LabError> {
     output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.recordings {
         let directory = directory.join(RECORDINGS_DIRECTORY);
-        fs::create_dir_all(&directory)
-            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        fs::create_dir_all(&directory).map_err(|error| LabError::Directory { directory, error })?;
     }
-    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    signal::install().map_err(LabError::Signals)?;
     let mut machine = machine::told(pool)?;
     let work =
         CrashWork { job: job(options, &cells, pool.contents)?, recordings: options.recordings.as_deref() };
@@ -95,7 +96,7 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Re
     progress.clear();
     let stop = ended.map(|kernel| machine.kernel = kernel).err();
     if looked.iter().all(|cell| cell.states.is_empty() && cell.failure.is_none()) {
-        return guest_pool::exit_code(stop);
+        return Ok(guest_pool::exit_code(stop)?);
     }
     for cell in &mut looked {
         let done = cell.states.len() as u64;
@@ -114,19 +115,17 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Re
     };
     output_file::report(options.json.as_deref(), &result, || crash_table::table(&result))?;
     if stop.is_some() {
-        return guest_pool::exit_code(stop);
+        return Ok(guest_pool::exit_code(stop)?);
     }
     let sound = result.cells.iter().all(CellStates::is_sound);
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, String> {
+fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, LabError> {
     let setting = machine::setting(contents, cells, DEVICE_BYTES)?;
     for name in setting.devices.keys() {
         if !setting.device(name)?.has_volatile_cache() {
-            return Err(format!(
-                "{name} has no volatile cache: a power cut takes nothing of what it acknowledged; name another with --device"
-            ));
+            return Err(LabError::NoVolatileCache(name.clone()));
         }
     }
     Ok(CrashJob {
@@ -145,15 +144,15 @@ fn unlooked(cell: Cell) -> CellStates {
 }
 
 /// Notes what came of a state, or, where `state` is 0, of the recording.
-fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, String>) {
+fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, UnitError>) {
     match report {
         Ok(UnitReport::Recorded(entries)) => cell.entries = entries,
         Ok(UnitReport::State(result)) => cell.states.push(result),
-        Err(reason) if state == 0 => cell.failure = Some(reason),
+        Err(reason) if state == 0 => cell.failure = Some(reason.to_string()),
         // Its guest goes on to the states, which have nothing to be made of.
         Err(_) if cell.failure.is_some() => {}
         Err(reason) => {
-            let verdict = CrashVerdict::Ended(reason);
+            let verdict = CrashVerdict::Ended(reason.to_string());
             cell.states.push(StateResult { state, cut: None, verdict, stock: None });
         }
     }

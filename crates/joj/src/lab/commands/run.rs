@@ -8,24 +8,29 @@ use std::process::ExitCode;
 use joj_analysis::bench::key::JournalMode;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
-use joj_analysis::lab::result::{CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION};
+use joj_analysis::lab::result::{
+    CellMeasurement, CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION,
+};
 
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
 use crate::command_line::lab::{GuestOptions, LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::command_line::wrong_usage;
 use crate::lab::commands::crash;
+use crate::lab::commands::error::LabError;
 use crate::lab::commands::report;
 use crate::lab::costs;
+use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::error::ImageError;
 use crate::lab::image::libraries;
 use crate::lab::image::packages::Packages;
-use crate::lab::job::{CellReport, Job};
+use crate::lab::job::Job;
 use crate::lab::life::MEMORY_MIB;
 use crate::lab::machine;
+use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::plans;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
@@ -40,21 +45,21 @@ const DEVICE_BYTES: u64 = 1 << 30;
 /// Runs `joj lab`.
 /// # Errors
 /// What could not be done, where, and how to mend it. The emulated machine is off, its files are gone.
-pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
+pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
     match &options.action {
         LabAction::List => {
-            output_file::print(&plans::list().map_err(|error| error.to_string())?)?;
+            output_file::print(&plans::list()?)?;
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Run(options) => measure(options),
         LabAction::Crash(options) => {
             let cells = match crash::cells(&options.crash) {
                 Ok(cells) => cells,
-                Err(what) => return Ok(wrong_usage(&what)),
+                Err(what) => return Ok(wrong_usage(&what.to_string())),
             };
             let qemu = process::version()?;
             let contents = contents(&options.machine, &cells)?;
-            let packages = packages(&options.machine).map_err(|error| error.to_string())?;
+            let packages = packages(&options.machine)?;
             let pool = GuestPool {
                 packages: &packages,
                 contents: &contents,
@@ -64,12 +69,12 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, String> {
             };
             crash::run(&options.crash, cells, &pool)
         }
-        LabAction::Report(options) => report::run(options).map_err(|error| error.to_string()),
+        LabAction::Report(options) => Ok(report::run(options)?),
         LabAction::Shell(options) => shell(options),
     }
 }
 
-fn measure(options: &RunOptions) -> Result<ExitCode, String> {
+fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     let (plan, cells) = planned(options)?;
     if options.dry_run {
         let lines: String =
@@ -80,11 +85,11 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
     output_file::check_writable(&options.json)?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
-            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+            .map_err(|error| LabError::Directory { directory: directory.clone(), error })?;
     }
-    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    signal::install().map_err(LabError::Signals)?;
     let qemu = process::version()?;
-    let packages = packages(&options.machine).map_err(|error| error.to_string())?;
+    let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, &cells)?;
     let pool = GuestPool {
         packages: &packages,
@@ -137,31 +142,37 @@ fn measure(options: &RunOptions) -> Result<ExitCode, String> {
             return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
     }
-    guest_pool::exit_code(stop)
+    Ok(guest_pool::exit_code(stop)?)
 }
 
 fn jobs(options: &GuestOptions) -> usize {
     options.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize)
 }
 
-fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), String> {
-    let plan = plans::read(&options.plan).map_err(|error| error.to_string())?;
-    let mut cells = plan.cells().map_err(|error| format!("{}: {error}", options.plan))?;
+fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), LabError> {
+    let plan = plans::read(&options.plan)?;
+    let mut cells =
+        plan.cells().map_err(|error| ShippedError::Cells { name: options.plan.clone(), error })?;
     cells.retain(|cell| {
         let line = cell.to_string();
         options.only.iter().all(|text| line.contains(text.as_str()))
     });
     if cells.is_empty() {
-        return Err("no cell has all texts of --only; `--dry-run` lists the cells".to_owned());
+        return Err(LabError::NoCell);
     }
     Ok((plan, cells))
 }
 
 /// What the guest reported, and the costs that its trace shows.
-fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&Path>) -> CellOutcome {
+fn outcome(
+    index: usize,
+    report: Result<CellMeasurement, UnitError>,
+    share: &HostShare,
+    traces: Option<&Path>,
+) -> CellOutcome {
     let mut measurement = match report {
         Ok(measurement) => measurement,
-        Err(reason) => return CellOutcome::Failed(reason),
+        Err(reason) => return CellOutcome::Failed(reason.to_string()),
     };
     if let (Some(name), Some(traced)) = (measurement.trace.take(), &measurement.traced_run) {
         let kept = match traces {
@@ -170,6 +181,7 @@ fn outcome(index: usize, report: CellReport, share: &HostShare, traces: Option<&
         };
         let looked = share
             .take(&name, &kept)
+            .map_err(|error| error.to_string())
             .and_then(|()| costs::of(&kept, traced.transactions).map_err(|error| error.to_string()));
         match looked {
             Ok(costs) => measurement.costs = costs,
@@ -192,32 +204,31 @@ fn packages(machine: &MachineOptions) -> Result<Packages, ImageError> {
 /// The files of this machine that the guest runs: all that there are, as other plans share the snapshot then.
 /// # Errors
 /// What the cells need and is not there.
-fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, String> {
-    let joj = std::env::current_exe().map_err(|error| format!("cannot find joj's own file: {error}"))?;
+fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, LabError> {
+    let joj = std::env::current_exe().map_err(LabError::OwnFile)?;
     let needs_sqlite =
         cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
-    let sqlite = libraries::installed(SYSTEM_LIBRARY).map_err(|error| error.to_string());
-    let sqlite = where_needed(sqlite, needs_sqlite)?;
+    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
     let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.mode == JournalMode::Waldio);
     let without = "or leave its cells out: `--only`";
     let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
     Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
 }
 
-fn where_needed(file: Result<PathBuf, String>, is_needed: bool) -> Result<Option<PathBuf>, String> {
+fn where_needed<E>(file: Result<PathBuf, E>, is_needed: bool) -> Result<Option<PathBuf>, E> {
     match file {
         Err(reason) if is_needed => Err(reason),
         found => Ok(found.ok()),
     }
 }
 
-fn shell(options: &MachineOptions) -> Result<ExitCode, String> {
+fn shell(options: &MachineOptions) -> Result<ExitCode, LabError> {
     process::version()?;
-    let packages = packages(options).map_err(|error| error.to_string())?;
+    let packages = packages(options)?;
     let contents = contents(options, &[])?;
     let share = HostShare::create(0)?;
     let image = share.beside("image");
-    archive::write(&image, &contents, &packages).map_err(|error| error.to_string())?;
+    archive::write(&image, &contents, &packages)?;
     let machine = Machine {
         kernel: packages.kernel(),
         image,

@@ -33,7 +33,7 @@ fn say(line: &GuestLine) {
 }
 
 fn work() -> Result<(), String> {
-    guest_kernel::mount_usual()?;
+    guest_kernel::mount_usual().map_err(|error| error.to_string())?;
     load_modules();
     if fs::read_to_string("/proc/cmdline")
         .is_ok_and(|words| words.split_whitespace().any(|word| word == "joj.shell"))
@@ -43,7 +43,7 @@ fn work() -> Result<(), String> {
     // From here on the memory of this machine may be another's, later (lab/snapshot.rs).
     say(&GuestLine::Prepared);
     io::stdin().read_line(&mut String::new()).map_err(|error| format!("cannot read the console: {error}"))?;
-    guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE)?;
+    guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE).map_err(|error| error.to_string())?;
     let share = Path::new(guest_path::SHARE);
     say(&GuestLine::Ready(guest_kernel::release()));
     if let Ok(text) = fs::read_to_string(share.join(CRASH_JOB_FILE)) {

@@ -48,7 +48,8 @@ impl<'job> Crashes<'job> {
     /// # Errors
     /// Where joj does not find its own file.
     pub fn new(job: &'job CrashJob, share: &'job Path) -> Result<Crashes<'job>, String> {
-        Ok(Crashes { job, share, workers: Workers::new(Vec::new())?, recording: None })
+        let workers = Workers::new(Vec::new()).map_err(|error| error.to_string())?;
+        Ok(Crashes { job, share, workers, recording: None })
     }
 
     /// Does unit `number`.
@@ -77,7 +78,7 @@ impl<'job> Crashes<'job> {
     }
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), String> {
-        let device = self.job.setting.device(&cell.device)?;
+        let device = self.job.setting.device(&cell.device).map_err(|error| error.to_string())?;
         record(self.share, index, cell, &device, self.job.setting.device_bytes, || self.write(cell))
     }
 

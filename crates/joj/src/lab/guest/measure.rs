@@ -45,8 +45,10 @@ struct Stand {
 impl Stand {
     fn set_up(cell: &Cell, job: &Job) -> Result<Stand, String> {
         align();
-        let start =
-            |number, name: &String, bytes: u64| Emulated::start(number, &job.setting.device(name)?, bytes);
+        let start = |number, name: &String, bytes: u64| {
+            let device = job.setting.device(name).map_err(|error| error.to_string())?;
+            Emulated::start(number, &device, bytes)
+        };
         let data = start(0, &cell.device, job.setting.device_bytes)?;
         let journal = cell.journal_device.as_ref().map(|name| start(1, name, JOURNAL_BYTES)).transpose()?;
         let volume = Volume::make(cell, data.node(), journal.as_ref().map(Emulated::node))?;
@@ -59,7 +61,8 @@ impl<'job> Measurer<'job> {
     /// # Errors
     /// Where joj does not find its own file.
     pub fn new(job: &'job Job) -> Result<Measurer<'job>, String> {
-        Ok(Measurer { job, workers: Workers::new(Vec::new())? })
+        let workers = Workers::new(Vec::new()).map_err(|error| error.to_string())?;
+        Ok(Measurer { job, workers })
     }
 
     /// Measures the plan's cell number `index`.

@@ -42,7 +42,8 @@ impl Volume {
     /// What mount said.
     pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
         let options = mounted_with(cell, journal);
-        mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)?;
+        mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)
+            .map_err(|error| error.to_string())?;
         let volume = Volume;
         if cell.feature == Feature::OutOfPlace {
             write_out_of_place(device)?;
@@ -55,7 +56,7 @@ impl Volume {
     /// As umount(2); it is mounted still.
     pub fn unmount(self) -> Result<(), String> {
         std::mem::forget(self);
-        unmount_volume(guest_path::VOLUME)
+        unmount_volume(guest_path::VOLUME).map_err(|error| error.to_string())
     }
 }
 

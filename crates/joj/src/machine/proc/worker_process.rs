@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::Signal;
+use thiserror::Error;
 
 use crate::machine::proc::signal;
 
@@ -23,6 +24,11 @@ pub enum WorkerError {
     Broken(String),
 }
 
+/// joj cannot be started a second time.
+#[derive(Debug, Error)]
+#[error("cannot find joj's own file: {0}; start it by its full path")]
+pub struct NoOwnFile(#[source] std::io::Error);
+
 /// How to start workers.
 #[derive(Debug)]
 pub struct Workers {
@@ -34,9 +40,8 @@ impl Workers {
     /// Workers of this very program, with `environment` besides what it has itself.
     /// # Errors
     /// Where the program cannot tell its own path.
-    pub fn new(environment: Vec<(String, String)>) -> Result<Workers, String> {
-        let program = env::current_exe()
-            .map_err(|error| format!("cannot find joj's own file: {error}; start it by its full path"))?;
+    pub fn new(environment: Vec<(String, String)>) -> Result<Workers, NoOwnFile> {
+        let program = env::current_exe().map_err(NoOwnFile)?;
         Ok(Workers { program, environment })
     }
 

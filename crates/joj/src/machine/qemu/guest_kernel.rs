@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
+use crate::machine::qemu::error::GuestKernelError;
+
 /// The filesystems that programs expect, where they expect them.
 const MOUNTS: [(&str, &str); 5] = [
     ("proc", "/proc"),
@@ -20,19 +22,19 @@ const MOUNTS: [(&str, &str); 5] = [
 /// Mounts what every program expects.
 /// # Errors
 /// As mount(2); the path stands before it.
-pub fn mount_usual() -> Result<(), String> {
+pub fn mount_usual() -> Result<(), GuestKernelError> {
     for (kind, path) in MOUNTS {
         mount_at(kind, path, kind, MountFlags::empty(), "")?;
     }
     let shared = "/dev/shm";
-    fs::create_dir_all(shared).map_err(|error| format!("{shared}: {error}"))?;
+    fs::create_dir_all(shared).map_err(|error| GuestKernelError::File { path: shared.into(), error })?;
     mount_at("tmpfs", shared, "tmpfs", MountFlags::empty(), "")
 }
 
 /// Mounts the directory that QEMU shares as `tag`.
 /// # Errors
 /// As mount(2).
-pub fn mount_share(tag: &str, path: &str) -> Result<(), String> {
+pub fn mount_share(tag: &str, path: &str) -> Result<(), GuestKernelError> {
     // 512 KiB a message instead of 8: a trace is written in a few of them.
     mount_at(tag, path, "9p", MountFlags::empty(), "trans=virtio,version=9p2000.L,msize=524288")
 }
@@ -40,28 +42,39 @@ pub fn mount_share(tag: &str, path: &str) -> Result<(), String> {
 /// Mounts a filesystem without updates of access times.
 /// # Errors
 /// As mount(2).
-pub fn mount_volume(device: &str, path: &str, kind: &str, options: &str) -> Result<(), String> {
+pub fn mount_volume(device: &str, path: &str, kind: &str, options: &str) -> Result<(), GuestKernelError> {
     mount_at(device, path, kind, MountFlags::NOATIME, options)
 }
 
-fn mount_at(source: &str, path: &str, kind: &str, flags: MountFlags, options: &str) -> Result<(), String> {
-    let options = CString::new(options).map_err(|error| error.to_string())?;
-    mount(source, path, kind, flags, options.as_c_str())
-        .map_err(|error| format!("cannot mount {source} on {path} as {kind}: {error}"))
+fn mount_at(
+    source: &str,
+    path: &str,
+    kind: &str,
+    flags: MountFlags,
+    options: &str,
+) -> Result<(), GuestKernelError> {
+    let options = CString::new(options)?;
+    mount(source, path, kind, flags, options.as_c_str()).map_err(|error| GuestKernelError::Mount {
+        source_name: source.to_owned(),
+        path: path.to_owned(),
+        kind: kind.to_owned(),
+        error,
+    })
 }
 
 /// Unmounts.
 /// # Errors
 /// As umount(2).
-pub fn unmount_volume(path: &str) -> Result<(), String> {
-    unmount(path, UnmountFlags::empty()).map_err(|error| format!("cannot unmount {path}: {error}"))
+pub fn unmount_volume(path: &str) -> Result<(), GuestKernelError> {
+    unmount(path, UnmountFlags::empty())
+        .map_err(|error| GuestKernelError::Unmount { path: path.to_owned(), error })
 }
 
 /// Loads the module in `file`; one that is there already is no error.
 /// # Errors
 /// As finit_module(2): the hardware or another module that it needs is missing, too.
-pub fn load_module(file: &Path) -> Result<(), String> {
-    let problem = |error: io::Error| format!("{}: {error}", file.display());
+pub fn load_module(file: &Path) -> Result<(), GuestKernelError> {
+    let problem = |error: io::Error| GuestKernelError::File { path: file.to_owned(), error };
     let opened = File::open(file).map_err(problem)?;
     match finit_module(&opened, c"", 0) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),

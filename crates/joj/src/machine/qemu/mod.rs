@@ -3,3 +3,4 @@
 pub mod guest_kernel;
 pub mod process;
 pub mod nbd_client;
+pub mod error;

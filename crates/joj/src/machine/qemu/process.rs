@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use crate::machine::qemu::error::QemuError;
+
 /// The program.
 const PROGRAM: &str = "qemu-system-x86_64";
 /// How QEMU keeps the guest's time.
@@ -71,10 +73,9 @@ pub struct Qemu {
 /// QEMU's version, as it says it.
 /// # Errors
 /// Where it is not installed, and how to get it.
-pub fn version() -> Result<String, String> {
-    let output = Command::new(PROGRAM).arg("--version").output().map_err(|error| {
-        format!("cannot run {PROGRAM}: {error}; install it, on Debian: apt-get install --no-install-recommends qemu-system-x86")
-    })?;
+pub fn version() -> Result<String, QemuError> {
+    let output = Command::new(PROGRAM).arg("--version").output();
+    let output = output.map_err(|error| QemuError::NoVersion { program: PROGRAM, error })?;
     let text = String::from_utf8_lossy(&output.stdout);
     let first = text.lines().next().unwrap_or_default();
     Ok(first.trim_start_matches("QEMU emulator version ").to_owned())
@@ -84,7 +85,7 @@ impl Qemu {
     /// Starts a machine.
     /// # Errors
     /// Where QEMU does not start.
-    pub fn start(machine: &Machine, start: &MachineStart) -> Result<Qemu, String> {
+    pub fn start(machine: &Machine, start: &MachineStart) -> Result<Qemu, QemuError> {
         let (clock, words) = match start {
             MachineStart::Terminal(words) => ("shift=0,sleep=on", words.as_str()),
             MachineStart::Prepare(..) | MachineStart::Restore(_) => (CLOCK.trim_start_matches("icount "), ""),
@@ -127,9 +128,7 @@ impl Qemu {
         unsafe {
             command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
         }
-        let mut child = command.spawn().map_err(|error| {
-            format!("cannot run {PROGRAM}: {error}; on Debian: apt-get install --no-install-recommends qemu-system-x86")
-        })?;
+        let mut child = command.spawn().map_err(|error| QemuError::NotStarted { program: PROGRAM, error })?;
         let input = child.stdin.take();
         let lines = child.stdout.take().map(|output| {
             let (sender, receiver) = channel();

@@ -175,7 +175,7 @@ fn start(
     device: Option<&SlowDevice>,
 ) -> Result<Vec<Conversation>, Refusal> {
     // What the environment sets for waldio they have from this process.
-    let workers = Workers::new(Vec::new()).map_err(Refusal::new)?;
+    let workers = Workers::new(Vec::new()).map_err(|error| Refusal::new(error.to_string()))?;
     let (processes, threads) = match task.key.kind {
         WriterKind::Threads => (1, task.key.writers),
         WriterKind::Processes => (task.key.writers, 1),

@@ -1,0 +1,84 @@
+//! Why a command of the lab has no result.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::bench::builds::ExtensionError;
+use crate::lab::commands::report::ReportError;
+use crate::lab::error::{MachineError, SessionError, ShareError};
+use crate::lab::image::error::ImageError;
+use crate::lab::job::SettingError;
+use crate::lab::shipped::error::ShippedError;
+use crate::machine::files::output_file::OutputError;
+use crate::machine::qemu::error::QemuError;
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// A plan, a device or a paper's table cannot be used.
+    #[error(transparent)]
+    Shipped(#[from] ShippedError),
+    /// `--only` leaves nothing of the plan.
+    #[error("no cell has all texts of --only; `--dry-run` lists the cells")]
+    NoCell,
+    /// A directory for files of the result cannot be made.
+    #[error("cannot make {}: {error}", .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// Ctrl-C would end joj without a result.
+    #[error("cannot catch Ctrl-C: {0}")]
+    Signals(#[source] io::Error),
+    /// The guest cannot be given joj.
+    #[error("cannot find joj's own file: {0}")]
+    OwnFile(#[source] io::Error),
+    /// The guest cannot be given waldio.
+    #[error(transparent)]
+    Extension(#[from] ExtensionError),
+    /// There is nothing to boot.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// QEMU does not run.
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    /// It is not known what the guest runs.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// A device of the job cannot be emulated.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A device loses nothing that a crash state could lack.
+    #[error(
+        "{0} has no volatile cache: a power cut takes nothing of what it acknowledged; name another with --device"
+    )]
+    NoVolatileCache(String),
+    /// The shell's guest and the host cannot share files.
+    #[error(transparent)]
+    Share(#[from] ShareError),
+    /// The guests cannot go on.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// There is no report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The result cannot be printed or written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Options of `joj lab crash` that do not go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CrashUsage {
+    /// A mode without a log.
+    #[error("`--modes` takes wal and waldio here")]
+    Modes,
+    /// An option for a mode that is not looked at.
+    #[error("`--waldio-option` needs `--modes waldio`")]
+    WaldioOption,
+}
