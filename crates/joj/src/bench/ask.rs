@@ -21,10 +21,7 @@ pub enum Stop {
 
 impl From<Stop> for String {
     fn from(stop: Stop) -> String {
-        match stop {
-            Stop::Signal => "it was told to stop".to_owned(),
-            Stop::Full(reason) | Stop::Failed(reason) => reason,
-        }
+        stop.to_string()
     }
 }
 
@@ -65,7 +62,7 @@ pub fn exchange<T: Task>(
     task: &T,
     send: impl FnOnce(&str) -> Result<String, Stop>,
 ) -> Result<T::Answer, Stop> {
-    let line = send(&task.line().map_err(Stop::Failed)?)?;
+    let line = send(&task.line().map_err(|error| Stop::Failed(error.to_string()))?)?;
     let reply: Reply<T> = serde_json::from_str(&line)
         .map_err(|error| Stop::Failed(format!("a worker's answer is no answer: {error}")))?;
     reply.map_err(|refusal| match refusal.disk_full {

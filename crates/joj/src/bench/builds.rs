@@ -18,6 +18,11 @@ pub const SYSTEM_LIBRARY: &str = "libsqlite3.so.0";
 /// File name of the extension.
 const EXTENSION: &str = "libwaldio.so";
 
+/// A build is named that there is not.
+#[derive(Debug, Error)]
+#[error("there is no build `{0}`; take bundled, system, or add `--sqlite {0}`")]
+pub struct UnknownBuild(String);
+
 /// Why there is no extension to load.
 #[derive(Debug, Error)]
 pub enum ExtensionError {
@@ -140,14 +145,12 @@ impl Builds {
 
 /// Says which build is named that there is not.
 /// # Errors
-/// The text names it, and what to choose.
-pub fn check_names(options: &BenchOptions) -> Result<(), String> {
+/// Its name.
+pub fn check_names(options: &BenchOptions) -> Result<(), UnknownBuild> {
     let is_known =
         |name: &str| matches!(name, "bundled" | "system") || options.sqlite.iter().any(|file| file == name);
     match options.builds.iter().find(|name| !is_known(name)) {
-        Some(unknown) => {
-            Err(format!("there is no build `{unknown}`; take bundled, system, or add `--sqlite {unknown}`"))
-        }
+        Some(unknown) => Err(UnknownBuild(unknown.clone())),
         None => Ok(()),
     }
 }

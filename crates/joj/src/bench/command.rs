@@ -14,6 +14,7 @@ use joj_analysis::statistics::quantile_grid;
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::{self, Builds};
 use crate::bench::disk_limits::DiskLimits;
+use crate::bench::error::{BenchError, BenchUsage};
 use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
 use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
 use crate::bench::experiments::of_study;
@@ -44,7 +45,7 @@ const QUICK_SECONDS: f64 = 1.0;
 /// Runs `joj bench`.
 /// # Errors
 /// What could not be done, where, and how to mend it. No file is left in the measured directory.
-pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
+pub fn run(options: &BenchOptions) -> Result<ExitCode, BenchError> {
     let selection = Selection {
         workloads: options.workloads.clone(),
         schemas: options.schemas.clone(),
@@ -52,35 +53,31 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, String> {
         synchronous: options.sync.clone(),
         logs: options.log.clone(),
     };
-    if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
-        let text =
-            "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4`";
-        return Ok(wrong_usage(text));
-    }
-    if let Err(text) = check(options, &selection) {
-        return Ok(wrong_usage(&text));
+    if let Err(what) = check(options, &selection) {
+        return Ok(wrong_usage(&what.to_string()));
     }
     check_writable([&options.json, &options.html].into_iter().flatten())?;
-    signal::install().map_err(|error| format!("cannot catch Ctrl-C: {error}"))?;
+    signal::install().map_err(BenchError::Signals)?;
     match measure(options, selection) {
         Ok(document) => report(options, &document),
         Err(Stop::Signal) => {
             eprintln!("joj: stopped; the files it made are removed");
             Ok(ExitCode::from(signal::STOPPED_EXIT_CODE))
         }
-        Err(Stop::Full(message) | Stop::Failed(message)) => Err(message),
+        Err(stop) => Err(stop.into()),
     }
 }
 
 /// Says what no machine could measure, before anything begins.
-fn check(options: &BenchOptions, selection: &Selection) -> Result<(), String> {
+fn check(options: &BenchOptions, selection: &Selection) -> Result<(), BenchUsage> {
+    if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
+        return Err(BenchUsage::NoWriters);
+    }
     builds::check_names(options)?;
     if options.is_contended() {
-        contention(options).check()
+        Ok(contention(options).check()?)
     } else if !options.is_study() && selection.groups(&["any".to_owned()]).is_empty() {
-        let text = "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh \
-                    one; leave one option out";
-        Err(text.to_owned())
+        Err(BenchUsage::NoRow)
     } else {
         Ok(())
     }
@@ -261,7 +258,7 @@ fn advise_quick(expected: f64, quick: f64, calibration: Calibration) {
     }
 }
 
-fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, String> {
+fn report(options: &BenchOptions, document: &Document) -> Result<ExitCode, BenchError> {
     output_file::report(options.json.as_deref(), document, || table::render(document))?;
     if let Some(file) = &options.html {
         write(file, &page(document))?;

@@ -6,6 +6,7 @@
 //! below it.
 
 pub mod command;
+pub mod error;
 pub mod experiments;
 pub mod experiment;
 pub mod disk_limits;

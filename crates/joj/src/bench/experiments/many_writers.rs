@@ -4,6 +4,7 @@ use joj_analysis::bench::contended::{ContendedKey, ContendedRow, WriterKind, sum
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, Schema, Word};
 use joj_analysis::bench::run::{Latency, SyncCount, quantiles};
+use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::bench::builds::name_sync_calls;
@@ -18,6 +19,17 @@ const COUNTING_RUN_NS_MAX: u64 = 1_000_000_000;
 
 /// The disk's limit is measured as beside rows of so many transactions.
 pub const LIMIT_TRANSACTIONS: u64 = 1_000;
+
+/// What many writers are not measured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ContentionError {
+    /// A journal mode that keeps writers out without a log.
+    #[error("many writers are measured with `--modes wal,waldio`, not with {}; leave it out", .0.word())]
+    NoLog(JournalMode),
+    /// The schema of mobibench.
+    #[error("many writers insert into one table, and mobibench has three; take `--schemas waldio,atc13`")]
+    ThreeTables,
+}
 
 /// What the command line chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,17 +52,12 @@ impl Contention {
     /// Says what cannot be measured.
     /// # Errors
     /// What to choose instead.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), ContentionError> {
         if let Some(mode) = self.modes.iter().find(|mode| !mode.has_log()) {
-            let word = mode.word();
-            return Err(format!(
-                "many writers are measured with `--modes wal,waldio`, not with {word}; leave it out"
-            ));
+            return Err(ContentionError::NoLog(*mode));
         }
         if self.schemas.contains(&Schema::Mobibench) {
-            let text =
-                "many writers insert into one table, and mobibench has three; take `--schemas waldio,atc13`";
-            return Err(text.to_owned());
+            return Err(ContentionError::ThreeTables);
         }
         Ok(())
     }
@@ -243,8 +250,8 @@ mod tests {
             schemas: schemas.to_vec(),
             ..Contention::default()
         };
-        assert!(of(&[JournalMode::Delete], &[]).check().unwrap_err().contains("delete"));
-        assert!(of(&[], &[Schema::Mobibench]).check().unwrap_err().contains("atc13"));
+        assert!(of(&[JournalMode::Delete], &[]).check().unwrap_err().to_string().contains("delete"));
+        assert!(of(&[], &[Schema::Mobibench]).check().unwrap_err().to_string().contains("atc13"));
     }
 
     #[test]

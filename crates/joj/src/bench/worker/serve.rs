@@ -2,7 +2,8 @@
 
 use std::io;
 
-use serde_json::{Error, Value};
+use serde_json::Value;
+use thiserror::Error;
 
 use crate::bench::worker::contended::run::ContendedTask;
 use crate::bench::worker::contended::writers::WriteTask;
@@ -17,8 +18,25 @@ use crate::bench::worker::pattern_run::PatternTask;
 use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;
 
+/// Why a worker gives no reply.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Standard input cannot be read.
+    #[error(transparent)]
+    Input(io::Error),
+    /// What stands there is no task.
+    #[error("bench-worker is for joj's own use, it found no task: {0}")]
+    NoTask(#[source] serde_json::Error),
+    /// There is nothing that does the task: a fault of joj's.
+    #[error("bench-worker knows no task `{0}`: it is not in the list of serve.rs")]
+    UnknownTask(String),
+    /// The reply cannot be written as JSON: a fault of joj's.
+    #[error(transparent)]
+    Reply(serde_json::Error),
+}
+
 /// Does a task of one kind and says what came of it.
-type Doing = fn(Value) -> Result<(), String>;
+type Doing = fn(Value) -> Result<(), ServeError>;
 
 /// What a worker can do, by the tasks' names.
 const TASKS: [(&str, Doing); 12] = [
@@ -37,24 +55,23 @@ const TASKS: [(&str, Doing); 12] = [
 ];
 
 const fn doing<T: Task>() -> (&'static str, Doing) {
-    (T::NAME, |task| say(&serde_json::from_value::<T>(task).map_err(no_task)?.run()))
-}
-
-fn no_task(error: Error) -> String {
-    format!("bench-worker is for joj's own use, it found no task: {error}")
+    (T::NAME, |task| {
+        let task: T = serde_json::from_value(task).map_err(ServeError::NoTask)?;
+        say(&task.run()).map_err(ServeError::Reply)
+    })
 }
 
 /// Reads a task from standard input, does it, writes the reply to standard output.
 /// # Errors
 /// Where the task is none: only joj itself starts workers.
-pub fn serve() -> Result<(), String> {
+pub fn serve() -> Result<(), ServeError> {
     end_with_parent();
     let mut line = String::new();
-    io::stdin().read_line(&mut line).map_err(|error| error.to_string())?;
-    let (name, task): (String, Value) = serde_json::from_str(&line).map_err(no_task)?;
+    io::stdin().read_line(&mut line).map_err(ServeError::Input)?;
+    let (name, task): (String, Value) = serde_json::from_str(&line).map_err(ServeError::NoTask)?;
     match TASKS.iter().find(|(known, _)| *known == name) {
         Some((_, doing)) => doing(task),
-        None => Err(format!("bench-worker knows no task `{name}`: it is not in the list of serve.rs")),
+        None => Err(ServeError::UnknownTask(name)),
     }
 }
 

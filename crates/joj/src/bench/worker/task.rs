@@ -27,8 +27,8 @@ pub trait Task: Serialize + DeserializeOwned {
     /// The line that asks for it.
     /// # Errors
     /// Where it cannot be written as JSON.
-    fn line(&self) -> Result<String, String> {
-        serde_json::to_string(&(Self::NAME, self)).map_err(|error| error.to_string())
+    fn line(&self) -> serde_json::Result<String> {
+        serde_json::to_string(&(Self::NAME, self))
     }
 }
 
@@ -38,8 +38,8 @@ pub type Reply<T> = Result<<T as Task>::Answer, Refusal>;
 /// Writes a reply to standard output, or a sign on the way to it.
 /// # Errors
 /// Where it cannot be written as JSON.
-pub fn say<A: Serialize>(reply: &Result<A, Refusal>) -> Result<(), String> {
-    println!("{}", serde_json::to_string(reply).map_err(|error| error.to_string())?);
+pub fn say<A: Serialize>(reply: &Result<A, Refusal>) -> serde_json::Result<()> {
+    println!("{}", serde_json::to_string(reply)?);
     Ok(())
 }
 

@@ -33,13 +33,6 @@ pub enum OutputError {
     Json(#[from] serde_json::Error),
 }
 
-/// For the commands whose errors are texts.
-impl From<OutputError> for String {
-    fn from(error: OutputError) -> Self {
-        error.to_string()
-    }
-}
-
 /// Looks whether files can be made, and that each is another one, before a minute of measuring and not after it. `-` is
 /// standard output.
 /// # Errors

@@ -196,7 +196,7 @@ fn start(
             ask_waldio: task.key.mode == JournalMode::Waldio,
             slow_device: device.map(|device| (device.path().to_owned(), task.key.flush_delay_ns)),
         };
-        let line = write.line().map_err(Refusal::new)?;
+        let line = write.line().map_err(|error| Refusal::new(error.to_string()))?;
         let mut process = workers.converse().map_err(refuse_worker)?;
         process.tell(&line).map_err(refuse_worker)?;
         Ok(process)

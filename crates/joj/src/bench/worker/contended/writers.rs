@@ -107,14 +107,14 @@ impl Task for WriteTask {
         let counter = counter(self)?;
         let api = load(&self.libraries)?;
         let when_ready = || {
-            say(&Ok(()))?;
+            say(&Ok(())).map_err(|error| error.to_string())?;
             let mut text = String::new();
             io::stdin().read_line(&mut text).map_err(|error| error.to_string())?;
             serde_json::from_str(&text).map_err(|error| format!("no time to write was given: {error}"))
         };
         let told = Told {
             when_ready: || when_ready().map_err(Refusal::new),
-            when_enough: || say(&Ok(())).map_err(Refusal::new),
+            when_enough: || say(&Ok(())).map_err(|error| Refusal::new(error.to_string())),
         };
         run(&api, self, counter.as_ref(), told)
     }
