@@ -9,6 +9,8 @@ pub enum FaultKind {
     Io,
     /// ENOSPC.
     Full,
+    /// EFBIG: a limit of the process.
+    TooLarge,
 }
 
 /// How much of a failing write still reaches the page cache.
@@ -65,6 +67,7 @@ impl Fault {
         match self.kind {
             FaultKind::Io => io::Error::from_raw_os_error(5),
             FaultKind::Full => io::Error::from_raw_os_error(28),
+            FaultKind::TooLarge => io::Error::from_raw_os_error(27),
         }
     }
 
@@ -84,6 +87,7 @@ mod tests {
     #[test]
     fn error_kinds_are_what_callers_match_on() {
         assert_eq!(Fault::at_change(0, FaultKind::Full).error().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(Fault::at_change(0, FaultKind::TooLarge).error().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(Fault::at_change(0, FaultKind::Io).error().raw_os_error(), Some(5));
     }
 

@@ -354,9 +354,10 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_write_on_a_full_disk_is_refused_and_one_that_fails_poisons() {
+    fn a_direct_write_that_is_refused_harms_itself_alone_and_one_that_fails_poisons() {
         let blocks = blockio::aligned::AlignedBuffer::zeroed(4096);
-        for (kind, poisons) in [(FaultKind::Full, false), (FaultKind::Io, true)] {
+        for (kind, poisons) in [(FaultKind::Full, false), (FaultKind::TooLarge, false), (FaultKind::Io, true)]
+        {
             let (disk, file) = file(SimOptions::default());
             let durability = durability();
             let fault =
@@ -365,5 +366,25 @@ mod tests {
             assert!(durability.write_durable(&*file, blocks.bytes(), 0).is_err());
             assert_eq!(durability.check().is_err(), poisons, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_uncertain_until_it_can() {
+        let (disk, file) = file(SimOptions::default());
+        let durability = durability();
+        file.write_at(&[7; 64], 0).unwrap();
+        let fault = Fault {
+            counted: Counted::Reads,
+            number: disk.count(Counted::Reads),
+            kind: FaultKind::Io,
+            kept: Kept::Nothing,
+            lasting: true,
+        };
+        disk.set_fault(Some(fault));
+        durability.make_certain(&*file, || Ok(()));
+        assert!(durability.is_uncertain());
+        disk.set_fault(None);
+        durability.make_certain(&*file, || Ok(()));
+        assert!(!durability.is_uncertain());
     }
 }
