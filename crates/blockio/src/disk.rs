@@ -110,9 +110,9 @@ pub trait Disk: Send + Sync + Debug {
     /// As unlink(2).
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes an empty file of this mode and owner whose blocks are overwritten in place, where the file system would copy them
-    /// (Btrfs); false where that is not so, or where there is a file of the name. It closes no descriptor of a file that has a name:
-    /// a process that does so loses its locks on the file.
+    /// Makes an empty file whose blocks are overwritten in place, on a file system that copies them (Btrfs). On others, and where the
+    /// name is taken, it makes none and returns false. The file gets its name only when no descriptor of it is open: a process that
+    /// closes a descriptor loses its locks on the file.
     /// # Errors
     /// There is no such file: its directory takes none.
     fn make_overwritten_in_place(&self, path: &Path, mode: u32, owner: (u32, u32)) -> io::Result<bool> {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, StatFs, StatxFlags};
 
 use crate::disk::{Facts, Filesystem};
 
@@ -40,12 +40,16 @@ fn kind_of(magic: u64) -> Filesystem {
 /// # Errors
 /// As statfs(2).
 pub(crate) fn filesystem_of(path: &Path) -> io::Result<Filesystem> {
-    Ok(kind_of(u64::try_from(rustix::fs::statfs(path)?.f_type).unwrap_or(0) & 0xffff_ffff))
+    Ok(kind_of(magic_in(rustix::fs::statfs(path)?)))
 }
 
 fn magic_of(file: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(magic_in(rustix::fs::fstatfs(file)?))
+}
+
+fn magic_in(status: StatFs) -> u64 {
     // The type of f_type differs between platforms; its 32 bits do not.
-    Ok(u64::try_from(rustix::fs::fstatfs(file)?.f_type).unwrap_or(0) & 0xffff_ffff)
+    u64::try_from(status.f_type).unwrap_or(0) & 0xffff_ffff
 }
 
 /// From statx(2), `STATX_DIOALIGN` (Linux 6.1); 0 where unknown or where the file takes no direct I/O.
