@@ -306,8 +306,8 @@ impl Database {
         self.open().session.clone()
     }
 
-    /// SQLite is about to open its wal-index, or make it. On Btrfs its pages shall be overwritten in place, as the log's are: else a
-    /// full disk takes commits until a store into the wal-index finds no room, and the kernel ends the process (SIGBUS).
+    /// SQLite is about to open its wal-index. Where there is none on Btrfs, this makes one whose pages are overwritten in place, as the
+    /// log's are. Otherwise a full disk takes commits until a store into the wal-index finds no room: the kernel ends the process (SIGBUS).
     pub fn make_wal_index(&self, is_private: bool) {
         let probe = if is_private { &self.private_write_probe } else { &self.write_probe };
         let Some(path) = probe.path() else { return };

@@ -1,7 +1,7 @@
 //! `waldio_db_chunk`: a large database file grows by whole chunks at checkpoints.
 //!
-//! The base VFS does it (`SQLITE_FCNTL_CHUNK_SIZE`), and rounds each size up, also where it cuts the file. What lies behind the
-//! database's pages then is zeros, and nothing else: pages that a VACUUM dropped are cut off to the byte.
+//! The base VFS does it (`SQLITE_FCNTL_CHUNK_SIZE`). It rounds each size up, also where it cuts the file. Only zeros may stay after the
+//! last page: pages that a VACUUM dropped are cut off to the byte.
 
 use std::ffi::c_int;
 use std::ops::Range;
@@ -25,8 +25,8 @@ pub(super) fn before_checkpoint(file: *mut sqlite3_file, chunk_bytes: u64) {
     }
 }
 
-/// Before the file is cut to `size_bytes`, which every complete checkpoint asks for: where more than zeros would stay behind that,
-/// it is cut to the byte. The next checkpoint makes it longer again.
+/// Before the file is cut to `size_bytes`, as each complete checkpoint does. Where more than zeros would stay after that size, the file
+/// is cut to the byte. The next checkpoint makes it longer again.
 pub(super) fn before_truncation(file: *mut sqlite3_file, size_bytes: i64, chunk_bytes: u64) {
     if chunk_bytes == 0 {
         return;
