@@ -113,6 +113,27 @@ fn btrfs_whose_log_is_not_copied_on_write() {
     });
 }
 
+#[test]
+fn on_btrfs_the_wal_index_of_either_layout_is_overwritten_in_place() {
+    let place = match Mount::image("btrfs", 160) {
+        Ok(place) => place,
+        Err(why) => return skipped(&why),
+    };
+    system().load(None).unwrap();
+    for (layout, name) in [("stock", "app.db-shm"), ("embedded", "app.db-waldio-shm")] {
+        let path = place.join("app.db");
+        let open =
+            || system().open_with(&format!("file:{}?waldio_layout={layout}", path.display()), None).unwrap();
+        let db = open();
+        db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
+        let wal_index = path.with_file_name(name);
+        assert!(attributes(&wal_index).contains('C'), "{name} is copied on write");
+        drop(db);
+        assert!(!wal_index.exists(), "{name} stays after the close");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 fn attributes(path: &Path) -> String {
     let listed = must(Command::new("lsattr").arg(path));
     listed.split(' ').next().unwrap_or_default().to_owned()
