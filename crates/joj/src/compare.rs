@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::bench::compare::{Comparison, Verdict, compare};
+use joj_analysis::bench::compare::{Comparison, Speeds, Verdict, compare};
 use joj_analysis::bench::document::{Document, FormatError};
 use thiserror::Error;
 
@@ -97,15 +97,7 @@ fn pairs(comparison: &Comparison) -> String {
         lines.push(cells.map(str::to_owned).to_vec());
     }
     for pair in &comparison.pairs {
-        lines.push(cells(PairLine {
-            key: pair.key.to_string(),
-            first: pair.first.median,
-            second: pair.second.median,
-            ratio: pair.ratio,
-            share_ratio: pair.share_ratio,
-            latency_ratio: pair.latency_ratio,
-            verdict: pair.verdict,
-        }));
+        lines.push(cells(pair.key.to_string(), &pair.speeds, pair.latency_ratio));
     }
     if comparison.pairs.is_empty() {
         return String::new();
@@ -117,29 +109,17 @@ fn pairs(comparison: &Comparison) -> String {
     )
 }
 
-/// One pair in a table.
-struct PairLine {
-    key: String,
-    /// Medians.
-    first: f64,
-    second: f64,
-    /// Second by first: of the medians, of their shares of the disk's limit, of a latency.
-    ratio: f64,
-    share_ratio: Option<f64>,
-    latency_ratio: Option<f64>,
-    verdict: Verdict,
-}
-
-fn cells(line: PairLine) -> Vec<String> {
+/// One pair in a table; `latency_ratio` is that of its last column of numbers.
+fn cells(key: String, speeds: &Speeds, latency_ratio: Option<f64>) -> Vec<String> {
     let two_digits = |ratio: f64| format!("{ratio:.2}");
     vec![
-        line.key,
-        number(line.first),
-        number(line.second),
-        two_digits(line.ratio),
-        or_dash(line.share_ratio, two_digits),
-        or_dash(line.latency_ratio, two_digits),
-        match line.verdict {
+        key,
+        number(speeds.first.median),
+        number(speeds.second.median),
+        two_digits(speeds.ratio),
+        or_dash(speeds.share_ratio, two_digits),
+        or_dash(latency_ratio, two_digits),
+        match speeds.verdict {
             Verdict::Differs => "",
             Verdict::Overlap => "intervals overlap",
             Verdict::DiskMoved => "moved with the disk",
@@ -159,15 +139,7 @@ fn contended(comparison: &Comparison) -> String {
             .to_vec(),
     ];
     for pair in &comparison.contended {
-        lines.push(cells(PairLine {
-            key: pair.key.to_string(),
-            first: pair.first.median,
-            second: pair.second.median,
-            ratio: pair.ratio,
-            share_ratio: pair.share_ratio,
-            latency_ratio: pair.worst_wait_ratio,
-            verdict: pair.verdict,
-        }));
+        lines.push(cells(pair.key.to_string(), &pair.speeds, pair.worst_wait_ratio));
     }
     format!(
         "\n{}\nRatio above 1: the second commits faster. Worst wait below 1: the second's longest waits are shorter.\n",

@@ -25,7 +25,7 @@ pub struct Difference {
     pub second: String,
 }
 
-/// An interval of one run or two that encloses the true median less often says nothing of a difference.
+/// The interval of one run (0) or two (0.5) encloses the true median too seldom to tell of a difference.
 const CONFIDENCE_MIN: f64 = 0.7;
 
 /// Whether two measurements of a row differ.
@@ -37,16 +37,14 @@ pub enum Verdict {
     Overlap,
     /// Measured in shares of the disk's limit they do not, or in the other direction.
     DiskMoved,
-    /// The intervals of so few runs enclose the true medians too seldom.
+    /// One of them has a single run or two: their intervals tell of no difference.
     FewRuns,
 }
 
-/// A row that both results have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// What was measured.
-    pub key: RowKey,
-    /// Transactions per second in the first result.
+/// How fast a row was in each result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speeds {
+    /// Transactions or commits per second in the first result.
     pub first: Estimate,
     /// And in the second.
     pub second: Estimate,
@@ -56,6 +54,15 @@ pub struct Pair {
     pub share_ratio: Option<f64>,
     /// Whether the two differ by more than chance.
     pub verdict: Verdict,
+}
+
+/// A row that both results have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// What was measured.
+    pub key: RowKey,
+    /// Transactions per second.
+    pub speeds: Speeds,
     /// Median latency of the second by that of the first.
     pub latency_ratio: Option<f64>,
 }
@@ -65,16 +72,8 @@ pub struct Pair {
 pub struct ContendedPair {
     /// What was measured.
     pub key: ContendedKey,
-    /// Commits per second in the first result.
-    pub first: Estimate,
-    /// And in the second.
-    pub second: Estimate,
-    /// Second median by first.
-    pub ratio: f64,
-    /// The same of the shares of the disk's limit.
-    pub share_ratio: Option<f64>,
-    /// Whether the two differ by more than chance.
-    pub verdict: Verdict,
+    /// Commits per second.
+    pub speeds: Speeds,
     /// Median of the longest waits of the second by that of the first.
     pub worst_wait_ratio: Option<f64>,
 }
@@ -102,8 +101,8 @@ fn median_latency(row: &Row) -> f64 {
     row.summary.as_ref().map_or(0.0, |summary| summary.latency.p50_ns as f64)
 }
 
-/// The ratio of two speeds, that of their shares of the limit, and what the two say.
-fn ratios(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> (f64, Option<f64>, Verdict) {
+/// Compares two speeds, and their shares of the disk's limit.
+fn speeds(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> Speeds {
     let ratio = second.median / first.median;
     let share_ratio = limit_ratio.map(|limit_ratio| ratio / limit_ratio);
     let agrees = |limit_ratio: f64| {
@@ -119,20 +118,15 @@ fn ratios(first: Estimate, second: Estimate, limit_ratio: Option<f64>) -> (f64, 
     } else {
         Verdict::DiskMoved
     };
-    (ratio, share_ratio, verdict)
+    Speeds { first, second, ratio, share_ratio, verdict }
 }
 
 fn pair(first_row: &Row, second_row: &Row, limit_ratio: Option<f64>) -> Option<Pair> {
     let (first, second) = (speed(first_row)?, speed(second_row)?);
-    let (ratio, share_ratio, verdict) = ratios(first, second, limit_ratio);
     let latency_ratio = median_latency(second_row) / median_latency(first_row);
     Some(Pair {
         key: first_row.key.clone(),
-        first,
-        second,
-        ratio,
-        share_ratio,
-        verdict,
+        speeds: speeds(first, second, limit_ratio),
         latency_ratio: latency_ratio.is_finite().then_some(latency_ratio),
     })
 }
@@ -145,14 +139,9 @@ fn contended_pair(
     let sound = |row: &ContendedRow| row.summary.clone().filter(|_| row.failure.is_none());
     let (first, second) = (sound(first_row)?, sound(second_row)?);
     let waits = first.worst_wait_ns.zip(second.worst_wait_ns);
-    let (ratio, share_ratio, verdict) = ratios(first.commits_per_s, second.commits_per_s, limit_ratio);
     Some(ContendedPair {
         key: first_row.key.clone(),
-        first: first.commits_per_s,
-        second: second.commits_per_s,
-        ratio,
-        share_ratio,
-        verdict,
+        speeds: speeds(first.commits_per_s, second.commits_per_s, limit_ratio),
         worst_wait_ratio: waits
             .map(|(before, after)| after.median / before.median)
             .filter(|ratio| ratio.is_finite()),
@@ -255,7 +244,12 @@ mod tests {
         let comparison = compare(&document(), &document());
         assert_eq!((comparison.differences.len(), comparison.unpaired.len()), (0, 0));
         assert_eq!(comparison.limit_ratio, Some(1.0));
-        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::Overlap && pair.ratio == 1.0));
+        assert!(
+            comparison
+                .pairs
+                .iter()
+                .all(|pair| pair.speeds.verdict == Verdict::Overlap && pair.speeds.ratio == 1.0)
+        );
     }
 
     #[test]
@@ -268,9 +262,9 @@ mod tests {
         let comparison = compare(&document(), &second);
         let names: Vec<&str> = comparison.differences.iter().map(|item| item.what.as_str()).collect();
         assert_eq!(names, ["kernel", "transactions per run"]);
-        assert!((comparison.pairs[0].ratio - 2.0).abs() < 0.01);
-        assert_eq!(comparison.pairs[0].verdict, Verdict::Differs);
-        assert_eq!(comparison.pairs[1].verdict, Verdict::Overlap);
+        assert!((comparison.pairs[0].speeds.ratio - 2.0).abs() < 0.01);
+        assert_eq!(comparison.pairs[0].speeds.verdict, Verdict::Differs);
+        assert_eq!(comparison.pairs[1].speeds.verdict, Verdict::Overlap);
     }
 
     #[test]
@@ -281,8 +275,9 @@ mod tests {
             summary.transactions_per_s = Estimate::of(speeds).unwrap();
             document
         };
-        let verdict =
-            |first: &[f64], second: &[f64]| compare(&with_runs(first), &with_runs(second)).pairs[0].verdict;
+        let verdict = |first: &[f64], second: &[f64]| {
+            compare(&with_runs(first), &with_runs(second)).pairs[0].speeds.verdict
+        };
         assert_eq!(verdict(&[66.6], &[232.0]), Verdict::FewRuns);
         assert_eq!(verdict(&[60.0, 66.6], &[230.0, 231.0, 232.0]), Verdict::FewRuns);
         assert_eq!(verdict(&[60.0, 66.6, 70.0], &[230.0, 231.0, 232.0]), Verdict::Differs);
@@ -301,7 +296,11 @@ mod tests {
         let compared = |limit, row| {
             let comparison = compare(&with_speeds(10_000.0, 1_000.0), &with_speeds(limit, row));
             let pair = &comparison.pairs[0];
-            (pair.verdict, (pair.share_ratio.unwrap() * 100.0).round(), comparison.differences.len())
+            (
+                pair.speeds.verdict,
+                (pair.speeds.share_ratio.unwrap() * 100.0).round(),
+                comparison.differences.len(),
+            )
         };
         assert_eq!(compared(19_100.0, 1_800.0), (Verdict::DiskMoved, 94.0, 1));
         assert_eq!(compared(19_100.0, 1_910.0), (Verdict::DiskMoved, 100.0, 1));
@@ -323,7 +322,7 @@ mod tests {
         assert_eq!(comparison.differences.len(), 1);
         assert_eq!((comparison.contended.len(), comparison.unpaired.len()), (1, 2));
         let pair = &comparison.contended[0];
-        assert!((pair.ratio - 2.0).abs() < 0.01 && pair.verdict == Verdict::Differs);
+        assert!((pair.speeds.ratio - 2.0).abs() < 0.01 && pair.speeds.verdict == Verdict::Differs);
         assert!((pair.worst_wait_ratio.unwrap() - 0.5).abs() < 0.01);
     }
 

@@ -61,6 +61,19 @@ pub struct Summary {
 }
 
 impl Row {
+    /// A row that nothing was measured of.
+    pub fn new(key: RowKey) -> Row {
+        Row {
+            key,
+            runs: Vec::new(),
+            latency_quantiles_ns: Vec::new(),
+            syncs: None,
+            waldio_status: Vec::new(),
+            failure: None,
+            summary: None,
+        }
+    }
+
     /// (round, transactions per second) of every run.
     pub fn throughputs(&self) -> Vec<(u32, f64)> {
         self.runs.iter().map(|run| (run.round, run.transactions_per_s())).collect()
@@ -162,15 +175,7 @@ pub(crate) mod tests {
 
     pub(crate) fn row(key: RowKey, speeds: &[u64]) -> Row {
         let runs = (0..).zip(speeds).map(|(round, speed)| run(round, *speed)).collect();
-        Row {
-            key,
-            runs,
-            latency_quantiles_ns: Vec::new(),
-            syncs: None,
-            waldio_status: Vec::new(),
-            failure: None,
-            summary: None,
-        }
+        Row { runs, ..Row::new(key) }
     }
 
     #[test]

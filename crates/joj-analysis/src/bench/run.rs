@@ -30,6 +30,12 @@ pub fn quantiles(sorted_ns: &[u64]) -> Vec<u64> {
     quantile_grid().into_iter().filter_map(|parts| percentile(sorted_ns, parts)).collect()
 }
 
+/// Of latencies in any order: their [`quantiles`], and the sums.
+pub fn distribution(mut latencies_ns: Vec<u64>) -> (Vec<u64>, Latency) {
+    latencies_ns.sort_unstable();
+    (quantiles(&latencies_ns), Latency::of(&latencies_ns))
+}
+
 /// The share of latencies, 0 to 1, that lie within 12 % of 4, 8 or 12 ms while the fastest tenth stays below 1 ms.
 ///
 /// A core that is busy when the flush completes wakes the waiter only at the next scheduler tick: 4 ms with

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::bench::environment::{SqliteBuild, WaldioFacts};
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::bench::run::SyncCount;
 use thiserror::Error;
 
@@ -168,11 +169,17 @@ fn describe(name: &str, file: Option<&str>, asker: &Asker<'_>) -> Result<SqliteB
     })
 }
 
-/// The sync call of each build, from the calls that stock rows made: (build, its calls).
-pub fn name_sync_calls(builds: &mut [SqliteBuild], stock: &[(&str, &SyncCount)]) {
+/// The sync call of each build, from the calls that its stock rows made: mode, build and calls of each row.
+pub fn name_sync_calls<'rows>(
+    builds: &mut [SqliteBuild],
+    rows: impl Iterator<Item = (JournalMode, &'rows str, Option<&'rows SyncCount>)> + Clone,
+) {
     for build in builds {
-        let counts: Vec<&SyncCount> =
-            stock.iter().filter(|(library, _)| *library == build.name).map(|(_, count)| *count).collect();
+        let is_of_stock = |mode, library| mode != JournalMode::Waldio && library == build.name;
+        let counts: Vec<&SyncCount> = rows
+            .clone()
+            .filter_map(|(mode, library, count)| count.filter(|_| is_of_stock(mode, library)))
+            .collect();
         let mut sum = SyncCount::default();
         for count in &counts {
             sum.add(count);

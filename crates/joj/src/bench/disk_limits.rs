@@ -1,7 +1,7 @@
 //! What the disk does without SQLite, measured beside rows, and summed up at last.
 
 use joj_analysis::bench::document::{Limit, LimitKind, LimitRun};
-use joj_analysis::bench::run::{Latency, quantiles};
+use joj_analysis::bench::run::{Latency, distribution};
 use joj_analysis::statistics::Estimate;
 
 use crate::bench::ask::Stop;
@@ -67,10 +67,8 @@ impl DiskLimits {
 
     /// Sums up: medians and distributions.
     pub fn finish(self) -> Vec<Limit> {
-        let finished = self.limits.into_iter().map(|(mut limit, mut latencies_ns)| {
-            latencies_ns.sort_unstable();
-            limit.latency_quantiles_ns = quantiles(&latencies_ns);
-            limit.latency = Latency::of(&latencies_ns);
+        let finished = self.limits.into_iter().map(|(mut limit, latencies_ns)| {
+            (limit.latency_quantiles_ns, limit.latency) = distribution(latencies_ns);
             let speeds: Vec<f64> = limit.runs.iter().map(LimitRun::operations_per_s).collect();
             limit.operations_per_s = Estimate::of(&speeds);
             limit

@@ -3,7 +3,7 @@
 use joj_analysis::bench::contended::{ContendedKey, ContendedRow, WriterKind, summarise};
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, Schema, Word};
-use joj_analysis::bench::run::{Latency, SyncCount, quantiles};
+use joj_analysis::bench::run::{SyncCount, distribution};
 use thiserror::Error;
 
 use crate::bench::ask::Stop;
@@ -188,16 +188,16 @@ impl Experiment for ManyWriters {
 
     fn finish(self: Box<Self>, document: &mut Document) {
         let mut latencies = Vec::new();
-        for (mut row, mut latencies_ns) in self.rows {
-            latencies_ns.sort_unstable();
-            row.latency_quantiles_ns = quantiles(&latencies_ns);
-            latencies.push(Latency::of(&latencies_ns));
+        for (mut row, latencies_ns) in self.rows {
+            let (quantiles_ns, latency) = distribution(latencies_ns);
+            row.latency_quantiles_ns = quantiles_ns;
+            latencies.push(latency);
             document.contended.push(row);
         }
         summarise(&mut document.contended, &latencies);
-        let stock = document.contended.iter().filter(|row| row.key.mode != JournalMode::Waldio);
-        let counts = stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?)));
-        name_sync_calls(&mut document.builds, &counts.collect::<Vec<_>>());
+        let counts =
+            document.contended.iter().map(|row| (row.key.mode, &*row.key.library, row.syncs.as_ref()));
+        name_sync_calls(&mut document.builds, counts);
     }
 
     fn counts_calls(&self) -> bool {

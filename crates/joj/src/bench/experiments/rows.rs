@@ -6,7 +6,7 @@
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
 use joj_analysis::bench::row::{Row, summarise};
-use joj_analysis::bench::run::{Latency, Run, quantiles};
+use joj_analysis::bench::run::{Run, distribution};
 
 use crate::bench::ask::Stop;
 use crate::bench::builds::name_sync_calls;
@@ -140,17 +140,8 @@ pub struct Rows {
 impl Rows {
     /// What `selection` leaves of the rows with SQLite builds of these names.
     pub fn new(selection: Selection, libraries: &[String]) -> Rows {
-        let row = |key| Row {
-            key,
-            runs: Vec::new(),
-            latency_quantiles_ns: Vec::new(),
-            syncs: None,
-            waldio_status: Vec::new(),
-            failure: None,
-            summary: None,
-        };
         let keys = selection.groups(libraries).into_iter().flat_map(|group| group.keys);
-        let rows = keys.map(|key| (row(key), Vec::new())).collect();
+        let rows = keys.map(|key| (Row::new(key), Vec::new())).collect();
         Rows { selection, rows }
     }
 
@@ -208,16 +199,15 @@ impl Experiment for Rows {
 
     fn finish(self: Box<Self>, document: &mut Document) {
         let mut latencies = Vec::new();
-        for (mut row, mut latencies_ns) in self.rows {
-            latencies_ns.sort_unstable();
-            row.latency_quantiles_ns = quantiles(&latencies_ns);
-            latencies.push(Latency::of(&latencies_ns));
+        for (mut row, latencies_ns) in self.rows {
+            let (quantiles_ns, latency) = distribution(latencies_ns);
+            row.latency_quantiles_ns = quantiles_ns;
+            latencies.push(latency);
             document.rows.push(row);
         }
         summarise(&mut document.rows, &latencies);
-        let stock = document.rows.iter().filter(|row| row.key.mode != JournalMode::Waldio);
-        let counts = stock.filter_map(|row| Some((row.key.library.as_str(), row.syncs.as_ref()?)));
-        name_sync_calls(&mut document.builds, &counts.collect::<Vec<_>>());
+        let counts = document.rows.iter().map(|row| (row.key.mode, &*row.key.library, row.syncs.as_ref()));
+        name_sync_calls(&mut document.builds, counts);
     }
 
     fn counts_calls(&self) -> bool {
