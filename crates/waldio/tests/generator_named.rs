@@ -47,8 +47,8 @@ fn no_file_takes_the_place_of_a_standard_descriptor() {
 }
 
 #[test]
-fn a_standard_descriptor_that_was_free_is_filled() {
-    holds("low_descriptors_are_filled");
+fn no_lock_goes_with_a_standard_descriptor() {
+    holds("locks_beside_closed_descriptors");
 }
 
 #[test]

@@ -228,3 +228,16 @@ fn a_process_with_little_memory_left_goes_on() {
         }
     }
 }
+
+/// SQLite closes a database that it opened at a descriptor below 3, and with that gives back all locks of the process.
+#[test]
+fn closed_standard_streams_are_filled_before_a_database_can_take_their_place() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("streams");
+    let path = scratch.join("a.db");
+    let told = must(&mut python("closed_streams.py", &[path.to_str().unwrap()]));
+    assert_eq!(told, "/dev/null, another process is refused, /dev/null");
+    assert_eq!(system().open(&path).one("SELECT group_concat(a) FROM t"), "1");
+}

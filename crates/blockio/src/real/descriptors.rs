@@ -32,15 +32,16 @@ fn at_least(file: OwnedFd, minimum: i32) -> rustix::io::Result<OwnedFd> {
     }
     let moved = rustix::io::fcntl_dupfd_cloexec(&file, minimum)?;
     drop(file);
-    fill(DESCRIPTOR_MIN);
+    fill_streams();
     Ok(moved)
 }
 
-/// Fills what is free below `minimum`, as SQLite does after its own opens (os_unix.c, `robust_open`). SQLite closes a database
-/// that it opens there again, and with that gives back all locks that this process has on it.
-fn fill(minimum: i32) {
+/// Fills what is free of the standard streams' descriptors, as SQLite does after its own opens (os_unix.c, `robust_open`).
+/// SQLite closes a database that it opens there again, and with that gives back all locks that this process has on it.
+/// Without a free descriptor or without /dev/null nothing is filled.
+pub fn fill_streams() {
     while let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()) {
-        if null.as_raw_fd() >= minimum {
+        if null.as_raw_fd() >= DESCRIPTOR_MIN {
             break;
         }
         // It stays open: the next file would get its place.

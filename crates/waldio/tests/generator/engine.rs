@@ -248,8 +248,6 @@ impl<'run> Engine<'run> {
             };
             // SQLite 3.40.1 loses a transaction itself at a kill, when the cache spilled, pages were written again, and
             // ROLLBACK TO took that back: its commit frame has no salts.
-            // And where it opens a database again without the standard streams: it closes a descriptor below 3 at once, and with
-            // it go the locks of the process.
             let lost_by_stock: BTreeSet<u64> =
                 self.acknowledged_by_stock[index].difference(&reference.kept).copied().collect();
             // Where stock's COMMIT failed that cannot be seen.

@@ -67,23 +67,18 @@ pub const NAMED: [(&str, &str); 28] = [
          A> SELECT count(*) FROM kept",
     ),
     (
-        "low_descriptors_are_filled",
-        "# As after SQLite's own opens: else C's is the first at descriptor 2, and SQLite, which closes that one, gives back all of the
-         # process's locks on the database. D then takes itself for the last, and deletes the log of A.
+        "locks_beside_closed_descriptors",
+        "# SQLite closes a database that it opens at a standard stream's descriptor, and gives back all of the process's locks on
+         # it: B's opening must not come so low. Found by seed 1795566688004404.
          A = 1 waldio app.db
-         B = 1 stock app.db
-         C = 1 stock app.db
-         D = 2 waldio app.db
-         A: open
-         D: open
-         B> INSERT INTO kept VALUES (1)
-         1: stderr
-         A> INSERT INTO kept VALUES (2)
-         C> SELECT count(*) FROM kept
-         D> SELECT count(*) FROM kept
-         D: close
-         D> INSERT INTO kept VALUES (3)
-         A> SELECT count(*) FROM kept",
+         B = 1 waldio app.db
+         C = 2 waldio app.db
+         A> PRAGMA locking_mode = EXCLUSIVE
+         A> INSERT INTO kept VALUES (1)
+         1: standard
+         B> SELECT count(*) FROM kept
+         C> INSERT INTO kept VALUES (2)
+         A> INSERT INTO kept VALUES (3)",
     ),
     (
         "unreadable_folder",

@@ -3,7 +3,7 @@
 //! A command is fields with `\x1f` between them; the answer is one line. Both ends are pipes whose descriptors the child
 //! copies out of the way first: descriptors 0 to 2 are then free to be closed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blockio::real::descriptors;
 use rustix::process::{Resource, Signal, set_parent_process_death_signal};
 
 use crate::real::child::{again, role};
@@ -140,10 +141,24 @@ pub fn at_work(test: &str) -> bool {
 #[derive(Default)]
 struct Desk {
     open: HashMap<String, Connection>,
+    /// The names of those that are stock's.
+    of_stock: HashSet<String>,
 }
 
 impl Desk {
     fn answer(&mut self, fields: &[&str]) -> String {
+        if let ["open", name, _, vfs] = *fields {
+            if vfs == "unix" {
+                self.of_stock.insert(name.to_owned());
+            } else {
+                self.of_stock.remove(name);
+            }
+        }
+        if fields.get(1).is_some_and(|name| self.of_stock.contains(*name)) {
+            // SQLite opens a database at a standard stream's descriptor, closes it, and its process has lost all locks on it. Two
+            // may write at once then, on either side; waldio fills such descriptors itself.
+            descriptors::fill_streams();
+        }
         match *fields {
             ["open", name, uri, vfs] => match system().open_with(uri, Some(vfs)) {
                 Ok(opened) => {

@@ -13,6 +13,7 @@ use super::main_file::methods as main_methods;
 use super::registered::Registered;
 use super::waiter;
 use blockio::disk::FileId;
+use blockio::real::descriptors;
 
 use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
@@ -133,6 +134,8 @@ unsafe fn open_main(
     flags: c_int,
     flags_out: *mut c_int,
 ) -> c_int {
+    // The base VFS would close a database at a standard stream's descriptor again, and with that give back all locks on it.
+    descriptors::fill_streams();
     // SAFETY: a database's name, as the caller promises.
     let parameter = |key: &CStr| unsafe { registered.api.uri_parameter(name, key) };
     if parameter(c"waldio").is_some_and(|value| matches!(value.as_str(), "off" | "0" | "no" | "false")) {
