@@ -10,6 +10,8 @@
 //! Kernels differ in offsets, sizes and in which fields there are: everything is looked up by its name.
 //! Source: the kernel's Documentation/trace/events.rst, section 3.
 
+use crate::trace::ftrace::error::FtraceError;
+
 /// Where a field lies in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
@@ -40,11 +42,11 @@ impl Format {
     /// Reads the text of a `format` file.
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, FtraceError> {
         let line = |head: &str| text.lines().find_map(|line| line.strip_prefix(head)).map(str::trim);
-        let name = line("name:").filter(|name| !name.is_empty()).ok_or("an event's format has no `name:`")?;
+        let name = line("name:").filter(|name| !name.is_empty()).ok_or(FtraceError::NoName)?;
         let number = line("ID:").and_then(|number| number.parse().ok());
-        let number = number.ok_or_else(|| format!("the format of {name} has no `ID:` below 65536"))?;
+        let number = number.ok_or_else(|| FtraceError::NoNumber(name.to_owned()))?;
         Ok(Self { name: name.to_owned(), number, fields: text.lines().filter_map(field).collect() })
     }
 
@@ -137,11 +139,11 @@ impl PageLayout {
     /// Reads the text of `events/header_page`.
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, FtraceError> {
         let fields: Vec<Field> = text.lines().filter_map(field).collect();
         let find = |name: &str| {
             let found = fields.iter().find(|field| field.name == name);
-            found.ok_or_else(|| format!("events/header_page names no field `{name}`"))
+            found.ok_or_else(|| FtraceError::NoPageField(name.to_owned()))
         };
         let (commit, data) = (find("commit")?, find("data")?);
         let layout = Self {
@@ -154,7 +156,7 @@ impl PageLayout {
             && layout.commit_offset >= 8
             && layout.commit_offset.checked_add(layout.commit_size) == Some(layout.data_offset)
             && (64..=1 << 26).contains(&layout.data_size);
-        if sound { Ok(layout) } else { Err(format!("events/header_page describes no page: {layout:?}")) }
+        if sound { Ok(layout) } else { Err(FtraceError::NoPage(format!("{layout:?}"))) }
     }
 
     /// Bytes of a whole page.
@@ -197,8 +199,8 @@ mod tests {
 
     #[test]
     fn a_format_without_name_or_number_is_refused() {
-        assert!(Format::parse("ID: 3\n").unwrap_err().contains("name"));
-        assert!(Format::parse("name: a\nID: 70000\n").unwrap_err().contains("ID"));
+        assert!(Format::parse("ID: 3\n").unwrap_err().to_string().contains("name"));
+        assert!(Format::parse("name: a\nID: 70000\n").unwrap_err().to_string().contains("ID"));
     }
 
     #[test]
@@ -208,6 +210,6 @@ mod tests {
         let layout = PageLayout::parse(text).unwrap();
         assert_eq!((layout.commit_size, layout.data_offset, layout.page_bytes()), (4, 12, 4096));
         assert!(PageLayout::parse(&text.replace("size:4;", "size:5;")).is_err());
-        assert!(PageLayout::parse("").unwrap_err().contains("commit"));
+        assert!(PageLayout::parse("").unwrap_err().to_string().contains("commit"));
     }
 }

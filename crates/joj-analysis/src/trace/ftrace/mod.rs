@@ -17,3 +17,4 @@ pub mod record;
 pub mod rwbs;
 pub mod page;
 pub mod format;
+pub mod error;

@@ -9,6 +9,7 @@
 //!
 //! Bits as little-endian kernels put them. Source: `events/header_event`, the kernel's Documentation/trace/ring-buffer-design.rst.
 
+use crate::trace::ftrace::error::FtraceError;
 use crate::trace::ftrace::format::PageLayout;
 
 const LOST_BEFORE: u64 = 1 << 31;
@@ -42,15 +43,14 @@ impl<'a> Page<'a> {
     /// Begins to read a page.
     /// # Errors
     /// What is wrong with its head.
-    pub fn new(bytes: &'a [u8], layout: &PageLayout) -> Result<Self, String> {
+    pub fn new(bytes: &'a [u8], layout: &PageLayout) -> Result<Self, FtraceError> {
         let head = bytes.get(..layout.data_offset);
-        let head = head.ok_or_else(|| format!("a page of {} bytes is shorter than its head", bytes.len()))?;
+        let head = head.ok_or(FtraceError::ShortPage(bytes.len()))?;
         let time_ns = word(head, 0, 8).unwrap_or(0);
         let commit = word(head, layout.commit_offset, layout.commit_size).unwrap_or(0);
         let used = usize::try_from(commit & (LOST_COUNTED - 1)).unwrap_or(usize::MAX);
         let data = bytes.get(layout.data_offset..layout.data_offset.saturating_add(used));
-        let data =
-            data.ok_or_else(|| format!("a page of {} bytes says that {used} are in use", bytes.len()))?;
+        let data = data.ok_or(FtraceError::OverfullPage { bytes: bytes.len(), used })?;
         let lost = match (commit & LOST_BEFORE != 0, commit & LOST_COUNTED != 0) {
             (false, _) => Lost::None,
             (true, false) => Lost::Unknown,
@@ -205,7 +205,9 @@ mod tests {
     #[test]
     fn a_cut_or_broken_page_ends_and_says_so() {
         assert!(Page::new(&[0; 7], &PageLayout::default()).is_err());
-        assert!(Page::new(&page(5_000, &[]), &PageLayout::default()).unwrap_err().contains("5000"));
+        assert!(
+            Page::new(&page(5_000, &[]), &PageLayout::default()).unwrap_err().to_string().contains("5000")
+        );
         assert_eq!(read(&page(8, &[3, 1])), (Vec::new(), true), "12 bytes of data, 4 in use");
         assert_eq!(read(&page(12, &[0, 2, 1])), (Vec::new(), true), "a length below its own");
     }

@@ -1,12 +1,14 @@
 //! Why nothing can be captured, or nothing more: eBPF, tracefs, the spool, the disks below a path.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use joj_analysis::filesystem::layout::{LayoutError, RegionError};
 use joj_analysis::trace::event::DeviceNumber;
+use joj_analysis::trace::ftrace::error::FtraceError;
 use thiserror::Error;
 
+use crate::machine::devices::device_bytes::DeviceOpenError;
 use crate::machine::files::mounts::MountError;
 
 /// Why a capture cannot begin, or not go on.
@@ -15,9 +17,9 @@ pub enum CaptureError {
     /// eBPF cannot be used.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// tracefs cannot be used. What reads it gives texts.
-    #[error("{0}")]
-    Tracefs(String),
+    /// tracefs cannot be used.
+    #[error(transparent)]
+    Tracefs(#[from] TracefsError),
     /// The spool's temporary file cannot be read.
     #[error(transparent)]
     Spool(#[from] SpoolError),
@@ -81,6 +83,121 @@ pub enum BpfError {
     /// An event is none: a fault of how joj was built.
     #[error("the eBPF programs handed up what joj cannot read: it was built from other sources than they")]
     Record,
+}
+
+/// Why a capture by tracefs cannot begin, or not go on.
+#[derive(Debug, Error)]
+pub enum TracefsError {
+    /// Records of a big-endian machine.
+    #[error("joj reads the trace buffers of little-endian machines only")]
+    BigEndian,
+    /// Somebody without rights.
+    #[error("tracefs is closed to this user: run joj as root")]
+    Closed,
+    /// It is not mounted.
+    #[error(
+        "there is no tracefs: mount it with `mount -t tracefs nodev /sys/kernel/tracing` as root; if that says \
+         `unknown filesystem type`, the kernel was built without CONFIG_TRACING"
+    )]
+    NotMounted,
+    /// A buffer of one's own cannot be made.
+    #[error("cannot make a trace buffer in {}: {error}; {}", .path.display(), remedy(.error))]
+    NoInstance {
+        /// Its directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A hundred directories of this process's are in the way.
+    #[error("{} is full of {prefix}*: remove them with rmdir", .instances.display())]
+    Full {
+        /// Where the buffers' directories are.
+        instances: PathBuf,
+        /// How the names of joj's begin.
+        prefix: &'static str,
+    },
+    /// A setting was refused.
+    #[error("cannot write `{value}` to {}: {error}{advice}", .path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        value: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+        /// How to mend it, behind a semicolon; empty where nobody knows.
+        advice: &'static str,
+    },
+    /// A text or a directory of it cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A processor's buffer cannot be opened.
+    #[error("cannot open {}: {error}", .path.display())]
+    NotOpened {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A processor's buffer cannot be read any more.
+    #[error("cannot read the trace buffer of {processor}: {error}")]
+    Buffer {
+        /// Its directory's name: `cpu3`.
+        processor: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// This kernel lacks an event, under all of its names.
+    #[error("this kernel has no event {0}")]
+    NoEvent(String),
+    /// The text that describes an event.
+    #[error("{path}/format: {fault}")]
+    Format {
+        /// The event's directory.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        fault: FtraceError,
+    },
+    /// The kernel's events or pages are not as joj knows them.
+    #[error(transparent)]
+    Ftrace(#[from] FtraceError),
+}
+
+impl TracefsError {
+    /// The same, with how to mend it where a setting was refused.
+    pub fn with_advice(mut self, text: &'static str) -> TracefsError {
+        if let TracefsError::Setting { advice, .. } = &mut self {
+            *advice = text;
+        }
+        self
+    }
+
+    /// For `map_err`: `path` cannot be read.
+    pub fn unreadable(path: &Path) -> impl Fn(io::Error) -> TracefsError + '_ {
+        |error| TracefsError::Unreadable { path: path.to_owned(), error }
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "run joj as root, on Android with SELinux allowing it (`su 0 setenforce 0` on a test device)"
+        }
+        Some(libc::EROFS) => "tracefs is mounted read-only here: `mount -o remount,rw /sys/kernel/tracing`",
+        Some(libc::ENOMEM) => "there is no memory for its buffers: free some",
+        _ => "look into `dmesg`",
+    }
 }
 
 /// Why what was captured cannot be had back.
@@ -160,8 +277,8 @@ pub enum MetadataError {
     #[error("{0} is no disk of this machine")]
     NoDisk(DeviceNumber),
     /// The disk cannot be opened.
-    #[error("{0}")]
-    Device(String),
+    #[error(transparent)]
+    Device(#[from] DeviceOpenError),
     /// The disk's bytes are not those of such a filesystem.
     #[error("{disk}: {error}")]
     Layout {

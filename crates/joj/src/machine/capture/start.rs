@@ -57,7 +57,7 @@ impl Capture {
         spool: Spool,
     ) -> Result<Self, CaptureError> {
         let way = Way::Tracefs(Box::new(
-            TracefsCapture::start(selection, known_files).map_err(CaptureError::Tracefs)?,
+            TracefsCapture::start(selection, known_files).map_err(CaptureError::from)?,
         ));
         Ok(Self { way, spool: Arc::new(Mutex::new(spool)), texts: Texts::default() })
     }
@@ -110,7 +110,7 @@ impl Capture {
             Way::Tracefs(capture) => {
                 let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
                 let polled = capture.poll(timeout, &mut self.texts, &mut |event| keep(&mut spool, &event));
-                polled.map_err(CaptureError::Tracefs)?;
+                polled.map_err(CaptureError::from)?;
             }
         }
         while self.spool().is_over() {
@@ -128,7 +128,7 @@ impl Capture {
             Way::Tracefs(capture) => {
                 let mut spool = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
                 let lost = capture.stop(&mut self.texts, &mut |event| keep(&mut spool, &event));
-                lost.map_err(CaptureError::Tracefs)
+                lost.map_err(CaptureError::from)
             }
         }
     }

@@ -140,7 +140,7 @@ fn read_layout(filesystem: &mut MountedFilesystem, all_disks: &[Disk]) -> Result
         let Some(disk) = all_disks.iter().find(|disk| disk.number == number) else {
             return Err(MetadataError::NoDisk(number));
         };
-        let device = DeviceBytes::open(disk).map_err(MetadataError::Device)?;
+        let device = DeviceBytes::open(disk)?;
         let found =
             filesystem::layout_of(&filesystem.kind, place(disk), &mut |at, bytes| device.read(at, bytes))
                 .map_err(|error| MetadataError::Layout { disk: disk.name.clone(), error })?;

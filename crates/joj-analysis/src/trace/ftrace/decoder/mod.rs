@@ -3,6 +3,7 @@
 use crate::trace::ftrace::decoder::calls::CALLS;
 use crate::trace::ftrace::decoder::files::FILES;
 use crate::trace::ftrace::decoder::requests::REQUESTS;
+use crate::trace::ftrace::error::FtraceError;
 use crate::trace::ftrace::format::{Field, Format};
 use crate::trace::ftrace::known::{Known, Values};
 use crate::trace::ftrace::record::Record;
@@ -34,20 +35,23 @@ impl Decoder {
     /// Learns an event.
     /// # Errors
     /// Which field this kernel's event lacks, or that the event is none that we know.
-    pub fn learn(&mut self, format: &Format) -> Result<&'static Known, String> {
+    pub fn learn(&mut self, format: &Format) -> Result<&'static Known, FtraceError> {
         let known = known().find(|known| known.names.contains(&format.name.as_str()));
-        let known = known.ok_or_else(|| format!("{} is no event that joj reads", format.name))?;
+        let known = known.ok_or_else(|| FtraceError::UnknownEvent(format.name.clone()))?;
         let mut fields = Vec::new();
         for wanted in known.fields {
             let (names, optional) = wanted.strip_suffix('?').map_or((*wanted, false), |names| (names, true));
             let field = names.split('|').find_map(|name| format.field(name)).cloned();
             if field.is_none() && !optional {
-                return Err(format!("{} has no field `{names}` in this kernel", format.name));
+                return Err(FtraceError::NoField { event: format.name.clone(), field: names.to_owned() });
             }
             fields.push(field);
         }
         let thread = format.field("common_pid").cloned();
-        let thread = thread.ok_or_else(|| format!("{} has no field `common_pid`", format.name))?;
+        let thread = thread.ok_or_else(|| FtraceError::NoField {
+            event: format.name.clone(),
+            field: "common_pid".to_owned(),
+        })?;
         let number = usize::from(format.number);
         if number >= self.readers.len() {
             self.readers.resize_with(number + 1, || None);

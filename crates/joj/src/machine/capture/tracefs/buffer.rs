@@ -9,6 +9,7 @@ use std::time::Duration;
 use joj_analysis::trace::ftrace::format::PageLayout;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::machine::capture::error::TracefsError;
 use crate::machine::capture::tracefs::instance::Instance;
 
 /// For each processor. At 8,000 commits a second, each some 20 records of 60 bytes, it holds 400 ms.
@@ -29,28 +30,28 @@ impl Buffers {
     /// Opens an instance's buffers; nothing is in them yet.
     /// # Errors
     /// What cannot be set or opened.
-    pub fn open(instance: &Instance) -> Result<Self, String> {
-        instance.set("trace_clock", "mono").map_err(|reason| {
-            format!("{reason}; kernels before 3.14 have no such clock: joj needs a newer one")
+    pub fn open(instance: &Instance) -> Result<Self, TracefsError> {
+        instance.set("trace_clock", "mono").map_err(|error| {
+            error.with_advice("; kernels before 3.14 have no such clock: joj needs a newer one")
         })?;
         instance
             .set("buffer_size_kb", &(BYTES >> 10).to_string())
-            .map_err(|reason| format!("{reason}; free some memory"))?;
+            .map_err(|error| error.with_advice("; free some memory"))?;
         // Linux 6.0 and newer; before, a reader is woken at half of it or as soon as there is anything.
         let _ = instance.set("buffer_percent", WAKE_PERCENT);
         let layout = PageLayout::parse(&instance.text("events/header_page")?)?;
         let mut files = Vec::new();
         let directory = instance.path("per_cpu");
-        let unreadable = |error: io::Error| format!("cannot read {}: {error}", directory.display());
-        for entry in fs::read_dir(&directory).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
+        let unreadable = TracefsError::unreadable(&directory);
+        for entry in fs::read_dir(&directory).map_err(&unreadable)? {
+            let path = entry.map_err(&unreadable)?.path();
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let raw = path.join("trace_pipe_raw");
             match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&raw) {
                 Ok(file) => files.push((name, file)),
                 // A processor that was never there since the start has a directory and no buffer.
                 Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
-                Err(error) => return Err(format!("cannot open {}: {error}", raw.display())),
+                Err(error) => return Err(TracefsError::NotOpened { path: raw, error }),
             }
         }
         files.sort_by_key(|(name, _)| name[3.min(name.len())..].parse::<u32>().unwrap_or(u32::MAX));
@@ -72,7 +73,7 @@ impl Buffers {
     /// Hands on every page that can be had, with the number of its processor. Returns how many bytes the fullest buffer had.
     /// # Errors
     /// As read(2).
-    pub fn read(&mut self, take: &mut dyn FnMut(usize, &[u8], &PageLayout)) -> Result<usize, String> {
+    pub fn read(&mut self, take: &mut dyn FnMut(usize, &[u8], &PageLayout)) -> Result<usize, TracefsError> {
         let mut fullest = 0;
         for (number, (name, file)) in self.files.iter_mut().enumerate() {
             let mut held = 0;
@@ -85,7 +86,7 @@ impl Buffers {
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(format!("cannot read the trace buffer of {name}: {error}")),
+                    Err(error) => return Err(TracefsError::Buffer { processor: name.clone(), error }),
                 }
             }
             fullest = fullest.max(held);

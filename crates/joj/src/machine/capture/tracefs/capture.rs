@@ -20,6 +20,7 @@ use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
 
+use crate::machine::capture::error::TracefsError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::tracefs::buffer::{self, Buffers};
 use crate::machine::capture::tracefs::changes::Changes;
@@ -79,9 +80,9 @@ impl TracefsCapture {
     /// Begins to capture. `known_files`: files and directories whose files were there before and shall be known.
     /// # Errors
     /// Why not, and what to grant. Nothing is left behind.
-    pub fn start(selection: &Selection, known_files: &[PathBuf]) -> Result<Self, String> {
+    pub fn start(selection: &Selection, known_files: &[PathBuf]) -> Result<Self, TracefsError> {
         if cfg!(target_endian = "big") {
-            return Err("joj reads the trace buffers of little-endian machines only".to_owned());
+            return Err(TracefsError::BigEndian);
         }
         let mounts = mounts::list().unwrap_or_default();
         let volumes = volumes::volumes(&mounts, &selection.devices);
@@ -136,7 +137,7 @@ impl TracefsCapture {
         timeout: Duration,
         texts: &mut Texts,
         sink: &mut dyn FnMut(Event),
-    ) -> Result<(), String> {
+    ) -> Result<(), TracefsError> {
         self.begin(texts, sink);
         self.buffers.wait(timeout);
         let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
@@ -149,7 +150,7 @@ impl TracefsCapture {
     /// Ends the capture and hands on the rest. Returns how many records were lost.
     /// # Errors
     /// As [`TracefsCapture::poll`].
-    pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, String> {
+    pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, TracefsError> {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.read()?;
@@ -185,7 +186,7 @@ impl TracefsCapture {
     }
 
     /// Empties the kernel's buffers into `waiting`.
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Result<(), TracefsError> {
         let Self { buffers, decoder, waiting, lost, sorter, .. } = self;
         let before = *lost;
         let mut gone = |time_ns, count: Lost| {

@@ -5,6 +5,7 @@ use joj_analysis::trace::ftrace::decoder::{self, Decoder};
 use joj_analysis::trace::ftrace::format::Format;
 use joj_analysis::trace::ftrace::known::Known;
 
+use crate::machine::capture::error::TracefsError;
 use crate::machine::capture::tracefs::instance::Instance;
 
 /// Without these there is no block trace.
@@ -24,7 +25,11 @@ pub struct Enabled {
 /// Switches on what this kernel has, for these devices (all, where there are none) and these kinds of filesystems.
 /// # Errors
 /// What is missing without which nothing can be captured.
-pub fn enable(instance: &Instance, devices: &[DeviceNumber], kinds: &[&str]) -> Result<Enabled, String> {
+pub fn enable(
+    instance: &Instance,
+    devices: &[DeviceNumber],
+    kinds: &[&str],
+) -> Result<Enabled, TracefsError> {
     let mut enabled = Enabled::default();
     for known in decoder::known() {
         if is_filesystem(known.system) && !kinds.contains(&known.system) {
@@ -50,12 +55,14 @@ fn switch_on(
     known: &'static Known,
     devices: &[DeviceNumber],
     enabled: &mut Enabled,
-) -> Result<(), String> {
+) -> Result<(), TracefsError> {
     let path = |name: &&&str| format!("events/{}/{name}", known.system);
     let path = known.names.iter().find(|name| instance.path(&path(name)).is_dir()).map(|name| path(&name));
-    let path = path.ok_or_else(|| format!("this kernel has no event {}", known.names.join(" or ")))?;
+    let path = path.ok_or_else(|| TracefsError::NoEvent(known.names.join(" or ")))?;
     let format = instance.text(&format!("{path}/format"))?;
-    enabled.decoder.learn(&Format::parse(&format).map_err(|reason| format!("{path}/format: {reason}"))?)?;
+    let format = Format::parse(&format);
+    let format = format.map_err(|fault| TracefsError::Format { path: path.clone(), fault })?;
+    enabled.decoder.learn(&format)?;
     let wanted = filter(known, devices);
     if !wanted.is_empty() {
         // More records than wanted are no harm: they are sorted out when they are read.

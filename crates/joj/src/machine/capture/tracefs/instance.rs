@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::machine::capture::error::TracefsError;
 use crate::machine::proc::clock;
 
 /// Where tracefs is, newest place first.
@@ -24,7 +25,7 @@ impl Instance {
     /// Makes one with this process's number in its name. Those of processes that are gone are removed first.
     /// # Errors
     /// Why not, and what to grant.
-    pub fn create() -> Result<Self, String> {
+    pub fn create() -> Result<Self, TracefsError> {
         let instances = place()?.join("instances");
         remove_stale(&instances);
         for _ in 0..100 {
@@ -34,10 +35,10 @@ impl Instance {
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Self { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(refused(&path, &error)),
+                Err(error) => return Err(TracefsError::NoInstance { path, error }),
             }
         }
-        Err(format!("{} is full of {PREFIX}*: remove them with rmdir", instances.display()))
+        Err(TracefsError::Full { instances, prefix: PREFIX })
     }
 
     /// One of its files or directories.
@@ -48,24 +49,24 @@ impl Instance {
     /// Writes a setting.
     /// # Errors
     /// What was refused, and why.
-    pub fn set(&self, name: &str, value: &str) -> Result<(), String> {
+    pub fn set(&self, name: &str, value: &str) -> Result<(), TracefsError> {
         let path = self.path(name);
         let written =
             File::options().write(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes()));
-        written.map_err(|error| format!("cannot write `{value}` to {}: {error}", path.display()))
+        written.map_err(|error| TracefsError::Setting { path, value: value.to_owned(), error, advice: "" })
     }
 
     /// Reads one of its texts.
     /// # Errors
     /// What cannot be read, and why.
-    pub fn text(&self, name: &str) -> Result<String, String> {
+    pub fn text(&self, name: &str) -> Result<String, TracefsError> {
         let path = self.path(name);
-        let unreadable = |error: io::Error| format!("cannot read {}: {error}", path.display());
-        let mut file = File::open(&path).map_err(unreadable)?;
+        let unreadable = TracefsError::unreadable(&path);
+        let mut file = File::open(&path).map_err(&unreadable)?;
         // Large pieces: header_page gives one piece, however small, and nothing behind it (seen on Linux 6.18).
         let (mut text, mut piece) = (Vec::new(), vec![0; 1 << 16]);
         loop {
-            match file.read(&mut piece).map_err(unreadable)? {
+            match file.read(&mut piece).map_err(&unreadable)? {
                 0 => return Ok(String::from_utf8_lossy(&text).into_owned()),
                 bytes => text.extend_from_slice(&piece[..bytes]),
             }
@@ -93,7 +94,7 @@ impl Drop for Instance {
     }
 }
 
-fn place() -> Result<PathBuf, String> {
+fn place() -> Result<PathBuf, TracefsError> {
     let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
     if let Some(place) = found {
         return Ok(place.to_owned());
@@ -103,23 +104,9 @@ fn place() -> Result<PathBuf, String> {
         .iter()
         .any(|place| fs::read_dir(place).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied));
     if hidden {
-        return Err("tracefs is closed to this user: run joj as root".to_owned());
+        return Err(TracefsError::Closed);
     }
-    Err("there is no tracefs: mount it with `mount -t tracefs nodev /sys/kernel/tracing` as root; if that \
-        says `unknown filesystem type`, the kernel was built without CONFIG_TRACING"
-        .to_owned())
-}
-
-fn refused(path: &Path, error: &io::Error) -> String {
-    let remedy = match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
-            "run joj as root, on Android with SELinux allowing it (`su 0 setenforce 0` on a test device)"
-        }
-        Some(libc::EROFS) => "tracefs is mounted read-only here: `mount -o remount,rw /sys/kernel/tracing`",
-        Some(libc::ENOMEM) => "there is no memory for its buffers: free some",
-        _ => "look into `dmesg`",
-    };
-    format!("cannot make a trace buffer in {}: {error}; {remedy}", path.display())
+    Err(TracefsError::NotMounted)
 }
 
 /// Those of joj processes that were killed.
@@ -142,7 +129,10 @@ mod tests {
     #[test]
     fn instances_of_dead_processes_go_and_ours_goes_with_the_value() {
         let Ok(instance) = Instance::create() else {
-            println!("skipped: {}", Instance::create().map_or_else(|reason| reason, |_| String::new()));
+            println!(
+                "skipped: {}",
+                Instance::create().map_or_else(|reason| reason.to_string(), |_| String::new())
+            );
             return;
         };
         let path = instance.path("");

@@ -41,7 +41,7 @@ impl Places {
         };
         let disk = disks.iter().find(|disk| disk.number == mounted.volume.device);
         let disk = disk.ok_or_else(|| missed("its disk is not listed".to_owned()))?;
-        let bytes = DeviceBytes::open(disk).map_err(missed)?;
+        let bytes = DeviceBytes::open(disk).map_err(|error| missed(error.to_string()))?;
         bytes.without_reading_ahead();
         let extent = Extent { disk: disk.whole, start_sector: disk.start_sector, sectors: disk.sectors };
         Ok(Self { disk: Some((bytes, extent)) })
