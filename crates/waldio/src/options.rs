@@ -2,6 +2,8 @@
 //! first statement that touches the log, or `WALDIO_FILL=zeroes` for the whole process. The URI wins over the
 //! environment; a pragma wins over both.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use blockio::disk::Fill;
@@ -125,7 +127,7 @@ impl Options {
     /// Takes one setting.
     /// # Errors
     /// A sentence that says what is accepted; nothing is changed.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         match name {
             "waldio_fill" => self.fill = parse_fill(value)?,
             "waldio_persist" => self.persist = parse_persist(value)?,
@@ -136,7 +138,7 @@ impl Options {
             "waldio_group" => self.group = parse_window(value)?,
             "waldio_layout" => self.layout = parse_layout(value)?,
             "waldio_db_chunk" => self.db_chunk_bytes = parse_db_chunk(value)?,
-            _ => return Err(unknown(name)),
+            _ => return Err(OptionError::Unknown(name.to_owned())),
         }
         Ok(())
     }
@@ -179,9 +181,52 @@ impl Options {
     }
 }
 
-/// What to tell of a name that no option has.
-pub fn unknown(name: &str) -> String {
-    format!("waldio has no option {name}; it has {}", NAMES.join(", "))
+/// Why an option keeps its value. As a sentence it says what is accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionError {
+    /// No option has this name.
+    Unknown(String),
+    /// The option does not take this value.
+    Value {
+        /// The option.
+        name: String,
+        /// What it takes.
+        accepted: &'static str,
+        /// What was asked for.
+        value: String,
+    },
+    /// This option is the log's, and the log is open.
+    LogIsOpen(String),
+    /// Readers cannot wait for flushes: the database is SQLite's alone. Why.
+    PassedThrough(String),
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Unknown(name) => {
+                write!(formatter, "waldio has no option {name}; it has {}", NAMES.join(", "))
+            }
+            OptionError::Value { name, accepted, value } => {
+                write!(formatter, "{name} is {accepted}, not {value:?}")
+            }
+            OptionError::LogIsOpen(name) => write!(
+                formatter,
+                "{name} cannot change while the log is open: set it before the first statement that touches the \
+                 database, in the URI (file:app.db?{name}=...) or in the environment ({})",
+                name.to_uppercase()
+            ),
+            OptionError::PassedThrough(why) => write!(formatter, "waldio_durable_reads cannot hold: {why}"),
+        }
+    }
+}
+
+impl Error for OptionError {}
+
+impl OptionError {
+    fn not(name: &str, accepted: &'static str, value: &str) -> OptionError {
+        OptionError::Value { name: name.to_owned(), accepted, value: value.to_owned() }
+    }
 }
 
 /// The name of a fill choice.
@@ -203,26 +248,25 @@ pub fn persist_name(persist: PersistChoice) -> &'static str {
     }
 }
 
-fn parse_fill(value: &str) -> Result<FillChoice, String> {
+fn parse_fill(value: &str) -> Result<FillChoice, OptionError> {
     Ok(match value {
         "auto" => FillChoice::Auto,
         "zeroes" => FillChoice::Only(Fill::Zeroes),
         "write-zeroes" => FillChoice::Only(Fill::WriteZeroes),
         "unwritten" => FillChoice::Only(Fill::Unwritten),
-        _ => return Err(format!("waldio_fill is auto, write-zeroes, zeroes or unwritten, not {value:?}")),
+        _ => return Err(OptionError::not("waldio_fill", "auto, write-zeroes, zeroes or unwritten", value)),
     })
 }
 
-fn parse_db_chunk(value: &str) -> Result<u64, String> {
+fn parse_db_chunk(value: &str) -> Result<u64, OptionError> {
     const RANGE: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
     if matches!(value, "0" | "off" | "false" | "no") {
         return Ok(0);
     }
     let bytes =
         with_unit(value, &BYTE_UNITS).filter(|bytes| RANGE.contains(bytes) && bytes.is_power_of_two());
-    bytes.ok_or_else(|| {
-        format!("waldio_db_chunk is off, or a power of two from 4096 to 1073741824 bytes, such as 1MiB, not {value:?}")
-    })
+    const ACCEPTED: &str = "off, or a power of two from 4096 to 1073741824 bytes, such as 1MiB";
+    bytes.ok_or_else(|| OptionError::not("waldio_db_chunk", ACCEPTED, value))
 }
 
 /// Names of units and what they stand for; a number may have none.
@@ -238,11 +282,11 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     units.iter().find_map(of)
 }
 
-fn parse_layout(value: &str) -> Result<Layout, String> {
+fn parse_layout(value: &str) -> Result<Layout, OptionError> {
     match value {
         "stock" => Ok(Layout::Stock),
         "embedded" => Ok(Layout::Embedded),
-        _ => Err(format!("waldio_layout is stock or embedded, not {value:?}")),
+        _ => Err(OptionError::not("waldio_layout", "stock or embedded", value)),
     }
 }
 
@@ -254,22 +298,22 @@ pub fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-fn parse_persist(value: &str) -> Result<PersistChoice, String> {
+fn parse_persist(value: &str) -> Result<PersistChoice, OptionError> {
     Ok(match value {
         "auto" => PersistChoice::Auto,
         "flush" => PersistChoice::Flush,
         "fua" => PersistChoice::Fua,
-        _ => return Err(format!("waldio_persist is auto, flush or fua, not {value:?}")),
+        _ => return Err(OptionError::not("waldio_persist", "auto, flush or fua", value)),
     })
 }
 
-fn parse_log_bytes(value: &str) -> Result<u64, String> {
+fn parse_log_bytes(value: &str) -> Result<u64, OptionError> {
     const RANGE: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
     let bytes = value.parse().ok().filter(|bytes| RANGE.contains(bytes));
-    bytes.ok_or_else(|| format!("waldio_log_bytes is a number from 65536 to 1073741824, not {value:?}"))
+    bytes.ok_or_else(|| OptionError::not("waldio_log_bytes", "a number from 65536 to 1073741824", value))
 }
 
-fn parse_window(value: &str) -> Result<Option<FlushDelay>, String> {
+fn parse_window(value: &str) -> Result<Option<FlushDelay>, OptionError> {
     const BYTES: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
     const MILLISECONDS: std::ops::RangeInclusive<u64> = 1..=60_000;
     if matches!(value, "0" | "off" | "false" | "no") {
@@ -280,11 +324,8 @@ fn parse_window(value: &str) -> Result<Option<FlushDelay>, String> {
         let milliseconds = with_unit(milliseconds, &TIME_UNITS).filter(|time| MILLISECONDS.contains(time))?;
         Some(FlushDelay { bytes, time: Duration::from_millis(milliseconds) })
     });
-    delay.map(Some).ok_or_else(|| {
-        format!(
-            "waldio_group is off, or BYTES,MS such as 16KiB,2ms (4096 to 1073741824 bytes, 1 to 60000 ms), not {value:?}"
-        )
-    })
+    const ACCEPTED: &str = "off, or BYTES,MS such as 16KiB,2ms (4096 to 1073741824 bytes, 1 to 60000 ms)";
+    delay.map(Some).ok_or_else(|| OptionError::not("waldio_group", ACCEPTED, value))
 }
 
 /// A delay as `waldio_group` takes it.
@@ -292,11 +333,11 @@ fn delay_text(delay: FlushDelay) -> String {
     format!("{},{}", delay.bytes, delay.time.as_millis())
 }
 
-fn parse_switch(name: &str, value: &str) -> Result<bool, String> {
+fn parse_switch(name: &str, value: &str) -> Result<bool, OptionError> {
     match value {
         "1" | "on" | "true" | "yes" => Ok(true),
         "0" | "off" | "false" | "no" => Ok(false),
-        _ => Err(format!("{name} is on or off, not {value:?}")),
+        _ => Err(OptionError::not(name, "on or off", value)),
     }
 }
 
@@ -387,7 +428,7 @@ mod tests {
         ];
         for (name, value) in wrong_windows.map(|value| ("waldio_group", value)).into_iter().chain(others) {
             let mut options = Options::default();
-            let complaint = options.set(name, value).unwrap_err();
+            let complaint = options.set(name, value).unwrap_err().to_string();
             assert!(complaint.contains("waldio"), "{complaint}");
             assert_eq!(options, Options::default());
         }
@@ -396,7 +437,7 @@ mod tests {
     #[test]
     fn a_wrong_window_is_named_before_sqlites_log_cuts_the_line() {
         // SQLite keeps 210 bytes of it, of which `vfs_methods` uses a few.
-        let complaint = parse_window("abc").unwrap_err();
+        let complaint = parse_window("abc").unwrap_err().to_string();
         assert!(complaint.ends_with("\"abc\"") && complaint.len() < 150, "{complaint}");
     }
 

@@ -96,7 +96,7 @@ fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Sto
         .map(|(name, value)| (format!("WALDIO_{}", name.to_uppercase()), value.clone()));
     let workers =
         Workers::new(environment_of_workers.collect()).map_err(|error| Stop::Failed(error.to_string()))?;
-    let work_dir = WorkDir::create(&options.directory).map_err(Stop::Failed)?;
+    let work_dir = WorkDir::create(&options.directory).map_err(|error| Stop::Failed(error.to_string()))?;
     let place = Place::of(work_dir.path());
     let builds = if options.is_study() && !options.waldio_study.contains(&StudyPart::Table2) {
         Builds::default()

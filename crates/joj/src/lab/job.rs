@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use joj_analysis::lab::cell::Cell;
-use joj_analysis::lab::result::CellMeasurement;
 use joj_device::description::{Description, DescriptionError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The job, below the shared directory.
 pub const JOB_FILE: &str = "job.json";
-/// Where a cell's [`CellReport`] appears, whole, once it is done.
+/// Where a cell's report appears, whole, once it is done: its measurement, or why there is none.
 pub const CELLS_DIRECTORY: &str = "cells";
 /// The directory of the share in which the guest leaves traces.
 pub const TRACES_DIRECTORY: &str = "traces";
@@ -84,9 +83,6 @@ pub struct Job {
     /// The numbers of the cells that this guest measures.
     pub units: Vec<usize>,
 }
-
-/// What came of a cell.
-pub type CellReport = Result<CellMeasurement, String>;
 
 /// Name of the report of cell `index`.
 pub fn report_file(index: usize) -> String {

@@ -21,7 +21,7 @@ use crate::ffi::kernel::lock_probe::LockProbe;
 use crate::log::embedded_file::{self, in_layout};
 use crate::log::layout::Layout;
 use crate::log::reserved_bytes;
-use crate::options::Options;
+use crate::options::{OptionError, Options};
 use crate::stats::Stats;
 use crate::threads::origin::Origin;
 use crate::write_lock::lock_queue::LockQueue;
@@ -324,15 +324,11 @@ impl Database {
 
     /// Changes an option before the log is opened.
     /// # Errors
-    /// A sentence; nothing is changed.
-    pub fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+    /// Why not; nothing is changed.
+    pub fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         let mut open = self.open();
         if open.session.is_some() {
-            return Err(format!(
-                "{name} cannot change while the log is open: set it before the first statement that touches the \
-                 database, in the URI (file:app.db?{name}=...) or in the environment ({})",
-                name.to_uppercase()
-            ));
+            return Err(OptionError::LogIsOpen(name.to_owned()));
         }
         open.options.set(name, value)
     }

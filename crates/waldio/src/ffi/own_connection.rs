@@ -1,11 +1,22 @@
 //! A connection that waldio opens itself, for what an application's connection cannot do in the middle of a statement.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use super::api::Api;
 use super::codes::SQLITE_FCNTL_RESERVE_BYTES;
 use super::types::sqlite3;
+
+/// What SQLite says of a statement that failed.
+#[derive(Debug)]
+pub(crate) struct SqliteMessage(String);
+
+impl fmt::Display for SqliteMessage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
 
 /// A connection of waldio's own to a database. Closed when dropped.
 pub(crate) struct OwnConnection {
@@ -17,30 +28,31 @@ impl OwnConnection {
     /// Opens an existing database through a VFS.
     /// # Errors
     /// A sentence; nothing is open.
-    pub(crate) fn open(api: Api, path: &OsStr, vfs: &CStr) -> Result<OwnConnection, String> {
-        let name = CString::new(path.as_bytes()).map_err(|_| "its name has a zero in it".to_owned())?;
+    pub(crate) fn open(api: Api, path: &OsStr, vfs: &CStr) -> Result<OwnConnection, SqliteMessage> {
+        let name = CString::new(path.as_bytes())
+            .map_err(|_| SqliteMessage("its name has a zero in it".to_owned()))?;
         // SAFETY: terminated names; the connection is closed in `drop`, as SQLite wants it after a failure too.
         let (code, db) = unsafe { api.open(&name, vfs) };
         let own = OwnConnection { api, db };
         if code == 0 { Ok(own) } else { Err(own.complaint()) }
     }
 
-    fn complaint(&self) -> String {
+    fn complaint(&self) -> SqliteMessage {
         // SAFETY: an open connection, or the half-open one that a failed open leaves for this very purpose.
-        unsafe { self.api.message(self.db) }
+        SqliteMessage(unsafe { self.api.message(self.db) })
     }
 
     /// Runs statements.
     /// # Errors
     /// SQLite's words.
-    pub(crate) fn run(&self, sql: &CStr) -> Result<(), String> {
+    pub(crate) fn run(&self, sql: &CStr) -> Result<(), SqliteMessage> {
         self.number(sql).map(|_| ())
     }
 
     /// Runs statements; the first value of the last row, where it is a number.
     /// # Errors
     /// SQLite's words.
-    pub(crate) fn number(&self, sql: &CStr) -> Result<Option<i64>, String> {
+    pub(crate) fn number(&self, sql: &CStr) -> Result<Option<i64>, SqliteMessage> {
         // SAFETY: an open connection.
         unsafe { number_of(self.api, self.db, sql) }
     }
@@ -64,7 +76,7 @@ impl OwnConnection {
 /// SQLite's words.
 /// # Safety
 /// `db` is a live connection.
-pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result<Option<i64>, String> {
+pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result<Option<i64>, SqliteMessage> {
     let mut found: Option<i64> = None;
     // SAFETY: the caller's promise, terminated text, and a callback that takes an `Option<i64>`.
     let code = unsafe { api.exec(db, sql, take_number, (&raw mut found).cast()) };
@@ -72,7 +84,7 @@ pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result
         return Ok(found);
     }
     // SAFETY: as above.
-    Err(unsafe { api.message(db) })
+    Err(SqliteMessage(unsafe { api.message(db) }))
 }
 
 impl Drop for OwnConnection {

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::guest::crash::Crashes;
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::measure::Measurer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
 use crate::machine::qemu::guest_kernel;
@@ -17,7 +18,7 @@ use crate::machine::qemu::guest_kernel;
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
 pub fn run() -> ! {
     if let Err(reason) = work() {
-        say(&GuestLine::Broken(reason));
+        say(&GuestLine::Broken(reason.to_string()));
     }
     guest_kernel::power_off();
     loop {
@@ -32,8 +33,8 @@ fn say(line: &GuestLine) {
     }
 }
 
-fn work() -> Result<(), String> {
-    guest_kernel::mount_usual().map_err(|error| error.to_string())?;
+fn work() -> Result<(), GuestError> {
+    guest_kernel::mount_usual()?;
     load_modules();
     if fs::read_to_string("/proc/cmdline")
         .is_ok_and(|words| words.split_whitespace().any(|word| word == "joj.shell"))
@@ -42,8 +43,8 @@ fn work() -> Result<(), String> {
     }
     // From here on the memory of this machine may be another's, later (lab/snapshot.rs).
     say(&GuestLine::Prepared);
-    io::stdin().read_line(&mut String::new()).map_err(|error| format!("cannot read the console: {error}"))?;
-    guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE).map_err(|error| error.to_string())?;
+    io::stdin().read_line(&mut String::new()).map_err(cannot("read the console"))?;
+    guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE)?;
     let share = Path::new(guest_path::SHARE);
     say(&GuestLine::Ready(guest_kernel::release()));
     if let Ok(text) = fs::read_to_string(share.join(CRASH_JOB_FILE)) {
@@ -51,25 +52,24 @@ fn work() -> Result<(), String> {
         let mut crashes = Crashes::new(&job, share)?;
         return work_off(share, &job.units, |unit| crashes.report(unit));
     }
-    let text =
-        fs::read_to_string(share.join(JOB_FILE)).map_err(|error| format!("cannot read the job: {error}"))?;
+    let text = fs::read_to_string(share.join(JOB_FILE)).map_err(cannot("read the job"))?;
     let job: Job = parse(&text)?;
     let measurer = Measurer::new(&job)?;
     work_off(share, &job.units, |unit| measurer.measure(unit))
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("the job is none: {error}"))
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, GuestError> {
+    serde_json::from_str(text).map_err(GuestError::Job)
 }
 
 fn work_off<T: Serialize>(
     share: &Path,
     units: &[usize],
-    mut report: impl FnMut(usize) -> Result<T, String>,
-) -> Result<(), String> {
+    mut report: impl FnMut(usize) -> Result<T, GuestError>,
+) -> Result<(), GuestError> {
     for unit in units {
         say(&GuestLine::Begun(*unit));
-        put(share, *unit, &report(*unit))?;
+        put(share, *unit, &report(*unit).map_err(|error| error.to_string()))?;
         say(&GuestLine::Done(*unit));
     }
     say(&GuestLine::End);
@@ -87,18 +87,17 @@ fn load_modules() {
 }
 
 /// Leaves a report, whole or not at all.
-fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), String> {
-    let problem = |error: io::Error| format!("cannot write the report of cell {index}: {error}");
-    let text = serde_json::to_string(report).map_err(|error| error.to_string())?;
+fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), GuestError> {
+    let problem = |error| cannot(format!("write the report of cell {index}"))(error);
+    let text = serde_json::to_string(report)?;
     let part = share.join("report.part");
     fs::write(&part, text).map_err(problem)?;
     fs::rename(&part, share.join(report_file(index))).map_err(problem)
 }
 
 /// Hands the console to a person.
-fn shell() -> Result<(), String> {
+fn shell() -> Result<(), GuestError> {
     let busybox = "/bin/busybox";
-    let problem = |error: io::Error| format!("cannot start a shell: {error}");
     let _ = Command::new(busybox).args(["--install", "-s", "/bin"]).status();
     let _ = guest_kernel::mount_share(SHARE_TAG, guest_path::SHARE);
     println!(
@@ -110,6 +109,6 @@ fn shell() -> Result<(), String> {
         .env("HOME", "/root")
         .env("PS1", "lab# ")
         .status()
-        .map_err(problem)?;
+        .map_err(cannot("start a shell"))?;
     Ok(())
 }

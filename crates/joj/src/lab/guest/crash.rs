@@ -21,6 +21,7 @@ use crate::bench::worker::crash::writer::{CrashDatabase, CrashEvent, CrashWriteT
 use crate::bench::worker::libraries::Libraries;
 use crate::lab::crash_job::{CrashJob, Unit, UnitReport, is_recorded};
 use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::{Recording, record};
 use crate::lab::guest::volume::Volume;
 use crate::lab::job::guest_path;
@@ -47,15 +48,15 @@ impl<'job> Crashes<'job> {
     /// For the units of `job`; recordings go to `share`.
     /// # Errors
     /// Where joj does not find its own file.
-    pub fn new(job: &'job CrashJob, share: &'job Path) -> Result<Crashes<'job>, String> {
-        let workers = Workers::new(Vec::new()).map_err(|error| error.to_string())?;
+    pub fn new(job: &'job CrashJob, share: &'job Path) -> Result<Crashes<'job>, GuestError> {
+        let workers = Workers::new(Vec::new())?;
         Ok(Crashes { job, share, workers, recording: None })
     }
 
     /// Does unit `number`.
     /// # Errors
     /// Why there is no recording, or why it cannot be read.
-    pub fn report(&mut self, number: usize) -> Result<UnitReport, String> {
+    pub fn report(&mut self, number: usize) -> Result<UnitReport, GuestError> {
         let unit = self.job.unit(number);
         let cell = &self.job.cells[unit.cell];
         if unit.state == 0 {
@@ -67,27 +68,27 @@ impl<'job> Crashes<'job> {
             return Ok(UnitReport::Recorded(entries));
         }
         self.load(unit.cell)?;
-        let Some((_, recording)) = &self.recording else { return Err("there is no recording".to_owned()) };
+        let Some((_, recording)) = &self.recording else { return Err(GuestError::NoRecording) };
         let torn = self.job.torn.contains(&cell.filesystem);
         let (cut, store) = cut(recording, unit, self.job.seed, torn);
         // A worker that crashes is this state's, too.
         let (verdict, stock) = self
             .verdict(cell, cut.promise, store)
-            .unwrap_or_else(|reason| (CrashVerdict::Ended(reason), None));
+            .unwrap_or_else(|reason| (CrashVerdict::Ended(reason.to_string()), None));
         Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock }))
     }
 
-    fn record(&self, index: usize, cell: &Cell) -> Result<(), String> {
-        let device = self.job.setting.device(&cell.device).map_err(|error| error.to_string())?;
+    fn record(&self, index: usize, cell: &Cell) -> Result<(), GuestError> {
+        let device = self.job.setting.device(&cell.device)?;
         record(self.share, index, cell, &device, self.job.setting.device_bytes, || self.write(cell))
     }
 
-    fn write(&self, cell: &Cell) -> Result<CrashWritten, String> {
+    fn write(&self, cell: &Cell) -> Result<CrashWritten, GuestError> {
         let task = CrashWriteTask { database: self.database(cell), commits: cell.transactions };
         Ok(Asker::new(&self.workers).ask(&task)?)
     }
 
-    fn load(&mut self, index: usize) -> Result<(), String> {
+    fn load(&mut self, index: usize) -> Result<(), GuestError> {
         if self.recording.as_ref().is_none_or(|(loaded, _)| *loaded != index) {
             self.recording = None;
             let mut recording = Recording::load(self.share, index)?;
@@ -105,30 +106,30 @@ impl<'job> Crashes<'job> {
         cell: &Cell,
         promise: Promise,
         store: Store,
-    ) -> Result<(CrashVerdict, Option<CrashVerdict>), String> {
-        let without_latency = Description::named("ram").map_err(|error| error.to_string())?;
+    ) -> Result<(CrashVerdict, Option<CrashVerdict>), GuestError> {
+        let without_latency = Description::named("ram")?;
         let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
         let emulated = Emulated::serve(1, &without_latency, device)?;
         let volume = match Volume::mount(cell, emulated.node(), None) {
             Ok(volume) => volume,
-            Err(reason) => return Ok((CrashVerdict::Unmountable(reason), None)),
+            Err(reason) => return Ok((CrashVerdict::Unmountable(reason.to_string()), None)),
         };
         forget_processes();
         let checked = self.check(cell, promise)?;
         let unmounted = volume.unmount();
         match (checked.verdict, unmounted) {
             (CrashVerdict::Sound(_) | CrashVerdict::Lost(_), Err(reason)) => {
-                Ok((CrashVerdict::Unusable(reason), checked.stock))
+                Ok((CrashVerdict::Unusable(reason.to_string()), checked.stock))
             }
             (verdict, _) => Ok((verdict, checked.stock)),
         }
     }
 
-    fn check(&self, cell: &Cell, promise: Promise) -> Result<CrashChecked, String> {
+    fn check(&self, cell: &Cell, promise: Promise) -> Result<CrashChecked, GuestError> {
         let own_layout = cell.waldio_options.iter().any(|option| option == "layout=embedded");
         let copy = (cell.mode == JournalMode::Waldio && !own_layout).then(|| COPY.to_owned());
         if let Some(directory) = &copy {
-            fs::create_dir_all(directory).map_err(|error| format!("cannot make {directory}: {error}"))?;
+            fs::create_dir_all(directory).map_err(cannot(format!("make {directory}")))?;
         }
         let task = CrashCheckTask { database: self.database(cell), promise, copy };
         Ok(Asker::new(&self.workers).ask(&task)?)

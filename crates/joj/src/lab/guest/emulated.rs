@@ -12,6 +12,7 @@ use joj_device::device::EmulatedDevice;
 use joj_device::nbd;
 use joj_device::request_log::RequestSink;
 
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::machine::qemu::nbd_client::NbdClient;
 
 /// How often it is looked whether the kernel has made the device ready, a millisecond apart.
@@ -30,7 +31,7 @@ impl Emulated {
     /// Sets up device `number`, empty, of `bytes`, as `description` has it.
     /// # Errors
     /// Where the kernel does not take it; nothing is left of it.
-    pub fn start(number: u32, description: &Description, bytes: u64) -> Result<Emulated, String> {
+    pub fn start(number: u32, description: &Description, bytes: u64) -> Result<Emulated, GuestError> {
         Emulated::serve(number, description, EmulatedDevice::new(description, bytes, ()))
     }
 
@@ -41,11 +42,11 @@ impl Emulated {
         number: u32,
         description: &Description,
         mut device: EmulatedDevice<S>,
-    ) -> Result<Emulated, String> {
+    ) -> Result<Emulated, GuestError> {
         let bytes = device.capacity_bytes();
         let node = format!("/dev/nbd{number}");
         let problem =
-            |error: io::Error| format!("cannot make {node} the emulated {}: {error}", description.name);
+            |error: io::Error| cannot(format!("make {node} the emulated {}", description.name))(error);
         let (kernel, mut server) = UnixStream::pair().map_err(problem)?;
         let client = NbdClient::connect(&node, kernel, bytes, nbd::transmission_flags(description))
             .map_err(problem)?;
@@ -61,10 +62,7 @@ impl Emulated {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Err(format!(
-            "cannot make {} the emulated {}: the kernel does not begin",
-            emulated.node, description.name
-        ))
+        Err(GuestError::DeviceNotReady { node: emulated.node.clone(), device: description.name.clone() })
     }
 
     /// Its node in /dev.

@@ -18,8 +18,9 @@ use crate::bench::worker::file_run::{FilePattern, FileTask};
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::task::Measured;
 use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::volume::Volume;
-use crate::lab::job::{CellReport, Job, guest_path, trace_file};
+use crate::lab::job::{Job, guest_path, trace_file};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::place::Place;
 use crate::machine::proc::clock::{pause_until, shared_ns};
@@ -43,10 +44,10 @@ struct Stand {
 }
 
 impl Stand {
-    fn set_up(cell: &Cell, job: &Job) -> Result<Stand, String> {
+    fn set_up(cell: &Cell, job: &Job) -> Result<Stand, GuestError> {
         align();
         let start = |number, name: &String, bytes: u64| {
-            let device = job.setting.device(name).map_err(|error| error.to_string())?;
+            let device = job.setting.device(name)?;
             Emulated::start(number, &device, bytes)
         };
         let data = start(0, &cell.device, job.setting.device_bytes)?;
@@ -60,15 +61,15 @@ impl<'job> Measurer<'job> {
     /// For the cells of `job`.
     /// # Errors
     /// Where joj does not find its own file.
-    pub fn new(job: &'job Job) -> Result<Measurer<'job>, String> {
-        let workers = Workers::new(Vec::new()).map_err(|error| error.to_string())?;
+    pub fn new(job: &'job Job) -> Result<Measurer<'job>, GuestError> {
+        let workers = Workers::new(Vec::new())?;
         Ok(Measurer { job, workers })
     }
 
     /// Measures the plan's cell number `index`.
     /// # Errors
     /// Why there is no measurement. That there is no trace is not an error but part of the report.
-    pub fn measure(&self, index: usize) -> CellReport {
+    pub fn measure(&self, index: usize) -> Result<CellMeasurement, GuestError> {
         let cell = &self.job.cells[index];
         let measured = {
             let _stand = Stand::set_up(cell, self.job)?;
@@ -89,7 +90,7 @@ impl<'job> Measurer<'job> {
             trace_failure: None,
         };
         if let Some(failure) = &measurement.run.failure {
-            return Err(failure.clone());
+            return Err(GuestError::Run(failure.clone()));
         }
         if self.job.trace {
             match self.trace(index, cell) {
@@ -97,7 +98,7 @@ impl<'job> Measurer<'job> {
                     measurement.trace = Some(trace_file(index));
                     measurement.traced_run = Some(traced);
                 }
-                Err(reason) => measurement.trace_failure = Some(reason),
+                Err(reason) => measurement.trace_failure = Some(reason.to_string()),
             }
         }
         Ok(measurement)
@@ -108,7 +109,7 @@ impl<'job> Measurer<'job> {
         &self,
         cell: &Cell,
         send: impl FnOnce(&str) -> Result<String, Stop>,
-    ) -> Result<Measured, String> {
+    ) -> Result<Measured, GuestError> {
         let place = Place::of(Path::new(guest_path::VOLUME));
         let sources = Sources::of(&place);
         let directory = guest_path::VOLUME.to_owned();
@@ -176,23 +177,23 @@ impl<'job> Measurer<'job> {
 
     /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
     /// other machine's time.
-    fn trace(&self, index: usize, cell: &Cell) -> Result<Run, String> {
+    fn trace(&self, index: usize, cell: &Cell) -> Result<Run, GuestError> {
         let _stand = Stand::set_up(cell, self.job)?;
         let transactions = cell.transactions.min(self.job.traced_transactions);
         let cell = Cell { transactions, ..cell.clone() };
         let file = "/tmp/trace.parquet";
         let traced = self.measured(&cell, |line| {
             align();
-            self.under_trace(line, file).map_err(Stop::Failed)
+            self.under_trace(line, file).map_err(|error| Stop::Failed(error.to_string()))
         })?;
-        fs::copy(file, Path::new(guest_path::SHARE).join(trace_file(index)))
-            .map_err(|error| error.to_string())?;
-        fs::remove_file(file).map_err(|error| error.to_string())?;
+        let shared = Path::new(guest_path::SHARE).join(trace_file(index));
+        fs::copy(file, &shared).map_err(cannot(format!("copy {file} to {}", shared.display())))?;
+        fs::remove_file(file).map_err(cannot(format!("remove {file}")))?;
         Ok(traced.run)
     }
 
     /// What a worker replies to `line` while joj trace watches it and saves what it saw in `file`.
-    fn under_trace(&self, line: &str, file: &str) -> Result<String, String> {
+    fn under_trace(&self, line: &str, file: &str) -> Result<String, GuestError> {
         let mut child = Command::new(guest_path::JOJ)
             .args([
                 "trace",
@@ -210,18 +211,18 @@ impl<'job> Measurer<'job> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("joj trace did not start: {error}"))?;
+            .map_err(cannot("start joj trace"))?;
         if let Some(mut input) = child.stdin.take() {
-            input.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
+            input.write_all(line.as_bytes()).map_err(cannot("write to joj trace"))?;
         }
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        let output = child.wait_with_output().map_err(cannot("wait for joj trace"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("joj trace: {}", said.trim().replace('\n', " | ")));
+            return Err(GuestError::Trace(said.trim().replace('\n', " | ")));
         }
         // The worker answers in one line, and joj trace tells what it saw behind it.
         let answer = BufReader::new(&output.stdout[..]).lines().next();
-        answer.unwrap_or_else(|| Ok(String::new())).map_err(|error| error.to_string())
+        answer.unwrap_or_else(|| Ok(String::new())).map_err(cannot("read what joj trace says"))
     }
 }
 
@@ -233,10 +234,10 @@ pub fn align() {
 }
 
 /// The figures of all writers together. A writer that was turned away for the whole of its busy timeout is none of them.
-fn measured_together(contended: Contended) -> Result<Measured, String> {
+fn measured_together(contended: Contended) -> Result<Measured, GuestError> {
     let Contended { run, latencies_ns, waldio_status } = contended;
     if let Some((name, count)) = run.errors.first_key_value() {
-        return Err(format!("{count} INSERTs ended in {name}"));
+        return Err(GuestError::Inserts { count: *count, name: name.clone() });
     }
     let (apart, syncs, syncs_refused) = (None, run.syncs, None);
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })

@@ -6,3 +6,4 @@ mod recording;
 mod measure;
 mod volume;
 mod emulated;
+mod error;

@@ -17,6 +17,7 @@ use joj_device::store::Store;
 use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::crash_job::{RecordedEvents, recording_file};
 use crate::lab::guest::emulated::Emulated;
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::measure::align;
 use crate::lab::guest::volume::Volume;
 
@@ -65,9 +66,9 @@ pub fn record(
     cell: &Cell,
     description: &Description,
     bytes: u64,
-    write: impl FnOnce() -> Result<CrashWritten, String>,
-) -> Result<(), String> {
-    let problem = |error: io::Error| format!("cannot record: {error}");
+    write: impl FnOnce() -> Result<CrashWritten, GuestError>,
+) -> Result<(), GuestError> {
+    let problem = |error| cannot("record")(error);
     let log = Log {
         requests: TextLog::new(Vec::new()).map_err(problem)?,
         data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
@@ -81,8 +82,8 @@ pub fn record(
         align();
         let written = write()?;
         // Unmounting is not recorded: no cut lies there.
-        let log = shared.0.lock().map_err(|error| error.to_string())?.take();
-        (written, log.ok_or("the log is gone")?)
+        let log = shared.0.lock().ok().and_then(|mut log| log.take());
+        (written, log.ok_or(GuestError::NoLog)?)
     };
     let (written, log) = written;
     let file = |end: &str| share.join(recording_file(index, end));
@@ -90,7 +91,7 @@ pub fn record(
     fs::write(file("requests"), log.requests.finish().map_err(problem)?).map_err(problem)?;
     // Last: where it is, the others are.
     let mut events = BufWriter::new(File::create(file("json")).map_err(problem)?);
-    serde_json::to_writer(&mut events, &written).map_err(|error| error.to_string())?;
+    serde_json::to_writer(&mut events, &written)?;
     events.flush().map_err(problem)
 }
 
@@ -98,20 +99,18 @@ impl Recording {
     /// The recording of cell `index` in `share`.
     /// # Errors
     /// Where it is not whole.
-    pub fn load(share: &Path, index: usize) -> Result<Recording, String> {
-        let problem = |error: io::Error| format!("cannot read the recording: {error}");
+    pub fn load(share: &Path, index: usize) -> Result<Recording, GuestError> {
+        let problem = |error| cannot("read the recording")(error);
         let open = |end: &str| File::open(share.join(recording_file(index, end))).map(BufReader::new);
         let history =
             LogReader::new(open("log").map_err(problem)?).and_then(History::read).map_err(problem)?;
         let logged = read_text(open("requests").map_err(problem)?).map_err(problem)?;
-        let written: RecordedEvents =
-            serde_json::from_reader(open("json").map_err(problem)?).map_err(|error| error.to_string())?;
+        let written: RecordedEvents = serde_json::from_reader(open("json").map_err(problem)?)?;
         if history.entries().len() != logged.len() {
-            return Err(format!(
-                "the recording has {} entries and {} requests: it is damaged",
-                history.entries().len(),
-                logged.len()
-            ));
+            return Err(GuestError::DamagedRecording {
+                entries: history.entries().len(),
+                requests: logged.len(),
+            });
         }
         let durable = durable_until(&logged, written.ready_ns);
         let base = history.store(durable);

@@ -7,6 +7,7 @@ use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
 use joj_analysis::lab::cell::{Cell, Feature};
 
+use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::job::guest_path;
 use crate::machine::qemu::guest_kernel::{mount_volume, unmount_volume};
 
@@ -18,7 +19,7 @@ impl Volume {
     /// Makes the filesystem of `cell` on `device` and mounts it.
     /// # Errors
     /// What mkfs or mount said.
-    pub fn make(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
+    pub fn make(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
         if let (Filesystem::Ext4, Some(journal)) = (cell.filesystem, journal) {
             run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-O", "journal_dev", journal])?;
         }
@@ -40,10 +41,9 @@ impl Volume {
     /// Mounts the filesystem that is on `device` already, as that of `cell` is mounted.
     /// # Errors
     /// What mount said.
-    pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, String> {
+    pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
         let options = mounted_with(cell, journal);
-        mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)
-            .map_err(|error| error.to_string())?;
+        mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)?;
         let volume = Volume;
         if cell.feature == Feature::OutOfPlace {
             write_out_of_place(device)?;
@@ -54,9 +54,9 @@ impl Volume {
     /// Unmounts it, and says whether that went well.
     /// # Errors
     /// As umount(2); it is mounted still.
-    pub fn unmount(self) -> Result<(), String> {
+    pub fn unmount(self) -> Result<(), GuestError> {
         std::mem::forget(self);
-        unmount_volume(guest_path::VOLUME).map_err(|error| error.to_string())
+        Ok(unmount_volume(guest_path::VOLUME)?)
     }
 }
 
@@ -98,24 +98,28 @@ fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
 }
 
 /// Takes from F2FS every reason to write a page where it is (Documentation/ABI/testing/sysfs-fs-f2fs).
-fn write_out_of_place(device: &str) -> Result<(), String> {
+fn write_out_of_place(device: &str) -> Result<(), GuestError> {
     let name = device.trim_start_matches("/dev/");
     let file = format!("/sys/fs/f2fs/{name}/ipu_policy");
-    fs::write(&file, "0\n").map_err(|error| format!("cannot write {file}: {error}"))
+    fs::write(&file, "0\n").map_err(cannot(format!("write {file}")))
 }
 
-fn run(program: &str, words: &[&str]) -> Result<(), String> {
+fn run(program: &str, words: &[&str]) -> Result<(), GuestError> {
     let path = format!("{}/{program}", guest_path::PROGRAMS);
     let output = Command::new(&path)
         .args(words)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("cannot run {program}: {error}"))?;
+        .map_err(cannot(format!("run {program}")))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     // What follows the first line is most often the whole of the program's help.
     let first = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Err(format!("{program} {}: {}, {first}", words.join(" "), output.status))
+    Err(GuestError::Program {
+        command: format!("{program} {}", words.join(" ")),
+        status: output.status,
+        said: first.to_owned(),
+    })
 }

@@ -6,7 +6,41 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use thiserror::Error;
+
 use crate::machine::proc::clock::pause;
+
+/// Why there is no directory to measure in; nothing is left behind.
+#[derive(Debug, Error)]
+pub enum WorkDirError {
+    /// Nothing is at the place.
+    #[error("there is no directory {}; make it first with `mkdir -p {}`", .0.display(), .0.display())]
+    Missing(PathBuf),
+    /// The place cannot be looked at.
+    #[error("cannot look at {}: {error}; give another directory", .place.display())]
+    Hidden {
+        /// The directory that was given.
+        place: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file is at the place.
+    #[error("{} is not a directory; give the one on the disk to measure", .0.display())]
+    NoDirectory(PathBuf),
+    /// Nothing can be made there.
+    #[error("{}", cannot_write(.place, .error))]
+    ReadOnly {
+        /// The directory that was given.
+        place: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A hundred directories of this process's number are in the way.
+    #[error("{} is full of joj-bench-* directories; remove those of runs that were killed", .0.display())]
+    Full(PathBuf),
+}
 
 /// A directory below the measured one; dropping it removes it with all that is in it.
 #[derive(Debug)]
@@ -17,16 +51,16 @@ pub struct WorkDir {
 impl WorkDir {
     /// Makes `joj-bench-<process id>` below `parent`.
     /// # Errors
-    /// A message that says what to do; nothing is left behind.
-    pub fn create(parent: &Path) -> Result<WorkDir, String> {
-        let place = parent.display();
+    /// Why not, and what to do; nothing is left behind.
+    pub fn create(parent: &Path) -> Result<WorkDir, WorkDirError> {
+        let place = || parent.to_owned();
         match fs::metadata(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(format!("there is no directory {place}; make it first with `mkdir -p {place}`"));
+                return Err(WorkDirError::Missing(place()));
             }
-            Err(error) => return Err(format!("cannot look at {place}: {error}; give another directory")),
+            Err(error) => return Err(WorkDirError::Hidden { place: place(), error }),
             Ok(facts) if !facts.is_dir() => {
-                return Err(format!("{place} is not a directory; give the one on the disk to measure"));
+                return Err(WorkDirError::NoDirectory(place()));
             }
             Ok(_) => {}
         }
@@ -35,10 +69,10 @@ impl WorkDir {
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(WorkDir { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot_write(parent, &error)),
+                Err(error) => return Err(WorkDirError::ReadOnly { place: place(), error }),
             }
         }
-        Err(format!("{place} is full of joj-bench-* directories; remove those of runs that were killed"))
+        Err(WorkDirError::Full(place()))
     }
 
     pub fn path(&self) -> &Path {

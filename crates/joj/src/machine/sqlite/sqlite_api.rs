@@ -2,12 +2,13 @@
 //!
 //! Libraries are opened with RTLD_LOCAL, so several SQLites of one process do not see each other.
 
-use std::error::Error;
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::ptr;
 
 use libloading::Library;
 use libsqlite3_sys as ffi;
+use thiserror::Error;
 
 type Db = *mut ffi::sqlite3;
 type RawStatement = *mut ffi::sqlite3_stmt;
@@ -67,9 +68,9 @@ impl Api {
     /// The SQLite of a shared library, `file` as dlopen(3) takes it.
     /// # Errors
     /// What dlopen said, or which function is missing.
-    pub fn from_file(file: &str) -> Result<Api, String> {
+    pub fn from_file(file: &str) -> Result<Api, LibraryError> {
         // SAFETY: loading runs the file's initialisers; the user named it as a SQLite, and SQLite's do nothing.
-        let library = unsafe { Library::new(file) }.map_err(|error| reason(&error))?;
+        let library = unsafe { Library::new(file) }.map_err(LibraryError::Refused)?;
         let like = Api::bundled();
         Ok(Api {
             open_v2: find(&library, "sqlite3_open_v2", like.open_v2)?,
@@ -147,6 +148,17 @@ unsafe extern "C" fn refuse_directory(_file: *const c_char, _directory: *mut c_i
     ffi::SQLITE_CANTOPEN
 }
 
+/// Why a file cannot be used as a SQLite library.
+#[derive(Debug, Error)]
+pub enum LibraryError {
+    /// dlopen refused it.
+    #[error("{}", reason(.0))]
+    Refused(#[source] libloading::Error),
+    /// It lacks a function of SQLite's.
+    #[error("it has no function {0}: it is no SQLite 3.5 or newer")]
+    NoFunction(String),
+}
+
 /// What dlopen said; libloading keeps it one level down.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
@@ -154,10 +166,10 @@ fn reason(error: &libloading::Error) -> String {
 
 /// The function `name`, of the type of `_same`: the bundled SQLite's function of that name. SQLite has promised
 /// since 3.0.0 not to change a signature, which makes that type the right one for every version.
-fn find<Function: Copy>(library: &Library, name: &str, _same: Function) -> Result<Function, String> {
+fn find<Function: Copy>(library: &Library, name: &str, _same: Function) -> Result<Function, LibraryError> {
     // SAFETY: see above; every caller passes the function that bears this very name.
     let symbol = unsafe { library.get::<Function>(name) };
-    symbol.map(|found| *found).map_err(|_| format!("it has no function {name}: it is no SQLite 3.5 or newer"))
+    symbol.map(|found| *found).map_err(|_| LibraryError::NoFunction(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -196,8 +208,10 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_sqlite_is_refused_with_the_reason() {
-        assert!(Api::from_file("/nonexistent/libsqlite3.so").unwrap_err().contains("/nonexistent"));
-        let message = Api::from_file("libc.so.6").unwrap_err();
+        assert!(
+            Api::from_file("/nonexistent/libsqlite3.so").unwrap_err().to_string().contains("/nonexistent")
+        );
+        let message = Api::from_file("libc.so.6").unwrap_err().to_string();
         assert!(message.contains("sqlite3_open_v2"), "{message}");
     }
 }

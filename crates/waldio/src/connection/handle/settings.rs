@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Connection;
 use crate::failure::Failure;
-use crate::options::{self, Options};
+use crate::options::{self, OptionError, Options};
 
 impl Connection {
     /// What this connection asked for.
@@ -79,11 +79,11 @@ impl Connection {
         }
         let Some(setting) = self.setting(&name) else {
             // SQLite ignores a pragma that nobody knows, and the user would believe that it holds.
-            return Some(Err(options::unknown(&name)));
+            return Some(Err(OptionError::Unknown(name).to_string()));
         };
         let Some(value) = value else { return Some(Ok(setting)) };
         if let Err(complaint) = self.set_option(&name, value) {
-            return Some(Err(complaint));
+            return Some(Err(complaint.to_string()));
         }
         self.setting(&name).map(Ok)
     }
@@ -94,7 +94,7 @@ impl Connection {
         if own { self.options().get(name) } else { self.database.options().get(name) }
     }
 
-    fn set_option(&self, name: &str, value: &str) -> Result<(), String> {
+    fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         if !options::is_connections(name) {
             self.database.set_option(name, value)?;
         }
@@ -102,7 +102,7 @@ impl Connection {
         let mut changed = *own;
         changed.set(name, value)?;
         if let (true, Some(why)) = (changed.durable_reads, self.database.passed_through()) {
-            return Err(format!("waldio_durable_reads cannot hold: {why}"));
+            return Err(OptionError::PassedThrough(why));
         }
         *own = changed;
         Ok(())

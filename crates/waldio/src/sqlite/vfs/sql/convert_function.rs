@@ -4,17 +4,18 @@
 //! statement. It is one transaction of SQLite's: a power cut leaves the database before or after it. The log begins in
 //! the other layout when it is next opened: every connection of every process has to agree on one.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::database::Database;
 use crate::ffi::api::{Api, Value};
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::own_connection::{OwnConnection, number_of};
+use crate::ffi::own_connection::{OwnConnection, SqliteMessage, number_of};
 use crate::ffi::types::{Function, sqlite3, sqlite3_context, sqlite3_value};
 use crate::log::embedded::{PAGE_BYTES, RESERVED_BYTES};
-use crate::options::layout_name;
+use crate::options::{OptionError, layout_name};
 use crate::sqlite::process::Process;
 use crate::sqlite::vfs::embedding;
 use crate::sqlite::vfs::registered::Registered;
@@ -69,6 +70,76 @@ unsafe extern "C" fn convert<const LIBRARY: usize>(
     });
 }
 
+/// Why a database keeps its layout.
+#[derive(Debug)]
+enum ConvertError {
+    /// There is no such layout.
+    Layout(OptionError),
+    /// The schema is in memory, or another VFS's.
+    NotOpen(CString),
+    /// The VFS below is none that waldio knows. Why that matters.
+    Base(String),
+    /// The connection was opened for reading.
+    ReadOnly,
+    /// The connection refuses changes.
+    QueryOnly,
+    /// SQLite does not say whether the connection may write.
+    Unknown(SqliteMessage),
+    /// The caller is in a transaction.
+    InTransaction,
+    /// VACUUM needs the database for itself.
+    NotAlone,
+    /// A connection of waldio's own cannot read the database.
+    Encrypted(SqliteMessage),
+    /// Pages have so many bytes.
+    PageSize(i64),
+    /// So many reserved bytes of a page are in use.
+    SomebodyElses(c_int),
+    /// SQLite is older than 3.33.
+    OldSqlite,
+    /// A statement of waldio's own failed.
+    Statement(SqliteMessage),
+}
+
+impl fmt::Display for ConvertError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            ConvertError::Layout(error) => return write!(formatter, "{error}"),
+            ConvertError::NotOpen(schema) => {
+                return write!(formatter, "{schema:?} is not a database in a file that waldio has open");
+            }
+            ConvertError::Base(why) => why,
+            ConvertError::ReadOnly => "this connection may only read the database: open it for writing",
+            ConvertError::QueryOnly => "this connection may only read: PRAGMA query_only=0 ends that",
+            ConvertError::Unknown(why) => {
+                return write!(formatter, "whether this connection may write is not known: {why}");
+            }
+            ConvertError::InTransaction => "a transaction is open: COMMIT or ROLLBACK first",
+            ConvertError::NotAlone => "other connections have the database open: close them first",
+            ConvertError::Encrypted(why) => {
+                return write!(formatter, "a connection without a key cannot read it ({why})");
+            }
+            ConvertError::PageSize(found) => {
+                return write!(
+                    formatter,
+                    "pages have {found} bytes, and the embedded layout needs {PAGE_BYTES}: set journal_mode=DELETE and \
+                     page_size={PAGE_BYTES}, then VACUUM"
+                );
+            }
+            ConvertError::SomebodyElses(bytes) => &embedding::somebody_elses(*bytes),
+            ConvertError::OldSqlite => "this SQLite cannot reserve bytes: 3.33 or newer can",
+            ConvertError::Statement(why) => return write!(formatter, "{why}"),
+        };
+        formatter.write_str(text)
+    }
+}
+
+impl From<SqliteMessage> for ConvertError {
+    fn from(why: SqliteMessage) -> Self {
+        ConvertError::Statement(why)
+    }
+}
+
 const USAGE: &str =
     "waldio_convert wants a schema and a layout: waldio_convert('main', 'embedded') or ('main', 'stock')";
 
@@ -79,11 +150,11 @@ unsafe fn converted(
     db: *mut sqlite3,
     schema: &CStr,
     layout: &CStr,
-) -> Result<String, String> {
+) -> Result<String, ConvertError> {
     let api = registered.api;
     let layout = layout.to_str().unwrap_or_default();
     let mut options = registered.options;
-    options.set("waldio_layout", layout)?;
+    options.set("waldio_layout", layout).map_err(ConvertError::Layout)?;
     // SAFETY: the caller's promise, and ours, which takes an int.
     let ours = unsafe { api.control(db, schema, FCNTL_RESERVED_WANTED, 0) };
     // SAFETY: the caller's promise.
@@ -93,12 +164,12 @@ unsafe fn converted(
         .into_iter()
         .find(|database| Some(&database.path) == path.as_ref());
     let (Ok(_), Some(database)) = (ours, database) else {
-        return Err(format!("{schema:?} is not a database in a file that waldio has open"));
+        return Err(ConvertError::NotOpen(schema.to_owned()));
     };
     // SAFETY: the caller's promise.
     unsafe { check_writable(api, db, schema) }?;
     if layout == "embedded" {
-        registered.base_is_strange().map_or(Ok(()), Err)?;
+        registered.base_is_strange().map_or(Ok(()), |why| Err(ConvertError::Base(why)))?;
         // SAFETY: the caller's promise.
         unsafe { make_room(registered, db, &database) }?;
     }
@@ -112,16 +183,16 @@ unsafe fn converted(
 /// Refuses where INSERT is refused: the connection of our own, which rewrites the file, would not be.
 /// # Safety
 /// As `converted`.
-unsafe fn check_writable(api: Api, db: *mut sqlite3, schema: &CStr) -> Result<(), String> {
+unsafe fn check_writable(api: Api, db: *mut sqlite3, schema: &CStr) -> Result<(), ConvertError> {
     // SAFETY: the caller's promise, here and below.
     if unsafe { api.is_read_only(db, schema) } {
-        return Err("this connection may only read the database: open it for writing".to_owned());
+        return Err(ConvertError::ReadOnly);
     }
     // SAFETY: as above; a pragma that SQLite answers without touching any database.
     match unsafe { number_of(api, db, c"PRAGMA query_only") } {
         Ok(Some(0)) => Ok(()),
-        Ok(_) => Err("this connection may only read: PRAGMA query_only=0 ends that".to_owned()),
-        Err(why) => Err(format!("whether this connection may write is not known: {why}")),
+        Ok(_) => Err(ConvertError::QueryOnly),
+        Err(why) => Err(ConvertError::Unknown(why)),
     }
 }
 
@@ -131,32 +202,28 @@ unsafe fn make_room(
     registered: &Registered,
     db: *mut sqlite3,
     database: &Arc<Database>,
-) -> Result<(), String> {
+) -> Result<(), ConvertError> {
     let api = registered.api;
     // SAFETY: the caller's promise.
     if unsafe { api.is_in_transaction(db) } {
-        return Err("a transaction is open: COMMIT or ROLLBACK first".to_owned());
+        return Err(ConvertError::InTransaction);
     }
     if Process::current().connections_of(database).len() > 1 || !database.open_probe.is_alone() {
-        return Err("other connections have the database open: close them first".to_owned());
+        return Err(ConvertError::NotAlone);
     }
     let own = OwnConnection::open(api, database.path.as_os_str(), registered.name)?;
     // Reads the first page, which tells what it reserves.
     let page_bytes = own
         .number(c"SELECT count(*) FROM sqlite_master; PRAGMA page_size")
-        .map_err(|why| format!("a connection without a key cannot read it ({why})"))?;
+        .map_err(ConvertError::Encrypted)?;
     if page_bytes != Some(i64::from(PAGE_BYTES)) {
-        let found = page_bytes.unwrap_or(0);
-        return Err(format!(
-            "pages have {found} bytes, and the embedded layout needs {PAGE_BYTES}: set journal_mode=DELETE and \
-             page_size={PAGE_BYTES}, then VACUUM"
-        ));
+        return Err(ConvertError::PageSize(page_bytes.unwrap_or(0)));
     }
     match own.reserved_bytes() {
         Some(bytes) if bytes == c_int::from(RESERVED_BYTES) => return Ok(()),
         Some(0) => {}
-        Some(bytes) => return Err(embedding::somebody_elses(bytes)),
-        None => return Err("this SQLite cannot reserve bytes: 3.33 or newer can".to_owned()),
+        Some(bytes) => return Err(ConvertError::SomebodyElses(bytes)),
+        None => return Err(ConvertError::OldSqlite),
     }
     own.reserve_bytes(c_int::from(RESERVED_BYTES));
     own.run(c"VACUUM")?;

@@ -1,0 +1,99 @@
+//! Why the guest cannot do its work. The host gets it as text.
+
+use std::io;
+use std::process::ExitStatus;
+
+use joj_device::description::DescriptionError;
+use thiserror::Error;
+
+use crate::bench::ask::Stop;
+use crate::lab::job::SettingError;
+use crate::machine::proc::worker_process::NoOwnFile;
+use crate::machine::qemu::error::GuestKernelError;
+
+/// Why a cell, a crash state or the whole job cannot be done.
+#[derive(Debug, Error)]
+pub enum GuestError {
+    /// The kernel refused a mount or a module.
+    #[error(transparent)]
+    Kernel(#[from] GuestKernelError),
+    /// The job names a device that it does not describe.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A description of a device has a fault.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// joj does not find its own file, which workers run.
+    #[error(transparent)]
+    Workers(#[from] NoOwnFile),
+    /// A worker did not do its task.
+    #[error(transparent)]
+    Worker(#[from] Stop),
+    /// A file, device or program failed.
+    #[error("cannot {doing}: {error}")]
+    Io {
+        /// What was to be done.
+        doing: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The job that the host left has another form.
+    #[error("the job is none: {0}")]
+    Job(#[source] serde_json::Error),
+    /// A report or a recording cannot be put into JSON, or read from it.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A program such as mkfs failed.
+    #[error("{command}: {status}, {said}")]
+    Program {
+        /// The program and its words.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The first line of what it said.
+        said: String,
+    },
+    /// joj trace failed beside a cell.
+    #[error("joj trace: {0}")]
+    Trace(String),
+    /// The kernel does not begin to send requests to an emulated device.
+    #[error("cannot make {node} the emulated {device}: the kernel does not begin")]
+    DeviceNotReady {
+        /// The node in /dev.
+        node: String,
+        /// The name of the description.
+        device: String,
+    },
+    /// A cell ran, and its run failed. Why.
+    #[error("{0}")]
+    Run(String),
+    /// Writers of a cell got errors.
+    #[error("{count} INSERTs ended in {name}")]
+    Inserts {
+        /// How many.
+        count: u64,
+        /// The name of the error.
+        name: String,
+    },
+    /// A crash state was asked for before its cell was recorded.
+    #[error("there is no recording")]
+    NoRecording,
+    /// A thread that recorded panicked.
+    #[error("the log of the recording is gone")]
+    NoLog,
+    /// The two files of a recording do not belong together.
+    #[error("the recording has {entries} entries and {requests} requests: it is damaged")]
+    DamagedRecording {
+        /// Writes and flushes with their data.
+        entries: usize,
+        /// The same as lines of text.
+        requests: usize,
+    },
+}
+
+/// For `map_err`: `doing` failed with what the system says.
+pub fn cannot(doing: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
+    let doing = doing.into();
+    move |error| GuestError::Io { doing, error }
+}
