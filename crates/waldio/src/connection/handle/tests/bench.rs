@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use blockio::disk::{Disk, OpenOptions};
 use blockio::simulated::crash_states::Bounds;

@@ -2,6 +2,7 @@
 //! Method: the calls that SQLite makes of one connection, on a simulated disk, with a wal-index that the test writes itself.
 
 use std::path::Path;
+use std::time::Duration;
 
 use blockio::disk::Disk;
 use blockio::simulated::log::Op;
@@ -14,6 +15,7 @@ use crate::durability::growth::Worker;
 use crate::ffi::codes::{LockRange, WAL_LOG_READ_LOCKS};
 use crate::options::PersistChoice;
 use crate::threads::origin::Origin;
+use crate::write_lock::queue_state::Turn;
 
 use super::bench::*;
 
