@@ -15,7 +15,7 @@
 //!
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
 
-mod leaving;
+mod writing_out;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How what waits of a transaction leaves for the file: as one direct durable write, or through the page cache.
+//! Writes the frames that wait of a transaction to the log: as one direct durable write, or through the page cache.
 
 use super::LogFile;
 use crate::connection::transaction::TransactionState;
