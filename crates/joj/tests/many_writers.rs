@@ -13,9 +13,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use joj_analysis::bench::contended::{ContendedRow, WriterKind};
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::many_writers::{ContendedRow, WriterKind};
 use waldio::extension;
 
 /// A fresh directory on the disk that the build uses.

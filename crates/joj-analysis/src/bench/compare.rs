@@ -4,10 +4,10 @@
 //! tells, which is measured beside the rows: a row counts as another one only where its speed and its share of the limit both say so,
 //! in the same direction.
 
-use crate::bench::contended::{ContendedKey, ContendedRow};
 use crate::bench::document::{Document, Plan};
 use crate::bench::environment::conditions;
 use crate::bench::key::RowKey;
+use crate::bench::many_writers::{ContendedKey, ContendedRow};
 use crate::bench::row::Row;
 use crate::statistics::Estimate;
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::contended::ContendedRow;
 use crate::bench::environment::{Environment, SqliteBuild};
+use crate::bench::many_writers::ContendedRow;
 use crate::bench::row::Row;
 use crate::bench::run::{DeviceDelta, Latency};
 use crate::bench::study::parts::Study;
@@ -232,9 +232,9 @@ impl Document {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::bench::contended::tests::{key as contended_key, row as contended_row};
     use crate::bench::durability::Durability;
     use crate::bench::key::{JournalMode, LogState};
+    use crate::bench::many_writers::tests::{key as contended_key, row as contended_row};
     use crate::bench::row::tests::{key, row};
     use crate::bench::study::initialisation::Approach;
     use crate::bench::study::initialisation::tests::row as initialisation_row;
@@ -285,7 +285,7 @@ pub(crate) mod tests {
             run.errors.clear();
             run.longest_failed_ns = None;
         });
-        crate::bench::contended::summarise(&mut contended, &[Latency::default(); 2]);
+        crate::bench::many_writers::summarise(&mut contended, &[Latency::default(); 2]);
         let plan = Plan { seconds: Some(2.0), ..Plan::default() };
         Document { plan, rows: Vec::new(), contended, ..document() }
     }

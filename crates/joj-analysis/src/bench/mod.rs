@@ -3,7 +3,7 @@
 //! ```text
 //! compare      two results side by side;  warnings: what a reader must know of one
 //! document     the result as JSON
-//! study        what the WALDIO paper measured;  contended: many writers;  row: one writer
+//! study        what the WALDIO paper measured;  many_writers: rows of those;  row: one writer
 //! run          one run's figures;  key: what was run
 //! ```
 
@@ -12,7 +12,7 @@ pub mod warnings;
 pub mod document;
 pub mod study;
 pub mod measurement;
-pub mod contended;
+pub mod many_writers;
 pub mod row;
 pub mod environment;
 pub mod run;

@@ -3,8 +3,8 @@
 //! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
 //! the rows: found by running the same plan on an idle machine and beside a compiler.
 
-use crate::bench::contended::ContendedRow;
 use crate::bench::document::{Document, Limit, LimitRun, Warning};
+use crate::bench::many_writers::ContendedRow;
 use crate::bench::row::Row;
 use crate::bench::run::Run;
 use crate::bench::study::parts::Study;

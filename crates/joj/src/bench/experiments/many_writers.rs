@@ -1,8 +1,8 @@
 //! Many writers that commit to one database: numbers of writers, two modes for each, and their runs.
 
-use joj_analysis::bench::contended::{ContendedKey, ContendedRow, WriterKind, summarise};
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, Schema, Word};
+use joj_analysis::bench::many_writers::{ContendedKey, ContendedRow, WriterKind, summarise};
 use joj_analysis::bench::run::{SyncCount, distribution};
 use thiserror::Error;
 
@@ -11,8 +11,8 @@ use crate::bench::builds::name_sync_calls;
 use crate::bench::experiment::{Experiment, Round, RowBlock};
 use crate::bench::forecast::SETUP_NS;
 use crate::bench::session::Session;
-use crate::bench::worker::contended::run::{Contended, ContendedTask, RunLength, warm_up_ns};
 use crate::bench::worker::limit_run::Calibration;
+use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength, warm_up_ns};
 
 /// Longest clock of the run that counts calls for durability, in nanoseconds.
 const COUNTING_RUN_NS_MAX: u64 = 1_000_000_000;

@@ -1,7 +1,7 @@
 //! The half of `joj bench` that is measured, in a process of its own: serve -> a run of one kind -> workload, stopwatch.
 
 pub mod serve;
-pub mod contended;
+pub mod many_writers;
 pub mod initialisation_run;
 pub mod file_run;
 pub mod pattern_run;

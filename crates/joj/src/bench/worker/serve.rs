@@ -5,8 +5,6 @@ use std::io;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::bench::worker::contended::run::ContendedTask;
-use crate::bench::worker::contended::writers::WriteTask;
 use crate::bench::worker::crash::checker::CrashCheckTask;
 use crate::bench::worker::crash::writer::CrashWriteTask;
 use crate::bench::worker::database_run::RowTask;
@@ -14,6 +12,8 @@ use crate::bench::worker::file_run::FileTask;
 use crate::bench::worker::initialisation_run::InitialisationTask;
 use crate::bench::worker::libraries::{DescribeTask, OptionsTask};
 use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
+use crate::bench::worker::many_writers::run::ContendedTask;
+use crate::bench::worker::many_writers::writers::WriteTask;
 use crate::bench::worker::pattern_run::PatternTask;
 use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;

@@ -5,17 +5,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use joj_analysis::bench::contended::{ContendedKey, WriterKind};
 use joj_analysis::bench::key::{JournalMode, RowKey};
+use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
 use joj_analysis::lab::cell::{Cell, SyncCall, Task};
 use joj_analysis::lab::result::CellMeasurement;
 
 use crate::bench::ask::{Asker, Stop, exchange};
-use crate::bench::worker::contended::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::database_run::RowTask;
 use crate::bench::worker::file_run::{FilePattern, FileTask};
 use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};

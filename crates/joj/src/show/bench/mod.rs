@@ -3,8 +3,7 @@
 
 pub mod page;
 pub mod table;
-pub mod contended;
-pub mod writers;
+pub mod many_writers;
 pub mod initialisation;
 pub mod pattern;
 pub mod table_two;

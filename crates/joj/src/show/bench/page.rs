@@ -5,9 +5,9 @@ use joj_analysis::bench::key::{JournalMode, Word, Workload};
 use joj_analysis::bench::row::Row;
 
 use crate::show::bars;
-use crate::show::bench::contended;
 use crate::show::bench::groups::groups;
 use crate::show::bench::initialisation;
+use crate::show::bench::many_writers;
 use crate::show::bench::pattern;
 use crate::show::bench::table;
 use crate::show::bench::table_two;
@@ -64,7 +64,7 @@ pub fn page(document: &Document) -> String {
     for members in groups(&document.rows, |one, other| one.key.same_group(&other.key)) {
         body.push_str(&section(document, &members));
     }
-    body.push_str(&contended::section(&document.contended));
+    body.push_str(&many_writers::section(&document.contended));
     if let Some(study) = &document.study {
         body.push_str(&initialisation::section(&study.initialisation));
         body.push_str(&pattern::section(&study.patterns));

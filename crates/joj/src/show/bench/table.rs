@@ -5,8 +5,8 @@ use joj_analysis::bench::environment::{Environment, SqliteBuild};
 use joj_analysis::bench::row::{Row, Summary};
 use joj_analysis::statistics::Estimate;
 
-use crate::show::bench::contended;
 use crate::show::bench::initialisation;
+use crate::show::bench::many_writers;
 use crate::show::bench::pattern;
 use crate::show::bench::table_two;
 use crate::show::text::{columns, count, duration, kib, number, or_dash};
@@ -22,7 +22,7 @@ pub fn render(document: &Document) -> String {
             text.push_str(&group(document, row));
         }
     }
-    text.push_str(&contended::table(document));
+    text.push_str(&many_writers::table(document));
     if let Some(study) = &document.study {
         text.push_str(&initialisation::table(&study.initialisation));
         text.push_str(&pattern::table(&study.patterns));

@@ -11,15 +11,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use joj_analysis::bench::contended::{ContendedKey, ContendedRun, WriterKind};
 use joj_analysis::bench::key::{JournalMode, Synchronous};
+use joj_analysis::bench::many_writers::{ContendedKey, ContendedRun, WriterKind};
 use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::contended::writers::{ProcessReport, Window, WriteTask, WriterReport};
 use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
 use crate::bench::worker::libraries::{Libraries, load};
+use crate::bench::worker::many_writers::writers::{ProcessReport, Window, WriteTask, WriterReport};
 use crate::bench::worker::stopwatch::{Readings, run_of};
 use crate::bench::worker::task::{Refusal, Reply, Task};
 use crate::bench::worker::workload;

@@ -1,12 +1,13 @@
-//! Many writers: as text for a terminal, and as sections of the page.
+//! Many writers: as text for a terminal, and as sections of the page, each with its `plots`.
 
-use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
+mod plots;
+
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::many_writers::{ContendedRow, ContendedSummary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::groups::groups;
-use crate::show::bench::writers;
 use crate::show::svg::escape;
 use crate::show::text::{columns, count, duration, number, or_dash};
 
@@ -160,6 +161,6 @@ fn section_of(members: &[&ContendedRow]) -> String {
          <th>x stock WAL</th><th>p50</th><th>p99</th><th>p99.9</th><th>max</th><th>longest wait x WAL</th>\
          <th>fairness</th><th>flushes per commit</th><th>log MB</th><th>errors</th></tr>\n{lines}</table>\n",
         escape(&format!("{}; SQLite {}", first.key.group_title(), first.key.library)),
-        writers::plots(&rows)
+        plots::of_group(&rows)
     )
 }

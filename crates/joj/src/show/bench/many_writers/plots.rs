@@ -1,8 +1,8 @@
-//! Contended rows over the number of writers: throughput from zero up, the longest wait on a logarithmic scale. The
+//! What many writers did, over their number: throughput from zero up, the longest wait on a logarithmic scale. The
 //! numbers of writers stand at their logarithm, so that doubling them is always the same step.
 
-use joj_analysis::bench::contended::{ContendedRow, ContendedSummary};
 use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::many_writers::{ContendedRow, ContendedSummary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::latency::decades;
@@ -55,7 +55,7 @@ impl Scale {
 }
 
 /// Both plots of one group's rows.
-pub fn plots(rows: &[&ContendedRow]) -> String {
+pub fn of_group(rows: &[&ContendedRow]) -> String {
     let speeds = curves(rows, |summary| Some(summary.commits_per_s));
     let waits = curves(rows, |summary| summary.worst_wait_ns);
     let largest = |curves: &[Curve]| ends(curves).map(|found| found.high).fold(0.0, f64::max);
