@@ -1,9 +1,26 @@
-//! waldio: a SQLite extension (a VFS) that makes each durable commit one aligned device write.
+//! waldio: a SQLite extension (a VFS) that prepares the log ahead of need, and lets connections share flushes.
 //!
 //! Load it before opening a database (`.load ./libwaldio`, `load_extension`, or linked in), then use
 //! `PRAGMA journal_mode=WAL` as ever. See ARCHITECTURE.md for what it promises and why.
 //!
-//! Top to bottom; a folder uses only what stands below it here. `unsafe` is in `sqlite::extension`, `sqlite::vfs` and `ffi` alone.
+//! ```text
+//! sqlite       what SQLite calls: the extension's entry points, the VFS, waldio_status
+//! connection   one connection's database file and its log: reads, writes, locks, syncs
+//! database     what the connections of this process to one database share
+//! checkpoint   copying the log into the database while others write
+//! write_lock   who writes next: the queue for the write lock, in this process and between processes
+//! durability   what of the log is on the medium, and who flushes it
+//! options      what a user may choose, and where
+//! stats        what a database counted, for waldio_status;  histogram: durations, counted without a lock
+//! failure      what can go wrong with the log
+//! threads      threads, locks and time, of the system or of the model that tests them
+//! ffi          the border to C: SQLite's structures and functions, system calls that no safe library offers
+//! log          the bytes of a log: its layouts, frames, checksums
+//! testing      bugs that tests plant; in a release build nothing
+//! ```
+//!
+//! Top to bottom; a folder uses only what stands below it here. `unsafe` is in `sqlite::extension`, `sqlite::vfs` and
+//! `ffi` alone.
 
 #![deny(missing_docs)]
 

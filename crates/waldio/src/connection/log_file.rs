@@ -13,9 +13,10 @@
 //! sync makes header, frames and the log's name durable, before anything is published. Elsewhere a header is durable
 //! before its frames, or the medium could hold the older generation's header over a part of its frames.
 //!
+//! `writing_out` writes what waits; `sharing` is for commits that leave their flush to others, `taking_back` for those
+//! that failed.
+//!
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
-
-mod writing_out;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 use crate::threads::primitives::Waker;
 
+mod writing_out;
 mod sharing;
 mod taking_back;
 

@@ -8,6 +8,7 @@
 //! persist_choice   flush, or durable writes, and how the log is filled
 //! flush            the one place that flushes a log, and that poisons it
 //! group_commit     commits that share a flush: numbers, the durable mark, who flushes
+//! oldest_commit    since when the oldest commit that no flush covers has waited
 //! durable_reads    readers that wait until what they see is durable
 //! ```
 

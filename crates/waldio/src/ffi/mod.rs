@@ -1,4 +1,17 @@
-//! The border to C: SQLite's structures, our calls into it, its shared memory. Top to bottom.
+//! The border to C: SQLite's structures, our calls into it, its shared memory. Top to bottom:
+//!
+//! ```text
+//! memory           a static reserve for when malloc has nothing left; SQLite is told `SQLITE_NOMEM`
+//! kernel           system calls that no safe library offers
+//! sync_observer    tells SQLite's own test program of each sync of a log
+//! guard            turns a panic into a result code before it reaches C
+//! wal_index        the few fields of SQLite's wal-index, in shared memory, that waldio reads
+//! base_vfs         calls to the VFS below ours, and its files
+//! static_table     the table of SQLite's functions where SQLite is linked in
+//! own_connection   a connection that waldio opens itself, to convert a database
+//! api              SQLite's functions, called through the table that it handed to us
+//! types, codes     the shapes of SQLite's C structures; its numbers, by its own names
+//! ```
 
 #[cfg_attr(
     feature = "static-link",

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! embedded_file    a log whose frames are whole pages, seen as SQLite's own
-//! reserved_bytes   where such a page has its frame's header
+//! reserved_bytes   where such a page's own bytes are kept that stand in the frame header's place
+//! embedded         that layout: where its frames stand in the file, and the header that keeps SQLite out
 //! rewrite          a log written over itself, after a failed sync
 //! pending_writes   frames that wait in memory for the next write
 //! recovery         the frames of a log that are valid, and what a crash left behind them

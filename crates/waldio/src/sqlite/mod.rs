@@ -1,10 +1,11 @@
 //! What SQLite calls and sees. Top to bottom:
 //!
 //! ```text
-//! extension   loaded: registers the VFS, finds what memory and library it has
-//! vfs         SQLite opens, reads, writes, locks, syncs: each call goes to a connection, or to the base VFS
-//! status      one row of `waldio_status` for each thing a database counts
-//! process     databases that this process has open, by device and inode
+//! extension             loaded: registers the VFS, finds what memory and library it has
+//! vfs                   SQLite opens, reads, writes, locks, syncs: each call goes to a connection, or to the base VFS
+//! status                one row of `waldio_status` for each thing a database counts
+//! delayed_flush_tests   tests of `waldio_group` that open their log as `process` does
+//! process               databases that this process has open, by device and inode
 //! ```
 
 pub(crate) mod extension;

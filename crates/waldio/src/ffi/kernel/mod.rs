@@ -1,4 +1,12 @@
-//! System calls that no safe library offers: signals, locks of other processes, memory that processes share or a fork wipes.
+//! System calls that no safe library offers, and memory that processes share or a fork wipes. Top to bottom:
+//!
+//! ```text
+//! signals       the signal mask of a thread, which a new thread inherits
+//! leaked        references to values that are never freed, by their addresses
+//! fork_word     a word that a child of fork finds zero: how a child is known
+//! lock_probe    whether another process has a database open, without opening or closing anything of it
+//! shared_page   a page that processes share: the queue for the write lock between them
+//! ```
 
 pub(crate) mod signals;
 pub(crate) mod leaked;

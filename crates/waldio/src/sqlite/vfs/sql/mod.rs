@@ -1,4 +1,10 @@
-//! What SQL sees of us.
+//! What SQL sees of us. Top to bottom:
+//!
+//! ```text
+//! register_table     puts our VFS into SQLite's list of them
+//! status_table       SELECT * FROM waldio_status
+//! convert_function   SELECT waldio_convert('main', 'embedded'), and back to 'stock'
+//! ```
 
 pub(crate) mod register_table;
 pub(crate) mod status_table;
