@@ -1,7 +1,13 @@
 //! Whole-block file access: one trait, the real disk and the simulated one.
 //!
-//! Top to bottom: the two implementors (`simulated`, `real`), the trait that they share (`disk`), memory that
-//! O_DIRECT accepts (`aligned`). A file uses only what stands below it here.
+//! ```text
+//! simulated   a disk in memory, whose power tests cut
+//! real        the disk of this machine: system calls
+//! disk        the trait that both implement: what waldio asks of a disk, and what a disk promises
+//! aligned     memory that O_DIRECT accepts
+//! ```
+//!
+//! Top to bottom; a file uses only what stands below it here.
 
 #![deny(missing_docs)]
 

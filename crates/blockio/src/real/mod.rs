@@ -1,4 +1,13 @@
-//! The real disk. Top to bottom: the disk, an open file, syncs that take turns, descriptors above 2, what the device can, the page cache.
+//! The real disk. Top to bottom:
+//!
+//! ```text
+//! disk           files by their names: opened, removed, directories synced
+//! file           an open file: reads and writes, buffered and direct, and its syncs
+//! sync_turn      turns for the syncs of one file on F2FS, over threads and processes
+//! descriptors    files get descriptors above 2, which are the standard streams'
+//! device_facts   what the kernel tells of a file's file system and device
+//! page_cache     whether the page cache holds a range of a file, without a read
+//! ```
 
 pub mod disk;
 mod file;

@@ -1,8 +1,14 @@
 //! What a power cut may leave: from a log with data, images of the device at any moment.
 //!
-//! Invariants: 1. what a completed flush covers, and a completed FUA write, is in every image. 2. of every other write each
-//! block (or each sector, torn) is there or not, on its own, but a newer one without an older one only as a whole. 3. the same
-//! seed gives the same images.
+//! ```text
+//! moments   the times of the cuts, by chance: uniform over requests
+//! history   the log in memory -> which writes a cut at a moment may take -> here: states, and picks of what survives
+//! image     the device after a cut, as what differs from the image that its log began with
+//! ```
+//!
+//! Invariants: 1. what a completed flush covers, and a completed FUA write, is in every image. 2. of every other write
+//! each block (or each sector, torn) is there or not, on its own, but a newer one without an older one only as a whole.
+//! 3. the same seed gives the same images.
 
 pub mod moments;
 mod history;

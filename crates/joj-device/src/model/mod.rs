@@ -1,6 +1,16 @@
 //! The latency model: a request goes in with its time, and comes back with the time of its completion.
 //!
-//!   request -> bus (command, transfer) -> cache -> flash units (map miss, merge, program) -> done
+//! ```text
+//! request -> bus (command, transfer) -> cache -> flash units (map miss, merge, program) -> done
+//!
+//! bus         commands and their data, one request after another
+//! units       flash units that work at the same time
+//! cache       the volatile cache: what is dirty, and what is on its way to the medium
+//! map_cache   the parts of the map that are in memory, and what a miss costs
+//! ftl         flash translation layers: copies and erasures behind a write
+//! closed_form_tests, property_tests   each term of the equations alone; what holds on every device
+//! ```
+//!
 //! Invariants: 1. no clock: the same requests at the same times give the same completions. 2. nothing completes before
 //! it was submitted. 3. after a flush no unit is dirty. 4. the parts of a completion's detail add up to its latency.
 //! Source: docs/device_format.md, "Equations".

@@ -1,4 +1,12 @@
-//! Flash translation layers: what a program costs beside itself.
+//! Flash translation layers: what a program costs beside itself. One file each, and what they share:
+//!
+//! ```text
+//! bast          each data block that is overwritten gets a log block of its own
+//! fast          data blocks share the log blocks
+//! hybrid        a log of fast pages in front of a page map: an SLC cache
+//! page_mapped   any unit anywhere; garbage collection frees blocks
+//! placement     which block holds a unit
+//! ```
 
 mod bast;
 mod fast;
