@@ -1,10 +1,17 @@
 //! What `joj bench` measured, and what follows from it. Top to bottom:
 //!
 //! ```text
-//! compare      two results side by side;  warnings: what a reader must know of one
-//! document     the result as JSON
-//! study        what the WALDIO paper measured;  many_writers: rows of those;  row: one writer
-//! run          one run's figures;  key: what was run
+//! compare        two results side by side
+//! warnings       what a reader must know of a result, with its remedy
+//! document       the whole result, as its JSON file has it
+//! study          rows of --waldio-study: what the WALDIO paper measured
+//! measurement    runs of one step without SQLite, and their sums
+//! many_writers   rows of many writers on one database: what each of them got, how long it waited
+//! row            a row of one writer: its runs, their sums, the ratio to stock WAL
+//! environment    the machine, the builds and the directory that it was measured with
+//! run            the figures of one run, as the worker sends them
+//! durability     the three ways of the WALDIO paper to make a write to a log durable
+//! key            what a row measures: the words of the plan, the table and the file
 //! ```
 
 pub mod compare;

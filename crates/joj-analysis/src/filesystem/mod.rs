@@ -1,11 +1,13 @@
 //! What joj knows of filesystems, a file each: its row of the table, and what reads its structures.
 //!
 //! ```text
-//! ext4 .. f2fs   the rows
-//! facts          the columns, and what each of them is for
-//! layout/        what several readers share
-//! region, class  what a filesystem keeps in its places, and what written bytes are for
+//! ext4, xfs, btrfs, nilfs2, f2fs   the rows
+//! facts             the columns, and what each of them is for
+//! layout            what several readers share: regions, checksums, jbd2's log, errors
+//! region, class     what a filesystem keeps in its places, and what written bytes are for
+//! damage, samples   tests: damaged superblocks, and the sound ones that they are made from
 //! ```
+//!
 //! To add one: a file with its `FACTS`, and its name in the four lists of this one. The compiler asks for the rest.
 
 pub mod ext4;

@@ -1,4 +1,14 @@
-//! The lab: what a plan measures, what came of it, and how that stands beside the papers. A file uses only files below it.
+//! The lab: what a plan measures, what came of it, and how that stands beside the papers.
+//! A file uses only files below it.
+//!
+//! ```text
+//! report         what the papers printed beside what the lab measured
+//! crash          a verdict for each crash state, and the result of all
+//! result         what came of a plan, as its JSON file has it
+//! plan           a title, and matrices whose axes are multiplied into cells
+//! cell           one cell: a filesystem on a device, and what is done there
+//! crash_script   the transactions that `joj lab crash` commits, and the rows that each leaves
+//! ```
 
 pub mod report;
 pub mod crash;

@@ -1,4 +1,12 @@
-//! Where filesystems keep what is not data: the bytes of their superblocks in, [`Region`]s out.
+//! Where filesystems keep what is not data: the bytes of their superblocks in, [`Region`]s out. What readers share:
+//!
+//! ```text
+//! jbd2       where the blocks of a jbd2 log are, in a file of ext4 or on a device of its own
+//! regions    regions as they are found, and the list that they become: in order, without overlap
+//! piece      a piece of a disk whose content is not trusted
+//! checksum   cyclic redundancy checks as filesystems use them
+//! error      why a layout cannot be read, and where on the device
+//! ```
 //!
 //! Bytes are read through a closure, so that a device, an image and a test serve alike. They are not trusted: what
 //! does not fit together is an error that says what and where, and no number in them decides how much memory is taken.

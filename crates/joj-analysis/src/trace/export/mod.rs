@@ -2,6 +2,14 @@
 //!
 //! ```text
 //! FORMATS -> begin (head) -> event | outcome, as they go by -> finish
+//!
+//! runs         each run of each request as a line of CSV: when, where, what for, which file, why
+//! perfetto     requests and sync calls for ui.perfetto.dev, in protobuf: the wire formats that this needs
+//! fio          what was asked of the disks, as fio replays it
+//! blkparse     requests as blkparse prints them
+//! json_lines   events as JSON, an object on each line
+//! csv          events as CSV, a line each
+//! fields       an event's fields by name, for the text formats;  quoted: a text as a value of CSV
 //! ```
 
 use std::io::{self, Write};

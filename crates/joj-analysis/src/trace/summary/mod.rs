@@ -1,4 +1,11 @@
-//! A trace in numbers: everything the papers ask of one.
+//! A trace in numbers: everything the papers ask of one. Here the whole of it; its parts:
+//!
+//! ```text
+//! files        which files the bytes are of
+//! processes    who wrote, synced and committed
+//! counts       how many requests and bytes, by what they are for
+//! durability   what it costs to make something durable: sync calls and SQLite's commits
+//! ```
 
 pub mod files;
 pub mod processes;

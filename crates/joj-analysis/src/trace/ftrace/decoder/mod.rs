@@ -1,4 +1,10 @@
-//! From a record's bytes to a [`Record`], by the formats that this kernel has.
+//! From a record's bytes to a [`Record`], by the formats that this kernel has. The events that we can read:
+//!
+//! ```text
+//! calls      of programs: syncs, locks, threads; and jbd2's commits
+//! files      of filesystems: where files lie, when they are made durable, cut and removed
+//! requests   of the block layer
+//! ```
 
 use crate::trace::ftrace::decoder::calls::CALLS;
 use crate::trace::ftrace::decoder::files::FILES;
