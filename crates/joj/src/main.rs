@@ -1,4 +1,17 @@
 //! The `joj` command. A file uses only files below it in this list.
+//!
+//! ```text
+//! lab            plans measured in an emulated machine
+//! compare        two results of `joj bench` side by side
+//! device         the emulated devices, and what the model makes of them
+//! monitor        what the machine does meanwhile
+//! bench          SQLite's journal modes and waldio on this machine's disk
+//! trace          a capture or a saved trace, and what is made of it
+//! command_line   options and help of all of them
+//! show           results as people see them: tables, text, pages
+//! trace_file     saved traces (Parquet)
+//! machine        everything that touches the machine: system calls, `unsafe`
+//! ```
 
 mod lab;
 mod compare;

@@ -1,4 +1,12 @@
-//! The command line.
+//! The command line: options and help. Those of `joj bench` and `joj compare` are here, the others in a file each:
+//!
+//! ```text
+//! lab         `joj lab`;  lab_crash: `joj lab crash`
+//! trace       `joj trace`
+//! monitor     `joj monitor`
+//! device      `joj device`
+//! waldio      an option for waldio, NAME=VALUE, as `joj bench` and `joj lab crash` take it
+//! ```
 
 pub mod lab;
 pub mod lab_crash;

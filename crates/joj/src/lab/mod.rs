@@ -1,8 +1,25 @@
-//! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. A file uses only
-//! files below it.
+//! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. Top to bottom:
 //!
-//!   host   plan -> plan_work -> guest_pool { image (packages, modules, libraries) -> snapshot -> QEMU, several at a time }
-//!   guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
+//! ```text
+//! host   plan -> plan_work -> guest_pool { image -> snapshot -> QEMU, several at a time }
+//! guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
+//!
+//! commands     `joj lab run`, `crash` and `report`
+//! crash_work   crash states as work for guests;  plan_work: a plan's cells as work for guests
+//! machine      the emulated machine as jobs and results tell of it
+//! guest_pool   several guests at a time, until every unit of work has a report
+//! snapshot     the memory of a guest that has booted and waits for a job
+//! life         one life of a guest, from the snapshot to power off
+//! costs        what a transaction costs, from the trace of a cell
+//! host_share   the directory that host and guest share, seen from the host
+//! error        why a guest, or a unit of its work, came to no end
+//! image        what a guest boots from
+//! shipped      plans, devices and papers' tables: compiled in, or the user's
+//! guest        what runs in the emulated machine
+//! crash_job    what the host tells the guest about crash states;  job: about the cells of a plan
+//! ```
+//!
+//! A file uses only files below it.
 
 pub mod commands;
 pub mod crash_work;

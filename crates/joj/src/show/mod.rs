@@ -1,5 +1,17 @@
-//! A result as people see it: a table for a terminal, a page with plots. Top to bottom: one folder for each subcommand, then what
-//! they share.
+//! A result as people see it: a table for a terminal, a page with plots. A folder a subcommand, then what they share:
+//!
+//! ```text
+//! monitor    lines while it runs, then a summary, a table or a page
+//! trace      the summary and the steps as text, the page with its plots
+//! lab        tables of cells and of crash states, the report
+//! bench      the table and the page of a whole result
+//! latency    plot: the distribution of latencies
+//! bars       plot: horizontal bars, under headings
+//! timeline   plot: values over the time
+//! sheet      a table that is shown as text and as HTML
+//! svg        the few shapes that the plots are made of
+//! text       numbers as people read them, and columns that line up
+//! ```
 
 pub mod monitor;
 pub mod trace;

@@ -1,4 +1,12 @@
 //! What `joj bench` can measure, one file each: the rows, how long a run takes, its task, what becomes of the answer.
+//!
+//! ```text
+//! rows              transactions of one writer: modes, workloads, builds
+//! many_writers      writers that commit to one database at the same time
+//! initialisations   --waldio-study=init: ways to make a log ready
+//! log_patterns      --waldio-study=alignment: how frames lie on the disk
+//! table_two         --waldio-study=table2: the WALDIO paper's Table 2
+//! ```
 
 pub mod rows;
 pub mod many_writers;

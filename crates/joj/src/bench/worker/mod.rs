@@ -1,4 +1,21 @@
-//! The half of `joj bench` that is measured, in a process of its own: serve -> a run of one kind -> workload, stopwatch.
+//! The half of `joj bench` that is measured, in a process of its own.
+//!
+//! ```text
+//! serve -> a run of one kind -> workload, stopwatch
+//!
+//! serve                one task, one answer, end of process
+//! many_writers         a run of many writers: prepares the database and starts them
+//! initialisation_run   a run of one way to initialise a log
+//! file_run             a run of block writes: write() + fsync()
+//! pattern_run          a run of one log pattern, without SQLite
+//! limit_run            the disk without SQLite: a guess before the plan, the limit beside its rows
+//! database_run         a run of one writer: prepare, measure, verify
+//! crash                `joj lab crash`: who commits what is to be cut, and who judges what a cut left
+//! libraries            SQLite and the extension, loaded and asked
+//! stopwatch            the clock of a run, and all counters beside it
+//! workload             the SQL of the workloads
+//! task                 what joj and its workers say to each other
+//! ```
 
 pub mod serve;
 pub mod many_writers;

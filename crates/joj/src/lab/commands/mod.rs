@@ -1,4 +1,11 @@
 //! `joj lab run`, `report`, `crash`: what they ask of the lab, and what they print.
+//!
+//! ```text
+//! run      a plan, from its options to its exit code
+//! crash    crash states, from their options to the exit code
+//! error    why a command has no result
+//! report   results beside what the papers printed
+//! ```
 
 pub mod run;
 pub mod crash;

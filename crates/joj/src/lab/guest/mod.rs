@@ -1,4 +1,14 @@
-//! What runs in the emulated machine, as its first process.
+//! What runs in the emulated machine, as its first process. Top to bottom:
+//!
+//! ```text
+//! agent       makes the machine usable, does the job, turns the machine off
+//! crash       crash states: a cut, the device as it leaves it, recovery, a verdict
+//! recording   what is to be cut: the log of a device while a writer commits on it
+//! measure     one cell: device, filesystem, transactions, and the same again with a trace
+//! volume      the filesystem of a cell: made, mounted, unmounted
+//! emulated    the device of a cell: a thread that serves it, and the kernel as its client
+//! error       why the guest cannot do its work
+//! ```
 
 pub mod agent;
 mod crash;

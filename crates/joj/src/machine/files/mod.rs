@@ -1,4 +1,19 @@
-//! Files that joj makes, reads or watches; mounts; extents.
+//! Files that joj makes, reads or watches; mounts; extents. Top to bottom:
+//!
+//! ```text
+//! test_volume       for tests: a filesystem in a file, mounted through a loop device
+//! unnamed_file      a temporary file without a name
+//! file_watch        every creation, renaming and removal on a filesystem (fanotify)
+//! file_handle       finding a file by its inode number
+//! extents           where a file's bytes lie on its device
+//! mounts            the filesystems that are mounted from disks
+//! output_file       files that a measurement is written to at its end
+//! standard_output   whether standard output was open when the program began
+//! limit_file        a file like the best log there could be: the limit for a commit
+//! counters          counters of the device, the journal and the processors
+//! place             where a directory stands: its file system and the device below
+//! work_dir          a fresh directory for a measurement's files, gone when that is over
+//! ```
 
 #[cfg(test)]
 pub(in crate::machine) mod test_volume;

@@ -1,4 +1,16 @@
-//! Processes, time, signals, memory.
+//! Processes, time, signals, memory. Top to bottom:
+//!
+//! ```text
+//! give_way          a thread that lets others go first on its processor
+//! memory            how much memory there is for something large
+//! interrupts        how often each device interrupted the processors
+//! worker_process    runs one task in a process of its own
+//! proc_files        the texts of /proc that a monitor reads again and again
+//! watched_command   a program that runs while it is watched
+//! usage             what this process has used so far
+//! signal            Ctrl-C: ends the worker, and lets the program clean up
+//! clock             the two clocks: one that never jumps, and the calendar's
+//! ```
 
 pub(in crate::machine) mod give_way;
 pub mod memory;

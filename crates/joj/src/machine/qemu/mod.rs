@@ -1,4 +1,11 @@
-//! The emulated machine: QEMU's process, the guest's kernel, and the kernel's NBD client in the guest.
+//! The emulated machine. `process` runs on the host, `guest_kernel` and `nbd_client` in the guest:
+//!
+//! ```text
+//! guest_kernel   what a first process asks the kernel for: modules, mounts, power off
+//! process        QEMU with a virtual clock, spoken to line by line
+//! nbd_client     the kernel's side of an NBD connection: a block device out of a socket
+//! error          why there is no emulated machine, or its kernel refuses
+//! ```
 
 pub mod guest_kernel;
 pub mod process;

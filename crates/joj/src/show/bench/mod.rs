@@ -1,5 +1,14 @@
-//! What `joj bench` shows. Top to bottom: the page and the table of a whole result; a file for each kind of row, with its part of
-//! both; how rows are grouped.
+//! What `joj bench` shows: the page and the table of a result, then a file for each kind of row, with its part of both.
+//!
+//! ```text
+//! page             a result as one HTML page
+//! table            a result as text
+//! many_writers     many writers on one database, with their plots
+//! initialisation   the ways to initialise a log
+//! pattern          log patterns
+//! table_two        Table 2 of the WALDIO paper
+//! groups           which rows belong to one table or plot
+//! ```
 
 pub mod page;
 pub mod table;

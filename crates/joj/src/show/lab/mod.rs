@@ -1,4 +1,10 @@
-//! What `joj lab` shows: tables of cells, of crash states, and a report beside the papers' numbers.
+//! What `joj lab` shows. Top to bottom:
+//!
+//! ```text
+//! report        results beside the papers' numbers: page and text
+//! table         the result of a plan as text
+//! crash_table   the result of `joj lab crash` as text
+//! ```
 
 pub mod report;
 pub mod table;

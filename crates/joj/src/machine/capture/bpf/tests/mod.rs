@@ -1,4 +1,10 @@
 //! A filesystem in a loop device and what one piece of work made it do, for the tests of the capture with eBPF.
+//!
+//! ```text
+//! blocks   each request of a write is captured, with its file
+//! calls    syncs and SQLite's locks are captured, with theirs
+//! cost     a measurement: what a capture costs a commit
+//! ```
 
 mod blocks;
 mod calls;
