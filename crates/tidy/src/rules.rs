@@ -1,7 +1,7 @@
 //! Every check, in one list.
 
 use crate::tree::{Tree, Violation};
-use crate::{dependencies, folders, layers, links, text, type_names, unsafe_code};
+use crate::{dependencies, folders, heads, layers, links, text, type_names, unsafe_code};
 
 /// Everything in `tree` that breaks a rule, in no particular order; empty for a tidy tree.
 pub fn violations(tree: &Tree) -> Vec<Violation> {
@@ -18,6 +18,7 @@ pub fn violations(tree: &Tree) -> Vec<Violation> {
         dependencies::machine_access_in_pure_crates,
         layers::upward_uses,
         folders::crowded,
+        heads::incomplete,
         links::dead_links,
         type_names::twice,
     ];
@@ -37,7 +38,7 @@ mod tests {
     #[test]
     fn each_check_is_reached() {
         let tree = Tree::sample(&[
-            ("crates/waldio/src/lib.rs", "mod a;\nmod b; \n"),
+            ("crates/waldio/src/lib.rs", "mod a;\nmod b; \nmod c;\n"),
             ("crates/waldio/src/a.rs", "//! A.\nunsafe {}\n"),
             ("crates/waldio/src/b.rs", "//! B.\nuse crate::a;\n"),
             ("crates/waldio/Cargo.toml", "[dependencies]\njoj.workspace = true\n"),
@@ -66,6 +67,7 @@ mod tests {
             "`std::fs`",
             "above",
             "make it a folder",
+            "does not name",
             "does not exist",
             "stands in",
         ] {
