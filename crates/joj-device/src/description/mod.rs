@@ -1,5 +1,10 @@
 //! A device described in numbers, each with its source.
 //!
+//! ```text
+//! check   what a description must hold beside its form: ranges, relations, a source for every number
+//! error   why a description is refused
+//! ```
+//!
 //! Source of the form: docs/device_format.md.
 
 mod check;

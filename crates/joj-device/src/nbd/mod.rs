@@ -1,7 +1,12 @@
 //! Serves an emulated device to a client of NBD: the Linux kernel behind NBD_SET_SOCK, or a test.
 //!
-//! One thread: requests are taken as they arrive and handed to the model at that time; each is answered at its completion, in
-//! the order of completions, never earlier.
+//! ```text
+//! pending   answers that wait for their time
+//! wire      the bytes of requests and replies
+//! ```
+//!
+//! One thread: requests are taken as they arrive and handed to the model at that time; each is answered at its
+//! completion, in the order of completions, never earlier.
 
 mod pending;
 mod wire;

@@ -1,4 +1,9 @@
-//! Nothing here is in a release build but empty questions: bugs that tests plant, and the model's locks and time.
+//! Nothing here is in a release build but empty questions.
+//!
+//! ```text
+//! planted   bugs that tests plant, to see whether they are found
+//! model     locks, threads and time of the model checker
+//! ```
 
 pub mod planted;
 #[cfg(feature = "model")]
