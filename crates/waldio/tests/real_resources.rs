@@ -241,3 +241,16 @@ fn closed_standard_streams_are_filled_before_a_database_can_take_their_place() {
     assert_eq!(told, "/dev/null, another process is refused, /dev/null");
     assert_eq!(system().open(&path).one("SELECT group_concat(a) FROM t"), "1");
 }
+
+/// A thread of waldio's own opens nothing: at a descriptor that the program has just closed, what it prints would go to the log.
+#[test]
+fn what_a_program_prints_beside_its_commits_goes_to_no_file_of_ours() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("talkative");
+    let path = scratch.join("a.db");
+    let told = must(&mut python("talkative.py", &[path.to_str().unwrap(), "3000"]));
+    assert_eq!(told, "spoiled 0, written for it 0");
+    assert_eq!(system().open(&path).one("PRAGMA integrity_check"), "ok");
+}

@@ -382,7 +382,7 @@ impl LogFile {
         // `synchronous=NORMAL` leaves to the next checkpoint.
         if ended.end > 0 && self.sync_follows && self.session.space.wants_growth(ended.end) {
             self.session.durability.note_generation(ended.commit_name().map(|name| name.salts));
-            self.database.grow_soon(&self.session, ended.end);
+            self.database.grow_soon(&self.session, &self.file, ended.end);
         }
     }
 

@@ -399,9 +399,9 @@ impl Database {
     }
 
     /// Has space reserved ahead, in the background.
-    pub fn grow_soon(&self, session: &Arc<LogSession>, used_bytes: u64) {
-        let growth = Growth { session: Arc::downgrade(session), disk: Arc::clone(&self.disk), used_bytes };
-        self.helpers.worker.grow(growth);
+    pub fn grow_soon(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, used_bytes: u64) {
+        let (session, file) = (Arc::downgrade(session), Arc::downgrade(file));
+        self.helpers.worker.grow(Growth { session, file, used_bytes });
     }
 }
 

@@ -1,9 +1,12 @@
 //! Who reserves space: one thread for the whole process.
+//!
+//! It opens no file. A program may have closed a standard stream at that very moment: the log would take its descriptor until it
+//! is moved, and what the program prints meanwhile would go to the log.
 
+use std::sync::Weak;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Weak};
 
-use blockio::disk::Disk;
+use blockio::disk::DiskFile;
 
 use crate::durability::log_session::LogSession;
 use crate::threads::lazy_thread::LazyThread;
@@ -13,16 +16,18 @@ use crate::threads::lazy_thread::LazyThread;
 pub struct Growth {
     /// The log, if it is still open by then.
     pub session: Weak<LogSession>,
-    /// Where it is.
-    pub disk: Arc<dyn Disk>,
+    /// The file of whoever committed, if it is still open by then.
+    pub file: Weak<dyn DiskFile>,
     /// How far its frames reach.
     pub used_bytes: u64,
 }
 
 impl Growth {
     fn run(self) {
-        if let Some(session) = self.session.upgrade() {
-            session.grow(&self.disk, self.used_bytes);
+        let Some(session) = self.session.upgrade() else { return };
+        match self.file.upgrade() {
+            Some(file) => session.grow(&*file, self.used_bytes),
+            None => session.space.decline(),
         }
     }
 }

@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blockio::disk::{Disk, DiskFile, Facts, FileId, OpenOptions};
+use blockio::disk::{Disk, DiskFile, Facts, FileId};
 
 use crate::durability::flush::{Durability, Poison};
 use crate::durability::persist_choice::{self, Persist};
 use crate::durability::reserved_space::ReservedSpace;
-use crate::log::embedded_file::in_layout;
 use crate::log::layout::Layout;
 use crate::options::Options;
 use crate::stats::Stats;
@@ -154,23 +153,15 @@ impl LogSession {
     }
 
     /// Reserves space ahead of `used_bytes`, off the commit path, where that was ordered.
-    pub fn grow(&self, disk: &Arc<dyn Disk>, used_bytes: u64) {
-        if let Err(error) = self.space.carry_out(used_bytes, || self.grow_file(disk, used_bytes)) {
+    pub fn grow(&self, file: &dyn DiskFile, used_bytes: u64) {
+        // The sync of a growth writes frames, too: only those of the generation that it was ordered for.
+        let may_go_on = || !self.durability.was_begun_anew(file);
+        let sync = || self.durability.sync_growth(file).is_ok();
+        let grow = || self.space.grow(file, used_bytes, may_go_on, sync);
+        if let Err(error) = self.space.carry_out(used_bytes, grow) {
             // No one's loss: commits write on without reserve.
             self.stats.error(&format!("cannot grow {}: {error}", self.log_path.display()));
         }
-    }
-
-    fn grow_file(&self, disk: &Arc<dyn Disk>, used_bytes: u64) -> io::Result<()> {
-        let file = disk.open(&self.log_path, OpenOptions::EXISTING)?;
-        if file.identity()? != self.file_id {
-            // Another log stands there now; this one has lost its name.
-            return Ok(());
-        }
-        let file = in_layout(self.layout, file, disk, &self.log_path, self.options.no_sync);
-        // The sync of a growth writes frames, too: only those of the generation that it was ordered for.
-        let may_go_on = || !self.durability.was_begun_anew(&*file);
-        self.space.grow(&*file, used_bytes, may_go_on, || self.durability.sync_growth(&*file).is_ok())
     }
 
     /// Cuts the file by `cut`, while no thread grows it.

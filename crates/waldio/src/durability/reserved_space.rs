@@ -275,8 +275,13 @@ impl ReservedSpace {
             self.refused_at.store(used_bytes, SeqCst);
         }
         drop(growing);
-        self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
+        self.decline();
         done
+    }
+
+    /// Nobody carries out an order that was given: the next commit may give one.
+    pub fn decline(&self) {
+        self.moves(GrowthOrder::Ordered, GrowthOrder::Idle);
     }
 
     /// Reserves space ahead of `used_bytes` in `file`, piece by piece, until there is enough, the order is over or `may_go_on` says

@@ -4,7 +4,7 @@ use super::*;
 use crate::log::frame::Salts;
 use crate::log::reserve::{FIRST_BYTES, LOG_BYTES_DEFAULT, STEP_BYTES};
 use crate::options::{FillChoice, PersistChoice};
-use blockio::disk::Fill;
+use blockio::disk::{Disk, Fill, OpenOptions};
 use blockio::simulated::disk::SimDisk;
 use blockio::simulated::image::Image;
 use blockio::simulated::state::SimOptions;
@@ -34,6 +34,10 @@ fn session_on(free_bytes: u64) -> (SimDisk, LogSession) {
     (disk, session)
 }
 
+fn log_of(disk: &SimDisk) -> Box<dyn DiskFile> {
+    disk.open(Path::new("/app.db-wal"), OpenOptions::EXISTING).unwrap()
+}
+
 /// Commits that ask for growth while a log of `frames` fills up, one frame each.
 fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
     let asks = |frame: &u64| {
@@ -42,8 +46,7 @@ fn orders(disk: &SimDisk, session: &LogSession, frames: u64) -> Vec<u64> {
         session.space.note_used(used_bytes);
         let wants = session.space.wants_growth(used_bytes);
         if wants {
-            let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-            session.grow(&disk, used_bytes);
+            session.grow(&*log_of(disk), used_bytes);
         }
         wants
     };
@@ -71,8 +74,7 @@ fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
     let used_bytes = 32 + 40 * 4120;
     session.space.note_end(used_bytes);
     assert!(session.space.wants_growth(used_bytes));
-    let disk: Arc<dyn Disk> = Arc::new(disk);
-    session.grow(&disk, used_bytes);
+    session.grow(&*log_of(&disk), used_bytes);
     assert!(session.stats.growths.load(Relaxed) > 0);
 }
 
@@ -80,7 +82,6 @@ fn a_growth_that_failed_is_tried_again_when_the_log_doubled() {
 fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
     let grown = |begun_anew: bool| {
         let (disk, session) = session_on(u64::MAX);
-        let disk: Arc<dyn Disk> = Arc::new(disk);
         let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
         session.space.note_end(used_bytes);
         session.space.note_used(used_bytes);
@@ -88,7 +89,7 @@ fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
         if begun_anew {
             session.space.note_used(32 + 4120);
         }
-        session.grow(&disk, used_bytes);
+        session.grow(&*log_of(&disk), used_bytes);
         assert!(begun_anew || !session.space.wants_growth(used_bytes), "it has room now");
         session.space.file_bytes() - used_bytes
     };
@@ -99,15 +100,14 @@ fn a_log_that_was_begun_anew_grows_no_further_past_its_working_size() {
 fn a_growth_syncs_no_other_generation_than_the_one_it_was_ordered_for() {
     let flushes = |begun_anew: bool| {
         let (disk, session) = session_on(u64::MAX);
-        let log = disk.open(Path::new("/app.db-wal"), OpenOptions::EXISTING).unwrap();
+        let log = log_of(&disk);
         log.write_at(&[1; 32], 0).unwrap();
         session.durability.note_generation(Some(Salts([if begun_anew { 2 } else { 1 }; 8])));
         let used_bytes = LOG_BYTES_DEFAULT + (512 << 10);
         session.space.note_end(used_bytes);
         session.space.note_used(used_bytes);
         assert!(session.space.wants_growth(used_bytes));
-        let disk: Arc<dyn Disk> = Arc::new(disk);
-        session.grow(&disk, used_bytes);
+        session.grow(&*log_of(&disk), used_bytes);
         session.stats.growth_flushes.load(Relaxed)
     };
     assert!(flushes(false) > 0);
@@ -164,11 +164,10 @@ fn a_log_that_was_cut_to_nothing_has_no_reserve() {
 #[test]
 fn a_log_that_is_closed_does_not_grow() {
     let (disk, session) = session_on(u64::MAX);
-    let disk: Arc<dyn Disk> = Arc::new(disk);
     let before = session.space.file_bytes();
     assert!(session.space.wants_growth(before));
     session.space.close();
-    session.grow(&disk, before);
+    session.grow(&*log_of(&disk), before);
     assert_eq!(session.space.file_bytes(), before);
 }
 
@@ -182,7 +181,7 @@ fn growth_is_made_as_was_asked_but_never_by_what_another_process_could_lose() {
         session.reserve_first(&*file);
         let used_bytes = session.space.file_bytes();
         assert!(session.space.wants_growth(used_bytes));
-        session.grow(&(Arc::new(disk) as Arc<dyn Disk>), used_bytes);
+        session.grow(&*file, used_bytes);
         assert!(session.space.file_bytes() > used_bytes);
         session.space.text()
     };
