@@ -1,6 +1,6 @@
-//! Goal: with eBPF each byte stands under the name that its file had when it was written, and two files are never one.
-//! Method: files of different sizes in directories as deep as programs make them and deeper than paths are told, and under a
-//! directory that is renamed before another takes its name.
+//! Goal: each byte stands under the name that its file had when it was written, and two files are never one.
+//! Method: files of different sizes in directories as deep as programs make them and deeper than paths are told (eBPF), and under a
+//! directory that is renamed before another takes its name; files that get each other's names, and files with two names.
 
 mod trace;
 
@@ -71,4 +71,72 @@ fn check(kind: &str, summary: &Value) {
         assert!(path_of(kib).starts_with("/v1/x (inode "), "{kind}: {}", path_of(kib));
     }
     assert_eq!((rows.len(), &summary["files_not_named"]), (9, &Value::from(0)), "{kind}: {rows:?}");
+}
+
+const EXCHANGED_AND_LINKED: &str = "
+import ctypes, os, sys
+os.chdir(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+def write(name, kib):
+    file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.pwrite(file, b'x' * (kib << 10), 0)
+    os.fsync(file)
+    os.close(file)
+def exchange(one, other):
+    AT_FDCWD, EXCHANGE = -100, 2
+    assert libc.renameat2(AT_FDCWD, one.encode(), AT_FDCWD, other.encode(), EXCHANGE) == 0
+write('one', 4)
+write('other', 8)
+write('before', 16)
+exchange('one', 'other')
+os.rename('before', 'after')
+write('one', 32)
+write('other', 64)
+write('after', 128)
+write('first', 256)
+os.link('first', 'second')
+os.unlink('first')
+write('second', 512)
+write('kept', 1024)
+os.link('kept', 'gone')
+os.unlink('gone')
+write('kept', 2048)
+write('old', 12)
+os.unlink('older')
+write('old', 20)
+os.sync()
+";
+
+#[test]
+fn files_that_exchange_names_or_have_two_stand_under_the_name_they_had() {
+    for (kind, backend) in
+        ["ext4", "xfs", "btrfs"].into_iter().flat_map(|kind| [(kind, "bpf"), (kind, "tracefs")])
+    {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { return };
+        let json = volume.beside("summary.json");
+        std::fs::write(volume.path().join("old"), "").expect("a file");
+        std::fs::hard_link(volume.path().join("old"), volume.path().join("older")).expect("its second name");
+        let place = volume.path().display().to_string();
+        let command = ["/usr/bin/python3", "-c", EXCHANGED_AND_LINKED, &place];
+        let options = ["--backend", backend, "--json", &json.display().to_string()];
+        let output = joj(&volume, &options, &[], &command.map(str::to_owned));
+        assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+        let rows = summary["files"].as_array().expect("files");
+        // What an inode is called besides its name does not matter here.
+        let kib_of = |name: &str| {
+            let is_it =
+                |row: &&Value| row["path"].as_str().is_some_and(|path| path.split(" (").next() == Some(name));
+            rows.iter()
+                .filter(is_it)
+                .map(|row| row["written"]["bytes"].as_u64().unwrap_or(0) >> 10)
+                .sum::<u64>()
+        };
+        let names = ["/one", "/other", "/before", "/after", "/first", "/second", "/kept", "/gone"];
+        let expected = [4 + 32, 8 + 64, 16, 128, 256, 512, 1024 + 2048, 0];
+        assert_eq!(names.map(kib_of), expected, "{kind}, {backend}: {rows:#?}");
+        let deleted =
+            rows.iter().any(|row| row["path"].as_str().is_some_and(|path| path.contains("deleted")));
+        assert!(!deleted, "{kind}, {backend}: each file has a name still: {rows:#?}");
+    }
 }

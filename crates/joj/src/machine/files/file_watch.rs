@@ -32,6 +32,7 @@ const OVERFLOW: u64 = 0x4000;
 /// FAN_EVENT_INFO_TYPE_*
 const TARGET: u8 = 1;
 const NAMED_IN: u8 = 2;
+const RENAMED_FROM: u8 = 10;
 const RENAMED_TO: u8 = 12;
 const HEAD_BYTES: usize = 24;
 
@@ -55,6 +56,8 @@ pub struct Change {
     pub parent: Handle,
     /// The name of the file in that directory.
     pub name: String,
+    /// Directory and name before, where it was renamed.
+    pub before: Option<(Handle, String)>,
 }
 
 /// Watches one filesystem.
@@ -119,7 +122,7 @@ fn read_messages(mut bytes: &[u8], changes: &mut Vec<Change>) -> bool {
 fn change(message: &[u8]) -> Option<Change> {
     let mask = number(message, 8, 8)?;
     let mut rest = message.get(usize::try_from(number(message, 6, 2)?).ok()?..)?;
-    let (mut target, mut place) = (None, None);
+    let (mut target, mut place, mut before) = (None, None, None);
     while let (Some(&kind), Some(length)) = (rest.first(), number(rest, 2, 2)) {
         let length = usize::try_from(length).ok()?;
         let information = rest.get(..length).filter(|information| information.len() >= 20)?;
@@ -128,9 +131,10 @@ fn change(message: &[u8]) -> Option<Change> {
         let handle = information.get(20..20_usize.checked_add(handle_bytes)?)?;
         match kind {
             TARGET => target = identity(handle_kind, handle),
-            NAMED_IN | RENAMED_TO => {
+            NAMED_IN | RENAMED_TO | RENAMED_FROM => {
                 let name = information[20 + handle_bytes..].split(|byte| *byte == 0).next().unwrap_or(&[]);
-                place = Some(((handle_kind, handle.to_vec()), name_of(name).into_owned()));
+                let which = if kind == RENAMED_FROM { &mut before } else { &mut place };
+                *which = Some(((handle_kind, handle.to_vec()), name_of(name).into_owned()));
             }
             _ => {}
         }
@@ -146,6 +150,7 @@ fn change(message: &[u8]) -> Option<Change> {
         thread: u32::try_from(number(message, 20, 4)?).ok()?,
         parent,
         name,
+        before,
     })
 }
 

@@ -321,7 +321,7 @@ impl TracefsCapture {
             Step::Created { file, directory } => self.files.created(file, directory, time_ns),
             Step::Ended(file) => self.files.ended(file),
             Step::NamesChanged { thread, removed } => {
-                if let Some(seen) = self.changes.of_call(thread, removed) {
+                for seen in self.changes.of_call(thread, removed) {
                     self.change(time_ns, seen, texts);
                 }
             }
@@ -402,6 +402,9 @@ impl TracefsCapture {
         }
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
+        if event.kind == EventKind::Unlinked && !known.links.is_empty() {
+            return false;
+        }
         let directory = known.directory && event.kind == EventKind::Extent;
         let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
         // Most events have no need of the name.

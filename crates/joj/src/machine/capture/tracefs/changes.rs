@@ -22,15 +22,22 @@ impl Changes {
         self.waiting.entry(seen.change.thread).or_default().push_back((seen_ns, seen));
     }
 
-    /// The change that a thread's call made: the oldest of its kind.
-    pub fn of_call(&mut self, thread: u32, removed: bool) -> Option<Seen> {
-        let waiting = self.waiting.get_mut(&thread)?;
-        let place = waiting.iter().position(|(_, seen)| seen.change.deleted == removed)?;
-        let (_, seen) = waiting.remove(place)?;
+    /// What a thread's call changed: the oldest change of its kind, and the second of an exchange.
+    pub fn of_call(&mut self, thread: u32, removed: bool) -> Vec<Seen> {
+        let Some(waiting) = self.waiting.get_mut(&thread) else { return Vec::new() };
+        let is_of_kind = |(_, seen): &(u64, Seen)| seen.change.deleted == removed;
+        let first = waiting.iter().position(is_of_kind).and_then(|place| waiting.remove(place));
+        let mut seen: Vec<Seen> = first.into_iter().map(|(_, seen)| seen).collect();
+        let second = waiting.iter().position(is_of_kind);
+        if let (Some(one), Some(place)) = (seen.first(), second)
+            && waiting.get(place).is_some_and(|(_, other)| one.is_exchanged_with(other))
+        {
+            seen.extend(waiting.remove(place).map(|(_, seen)| seen));
+        }
         if waiting.is_empty() {
             self.waiting.remove(&thread);
         }
-        Some(seen)
+        seen
     }
 
     /// Those seen until `until_ns`, in order, with the time: no record tells of them (io_uring, for example).
@@ -105,9 +112,9 @@ mod tests {
         let parent = (1, Vec::new());
         let name = format!("{inode}");
         let path = format!("/{inode}");
-        let change =
-            Change { inode, generation: 1, directory: false, created: false, deleted, thread, parent, name };
-        Seen { device: DeviceNumber(8), change, path }
+        let (generation, directory, created, before) = (1, false, false, None);
+        let change = Change { inode, generation, directory, created, deleted, thread, parent, name, before };
+        Seen { device: DeviceNumber(8), change, path, before: None }
     }
 
     #[test]
@@ -118,16 +125,35 @@ mod tests {
         {
             changes.push(seen_ns, seen);
         }
-        let mut inode = |thread, removed| changes.of_call(thread, removed).map(|seen| seen.change.inode);
-        assert_eq!([inode(1, false), inode(1, false), inode(3, true)], [Some(6), None, None]);
-        assert_eq!(inode(1, true), Some(5));
+        let mut inodes = |thread, removed| {
+            changes.of_call(thread, removed).iter().map(|seen| seen.change.inode).collect::<Vec<_>>()
+        };
+        assert_eq!([inodes(1, false), inodes(1, false), inodes(3, true)], [vec![6], vec![], vec![]]);
+        assert_eq!(inodes(1, true), [5]);
         let overdue = changes.overdue(20);
         assert_eq!(
             overdue.iter().map(|(time, seen)| (*time, seen.change.inode)).collect::<Vec<_>>(),
             [(20, 7)]
         );
-        assert_eq!(changes.of_call(1, true).map(|seen| seen.change.inode), Some(8));
+        assert_eq!(changes.of_call(1, true).len(), 1);
         assert!(changes.waiting.is_empty());
+    }
+
+    #[test]
+    fn one_call_gives_two_files_each_others_names() {
+        let renamed = |inode, before: &str, path: &str| Seen {
+            path: path.to_owned(),
+            before: Some(before.to_owned()),
+            ..seen(1, inode, false)
+        };
+        let exchanged = [renamed(5, "/a", "/b"), renamed(6, "/b", "/a")];
+        let mut changes = Changes::default();
+        // There and back again is two calls.
+        for one in exchanged.iter().chain(&[renamed(7, "/c", "/d"), renamed(7, "/d", "/c")]) {
+            changes.push(10, one.clone());
+        }
+        let counts: Vec<usize> = (0..4).map(|_| changes.of_call(1, false).len()).collect();
+        assert_eq!(counts, [2, 1, 1, 0]);
     }
 
     #[test]

@@ -21,6 +21,18 @@ pub struct Seen {
     pub change: Change,
     /// The name.
     pub path: String,
+    /// The name before, where it was renamed.
+    pub before: Option<String>,
+}
+
+impl Seen {
+    /// True where this file and that one got each other's names (renameat2 with RENAME_EXCHANGE): one call, and two changes.
+    pub fn is_exchanged_with(&self, other: &Self) -> bool {
+        self.device == other.device
+            && self.change.inode != other.change.inode
+            && self.before.as_ref() == Some(&other.path)
+            && other.before.as_ref() == Some(&self.path)
+    }
 }
 
 #[derive(Debug)]
@@ -70,11 +82,12 @@ impl FileNames {
             let (changes, overflow) = watched.watch.changes().unwrap_or((Vec::new(), true));
             lost |= overflow;
             for change in changes {
-                let path = watched.path(&change);
+                let path = watched.path(&change.parent, &change.name);
+                let before = change.before.as_ref().map(|(parent, name)| watched.path(parent, name));
                 if change.directory {
                     watched.parents.clear();
                 }
-                seen.push(Seen { device: watched.mount.device, change, path });
+                seen.push(Seen { device: watched.mount.device, change, path, before });
             }
         }
         (seen, lost)
@@ -82,17 +95,15 @@ impl FileNames {
 }
 
 impl Watched {
-    fn path(&mut self, change: &Change) -> String {
-        let parent = self.parents.get(&change.parent).cloned().or_else(|| {
-            let opened = file_handle::open(&self.directory, change.parent.0, &change.parent.1).ok()?;
+    fn path(&mut self, parent: &Handle, name: &str) -> String {
+        let parent = self.parents.get(parent).cloned().or_else(|| {
+            let opened = file_handle::open(&self.directory, parent.0, &parent.1).ok()?;
             let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
             let path = self.mount.inside(&path)?;
-            self.parents.insert(change.parent.clone(), path.clone());
+            self.parents.insert(parent.clone(), path.clone());
             Some(path)
         });
-        parent.map_or_else(
-            || change.name.clone(),
-            |parent| Path::new(&parent).join(&change.name).to_string_lossy().into(),
-        )
+        parent
+            .map_or_else(|| name.to_owned(), |parent| Path::new(&parent).join(name).to_string_lossy().into())
     }
 }

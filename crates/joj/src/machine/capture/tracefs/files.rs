@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::Volume;
@@ -17,6 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::changes::Creations;
 use crate::machine::capture::tracefs::file_names::{FileNames, Seen};
+use crate::machine::capture::tracefs::links::Links;
 use crate::machine::capture::tracefs::places::Places;
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
@@ -35,6 +37,8 @@ pub struct Known {
     pub generation: u32,
     /// Its last name, from the filesystem's root; a directory's ends with a slash.
     pub name: Option<String>,
+    /// Its other names.
+    pub links: Links,
     /// Directories have extents too, which hold metadata.
     pub directory: bool,
     /// The watch saw it being created.
@@ -51,6 +55,7 @@ impl Known {
         Self {
             generation: change.generation,
             name: Some(named(path.to_owned(), change.directory)),
+            links: Links::default(),
             directory: change.directory,
             created: change.created,
             told: false,
@@ -112,6 +117,8 @@ impl Source {
 /// Every file that was seen.
 #[derive(Debug, Default)]
 pub struct Files {
+    /// When the watch began.
+    started: Option<SystemTime>,
     sources: Vec<Source>,
     mounts: Vec<Mount>,
     known: FxHashMap<(DeviceNumber, u64), Known>,
@@ -144,7 +151,8 @@ impl Files {
         let sources = sources.collect();
         let (watch, mut limits) = FileNames::watch(volumes);
         limits.extend(unplaced);
-        (Self { sources, mounts, watch, ..Self::default() }, limits)
+        let started = Some(SystemTime::now());
+        (Self { started, sources, mounts, watch, ..Self::default() }, limits)
     }
 
     /// Takes what the watch saw. Renamings and removals are handed back: their times are yet to be found. True if the kernel
@@ -159,6 +167,11 @@ impl Files {
             if seen.change.created {
                 self.saw_creation(now_ns, &seen);
             }
+            if seen.change.deleted
+                && let Some(had) = self.had((seen.device, seen.change.inode), seen.change.generation)
+            {
+                had.links.is_going(&seen.path);
+            }
             if seen.change.deleted || !seen.change.created {
                 later.push(Seen { change: Change { created: false, ..seen.change }, ..seen });
             }
@@ -167,15 +180,14 @@ impl Files {
     }
 
     fn saw_creation(&mut self, now_ns: u64, seen: &Seen) {
-        let Seen { device, change, path } = seen;
+        let Seen { device, change, path, .. } = seen;
         let key = (*device, change.inode);
-        let known = Known::seen(change, path);
         // A file that we have got a link: another name, and no number.
-        let has_another = |had: &Known| had.created && had.generation == change.generation;
-        if self.creations.of(key).any(|had| has_another(had)) || self.known.get(&key).is_some_and(has_another)
-        {
+        if let Some(had) = self.had(key, change.generation) {
+            had.links.add(path.clone());
             return;
         }
+        let known = Known::seen(change, path);
         if self.source(*device).is_some_and(|source| source.tells_creations) {
             self.creations.push(key, now_ns, known);
         } else {
@@ -185,30 +197,34 @@ impl Files {
 
     /// A file has another name, or a name less: the event for it, where no record tells, and the name.
     pub fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
-        let Seen { device, change, path } = seen;
+        let Seen { device, change, path, before } = seen;
         let path = named(path, change.directory);
         let key = (device, change.inode);
         let file = FileKey { device, inode: change.inode, generation: change.generation };
         let source = self.source(device);
         let tells_removals = source.is_some_and(Source::tells_removals);
-        // A name more, or another, for a file that we have.
-        let waiting = self.creations.of(key).find(|waiting| waiting.generation == change.generation);
-        let had =
-            waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == change.generation));
-        match had {
-            // Where the file is not known its number may be another's by now.
-            _ if change.deleted => {}
-            Some(had) => had.name = Some(path.clone()),
-            None => {
-                self.known.insert(key, Known::seen(&change, &path));
+        let event = |kind| Event { kind, file, ..Event::default() };
+        let Some(Known { links, name, directory, .. }) = self.had(key, change.generation) else {
+            if change.deleted {
+                // Its number may be another's by now.
+                return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
             }
-        }
-        let kind = match change.deleted {
-            false => EventKind::Named,
-            true if !tells_removals => EventKind::Unlinked,
-            true => return None,
+            self.known.insert(key, Known::seen(&change, &path));
+            return Some((event(EventKind::Named), path));
         };
-        Some((Event { kind, file, ..Event::default() }, path))
+        if !change.deleted {
+            let before = before.map(|before| named(before, *directory));
+            links.rename(name, before.as_deref(), path);
+        } else if !links.remove(name, &path) {
+            return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
+        }
+        name.clone().map(|name| (event(EventKind::Named), name))
+    }
+
+    /// The file that we have under a number, or shall have when a record tells of its creation.
+    fn had(&mut self, key: (DeviceNumber, u64), generation: u32) -> Option<&mut Known> {
+        let waiting = self.creations.of(key).find(|waiting| waiting.generation == generation);
+        waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == generation))
     }
 
     /// The file behind a number; asks once.
@@ -370,6 +386,7 @@ impl Files {
             name: path
                 .and_then(|path| mount.inside(&without_deleted(path, &facts)))
                 .map(|path| named(path, facts.is_dir())),
+            links: Links::of(&facts, self.started),
             directory: facts.is_dir(),
             ..Known::default()
         })
@@ -406,7 +423,8 @@ impl Files {
         let name = name.map(|path| named(path, facts.is_dir()));
         let generation = file_handle::generation(path).unwrap_or(0);
         let key = FileKey { device: source.mounted.volume.device, inode: facts.ino(), generation };
-        Some((key, Known { generation, name, directory: facts.is_dir(), ..Known::default() }))
+        let (links, directory) = (Links::of(&facts, self.started), facts.is_dir());
+        Some((key, Known { generation, name, links, directory, ..Known::default() }))
     }
 
     /// `s_dev`: what stat says, but for Btrfs, where each subvolume has a device number of its own.

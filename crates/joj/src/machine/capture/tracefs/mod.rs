@@ -5,6 +5,7 @@
 //!
 //! capture      the whole capture
 //! files        which file an inode number stands for
+//! links        the other names of a file that has several
 //! places       where a file lies that was there before the capture
 //! changes      when files got and lost their names, and which file was created under a number
 //! file_names   names that files get and lose on the watched filesystems
@@ -17,6 +18,7 @@
 
 pub mod capture;
 mod files;
+mod links;
 mod places;
 mod changes;
 mod file_names;
