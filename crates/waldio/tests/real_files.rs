@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use real::child::in_own_process;
+use real::child::{in_own_process, must, no_python, python};
 use real::place::{Scratch, needs_root, skipped};
 use real::sqlite::{Connection, ffi, system};
 
@@ -399,4 +399,18 @@ fn what_vacuum_drops_does_not_stay_behind_in_a_chunk() {
             assert_eq!(found, 0, "in {} bytes, {kept} rows kept", bytes.len());
         }
     });
+}
+
+/// As SQLite does: an open that must not block would be an error there.
+#[test]
+fn a_log_that_another_program_has_a_lease_on_is_waited_for() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    for options in ["waldio_layout=stock", "waldio_layout=embedded"] {
+        let scratch = Scratch::new("lease");
+        let path = scratch.join("a.db");
+        let told = must(&mut python("lease.py", &[path.to_str().unwrap(), options]));
+        assert_eq!(told, "1 rows\nthe lease was asked for True", "{options}");
+    }
 }

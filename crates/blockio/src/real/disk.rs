@@ -95,7 +95,12 @@ fn by_descriptor(file: &OwnedFd) -> PathBuf {
 }
 
 fn open_existing(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    Ok(open_above_streams(path, flags, Mode::empty())?)
+    match open_above_streams(path, flags, Mode::empty()) {
+        // Another program has a lease on this regular file (F_SETLEASE, as a Samba or NFS server takes). The kernel has asked for it;
+        // an open that may block waits until it is given back, for 45 s at most (/proc/sys/fs/lease-break-time), as SQLite's does.
+        Err(Errno::AGAIN) => Ok(open_above_streams(path, flags.difference(OFlags::NONBLOCK), Mode::empty())?),
+        opened => Ok(opened?),
+    }
 }
 
 /// The file, and whether it was created.
