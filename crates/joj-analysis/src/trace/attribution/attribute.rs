@@ -407,6 +407,11 @@ impl Attributor {
             let rest = self.rest_of(&mut request, event.end_sector());
             self.issued.insert((disk, rest.operation, rest.sector), rest);
         }
+        match request.operation {
+            Operation::Write => self.barriers.written(disk, &request),
+            Operation::Flush => self.barriers.flushed(disk, event.time_ns),
+            _ => {}
+        }
         self.emit(&request, texts, sink);
     }
 

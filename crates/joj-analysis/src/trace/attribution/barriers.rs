@@ -1,24 +1,92 @@
 //! Flushes that were asked for and wait to be issued.
 //!
-//! The kernel takes PREFLUSH and FUA off a write and issues flushes of its own, one for all that wait (block/blk-flush.c):
-//! what a flush is for is known only from what was handed over before it.
+//! The kernel takes PREFLUSH and FUA off a write and issues flushes of its own: what a flush is for is known only from what was handed
+//! over before it (block/blk-flush.c). The next one is decided on when somebody waits, none is under way, and no write of those that
+//! wanted one before it is: it is for all that wait at that moment, and may be issued later. It stands with the first of them.
+//!
+//! ```text
+//! Before --flush--> Data --written--> After --flush-->        PREFLUSH and FUA, on a disk without FUA
+//! ```
+//!
+//! A disk with several queues has a flush under way for each: then one that was not chosen, or shared one, has the next.
 
 use std::collections::HashMap;
 
-use crate::trace::attribution::request::{Run, SyncId};
-use crate::trace::event::{DeviceNumber, RequestFlags};
+use crate::trace::attribution::request::{Request, Run, SyncId};
+use crate::trace::event::{DeviceNumber, RequestFlags, SECTOR_BYTES};
 
-/// A run that wants flushes, and how many are still to come.
+/// What a run that wants flushes waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A flush before it.
+    Before,
+    /// Being written; a flush may have to follow.
+    Data,
+    /// The flush behind it.
+    After,
+}
+
+/// How far the flush is for which a run waits; what the first of them is named for comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FlushState {
+    /// It will be issued.
+    Chosen,
+    /// Nothing is decided.
+    Wanted,
+    /// It is issued, and stands with another run.
+    Shared,
+    /// It is issued, and stands with this run.
+    Own,
+}
+
+/// A run that wants flushes.
 #[derive(Debug)]
-struct Wanted {
+struct Barrier {
     run: Run,
-    left: u32,
+    stage: Stage,
+    flush: FlushState,
+    /// Since when it is in its stage.
+    since_ns: u64,
+    wants_after: bool,
+}
+
+impl Barrier {
+    fn waits(&self) -> bool {
+        self.stage != Stage::Data
+    }
+
+    fn is_issued(&self) -> bool {
+        self.waits() && self.flush >= FlushState::Shared
+    }
+}
+
+/// What is wanted of a disk.
+#[derive(Debug, Default)]
+struct DiskBarriers {
+    wanted: Vec<Barrier>,
+    /// A flush is chosen or issued, and not over.
+    is_under_way: bool,
+    /// When the last one was over.
+    flushed_ns: u64,
+}
+
+impl DiskBarriers {
+    /// The next flush is for all that wait, unless something is under way.
+    fn choose(&mut self) {
+        if self.is_under_way || self.wanted.iter().any(|barrier| !barrier.waits()) {
+            return;
+        }
+        for barrier in self.wanted.iter_mut().filter(|barrier| barrier.waits()) {
+            barrier.flush = FlushState::Chosen;
+            self.is_under_way = true;
+        }
+    }
 }
 
 /// Flushes to come, by disk.
 #[derive(Debug, Default)]
 pub struct Barriers {
-    wanted: HashMap<DeviceNumber, Vec<Wanted>>,
+    disks: HashMap<DeviceNumber, DiskBarriers>,
 }
 
 /// So many are remembered for a disk: beyond that flushes were lost, or are swallowed by a device without a cache.
@@ -27,35 +95,74 @@ const KEPT_MAX: usize = 64;
 impl Barriers {
     /// A run was handed over that wants a flush before it, or after it where the device has no FUA.
     pub fn want(&mut self, disk: DeviceNumber, run: Run, device_has_fua: bool) {
-        let before = u32::from(run.intended.has(RequestFlags::PREFLUSH));
         // Without bytes there is nothing that a flush could follow.
-        let after = run.bytes > 0 && run.intended.has(RequestFlags::FUA) && !device_has_fua;
-        let wanted = self.wanted.entry(disk).or_default();
-        if wanted.len() >= KEPT_MAX {
-            wanted.remove(0);
+        let wants_after = run.bytes > 0 && run.intended.has(RequestFlags::FUA) && !device_has_fua;
+        let stage = match (run.intended.has(RequestFlags::PREFLUSH), wants_after) {
+            (true, _) => Stage::Before,
+            (false, true) => Stage::Data,
+            (false, false) => return,
+        };
+        let disk = self.disks.entry(disk).or_default();
+        if disk.wanted.len() >= KEPT_MAX {
+            disk.wanted.remove(0);
         }
-        let left = before + u32::from(after);
-        if left > 0 {
-            wanted.push(Wanted { run, left });
-        }
+        let (flush, since_ns) = (FlushState::Wanted, run.queued_ns);
+        disk.wanted.push(Barrier { run, stage, flush, since_ns, wants_after });
+        disk.choose();
     }
 
     /// A flush was issued: for whom. One that nobody is known to want has no run.
     pub fn issued(&mut self, disk: DeviceNumber) -> Option<Run> {
-        let wanted = self.wanted.get_mut(&disk)?;
-        let first = wanted.first_mut()?;
-        first.left -= 1;
-        let run = Run { bytes: 0, ..first.run };
-        if first.left == 0 {
-            wanted.remove(0);
+        let disk = self.disks.entry(disk).or_default();
+        disk.is_under_way = true;
+        let waiting = disk.wanted.iter_mut().filter(|barrier| barrier.waits());
+        let named = waiting.min_by_key(|barrier| (barrier.flush, barrier.since_ns));
+        let named = named.filter(|barrier| barrier.flush != FlushState::Own)?;
+        named.flush = FlushState::Own;
+        let run = Run { bytes: 0, ..named.run };
+        for barrier in disk.wanted.iter_mut().filter(|barrier| barrier.flush == FlushState::Chosen) {
+            barrier.flush = FlushState::Shared;
         }
         Some(run)
     }
 
+    /// A flush is over.
+    pub fn flushed(&mut self, disk: DeviceNumber, time_ns: u64) {
+        let Some(disk) = self.disks.get_mut(&disk) else { return };
+        (disk.is_under_way, disk.flushed_ns) = (false, time_ns);
+        disk.wanted.retain_mut(|barrier| {
+            let goes_on = barrier.stage == Stage::Before && barrier.run.bytes > 0;
+            if !barrier.is_issued() {
+                return true;
+            }
+            barrier.stage = Stage::Data;
+            goes_on
+        });
+        disk.choose();
+    }
+
+    /// A request was written: what wanted a flush after it waits for that one from now on.
+    pub fn written(&mut self, disk: DeviceNumber, request: &Request) {
+        let Some(disk) = self.disks.get_mut(&disk).filter(|disk| !disk.wanted.is_empty()) else { return };
+        let end = request.sector + request.bytes.div_ceil(SECTOR_BYTES);
+        let flushed_ns = disk.flushed_ns;
+        disk.wanted.retain_mut(|barrier| {
+            let is_of = barrier.run.bytes > 0 && (request.sector..end).contains(&barrier.run.sector);
+            // Without any flush since it was wanted: the device has no cache.
+            let was_flushed = barrier.stage == Stage::Data || flushed_ns > barrier.since_ns;
+            if is_of {
+                (barrier.stage, barrier.flush) = (Stage::After, FlushState::Wanted);
+                barrier.since_ns = request.completed_ns.unwrap_or(barrier.since_ns);
+            }
+            !is_of || (was_flushed && barrier.wants_after)
+        });
+        disk.choose();
+    }
+
     /// A sync call is over: nothing that it wanted can still come.
     pub fn over(&mut self, sync: SyncId) {
-        for wanted in self.wanted.values_mut() {
-            wanted.retain(|wanted| wanted.run.cause != Some(sync));
+        for disk in self.disks.values_mut() {
+            disk.wanted.retain(|barrier| barrier.run.cause != Some(sync));
         }
     }
 }
@@ -65,29 +172,78 @@ mod tests {
     use super::*;
 
     const DISK: DeviceNumber = DeviceNumber(1);
+    const BOTH: RequestFlags = RequestFlags(RequestFlags::PREFLUSH.0 | RequestFlags::FUA.0);
 
-    fn run(bytes: u64, intended: RequestFlags, cause: u64) -> Run {
-        Run { bytes, intended, cause: Some(SyncId(cause)), ..Run::default() }
+    fn run(bytes: u64, queued_ns: u64, cause: u64) -> Run {
+        let intended = if bytes > 0 { BOTH } else { RequestFlags::PREFLUSH };
+        Run { bytes, intended, queued_ns, cause: Some(SyncId(cause)), sector: 8 * cause, ..Run::default() }
+    }
+
+    fn written(cause: u64) -> Request {
+        Request { sector: 8 * cause, bytes: 4096, completed_ns: Some(90), ..Request::default() }
+    }
+
+    /// The call with which the next flush stands; it is over at once.
+    fn flush(barriers: &mut Barriers, time_ns: u64) -> Option<u64> {
+        let cause = barriers.issued(DISK).and_then(|run| run.cause).map(|cause| cause.0);
+        barriers.flushed(DISK, time_ns);
+        cause
     }
 
     #[test]
-    fn a_commit_block_has_a_flush_on_each_mode_where_the_device_has_no_fua() {
-        let both = RequestFlags::PREFLUSH.with(RequestFlags::FUA);
-        for (fua, expected) in [(false, 2), (true, 1)] {
+    fn a_commit_block_has_a_flush_on_each_side_where_the_device_has_no_fua() {
+        for (fua, expected) in [(false, Some(1)), (true, None)] {
             let mut barriers = Barriers::default();
-            barriers.want(DISK, run(4096, both, 1), fua);
-            let flushes = (0..3).filter_map(|_| barriers.issued(DISK)).count();
-            assert_eq!(flushes, expected);
+            barriers.want(DISK, run(4096, 1, 1), fua);
+            assert_eq!(flush(&mut barriers, 2), Some(1));
+            // The second one comes when it is written.
+            assert_eq!(flush(&mut barriers, 3), None);
+            barriers.written(DISK, &written(1));
+            assert_eq!([flush(&mut barriers, 91), flush(&mut barriers, 92)], [expected, None]);
         }
+    }
+
+    #[test]
+    fn the_next_flush_is_for_all_that_wait_when_one_is_over() {
+        let mut barriers = Barriers::default();
+        barriers.want(DISK, run(0, 1, 1), false);
+        // Came before the first one is issued, but after it was decided on.
+        barriers.want(DISK, run(4096, 2, 2), false);
+        barriers.want(DISK, run(0, 3, 3), false);
+        assert_eq!(flush(&mut barriers, 5), Some(1));
+        // Decided on for 2 and 3.
+        barriers.want(DISK, run(0, 6, 4), false);
+        assert_eq!(flush(&mut barriers, 10), Some(2));
+        // While 2 is written nothing is decided on: the next one is for 4, and behind 2.
+        barriers.written(DISK, &written(2));
+        assert_eq!([flush(&mut barriers, 91), flush(&mut barriers, 92)], [Some(4), None]);
+    }
+
+    #[test]
+    fn flushes_of_several_queues_have_each_their_own_call() {
+        let mut barriers = Barriers::default();
+        for (time_ns, cause) in [(1, 1), (2, 2)] {
+            barriers.want(DISK, run(0, time_ns, cause), false);
+        }
+        let issued = |barriers: &mut Barriers| barriers.issued(DISK).and_then(|run| run.cause);
+        let both = [issued(&mut barriers), issued(&mut barriers), issued(&mut barriers)];
+        assert_eq!(both, [Some(SyncId(1)), Some(SyncId(2)), None]);
+    }
+
+    #[test]
+    fn what_a_device_without_a_cache_was_asked_for_is_forgotten_when_it_is_written() {
+        let mut barriers = Barriers::default();
+        barriers.want(DISK, run(4096, 1, 1), false);
+        barriers.written(DISK, &written(1));
+        assert_eq!(flush(&mut barriers, 95), None);
     }
 
     #[test]
     fn what_a_call_wanted_ends_with_it() {
         let mut barriers = Barriers::default();
-        barriers.want(DISK, run(0, RequestFlags::PREFLUSH, 1), false);
-        barriers.want(DISK, run(0, RequestFlags::PREFLUSH, 2), false);
+        barriers.want(DISK, run(0, 1, 1), false);
+        barriers.want(DISK, run(0, 2, 2), false);
         barriers.over(SyncId(1));
-        assert_eq!(barriers.issued(DISK).and_then(|run| run.cause), Some(SyncId(2)));
-        assert_eq!(barriers.issued(DISK), None);
+        assert_eq!([flush(&mut barriers, 5), flush(&mut barriers, 6)], [Some(2), None]);
     }
 }
