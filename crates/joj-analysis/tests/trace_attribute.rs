@@ -4,7 +4,9 @@
 use joj_analysis::filesystem::class::Class;
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
 use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Transaction};
-use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
+use joj_analysis::trace::event::{
+    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
+};
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Disk, Header, MountedFilesystem};
 use joj_analysis::trace::summary::Summariser;
@@ -61,6 +63,10 @@ fn attributed(events: &[Event]) -> Seen {
 }
 
 fn attributed_on(filesystem: &str, events: &[Event]) -> Seen {
+    attributed_with(&Texts::default(), filesystem, events)
+}
+
+fn attributed_with(texts: &Texts, filesystem: &str, events: &[Event]) -> Seen {
     let mut seen = Seen::default();
     let mut take = |outcome: Outcome<'_>, _: &Texts| match outcome {
         Outcome::Request(request) => seen.requests.push(request.clone()),
@@ -68,10 +74,9 @@ fn attributed_on(filesystem: &str, events: &[Event]) -> Seen {
         Outcome::Transaction(transaction) => seen.transactions.push(transaction.clone()),
         Outcome::Note(..) => {}
     };
-    let texts = Texts::default();
     let mut attributor = Attributor::new(&header(filesystem), FileTypes::default());
-    events.iter().for_each(|event| attributor.event(event, &texts, &mut take));
-    attributor.finish(&texts, &mut take);
+    events.iter().for_each(|event| attributor.event(event, texts, &mut take));
+    attributor.finish(texts, &mut take);
     seen
 }
 
@@ -255,6 +260,76 @@ fn a_flush_is_for_whom_asked_before() {
     let sync = &seen.syncs[0];
     assert_eq!((sync.flushes, sync.flush_ns, sync.requests, sync.last_completed_ns), (2, 30, 3, 36));
     assert!(seen.requests.last().is_some_and(|last| last.runs.is_empty()), "a flush that nobody wanted");
+}
+
+/// The calls that writes of the log stand with, by the writes' times. `events`: with the threads in which they happen; those of thread 9
+/// are a kernel thread's.
+fn causes(filesystem: &str, helper: &str, events: &[Event]) -> Vec<(u64, Option<u64>)> {
+    let mut texts = Texts::default();
+    let command = texts.keep(helper);
+    let of_helper = |event: &Event| if event.thread == 9 { Event { command, ..*event } } else { *event };
+    let events: Vec<Event> = events.iter().map(of_helper).collect();
+    let seen = attributed_with(&texts, filesystem, &events);
+    let runs = seen.requests.iter().map(|request| request.runs[0]);
+    runs.map(|run| (run.queued_ns, run.cause.map(|cause| cause.0))).collect()
+}
+
+fn in_thread(kind: EventKind, time_ns: u64, thread: u32) -> Event {
+    Event { thread, process: thread, file: file(DISK), ..write(kind, time_ns, 0, 0) }
+}
+
+fn journal(kind: EventKind, time_ns: u64, thread: u32, transaction: i64) -> Event {
+    Event { detail: transaction, file: FileKey::NONE, ..in_thread(kind, time_ns, thread) }
+}
+
+/// A write of the log at a place of its own.
+fn logged(time_ns: u64, thread: u32, content: Content, detail: i64) -> Event {
+    let (file, backing) = (FileKey::NONE, Backing::Private);
+    let place = write(EventKind::Queue, time_ns, time_ns * 8, 8);
+    Event { thread, process: thread, file, backing, content, detail, ..place }
+}
+
+#[test]
+fn a_commit_is_for_no_call_that_an_earlier_one_satisfied() {
+    let block = |time_ns| logged(time_ns, 9, Content::JournalDescriptor, 0);
+    let seen = causes(
+        "ext4",
+        "jbd2/loop0-8",
+        &[
+            in_thread(EventKind::SyncBegin, 1, 1),
+            journal(EventKind::JournalBegin, 2, 9, 7),
+            block(3),
+            in_thread(EventKind::SyncBegin, 4, 2),
+            block(5),
+            journal(EventKind::JournalEnd, 6, 9, 7),
+            journal(EventKind::JournalBegin, 7, 9, 8),
+            // The first call was woken and did not return yet.
+            block(8),
+            in_thread(EventKind::SyncEnd, 9, 1),
+            block(10),
+            journal(EventKind::JournalEnd, 11, 9, 8),
+            journal(EventKind::JournalBegin, 12, 9, 9),
+            block(13),
+        ],
+    );
+    assert_eq!(seen, [(3, Some(0)), (5, Some(0)), (8, Some(1)), (10, Some(1)), (13, None)]);
+}
+
+#[test]
+fn a_record_of_xfs_log_is_for_who_waits_for_its_checkpoint() {
+    let begins = [(1, 1), (2, 2)].map(|(time_ns, thread)| in_thread(EventKind::SyncBegin, time_ns, thread));
+    let waits = [(3, 2, 5), (4, 1, 6)]
+        .map(|(time_ns, thread, checkpoint)| journal(EventKind::JournalWait, time_ns, thread, checkpoint));
+    let record = |time_ns, thread, checkpoint| logged(time_ns, thread, Content::XfsLog, checkpoint);
+    let owners = |last_of_five: Event| {
+        let records = [record(10, 9, 0), last_of_five, record(12, 9, 0), record(13, 1, 0), record(14, 9, 0)];
+        causes("xfs", "kworker/u8:1", &[&begins[..], &waits[..], &records[..]].concat())
+    };
+    // The call itself writes the last of its checkpoint; or the record says which checkpoint ends in it.
+    for last in [record(11, 2, 0), record(11, 9, 5)] {
+        let expected = [(10, Some(1)), (11, Some(1)), (12, Some(0)), (13, Some(0)), (14, None)];
+        assert_eq!(owners(last), expected);
+    }
 }
 
 /// A commit with a sync in which so many sectors are written, and so many handled in another way.

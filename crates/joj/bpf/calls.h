@@ -41,6 +41,10 @@ enum call {
 struct open_call {
   struct file_key key;
   u64 length;
+  /* The file's, while the call is under way. */
+  u64 inode;
+  /* The transaction that it was last told to wait for, below its filesystem's device. */
+  u64 awaited;
   u8 call;
 };
 MAP(MAP_LRU_HASH, u32, struct open_call, 16384) open_calls SECTION(".maps");
@@ -76,6 +80,7 @@ INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes
   if (file) place = place_of_file(file);
   if (place.inode) {
     news.key = key_of(place.inode);
+    news.inode = (u64)place.inode;
     say_name((u64)place.inode, place.dentry);
   }
   news.call = call;

@@ -1,26 +1,6 @@
-/* What filesystems do: commit their journal, forget files. And the locks by which SQLite's transactions are seen. */
+/* What filesystems do beside commits: place blocks, forget files. And the locks by which SQLite's transactions are seen. */
 #pragma once
-#include "calls.h"
-#include "requests.h"
-
-INLINE void send_commit(u8 kind, struct journal_s *journal, struct transaction_s *transaction) {
-  struct block_device *device = journal->j_fs_dev;
-  if (!is_wanted(device->bd_disk) && !is_wanted(journal->j_dev->bd_disk)) return;
-  struct record *record = begin(kind);
-  if (!record) return;
-  record->device = device->bd_dev;
-  record->detail = transaction->t_tid;
-  end(record);
-}
-
-PROGRAM(jbd2_start_commit) {
-  send_commit(JOURNAL_BEGIN, (void *)arguments[0], (void *)arguments[1]);
-  return 0;
-}
-PROGRAM(jbd2_end_commit) {
-  send_commit(JOURNAL_END, (void *)arguments[0], (void *)arguments[1]);
-  return 0;
-}
+#include "commits.h"
 
 /* Btrfs has a new block for a tree, or an old one less: log trees do without this. */
 PROGRAM(add_delayed_tree_ref) {

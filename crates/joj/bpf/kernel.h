@@ -3,6 +3,10 @@
 #pragma once
 #include "settings.h"
 
+struct list_head {
+  struct list_head *next;
+  struct list_head *prev;
+} RELOCATED;
 struct hlist_node;
 struct hlist_head {
   struct hlist_node *first;
@@ -76,6 +80,8 @@ struct files_struct {
 } RELOCATED;
 struct task_struct {
   unsigned int flags;
+  s32 pid;
+  s32 tgid;
   char comm[16];
   struct task_struct *group_leader;
   struct files_struct *files;
@@ -161,6 +167,18 @@ struct xfs_buf {
 struct xfs_inode {
   struct inode i_vnode;
 } RELOCATED;
+struct xfs_mount {
+  struct super_block *m_super;
+} RELOCATED;
+/* A part of the log on its way to the disk, and the checkpoints that end in it. */
+struct xlog_in_core {
+  struct list_head ic_callbacks;
+  struct bio ic_bio;
+} RELOCATED;
+struct xfs_cil_ctx {
+  s64 sequence;
+  struct list_head iclog_entry;
+} RELOCATED;
 /* The VFS's inode within an argument that is a struct xfs_inode; NULL where this kernel has no XFS. */
 INLINE struct inode *xfs_inode_of(u64 *arguments) {
   if (!TYPE_EXISTS(struct xfs_inode)) return NULL;
@@ -208,12 +226,29 @@ struct file_lock___new {
   struct file_lock_core c;
 } RELOCATED;
 
+/* Threads that sleep until something happens. */
+struct wait_queue_head {
+  struct list_head head;
+} RELOCATED;
+struct wait_queue_entry {
+  /* The thread, where it waits by wait_event. */
+  void *private;
+  struct list_head entry;
+} RELOCATED;
+
 struct journal_s {
   struct block_device *j_dev;
   struct block_device *j_fs_dev;
+  struct wait_queue_head j_wait_done_commit;
 } RELOCATED;
 struct transaction_s {
   u32 t_tid;
+} RELOCATED;
+struct ext4_inode_info {
+  struct inode vfs_inode;
+  /* The transactions that an fsync, and an fdatasync, of the file need. */
+  u32 i_sync_tid;
+  u32 i_datasync_tid;
 } RELOCATED;
 
 #if defined(__TARGET_x86_64)

@@ -64,10 +64,23 @@ INLINE bool own_direct(struct walk *walk, u64 end_io) {
   return true;
 }
 
+/* The last checkpoint whose end is in a part of XFS's log that is written; 0 where there is none, or it cannot be seen. */
+INLINE s64 checkpoint_in(u64 bio) {
+  if (!TYPE_EXISTS(struct xlog_in_core) || !FIELD_EXISTS(struct xlog_in_core, ic_bio) ||
+      !FIELD_EXISTS(struct xlog_in_core, ic_callbacks) || !FIELD_EXISTS(struct xfs_cil_ctx, iclog_entry))
+    return 0;
+  u64 head = bio - FIELD_OFFSET(struct xlog_in_core, ic_bio) + FIELD_OFFSET(struct xlog_in_core, ic_callbacks);
+  u64 last = (u64)READ_NUMBER((struct list_head *)head, prev);
+  if (!last || last == head) return 0;
+  struct xfs_cil_ctx *checkpoint = (void *)(last - FIELD_OFFSET(struct xfs_cil_ctx, iclog_entry));
+  return READ_NUMBER(checkpoint, sequence);
+}
+
 INLINE bool own_xfs(struct walk *walk, u64 end_io) {
   struct run *run = &walk->run;
   if (settings.end_of_xfs_log && end_io == settings.end_of_xfs_log) {
     run->content = XFS_LOG;
+    run->detail = checkpoint_in(walk->bio);
   } else if (settings.end_of_xfs_buffer && end_io == settings.end_of_xfs_buffer) {
     struct xfs_buf *buffer = READ((struct bio *)walk->bio, bi_private);
     u32 magic = 0;

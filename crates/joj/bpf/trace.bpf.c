@@ -2,7 +2,8 @@
  * the running kernel (CO-RE).
  *
  *   requests.h  bios and requests        memory.h  whose bytes a bio carries     content.h  what the bytes are
- *   calls.h     sync calls, O_DSYNC      files.h   which file, its name          journal.h  jbd2, deleted files, locks
+ *   calls.h     sync calls, O_DSYNC      files.h   which file, its name          journal.h  deleted files, locks
+ *   commits.h   jbd2, who waits for it
  *   record.h    what goes to user space  kernel.h  the kernel's structs          helpers.h  eBPF itself
  *   settings.h  what user space decides
  *

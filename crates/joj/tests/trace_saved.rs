@@ -150,9 +150,9 @@ fn a_newer_version_is_refused_with_the_remedy() {
     let mut bytes = fs::read(fixture("ext4_wal")).expect("the fixture");
     let version = br#"{"version":1"#;
     let at = bytes.windows(version.len()).position(|window| window == version).expect("its version");
-    bytes[at + version.len() - 1] = b'2';
+    bytes[at + version.len() - 1] = b'9';
     let newer = scratch.holds("newer.parquet", &bytes);
-    refused(&newer, &["written by a newer joj (format 2", "upgrade this one"]);
+    refused(&newer, &["written by a newer joj (format 9", "upgrade this one"]);
 }
 
 #[test]

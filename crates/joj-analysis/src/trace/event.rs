@@ -83,6 +83,9 @@ words! {
         /// A write call that is durable when it returns begins (O_DSYNC, O_SYNC, RWF_DSYNC; file, offset, bytes, name: the call).
         /// Its end is a SyncEnd.
         DurableWrite = 16 "durable-write",
+        /// A sync call waits until a filesystem's journal has committed transaction `detail`, of XFS checkpoint `detail` of its log, 0 for
+        /// all that it holds (device: the filesystem's; thread and process are the call's). Not every capture tells it.
+        JournalWait = 17 "journal-wait",
     }
 }
 

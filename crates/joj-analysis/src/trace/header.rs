@@ -7,7 +7,7 @@ use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
 /// The version of saved traces that this code writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The head of a trace. Everything in it was asked of the machine at the start of the capture, but what [`Ending`] holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]

@@ -181,7 +181,8 @@ fn what_is_no_trace_is_told_from_what_is_newer() {
     assert!(read(&path).unwrap_err().contains("is no saved trace"));
     write(&path, 10);
     let mut bytes = std::fs::read(&path).unwrap();
-    let version = find(&bytes, b"{\"version\":1,") + b"{\"version\":".len();
+    let written = format!("{{\"version\":{FORMAT_VERSION},");
+    let version = find(&bytes, written.as_bytes()) + b"{\"version\":".len();
     bytes[version] = b'7';
     std::fs::write(&path, &bytes).unwrap();
     let error = read(&path).unwrap_err();

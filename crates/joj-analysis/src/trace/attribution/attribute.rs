@@ -3,6 +3,7 @@
 //! ```text
 //! Queue -> runs that wait  --Issue-->  a request under way  --Complete-->  Outcome::Request
 //! SyncBegin .. SyncEnd -> Outcome::Sync
+//! JournalBegin, JournalWait, JournalEnd -> which call a commit of a journal is for
 //! Lock .. Lock -> Outcome::Transaction, when its thread begins the next
 //! ```
 //!
@@ -16,19 +17,20 @@ use crate::trace::attribution::barriers::Barriers;
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
+use crate::trace::attribution::journals::Journals;
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
     Evidence, Request, Run, Sync, Transaction, TransactionId, TransactionKind,
 };
-use crate::trace::attribution::syncs::{Syncs, works_for_others};
+use crate::trace::attribution::syncs::{Role, Roles, Syncs};
 use crate::trace::attribution::transactions::OpenTransactions;
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
 use crate::trace::file_type::{FileType, FileTypes};
 use crate::trace::header::Header;
-use crate::trace::texts::{Text, Texts};
+use crate::trace::texts::Texts;
 
 /// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
 const UNISSUED_NS: u64 = 30_000_000_000;
@@ -64,10 +66,10 @@ pub struct Attributor {
     barriers: Barriers,
     issued: HashMap<(DeviceNumber, Operation, u64), Request>,
     syncs: Syncs,
+    journals: Journals,
     transactions: OpenTransactions,
     with_fua: Vec<DeviceNumber>,
-    /// By number of a thread's name: does it work for others? `None`: not asked yet.
-    helpers: Vec<Option<bool>>,
+    roles: Roles,
     events: u64,
 }
 
@@ -84,9 +86,10 @@ impl Attributor {
             barriers: Barriers::default(),
             issued: HashMap::new(),
             syncs: Syncs::default(),
+            journals: Journals::default(),
             transactions: OpenTransactions::default(),
             with_fua,
-            helpers: Vec::new(),
+            roles: Roles::default(),
             events: 0,
         }
     }
@@ -99,8 +102,8 @@ impl Attributor {
         }
         match event.kind {
             EventKind::Queue => {
-                self.learn_helper(event.command, texts);
-                self.queue(event, texts);
+                self.roles.learn(event.command, texts);
+                self.queue(event);
             }
             EventKind::Issue => self.issue(event, texts, sink),
             EventKind::Complete => self.complete(event, texts, sink),
@@ -117,6 +120,7 @@ impl Attributor {
                 }
             }
             EventKind::SyncEnd => {
+                self.hand_over_log(event.thread);
                 if let Some(sync) = self.syncs.end(event) {
                     self.barriers.over(sync.id);
                     if sync.result == NO_SUCH_FILE {
@@ -135,11 +139,26 @@ impl Attributor {
                     self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
                 } else {
                     self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
+                    self.syncs.place(event.file, event.time_ns);
                 }
             }
             EventKind::Freed => self.extents.forget(event.file),
             EventKind::Truncated => self.extents.cut(event.file, event.bytes),
-            EventKind::JournalBegin | EventKind::JournalEnd | EventKind::Lost => {}
+            EventKind::JournalBegin => {
+                if let Some(before) = self.journals.begin(event) {
+                    self.syncs.committed(before);
+                }
+            }
+            EventKind::JournalEnd => {
+                if let Some(commit) = self.journals.end(event.device) {
+                    self.syncs.committed(commit);
+                }
+            }
+            EventKind::JournalWait => {
+                self.syncs.waits(event);
+                self.journals.hand_over(event.device, 0);
+            }
+            EventKind::Lost => {}
         }
         if is_note(event.kind) {
             let transaction =
@@ -175,22 +194,36 @@ impl Attributor {
         }
     }
 
-    fn queue(&mut self, event: &Event, texts: &Texts) {
+    fn queue(&mut self, event: &Event) {
         let disk = self.places.whole(event.device);
-        let runs = self.runs(event, disk, texts);
+        let runs = self.runs(event, disk);
         let wants_flush = event.flags.has(RequestFlags::PREFLUSH) || event.flags.has(RequestFlags::FUA);
         if wants_flush && !event.flags.has(RequestFlags::CONTINUED) {
-            let run =
-                runs.first().copied().unwrap_or_else(|| self.run(event, disk, event.sector, 0, None, texts));
+            let run = runs.first().copied().unwrap_or_else(|| self.run(event, disk, event.sector, 0, None));
             self.barriers.want(disk, run, self.with_fua.contains(&disk));
         }
+        if event.operation == Operation::Flush {
+            self.syncs.flushes(event.thread);
+        }
+        let is_journals = self.roles.of(event.command) == Role::Journal;
+        if !is_journals && runs.iter().any(|run| run.class == Class::Journal) {
+            self.hand_over_log(event.thread);
+            if event.content == Content::XfsLog && event.detail > 0 {
+                let filesystem = self.places.filesystem(disk, event.sector);
+                let device = filesystem.map(|filesystem| self.places.file_device(filesystem));
+                self.journals.hand_over(device.unwrap_or_default(), event.detail);
+            }
+        }
         for run in runs {
+            if let Some(sync) = run.cause.filter(|_| run.class == Class::Data && !is_journals) {
+                self.syncs.hand_over(sync, event.time_ns, run.bytes);
+            }
             self.queued.push(disk, event.operation, run);
         }
     }
 
     /// A run, cut where the filesystem's layout or a file's extents change.
-    fn runs(&self, event: &Event, disk: DeviceNumber, texts: &Texts) -> Vec<Run> {
+    fn runs(&self, event: &Event, disk: DeviceNumber) -> Vec<Run> {
         let mut runs = Vec::with_capacity(1);
         let end = event.end_sector();
         let mut sector = event.sector;
@@ -205,7 +238,7 @@ impl Attributor {
                 };
                 owner = found;
             }
-            runs.push(self.run(event, disk, sector, until - sector, owner, texts));
+            runs.push(self.run(event, disk, sector, until - sector, owner));
             sector = until;
         }
         if let Some(last) = runs.last_mut() {
@@ -216,15 +249,7 @@ impl Attributor {
     }
 
     /// The run of `sectors` sectors from `sector` on; `owner`: whose it is by the extents.
-    fn run(
-        &self,
-        event: &Event,
-        disk: DeviceNumber,
-        sector: u64,
-        sectors: u64,
-        owner: Option<Owner>,
-        texts: &Texts,
-    ) -> Run {
+    fn run(&self, event: &Event, disk: DeviceNumber, sector: u64, sectors: u64, owner: Option<Owner>) -> Run {
         let skipped = (sector - event.sector) * 512;
         let mut part_event = Event { sector, offset: event.offset + skipped, ..*event };
         if let Some(tree) = owner.and_then(|owner| owner.tree) {
@@ -253,7 +278,7 @@ impl Attributor {
             _ => (FileKey::NONE, part_event.offset),
         };
         let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
-        let cause = self.cause(event, class, file, filesystem, texts);
+        let cause = self.cause(event, class, file, filesystem);
         let transaction =
             cause.map_or_else(|| self.transactions.under_way(event.thread), |sync| sync.transaction);
         let changed = class == Class::Journal && event.backing == Backing::Device && event.detail > 0;
@@ -278,7 +303,7 @@ impl Attributor {
             command: event.command,
             for_process: match cause {
                 Some(sync) => sync.process,
-                None if self.is_helper(event.command) => 0,
+                None if self.roles.of(event.command) != Role::Own => 0,
                 None => event.process,
             },
         }
@@ -295,40 +320,35 @@ impl Attributor {
         sync.file_type.is_sqlite_journal() || (!database && in_commit())
     }
 
-    fn cause(
-        &self,
-        event: &Event,
-        class: Class,
-        file: FileKey,
-        filesystem: Option<usize>,
-        texts: &Texts,
-    ) -> Option<&Sync> {
+    fn cause(&self, event: &Event, class: Class, file: FileKey, filesystem: Option<usize>) -> Option<&Sync> {
         if event.operation == Operation::Read {
             return None;
         }
         if let Some(own) = self.syncs.of_thread(event.thread) {
             return Some(own);
         }
-        if !self.is_helper(event.command) {
-            return None;
+        match self.roles.of(event.command) {
+            Role::Own => None,
+            // In ordered mode it writes other files' data first, for whoever waits for the commit.
+            Role::Journal => {
+                let device = self.places.file_device(filesystem?);
+                self.syncs.waiting_for_commit(device, self.journals.of(device))
+            }
+            Role::Helper => {
+                let device = self.places.file_device(filesystem?);
+                match self.journals.handed_over(device).filter(|_| class == Class::Journal) {
+                    Some(handed_over) => self.syncs.waiting_for_checkpoint(device, handed_over),
+                    None => self.syncs.waiting(device, (class == Class::Data).then_some(file)),
+                }
+            }
         }
-        // In ordered mode the journal's thread writes other files' data first, for whoever waits for it.
-        let data_of =
-            (class == Class::Data && !texts.get(event.command).starts_with("jbd2/")).then_some(file);
-        self.syncs.waiting(self.places.file_device(filesystem?), data_of)
     }
 
-    fn is_helper(&self, name: Text) -> bool {
-        self.helpers.get(name.0 as usize) == Some(&Some(true))
-    }
-
-    /// Looks at a thread's name once, not at each of its requests.
-    fn learn_helper(&mut self, name: Text, texts: &Texts) {
-        let at = name.0 as usize;
-        if self.helpers.len() <= at {
-            self.helpers.resize(at + 1, None);
+    /// A thread writes to the log, or its call is over: what the call waited for is handed over.
+    fn hand_over_log(&mut self, thread: u32) {
+        if let Some((device, checkpoint)) = self.syncs.awaited(thread) {
+            self.journals.hand_over(device, checkpoint);
         }
-        self.helpers[at].get_or_insert_with(|| works_for_others(texts.get(name)));
     }
 
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -337,7 +357,7 @@ impl Attributor {
             self.barriers.issued(disk).into_iter().collect()
         } else {
             let taken = self.queued.take(disk, event.operation, event.sector, event.end_sector());
-            self.without_gaps(event, disk, taken, texts)
+            self.without_gaps(event, disk, taken)
         };
         let key = (disk, event.operation, key_sector(event));
         let request = Request {
@@ -357,7 +377,7 @@ impl Attributor {
     }
 
     /// What nobody saw being handed over is placed by the layout and the extents alone.
-    fn without_gaps(&self, event: &Event, disk: DeviceNumber, taken: Vec<Run>, texts: &Texts) -> Vec<Run> {
+    fn without_gaps(&self, event: &Event, disk: DeviceNumber, taken: Vec<Run>) -> Vec<Run> {
         let covered: u64 = taken.iter().map(|run| run.bytes).sum();
         if covered == event.bytes {
             return taken;
@@ -367,7 +387,7 @@ impl Attributor {
         let gap = |from: u64, until: u64| {
             let event =
                 Event { sector: from, bytes: (until - from) * 512, backing: Backing::Unseen, ..*event };
-            self.runs(&event, disk, texts)
+            self.runs(&event, disk)
         };
         for run in taken {
             if run.sector > sector {
@@ -454,7 +474,7 @@ impl Attributor {
 
     fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         if request.operation != Operation::Read {
-            self.syncs.count(request);
+            self.syncs.count(request, &self.roles);
             self.transactions.count(request);
         }
         sink(Outcome::Request(request), texts);

@@ -6,13 +6,29 @@ use crate::bench::key::Word;
 use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::files::FileInfo;
+use crate::trace::attribution::journals::{JournalCommit, SyncProgress};
 use crate::trace::attribution::request::{Request, Sync, SyncId, TransactionId};
 use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END, Operation};
+use crate::trace::texts::{Text, Texts};
+
+/// A call that is under way.
+#[derive(Debug)]
+struct OpenSync {
+    sync: Sync,
+    progress: SyncProgress,
+}
+
+impl OpenSync {
+    /// True for a call for a file of that filesystem, or for all files.
+    fn is_on(&self, filesystem: DeviceNumber) -> bool {
+        self.sync.file.device == filesystem || !self.sync.file.is_some()
+    }
+}
 
 /// Sync calls between their begin and their end.
 #[derive(Debug, Default)]
 pub struct Syncs {
-    of_thread: HashMap<u32, Sync>,
+    of_thread: HashMap<u32, OpenSync>,
     threads: HashMap<SyncId, u32>,
     begun: u64,
 }
@@ -53,14 +69,15 @@ impl Syncs {
             return Some(sync);
         }
         self.threads.insert(id, event.thread);
-        let before = self.of_thread.insert(event.thread, sync)?;
+        let progress = SyncProgress { settled_ns: event.time_ns, ..SyncProgress::default() };
+        let before = self.of_thread.insert(event.thread, OpenSync { sync, progress })?.sync;
         self.threads.remove(&before.id);
         Some(before)
     }
 
     /// A thread's call ends. `None` where its begin was before the trace.
     pub fn end(&mut self, event: &Event) -> Option<Sync> {
-        let mut sync = self.of_thread.remove(&event.thread)?;
+        let OpenSync { mut sync, .. } = self.of_thread.remove(&event.thread)?;
         self.threads.remove(&sync.id);
         if event.detail == END_NOT_TOLD {
             return Some(sync);
@@ -72,30 +89,100 @@ impl Syncs {
 
     /// The call that a thread is in.
     pub fn of_thread(&self, thread: u32) -> Option<&Sync> {
-        self.of_thread.get(&thread)
+        self.of_thread.get(&thread).map(|open| &open.sync)
     }
 
-    /// The call that a kernel thread works for: the one that began first, of those for files of that filesystem; for a
-    /// file's data only a call for that very file.
+    /// The call that a kernel thread works for that is no journal's: the one that began first, of those for files of that
+    /// filesystem; for a file's data only a call for that very file.
     pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
-        self.of_thread
-            .values()
-            .filter(|sync| sync.file.device == filesystem || !sync.file.is_some())
+        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem)).map(|open| &open.sync);
+        calls
             .filter(|sync| data_of.is_none_or(|file| file == sync.file || !sync.file.is_some()))
             .min_by_key(|sync| sync.id)
     }
 
-    /// A call that has not ended yet.
-    pub fn get_mut(&mut self, id: SyncId) -> Option<&mut Sync> {
+    /// The call that jbd2's thread works for, of which `commit` is under way: of those that most surely wait for it the one that
+    /// began first. A commit that several wait for is the first one's. One that is satisfied already is never named: its thread may
+    /// run long after it was woken.
+    pub fn waiting_for_commit(
+        &self,
+        filesystem: DeviceNumber,
+        commit: Option<JournalCommit>,
+    ) -> Option<&Sync> {
+        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem));
+        let expecting = calls.filter_map(|open| Some((open.progress.expects(commit)?, &open.sync)));
+        expecting.min_by_key(|(expectation, sync)| (*expectation, sync.id)).map(|(_, sync)| sync)
+    }
+
+    /// The call that a kernel thread writes XFS's log for, of which all is handed over up to checkpoint `handed_over`: the one that
+    /// began first, of those that wait for the first checkpoint after it. 0 stands for whatever the log holds.
+    pub fn waiting_for_checkpoint(&self, filesystem: DeviceNumber, handed_over: i64) -> Option<&Sync> {
+        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem));
+        let expecting = calls.filter_map(|open| match open.progress.told? {
+            0 => Some((i64::MAX, &open.sync)),
+            checkpoint => (checkpoint > handed_over).then_some((checkpoint, &open.sync)),
+        });
+        expecting.min_by_key(|(checkpoint, sync)| (*checkpoint, sync.id)).map(|(_, sync)| sync)
+    }
+
+    /// The transaction that a thread's call is known to wait for, and whose.
+    pub fn awaited(&self, thread: u32) -> Option<(DeviceNumber, i64)> {
+        let open = self.of_thread.get(&thread)?;
+        Some((open.sync.file.device, open.progress.told?))
+    }
+
+    /// A commit is over: those that waited for it do so no longer.
+    pub fn committed(&mut self, commit: JournalCommit) {
+        for open in self.of_thread.values_mut().filter(|open| open.is_on(commit.device)) {
+            // What is for all files waits for each filesystem in turn.
+            if open.sync.file.is_some() || open.progress.told.is_some() {
+                open.progress.committed(commit);
+            }
+        }
+    }
+
+    /// The capture tells for which transaction a thread's call waits.
+    pub fn waits(&mut self, event: &Event) {
+        if let Some(open) = self.of_thread.get_mut(&event.thread).filter(|open| open.is_on(event.device)) {
+            open.progress.tell(event.detail);
+        }
+    }
+
+    /// Data is handed over for a call, by its own thread or by one that works for it.
+    pub fn hand_over(&mut self, id: SyncId, time_ns: u64, bytes: u64) {
+        if let Some(open) = self.open_mut(id) {
+            open.progress.hand_over(time_ns, bytes);
+        }
+    }
+
+    /// Blocks of a file have a place now, whichever thread gave it to them.
+    pub fn place(&mut self, file: FileKey, time_ns: u64) {
+        for open in self.of_thread.values_mut().filter(|open| open.sync.file == file) {
+            open.progress.place(time_ns);
+        }
+    }
+
+    /// A thread asks for a flush by itself: the last that ext4's calls do.
+    pub fn flushes(&mut self, thread: u32) {
+        if let Some(open) = self.of_thread.get_mut(&thread).filter(|open| open.sync.file.is_some()) {
+            open.progress.is_satisfied = true;
+        }
+    }
+
+    fn open_mut(&mut self, id: SyncId) -> Option<&mut OpenSync> {
         self.of_thread.get_mut(self.threads.get(&id)?)
     }
 
     /// Adds a request to the calls for which its runs were written.
-    pub fn count(&mut self, request: &Request) {
+    pub fn count(&mut self, request: &Request, roles: &Roles) {
         let is_flush = request.operation == Operation::Flush;
         let mut counted = None;
         for run in &request.runs {
-            let Some(sync) = run.cause.and_then(|id| self.get_mut(id)) else { continue };
+            let Some(open) = run.cause.and_then(|id| self.open_mut(id)) else { continue };
+            if run.class == Class::Data && roles.of(run.command) != Role::Journal {
+                open.progress.complete(request.completed_ns.unwrap_or(0), run.bytes);
+            }
+            let sync = &mut open.sync;
             let written = request.written_of(run);
             sync.bytes[usize::from(run.class.code())] += written;
             if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
@@ -114,16 +201,52 @@ impl Syncs {
 
     /// Calls that never ended, in the order in which they began.
     pub fn finish(&mut self) -> Vec<Sync> {
-        let mut left: Vec<Sync> = std::mem::take(&mut self.of_thread).into_values().collect();
+        let open = std::mem::take(&mut self.of_thread).into_values();
+        let mut left: Vec<Sync> = open.map(|open| open.sync).collect();
         left.sort_by_key(|sync| sync.id);
         left
     }
 }
 
-/// True for the names of kernel threads that write for others: journals, write-back, filesystem workers, loop devices.
-pub fn works_for_others(command: &str) -> bool {
+/// For whom threads write, by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// For themselves.
+    #[default]
+    Own,
+    /// For others: write-back, filesystems' workers, loop devices.
+    Helper,
+    /// For those who wait for a commit: jbd2's thread.
+    Journal,
+}
+
+/// What is known of threads' names, by the names' numbers.
+#[derive(Debug, Default)]
+pub struct Roles(Vec<Option<Role>>);
+
+impl Roles {
+    /// What threads of that name are.
+    pub fn of(&self, name: Text) -> Role {
+        self.0.get(name.0 as usize).copied().flatten().unwrap_or_default()
+    }
+
+    /// Looks at a name once, not at each request.
+    pub fn learn(&mut self, name: Text, texts: &Texts) {
+        let at = name.0 as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        self.0[at].get_or_insert_with(|| role(texts.get(name)));
+    }
+}
+
+fn role(name: &str) -> Role {
+    if name.starts_with("jbd2/") {
+        return Role::Journal;
+    }
     let of_filesystems = Filesystem::ALL.iter().flat_map(|filesystem| filesystem.facts().threads);
-    of_filesystems.chain(&["kworker/", "loop"]).any(|name| command.starts_with(name))
+    let is_helper = of_filesystems.chain(&["kworker/", "loop"]).any(|prefix| name.starts_with(prefix));
+    if is_helper { Role::Helper } else { Role::Own }
 }
 
 #[cfg(test)]
@@ -170,12 +293,86 @@ mod tests {
         assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
+    /// Which of the calls 0 and 1 (threads 1 and 2) a commit is for.
+    fn owner(syncs: &Syncs, commit: JournalCommit) -> Option<u64> {
+        syncs.waiting_for_commit(DeviceNumber(3), Some(commit)).map(|sync| sync.id.0)
+    }
+
+    fn commit(transaction: i64, begun_ns: u64) -> JournalCommit {
+        JournalCommit { device: DeviceNumber(3), transaction, begun_ns }
+    }
+
+    /// Two calls, of which the first one's commit is over; the second came while it was under way.
+    fn two_calls() -> Syncs {
+        let mut syncs = Syncs::default();
+        for (thread, time_ns) in [(1, 10), (2, 30)] {
+            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None);
+        }
+        assert_eq!(owner(&syncs, commit(7, 20)), Some(0));
+        syncs.committed(commit(7, 20));
+        syncs
+    }
+
+    #[test]
+    fn a_call_that_was_woken_and_has_not_run_yet_has_no_part_in_the_next_commit() {
+        let mut syncs = two_calls();
+        assert_eq!(owner(&syncs, commit(8, 40)), Some(1));
+        syncs.end(&Event { time_ns: 50, ..begin(2, 10) });
+        assert_eq!(owner(&syncs, commit(8, 40)), None, "better nobody than one that is satisfied");
+        assert_eq!(syncs.waiting_for_commit(DeviceNumber(3), None), None);
+    }
+
+    #[test]
+    fn a_call_that_writes_more_waits_again() {
+        let mut syncs = two_calls();
+        syncs.hand_over(SyncId(0), 35, 4096);
+        // Its data is on the way, the other one waits for sure.
+        assert_eq!(owner(&syncs, commit(8, 40)), Some(1));
+        syncs.end(&Event { time_ns: 50, ..begin(2, 10) });
+        assert_eq!(owner(&syncs, commit(8, 40)), Some(0));
+    }
+
+    #[test]
+    fn a_call_that_flushes_by_itself_waits_for_no_commit() {
+        let mut syncs = two_calls();
+        syncs.flushes(2);
+        assert_eq!(owner(&syncs, commit(8, 40)), None);
+    }
+
+    #[test]
+    fn what_the_capture_tells_goes_before_what_can_be_concluded() {
+        let mut syncs = Syncs::default();
+        for (thread, time_ns) in [(1, 10), (2, 11)] {
+            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None);
+        }
+        let wait = |thread, detail| Event { thread, detail, device: DeviceNumber(3), ..Event::default() };
+        syncs.waits(&wait(2, 7));
+        syncs.waits(&Event { device: DeviceNumber(4), ..wait(1, 7) });
+        assert_eq!(owner(&syncs, commit(7, 20)), Some(1));
+        // Of several the one that began first.
+        syncs.waits(&wait(1, 7));
+        assert_eq!(owner(&syncs, commit(7, 20)), Some(0));
+    }
+
+    #[test]
+    fn a_checkpoint_is_for_the_first_call_that_waits_for_the_next_that_is_not_handed_over() {
+        let mut syncs = Syncs::default();
+        for (thread, checkpoint) in [(1, 0), (2, 8), (3, 7), (4, 7)] {
+            syncs.begin(&begin(thread, 10), FileInfo::default(), None);
+            let device = DeviceNumber(3);
+            syncs.waits(&Event { thread, detail: checkpoint, device, ..Event::default() });
+        }
+        // One that did not say so waits for none.
+        syncs.begin(&begin(5, 10), FileInfo::default(), None);
+        let owner =
+            |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over).map(|sync| sync.id.0);
+        assert_eq!([6, 7, 8].map(owner), [Some(2), Some(1), Some(0)]);
+        assert_eq!(syncs.awaited(2), Some((DeviceNumber(3), 8)));
+    }
+
     #[test]
     fn programs_are_not_taken_for_kernel_threads() {
-        assert!(
-            works_for_others("jbd2/vda-8")
-                && works_for_others("kworker/u4:1")
-                && !works_for_others("sqlite3")
-        );
+        let roles = ["jbd2/vda-8", "kworker/u4:1", "sqlite3"].map(role);
+        assert_eq!(roles, [Role::Journal, Role::Helper, Role::Own]);
     }
 }

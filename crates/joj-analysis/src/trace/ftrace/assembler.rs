@@ -151,9 +151,11 @@ impl Assembler {
                 around
                     .event(Event { file: self.key(file), offset: first, bytes, detail: mode, ..lock }, None);
             }
-            What::Journal { begins, device, transaction } => {
-                let kind = if begins { EventKind::JournalBegin } else { EventKind::JournalEnd };
-                around.event(Event { device, detail: i64::from(transaction), ..event(kind) }, None);
+            What::Journal { kind, device, transaction } => {
+                let bracket = self.brackets.get_mut(&thread);
+                if kind != EventKind::JournalWait || bracket.is_some_and(|one| one.waits(transaction)) {
+                    around.event(Event { device, detail: transaction, ..event(kind) }, None);
+                }
             }
             What::NewThread { thread: new, same_process, command } => {
                 self.know_thread(new, &command);
@@ -227,6 +229,7 @@ impl Assembler {
         };
         let is_late = record.time_ns > bracket.begin.time_ns.saturating_add(TRIES_NS);
         match record.what {
+            What::Journal { .. } => return,
             What::DirectWriteEnd { file, result }
                 if bracket.begun_by == BegunBy::DirectWrite(file) && TRIED_AGAIN.contains(&result) =>
             {

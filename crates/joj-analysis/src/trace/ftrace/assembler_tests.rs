@@ -55,6 +55,17 @@ fn a_call_begins_when_it_was_made_and_has_the_file_that_its_filesystem_tells() {
 }
 
 #[test]
+fn a_call_waits_for_a_transaction_and_the_kernel_says_it_twice() {
+    let wait = |transaction| What::Journal { kind: EventKind::JournalWait, device: DEVICE, transaction };
+    let records = [FSYNC, wait(5), wait(5), sync_of(12), wait(6), What::CallEnd(0), wait(7)];
+    let mut found = events(&records);
+    found.sort_by_key(|(time, ..)| *time);
+    let waits = |time, transaction| (time, EventKind::JournalWait, 0, transaction);
+    let call = [(1, EventKind::SyncBegin, 12, 0), (6, EventKind::SyncEnd, 12, 0)];
+    assert_eq!(found, [call[0], waits(2, 5), waits(5, 6), call[1]], "what no call waits for is no news");
+}
+
+#[test]
 fn without_a_telling_filesystem_the_descriptor_is_asked_for() {
     let expected = [(1, EventKind::SyncBegin, 1004, 0), (2, EventKind::SyncEnd, 1004, 0)];
     assert_eq!(events(&[FSYNC, What::CallEnd(0)]), expected);

@@ -17,6 +17,8 @@ pub(super) struct Bracket {
     pub(super) tries: bool,
     /// A direct write that a worker ended before this thread said that it goes on alone.
     pub(super) is_over: bool,
+    /// The transaction of a journal that it was last said to wait for.
+    pub(super) awaited: Option<i64>,
 }
 
 /// What began a bracket, and so may end it.
@@ -47,7 +49,21 @@ impl Worker {
 impl Bracket {
     /// One whose first event was not handed on so far.
     pub(super) fn new(begin: Event, begun_by: BegunBy) -> Self {
-        Self { begin, descriptor: None, is_named: true, told: false, begun_by, tries: false, is_over: false }
+        Self {
+            begin,
+            descriptor: None,
+            is_named: true,
+            told: false,
+            begun_by,
+            tries: false,
+            is_over: false,
+            awaited: None,
+        }
+    }
+
+    /// It waits for a transaction of a journal. False where that is no news: the kernel says it twice.
+    pub(super) fn waits(&mut self, transaction: i64) -> bool {
+        self.awaited.replace(transaction) != Some(transaction)
     }
 
     /// Whether it is a direct write to this file that a worker may end before its thread says more.

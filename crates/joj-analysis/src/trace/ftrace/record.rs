@@ -209,14 +209,14 @@ pub enum What {
         /// 0 read, 1 write, 2 unlocked.
         mode: i64,
     },
-    /// jbd2 begins a commit, or is done with it.
+    /// A journal begins a commit, or is done with it, or the thread waits for it.
     Journal {
-        /// True at the beginning.
-        begins: bool,
+        /// JournalBegin, JournalEnd or JournalWait.
+        kind: EventKind,
         /// The filesystem's device.
         device: DeviceNumber,
         /// The number of the journal's transaction.
-        transaction: u32,
+        transaction: i64,
     },
     /// The thread made another.
     NewThread {

@@ -91,7 +91,9 @@ impl FtraceImport<'_, '_> {
             "block_rq_complete" => self.request(base, EventKind::Complete, line.said),
             "block_rq_requeue" => self.request(base, EventKind::Requeue, line.said),
             "block_bio_remap" => self.remap(line.said),
-            "jbd2_start_commit" => self.journal(base, EventKind::JournalBegin, line.said),
+            "jbd2_start_commit" | "jbd2_commit_flushing" => {
+                self.journal(base, EventKind::JournalBegin, line.said)
+            }
             "jbd2_end_commit" => self.journal(base, EventKind::JournalEnd, line.said),
             "ext4_sync_file_enter" | "f2fs_sync_file_enter" => self.file_sync_begins(base, line.said),
             "ext4_sync_file_exit" | "f2fs_sync_file_exit" => self.file_sync_ends(base, line.said),

@@ -1,5 +1,6 @@
-//! What programs do: calls that make something durable, locks, threads. And jbd2's commits.
+//! What programs do: calls that make something durable, locks, threads. And commits of journals.
 
+use crate::trace::event::EventKind;
 use crate::trace::ftrace::known::{Known, Values};
 use crate::trace::ftrace::record::{Call, What};
 
@@ -81,12 +82,13 @@ pub(super) const CALLS: &[Known] = &[
     },
     Known {
         system: "jbd2",
-        names: &["jbd2_start_commit"],
+        // From here on nothing joins the transaction; the other one is a moment earlier.
+        names: &["jbd2_commit_flushing", "jbd2_start_commit"],
         fields: &["dev", "transaction"],
         device_field: "dev",
         filter: "",
         without: "when the journal begins to commit",
-        read: |values| journal(true, values),
+        read: |values| journal(EventKind::JournalBegin, values),
     },
     Known {
         system: "jbd2",
@@ -95,7 +97,19 @@ pub(super) const CALLS: &[Known] = &[
         device_field: "dev",
         filter: "",
         without: "when the journal has committed",
-        read: |values| journal(false, values),
+        read: |values| journal(EventKind::JournalEnd, values),
+    },
+    Known {
+        system: "xfs",
+        names: &["xfs_log_force"],
+        fields: &["dev", "lsn"],
+        device_field: "dev",
+        filter: "",
+        without: "for which checkpoint of its log a sync call waits",
+        read: |values| {
+            let (device, transaction) = (values.device(0)?, values.signed(1)?);
+            Some(What::Journal { kind: EventKind::JournalWait, device, transaction })
+        },
     },
     Known {
         system: "task",
@@ -147,8 +161,8 @@ fn lock(values: &Values<'_>) -> Option<What> {
     Some(What::Lock { file: values.inode(0, 1)?, first: values.number(2)?, last: values.number(3)?, mode })
 }
 
-fn journal(begins: bool, values: &Values<'_>) -> Option<What> {
+fn journal(kind: EventKind, values: &Values<'_>) -> Option<What> {
     // A tid_t, unsigned in some versions and not in others.
-    let transaction = u32::try_from(values.number(1)? & 0xffff_ffff).ok()?;
-    Some(What::Journal { begins, device: values.device(0)?, transaction })
+    let transaction = i64::from(u32::try_from(values.number(1)? & 0xffff_ffff).ok()?);
+    Some(What::Journal { kind, device: values.device(0)?, transaction })
 }
