@@ -1,7 +1,5 @@
 //! The sync calls that are under way, and which of them causes what kernel threads write.
 
-use std::collections::HashMap;
-
 use crate::bench::key::Word;
 use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
@@ -25,11 +23,13 @@ impl OpenSync {
     }
 }
 
-/// Sync calls between their begin and their end.
+/// Sync calls between their begin and their end. Few are at once: they are looked for one by one.
 #[derive(Debug, Default)]
 pub struct Syncs {
-    of_thread: HashMap<u32, OpenSync>,
-    threads: HashMap<SyncId, u32>,
+    open: Vec<OpenSync>,
+    /// Of each of them, its thread and its number: apart, as they are read for every request.
+    threads: Vec<u32>,
+    ids: Vec<SyncId>,
     begun: u64,
 }
 
@@ -68,17 +68,17 @@ impl Syncs {
         if event.detail == NO_END {
             return Some(sync);
         }
-        self.threads.insert(id, event.thread);
+        let before = self.take(event.thread);
+        self.threads.push(event.thread);
+        self.ids.push(id);
         let progress = SyncProgress { settled_ns: event.time_ns, ..SyncProgress::default() };
-        let before = self.of_thread.insert(event.thread, OpenSync { sync, progress })?.sync;
-        self.threads.remove(&before.id);
-        Some(before)
+        self.open.push(OpenSync { sync, progress });
+        before
     }
 
     /// A thread's call ends. `None` where its begin was before the trace.
     pub fn end(&mut self, event: &Event) -> Option<Sync> {
-        let OpenSync { mut sync, .. } = self.of_thread.remove(&event.thread)?;
-        self.threads.remove(&sync.id);
+        let mut sync = self.take(event.thread)?;
         if event.detail == END_NOT_TOLD {
             return Some(sync);
         }
@@ -87,15 +87,34 @@ impl Syncs {
         Some(sync)
     }
 
+    fn take(&mut self, thread: u32) -> Option<Sync> {
+        let at = self.threads.iter().position(|own| *own == thread)?;
+        self.threads.swap_remove(at);
+        self.ids.swap_remove(at);
+        Some(self.open.swap_remove(at).sync)
+    }
+
+    fn in_thread(&self, thread: u32) -> Option<&OpenSync> {
+        self.open.get(self.threads.iter().position(|own| *own == thread)?)
+    }
+
+    fn in_thread_mut(&mut self, thread: u32) -> Option<&mut OpenSync> {
+        self.open.get_mut(self.threads.iter().position(|own| *own == thread)?)
+    }
+
+    fn open_mut(&mut self, id: SyncId) -> Option<&mut OpenSync> {
+        self.open.get_mut(self.ids.iter().position(|own| *own == id)?)
+    }
+
     /// The call that a thread is in.
     pub fn of_thread(&self, thread: u32) -> Option<&Sync> {
-        self.of_thread.get(&thread).map(|open| &open.sync)
+        self.in_thread(thread).map(|open| &open.sync)
     }
 
     /// The call that a kernel thread works for that is no journal's: the one that began first, of those for files of that
     /// filesystem; for a file's data only a call for that very file.
     pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
-        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem)).map(|open| &open.sync);
+        let calls = self.open.iter().filter(|open| open.is_on(filesystem)).map(|open| &open.sync);
         calls
             .filter(|sync| data_of.is_none_or(|file| file == sync.file || !sync.file.is_some()))
             .min_by_key(|sync| sync.id)
@@ -109,7 +128,7 @@ impl Syncs {
         filesystem: DeviceNumber,
         commit: Option<JournalCommit>,
     ) -> Option<&Sync> {
-        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem));
+        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
         let expecting = calls.filter_map(|open| Some((open.progress.expects(commit)?, &open.sync)));
         expecting.min_by_key(|(expectation, sync)| (*expectation, sync.id)).map(|(_, sync)| sync)
     }
@@ -117,7 +136,7 @@ impl Syncs {
     /// The call that a kernel thread writes XFS's log for, of which all is handed over up to checkpoint `handed_over`: the one that
     /// began first, of those that wait for the first checkpoint after it. 0 stands for whatever the log holds.
     pub fn waiting_for_checkpoint(&self, filesystem: DeviceNumber, handed_over: i64) -> Option<&Sync> {
-        let calls = self.of_thread.values().filter(|open| open.is_on(filesystem));
+        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
         let expecting = calls.filter_map(|open| match open.progress.told? {
             0 => Some((i64::MAX, &open.sync)),
             checkpoint => (checkpoint > handed_over).then_some((checkpoint, &open.sync)),
@@ -127,13 +146,13 @@ impl Syncs {
 
     /// The transaction that a thread's call is known to wait for, and whose.
     pub fn awaited(&self, thread: u32) -> Option<(DeviceNumber, i64)> {
-        let open = self.of_thread.get(&thread)?;
+        let open = self.in_thread(thread)?;
         Some((open.sync.file.device, open.progress.told?))
     }
 
     /// A commit is over: those that waited for it do so no longer.
     pub fn committed(&mut self, commit: JournalCommit) {
-        for open in self.of_thread.values_mut().filter(|open| open.is_on(commit.device)) {
+        for open in self.open.iter_mut().filter(|open| open.is_on(commit.device)) {
             // What is for all files waits for each filesystem in turn.
             if open.sync.file.is_some() || open.progress.told.is_some() {
                 open.progress.committed(commit);
@@ -143,7 +162,7 @@ impl Syncs {
 
     /// The capture tells for which transaction a thread's call waits.
     pub fn waits(&mut self, event: &Event) {
-        if let Some(open) = self.of_thread.get_mut(&event.thread).filter(|open| open.is_on(event.device)) {
+        if let Some(open) = self.in_thread_mut(event.thread).filter(|open| open.is_on(event.device)) {
             open.progress.tell(event.detail);
         }
     }
@@ -157,20 +176,16 @@ impl Syncs {
 
     /// Blocks of a file have a place now, whichever thread gave it to them.
     pub fn place(&mut self, file: FileKey, time_ns: u64) {
-        for open in self.of_thread.values_mut().filter(|open| open.sync.file == file) {
+        for open in self.open.iter_mut().filter(|open| open.sync.file == file) {
             open.progress.place(time_ns);
         }
     }
 
     /// A thread asks for a flush by itself: the last that ext4's calls do.
     pub fn flushes(&mut self, thread: u32) {
-        if let Some(open) = self.of_thread.get_mut(&thread).filter(|open| open.sync.file.is_some()) {
+        if let Some(open) = self.in_thread_mut(thread).filter(|open| open.sync.file.is_some()) {
             open.progress.is_satisfied = true;
         }
-    }
-
-    fn open_mut(&mut self, id: SyncId) -> Option<&mut OpenSync> {
-        self.of_thread.get_mut(self.threads.get(&id)?)
     }
 
     /// Adds a request to the calls for which its runs were written.
@@ -201,8 +216,7 @@ impl Syncs {
 
     /// Calls that never ended, in the order in which they began.
     pub fn finish(&mut self) -> Vec<Sync> {
-        let open = std::mem::take(&mut self.of_thread).into_values();
-        let mut left: Vec<Sync> = open.map(|open| open.sync).collect();
+        let mut left: Vec<Sync> = std::mem::take(self).open.into_iter().map(|open| open.sync).collect();
         left.sort_by_key(|sync| sync.id);
         left
     }
