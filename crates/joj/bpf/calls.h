@@ -43,6 +43,7 @@ struct open_call {
   u64 length;
   /* The file's, while the call is under way. */
   u64 inode;
+  u64 begun_ns;
   /* The transaction that it was last told to wait for, below its filesystem's device. */
   u64 awaited;
   u8 call;
@@ -85,6 +86,7 @@ INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes
   }
   news.call = call;
   news.length = length;
+  news.begun_ns = now_ns();
   struct open_call *before = map_lookup(&open_calls, &thread);
   if (before)
     *before = news;

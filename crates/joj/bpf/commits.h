@@ -19,12 +19,17 @@ INLINE void send_commit(u8 kind, struct journal_s *journal, u32 transaction) {
   end(record);
 }
 
-/* The transaction that a call on a file of ext4 needs as things stand (ext4_fsync_journal); 0 where that cannot be seen. */
-INLINE u32 transaction_of(struct open_call *open) {
+/* The transaction that a call on ext4 needs when another one, `over`, has just ended; 0 where that cannot be seen. For a file the inode
+ * says it (ext4_fsync_journal); for a directory the call needs all that there was when it began. */
+INLINE u32 transaction_of(struct open_call *open, u32 over, u64 next_since_ns) {
   struct inode *inode = (void *)open->inode;
   if (!inode || !TYPE_EXISTS(struct ext4_inode_info) || !FIELD_EXISTS(struct ext4_inode_info, i_datasync_tid)) return 0;
   struct super_block *super = READ_NUMBER(inode, i_sb);
   if (READ_NUMBER(super, s_magic) != MAGIC_EXT4) return 0;
+  if ((READ_NUMBER(inode, i_mode) & FILE_TYPE) == FILE_IS_DIRECTORY) {
+    bool needs_next = next_since_ns && open->begun_ns > next_since_ns;
+    return needs_next ? over + 1 : over;
+  }
   struct ext4_inode_info *outer = (void *)(open->inode - FIELD_OFFSET(struct ext4_inode_info, vfs_inode));
   return open->call == CALL_FSYNC ? READ_NUMBER(outer, i_sync_tid) : READ_NUMBER(outer, i_datasync_tid);
 }
@@ -34,8 +39,10 @@ struct waiters {
   u64 at;
   u32 device;
   u32 transaction;
-  /* The transaction before is just over: some of the list waited for that. */
-  bool is_next;
+  /* The transaction is over: some of the list wait for the next. */
+  bool is_over;
+  /* Since when there is a next one; 0 where there is none. */
+  u64 next_since_ns;
 };
 
 static long on_waiter(u32 index, struct waiters *waiters) {
@@ -46,18 +53,20 @@ static long on_waiter(u32 index, struct waiters *waiters) {
   // The latest is the first of the list.
   waiters->at = (u64)READ_NUMBER(link, prev);
   u32 thread = task ? READ_NUMBER(task, pid) : 0;
-  u64 wanted = (u64)waiters->device << 32 | waiters->transaction;
+  u32 transaction = waiters->transaction;
   struct open_call *open = map_lookup(&open_calls, &thread);
   if (open && open->call) {
-    if (open->awaited == wanted || (waiters->is_next && transaction_of(open) != waiters->transaction)) return 0;
-    open->awaited = wanted;
-  } else if (waiters->is_next || !thread) {
+    if (waiters->is_over) transaction = transaction_of(open, transaction, waiters->next_since_ns);
+    u64 awaited = (u64)waiters->device << 32 | transaction;
+    if (!transaction || open->awaited == awaited) return 0;
+    open->awaited = awaited;
+  } else if (waiters->is_over || !thread) {
     return 0;
   }
   struct record *record = begin(JOURNAL_WAIT);
   if (!record) return 1;
   record->device = waiters->device;
-  record->detail = waiters->transaction;
+  record->detail = transaction;
   record->thread = thread;
   record->process = READ_NUMBER(task, tgid);
   read_kernel_text(record->command, sizeof(record->command), task->comm);
@@ -68,11 +77,13 @@ static long on_waiter(u32 index, struct waiters *waiters) {
 /* Who waits for a transaction, by the list of those that sleep until a commit is over. Commits are over one by one, and the end of each
  * wakes all of the list. Who needs the next one comes back to the list when it runs, mostly after that one's writes: so the list is looked
  * at when a commit is over, before it wakes anybody, and twice before the next one's writes. */
-INLINE void send_waiters(struct journal_s *journal, u64 address, u32 transaction, bool is_next) {
+INLINE void send_waiters(struct journal_s *journal, u64 address, u32 transaction, bool is_over) {
   if (!FIELD_EXISTS(struct journal_s, j_wait_done_commit)) return;
   u64 head = address + FIELD_OFFSET(struct journal_s, j_wait_done_commit.head);
   u64 last = (u64)READ_NUMBER((struct list_head *)head, prev);
-  struct waiters waiters = {head, last, journal->j_fs_dev->bd_dev, transaction, is_next};
+  struct waiters waiters = {head, last, journal->j_fs_dev->bd_dev, transaction, is_over, 0};
+  struct transaction_s *next = is_over ? READ_NUMBER((struct journal_s *)address, j_running_transaction) : NULL;
+  if (next) waiters.next_since_ns = READ_NUMBER(next, t_start_time);
   loop(WAITERS_MAX, on_waiter, &waiters, 0);
 }
 
@@ -98,8 +109,8 @@ PROGRAM(jbd2_end_commit) {
   struct journal_s *journal = (void *)arguments[0];
   struct transaction_s *transaction = (void *)arguments[1];
   if (!is_of_interest(journal)) return 0;
+  send_waiters(journal, number_of(arguments), transaction->t_tid, true);
   send_commit(JOURNAL_END, journal, transaction->t_tid);
-  send_waiters(journal, number_of(arguments), transaction->t_tid + 1, true);
   return 0;
 }
 

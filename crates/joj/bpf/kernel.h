@@ -236,13 +236,16 @@ struct wait_queue_entry {
   struct list_head entry;
 } RELOCATED;
 
+struct transaction_s {
+  u32 t_tid;
+  /* When it began, on the clock of now_ns. */
+  s64 t_start_time;
+} RELOCATED;
 struct journal_s {
   struct block_device *j_dev;
   struct block_device *j_fs_dev;
+  struct transaction_s *j_running_transaction;
   struct wait_queue_head j_wait_done_commit;
-} RELOCATED;
-struct transaction_s {
-  u32 t_tid;
 } RELOCATED;
 struct ext4_inode_info {
   struct inode vfs_inode;

@@ -240,6 +240,27 @@ impl EventKind {
     }
 }
 
+impl EventKind {
+    /// True for what is neither part of a request nor of a call.
+    pub fn is_note(self) -> bool {
+        matches!(
+            self,
+            Self::Named
+                | Self::Unlinked
+                | Self::Freed
+                | Self::Truncated
+                | Self::JournalBegin
+                | Self::JournalEnd
+                | Self::Lost
+        )
+    }
+
+    /// True where a file's blocks or names become others, which its filesystem has to commit.
+    pub fn changes_a_file(self) -> bool {
+        matches!(self, Self::Extent | Self::Unlinked | Self::Freed | Self::Truncated)
+    }
+}
+
 impl Event {
     /// First sector after it. A length that is no multiple of a sector is rounded up, as it occupies the whole.
     pub fn end_sector(&self) -> u64 {

@@ -100,6 +100,9 @@ impl Attributor {
         if self.events.is_multiple_of(LOOK_EVERY) {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
         }
+        if event.kind.changes_a_file() {
+            self.journals.change(event.file.device, event.time_ns);
+        }
         match event.kind {
             EventKind::Queue => {
                 self.roles.learn(event.command, texts);
@@ -114,7 +117,8 @@ impl Attributor {
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
                 let transaction = self.transactions.sync(event.thread, info, texts);
-                if let Some(sync) = self.syncs.begin(event, info, transaction) {
+                let commit = self.journals.last_chance(event.file.device);
+                if let Some(sync) = self.syncs.begin(event, info, transaction, commit) {
                     self.barriers.over(sync.id);
                     sink(Outcome::Sync(&sync), texts);
                 }
@@ -144,23 +148,14 @@ impl Attributor {
             }
             EventKind::Freed => self.extents.forget(event.file),
             EventKind::Truncated => self.extents.cut(event.file, event.bytes),
-            EventKind::JournalBegin => {
-                if let Some(before) = self.journals.begin(event) {
-                    self.syncs.committed(before);
-                }
-            }
-            EventKind::JournalEnd => {
-                if let Some(commit) = self.journals.end(event.device) {
-                    self.syncs.committed(commit);
-                }
-            }
+            EventKind::JournalBegin | EventKind::JournalEnd => self.commit(event),
             EventKind::JournalWait => {
                 self.syncs.waits(event);
                 self.journals.hand_over(event.device, 0);
             }
             EventKind::Lost => {}
         }
-        if is_note(event.kind) {
+        if event.kind.is_note() {
             let transaction =
                 self.transactions.under_way_with(event.thread, self.files.get(event.file), texts);
             sink(Outcome::Note(event, transaction), texts);
@@ -182,6 +177,15 @@ impl Attributor {
             .finish()
             .iter()
             .for_each(|transaction| sink(Outcome::Transaction(transaction), texts));
+    }
+
+    /// A journal's commit begins or ends; where one begins, the one before is over.
+    fn commit(&mut self, event: &Event) {
+        let begins = event.kind == EventKind::JournalBegin;
+        let over = if begins { self.journals.begin(event) } else { self.journals.end(event.device) };
+        if let Some(commit) = over {
+            self.syncs.committed(commit);
+        }
     }
 
     fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -484,17 +488,4 @@ impl Attributor {
 /// A flush has no place; some kernels tell -1.
 fn key_sector(event: &Event) -> u64 {
     if event.operation == Operation::Flush { 0 } else { event.sector }
-}
-
-fn is_note(kind: EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::Named
-            | EventKind::Unlinked
-            | EventKind::Freed
-            | EventKind::Truncated
-            | EventKind::JournalBegin
-            | EventKind::JournalEnd
-            | EventKind::Lost
-    )
 }

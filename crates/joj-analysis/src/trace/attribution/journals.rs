@@ -7,6 +7,7 @@
 //! 1. Nothing joins T after its begin. A call that was called, and whose data was on the disk, before that waits for T at most.
 //! 2. When T has ended, such a call waits for no commit any more, though its thread may return much later.
 //!    With unwritten extents (ext4's default) a file's blocks are placed when its data is on the disk, which may be after T's begin.
+//!    A call for a directory needs all that there is when it is called.
 //! 3. Where the capture tells for which transaction a call waits, that holds.
 //!
 //! XFS has no such begin and end. A call says which checkpoint of the log it waits for; kernel threads write checkpoints in order. The
@@ -35,6 +36,8 @@ pub struct Journals {
     under_way: Vec<JournalCommit>,
     /// Of each filesystem for which a call was seen to wait: up to which checkpoint all of its log was handed over.
     handed_over: Vec<(DeviceNumber, i64)>,
+    /// When a file of each filesystem was last seen to change.
+    changed: Vec<(DeviceNumber, u64)>,
 }
 
 impl Journals {
@@ -60,6 +63,22 @@ impl Journals {
         self.under_way.iter().find(|commit| commit.device == filesystem).copied()
     }
 
+    /// A file of a filesystem changes: the transaction that runs has to be committed for that.
+    pub fn change(&mut self, filesystem: DeviceNumber, time_ns: u64) {
+        match self.changed.iter_mut().find(|(own, _)| *own == filesystem) {
+            Some((_, last)) => *last = time_ns,
+            None => self.changed.push((filesystem, time_ns)),
+        }
+    }
+
+    /// The commit under way, where nothing changed since its begin: who now needs all that there is waits for this one. `None` too
+    /// where the capture tells who waits.
+    pub fn last_chance(&self, filesystem: DeviceNumber) -> Option<i64> {
+        let commit = self.of(filesystem).filter(|_| self.handed_over(filesystem).is_none())?;
+        let changed = self.changed.iter().find(|(own, _)| *own == filesystem);
+        changed.is_none_or(|(_, last)| *last < commit.begun_ns).then_some(commit.transaction)
+    }
+
     /// Checkpoints of a filesystem's log are handed over up to this one; 0 where that is not known.
     pub fn hand_over(&mut self, filesystem: DeviceNumber, checkpoint: i64) {
         match self.handed_over.iter_mut().find(|(own, _)| *own == filesystem) {
@@ -79,10 +98,12 @@ impl Journals {
 pub enum Expectation {
     /// The capture told it.
     Told,
-    /// Blocks of its file were placed during the call, all before the commit began: they are part of it.
-    Placed,
+    /// It needs a commit, of what was there before this one began.
+    Needed,
     /// Its data was on the disk when the commit began. It may need no commit at all.
     Ready,
+    /// The commit before was concluded to be the one that it waits for.
+    Doubtful,
     /// It was called, or its data was written, since then: it may wait for the next commit, or for none.
     Late,
     /// Its data is still on the way: most likely it will wait for the next.
@@ -94,12 +115,16 @@ pub enum Expectation {
 pub struct SyncProgress {
     /// When it was called, when data was last handed over for it or completed, or when blocks of its file were last placed.
     pub settled_ns: u64,
-    /// Blocks of its file were placed since it was called.
-    pub has_placed: bool,
+    /// It needs a commit for certain: blocks of its file were placed since it was called, or it is for a directory.
+    pub needs_commit: bool,
     /// Bytes of data for it that are not complete.
     pub in_flight: u64,
     /// The transaction that it waits for, where the capture told it.
     pub told: Option<i64>,
+    /// The transaction that it waits for, as far as the trace shows.
+    pub concluded: Option<i64>,
+    /// That one is committed.
+    pub is_doubtful: bool,
     /// What it waited for is committed, or it is past all waiting for commits.
     pub is_satisfied: bool,
 }
@@ -121,7 +146,7 @@ impl SyncProgress {
     /// Blocks of its file have a place now, by a handle on the transaction that runs.
     pub fn place(&mut self, time_ns: u64) {
         self.settled_ns = time_ns;
-        self.has_placed = true;
+        self.needs_commit = true;
         self.is_satisfied = false;
     }
 
@@ -133,23 +158,27 @@ impl SyncProgress {
 
     /// A commit of its filesystem is over.
     pub fn committed(&mut self, commit: JournalCommit) {
-        let was_its_own = match self.told {
-            Some(transaction) => transaction == commit.transaction,
-            None => self.in_flight == 0 && self.settled_ns < commit.begun_ns,
-        };
-        self.is_satisfied |= was_its_own;
+        match (self.told, self.concluded) {
+            (Some(transaction), _) => self.is_satisfied |= transaction == commit.transaction,
+            // What the next transaction holds may have changed unseen.
+            (None, Some(transaction)) if transaction == commit.transaction => {
+                (self.is_doubtful, self.concluded) = (true, None);
+            }
+            _ => self.is_satisfied |= self.in_flight == 0 && self.settled_ns < commit.begun_ns,
+        }
     }
 
     /// Whether it waits for this commit; `None` where it does not. Without a commit: for whatever the journal writes.
     pub fn expects(&self, commit: Option<JournalCommit>) -> Option<Expectation> {
-        match (self.told, commit) {
+        match (self.told.or(self.concluded), commit) {
             _ if self.is_satisfied => None,
             (Some(transaction), Some(commit)) => {
                 (transaction == commit.transaction).then_some(Expectation::Told)
             }
+            _ if self.is_doubtful => Some(Expectation::Doubtful),
             _ if self.in_flight > 0 => Some(Expectation::Early),
             (_, Some(commit)) if self.settled_ns >= commit.begun_ns => Some(Expectation::Late),
-            _ if self.has_placed => Some(Expectation::Placed),
+            _ if self.needs_commit => Some(Expectation::Needed),
             _ => Some(Expectation::Ready),
         }
     }
@@ -194,12 +223,32 @@ mod tests {
     fn a_call_whose_blocks_were_placed_goes_before_one_that_may_only_flush() {
         let (mut call, only_flushes) = (begun(50), begun(40));
         call.place(95);
-        let expected = (Some(Expectation::Placed), Some(Expectation::Ready));
+        let expected = (Some(Expectation::Needed), Some(Expectation::Ready));
         assert_eq!((call.expects(Some(COMMIT)), only_flushes.expects(Some(COMMIT))), expected);
         // Its data was on the disk before the commit began, its blocks had their place only then.
         call.place(105);
         call.committed(COMMIT);
-        assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Placed));
+        assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Needed));
+    }
+
+    #[test]
+    fn a_call_for_a_directory_waits_for_the_commit_under_way_unless_something_changed_since() {
+        let mut journals = Journals::default();
+        let begin = Event { device: COMMIT.device, detail: 7, time_ns: 100, ..Event::default() };
+        assert_eq!(journals.last_chance(COMMIT.device), None);
+        journals.change(COMMIT.device, 90);
+        journals.begin(&begin);
+        assert_eq!(journals.last_chance(COMMIT.device), Some(7));
+        journals.change(COMMIT.device, 110);
+        assert_eq!(journals.last_chance(COMMIT.device), None);
+
+        let mut call = SyncProgress { needs_commit: true, concluded: Some(7), ..begun(105) };
+        assert_eq!(call.expects(Some(COMMIT)), Some(Expectation::Told));
+        call.committed(COMMIT);
+        // Only where nobody else can wait for it.
+        assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Doubtful));
+        call.tell(8);
+        assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Told));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::trace::attribution::files::FileInfo;
 use crate::trace::attribution::journals::{JournalCommit, SyncProgress};
 use crate::trace::attribution::request::{Request, Sync, SyncId, TransactionId};
 use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END, Operation};
+use crate::trace::file_type::FileType;
 use crate::trace::texts::{Text, Texts};
 
 /// A call that is under way.
@@ -35,12 +36,14 @@ pub struct Syncs {
 
 impl Syncs {
     /// A call begins. Returns one that is over as far as anybody will know: this one, where the capture says that no end will be
-    /// told, or the one that its thread was in, whose end was not seen.
+    /// told, or the one that its thread was in, whose end was not seen. `last_chance`: the commit that a call waits for which needs
+    /// all that there is.
     pub fn begin(
         &mut self,
         event: &Event,
         info: FileInfo,
         transaction: Option<TransactionId>,
+        last_chance: Option<i64>,
     ) -> Option<Sync> {
         let id = SyncId(self.begun);
         self.begun += 1;
@@ -71,7 +74,11 @@ impl Syncs {
         let before = self.take(event.thread);
         self.threads.push(event.thread);
         self.ids.push(id);
-        let progress = SyncProgress { settled_ns: event.time_ns, ..SyncProgress::default() };
+        // ext4 commits for a directory whenever there is something to commit.
+        let needs_commit = info.file_type == FileType::Directory;
+        let concluded = last_chance.filter(|_| needs_commit);
+        let settled_ns = event.time_ns;
+        let progress = SyncProgress { settled_ns, needs_commit, concluded, ..SyncProgress::default() };
         self.open.push(OpenSync { sync, progress });
         before
     }
@@ -275,8 +282,8 @@ mod tests {
     #[test]
     fn a_kernel_thread_works_for_the_call_that_began_first() {
         let mut syncs = Syncs::default();
-        syncs.begin(&begin(1, 10), FileInfo::default(), None);
-        syncs.begin(&begin(2, 20), FileInfo::default(), None);
+        syncs.begin(&begin(1, 10), FileInfo::default(), None, None);
+        syncs.begin(&begin(2, 20), FileInfo::default(), None, None);
         let cause = |syncs: &Syncs, file: Option<u64>| {
             let data_of = file.map(|inode| begin(0, inode).file);
             syncs.waiting(DeviceNumber(3), data_of).map(|sync| sync.id.0)
@@ -298,12 +305,13 @@ mod tests {
         let mut syncs = Syncs::default();
         let endless = Event { detail: NO_END, ..begin(1, 10) };
         for _ in 0..3 {
-            let told = syncs.begin(&endless, FileInfo::default(), None).expect("told at once");
+            let told = syncs.begin(&endless, FileInfo::default(), None, None).expect("told at once");
             assert_eq!((told.ended_ns, told.file.inode), (None, 10));
         }
         assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None)), (None, None));
-        assert_eq!(syncs.begin(&begin(1, 11), FileInfo::default(), None), None);
-        let before = syncs.begin(&begin(1, 12), FileInfo::default(), None).expect("its end was not seen");
+        assert_eq!(syncs.begin(&begin(1, 11), FileInfo::default(), None, None), None);
+        let before =
+            syncs.begin(&begin(1, 12), FileInfo::default(), None, None).expect("its end was not seen");
         assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
@@ -320,7 +328,7 @@ mod tests {
     fn two_calls() -> Syncs {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 30)] {
-            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None);
+            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None, None);
         }
         assert_eq!(owner(&syncs, commit(7, 20)), Some(0));
         syncs.committed(commit(7, 20));
@@ -357,7 +365,7 @@ mod tests {
     fn what_the_capture_tells_goes_before_what_can_be_concluded() {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 11)] {
-            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None);
+            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None, None);
         }
         let wait = |thread, detail| Event { thread, detail, device: DeviceNumber(3), ..Event::default() };
         syncs.waits(&wait(2, 7));
@@ -372,12 +380,12 @@ mod tests {
     fn a_checkpoint_is_for_the_first_call_that_waits_for_the_next_that_is_not_handed_over() {
         let mut syncs = Syncs::default();
         for (thread, checkpoint) in [(1, 0), (2, 8), (3, 7), (4, 7)] {
-            syncs.begin(&begin(thread, 10), FileInfo::default(), None);
+            syncs.begin(&begin(thread, 10), FileInfo::default(), None, None);
             let device = DeviceNumber(3);
             syncs.waits(&Event { thread, detail: checkpoint, device, ..Event::default() });
         }
         // One that did not say so waits for none.
-        syncs.begin(&begin(5, 10), FileInfo::default(), None);
+        syncs.begin(&begin(5, 10), FileInfo::default(), None, None);
         let owner =
             |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over).map(|sync| sync.id.0);
         assert_eq!([6, 7, 8].map(owner), [Some(2), Some(1), Some(0)]);
