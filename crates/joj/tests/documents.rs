@@ -118,7 +118,11 @@ fn has_test(package: &str, words: &[String]) -> Result<(), String> {
 }
 
 fn is_there(words: &[String]) -> Result<(), String> {
-    let words: Vec<String> = words.iter().map(|word| word.replace("target/release/joj", "joj")).collect();
+    // A variable may stand in front.
+    let is_variable =
+        |word: &&String| word.split_once('=').is_some_and(|(name, _)| name == name.to_uppercase());
+    let words = words.iter().skip_while(is_variable);
+    let words: Vec<String> = words.map(|word| word.replace("target/release/joj", "joj")).collect();
     let [program, arguments @ ..] = words.as_slice() else { return Err("nothing".into()) };
     match (program.as_str(), arguments.first().map(String::as_str)) {
         ("joj", _) => takes(arguments),

@@ -366,9 +366,9 @@ fn readme_shows_what_the_command_prints() {
     arguments.push(file.to_str().unwrap());
     let scratch = Scratch::new("readme");
     let picture = scratch.0.join("picture.svg");
-    let name = "docs/pictures/ext4_delete.svg";
+    let (name, typed) = ("docs/pictures/ext4_delete.svg", "commits.svg");
     arguments.extend(
-        command.split_whitespace().map(|word| if word == name { picture.to_str().unwrap() } else { word }),
+        command.split_whitespace().map(|word| if word == typed { picture.to_str().unwrap() } else { word }),
     );
     let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(arguments).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();

@@ -183,7 +183,7 @@ impl Files {
         let Seen { device, change, path, .. } = seen;
         let key = (*device, change.inode);
         // A file that we have got a link: another name, and no number.
-        if let Some(had) = self.had(key, change.generation) {
+        if let Some(had) = self.had(key, change.generation).filter(|had| !had.links.is_born()) {
             had.links.add(path.clone());
             return;
         }

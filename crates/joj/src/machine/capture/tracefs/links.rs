@@ -21,7 +21,7 @@ pub struct Links {
     names: Vec<Link>,
     /// How many more there are, from before the capture: nobody lists them.
     unlisted: u64,
-    /// The file is younger than the capture: the watch has not told its creation yet, or not handed it on.
+    /// The file is younger than the capture, and was found before the watch told of its creation.
     born: bool,
 }
 
@@ -40,11 +40,14 @@ impl Links {
         self.names.is_empty() && self.unlisted == 0
     }
 
-    /// The file got this name: its first one, or another.
+    /// True where the next name that the watch tells is the file's first.
+    pub fn is_born(&self) -> bool {
+        self.born
+    }
+
+    /// The file has this name, too.
     pub fn add(&mut self, name: String) {
-        if !std::mem::take(&mut self.born) {
-            self.names.push(Link { name, going: false });
-        }
+        self.names.push(Link { name, going: false });
     }
 
     /// The watch saw a name go.
@@ -101,15 +104,6 @@ mod tests {
         assert!(links.remove(&mut shown, "/b") && shown == name("/a"));
         assert!(links.remove(&mut shown, "/a") && shown == name("/c"));
         assert!(links.is_empty() && !links.remove(&mut shown, "/c"));
-    }
-
-    #[test]
-    fn the_first_name_of_a_young_file_is_no_other_one() {
-        let mut links = Links { born: true, ..Links::default() };
-        links.add("/a".to_owned());
-        assert!(links.is_empty());
-        links.add("/b".to_owned());
-        assert!(!links.is_empty());
     }
 
     #[test]
