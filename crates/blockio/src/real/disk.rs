@@ -36,7 +36,8 @@ impl Disk for RealDisk {
         if created {
             make_ready(&file, status.st_mode, options, facts.filesystem)?;
         }
-        Ok(Box::new(RealFile::new(file, path, facts)))
+        let opened = FileId { device: status.st_dev, inode: status.st_ino };
+        Ok(Box::new(RealFile::new(file, path, opened, facts)))
     }
 
     fn mode_and_owner(&self, path: &Path) -> io::Result<(u32, (u32, u32))> {

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::disk::{DiskFile, Facts, FileId, Fill};
@@ -32,6 +32,7 @@ pub struct RealFile {
     /// `Some` until it is dropped.
     buffered: Option<OwnedFd>,
     path: PathBuf,
+    opened: FileId,
     facts: Facts,
     /// A second description of the same inode with O_DIRECT, made at the first direct write.
     direct: OnceLock<Option<OwnedFd>>,
@@ -40,9 +41,20 @@ pub struct RealFile {
 }
 
 impl RealFile {
-    pub(crate) fn new(buffered: OwnedFd, path: &Path, facts: Facts) -> Self {
+    pub(crate) fn new(buffered: OwnedFd, path: &Path, opened: FileId, facts: Facts) -> Self {
         let turn = SyncTurn::of(buffered.as_fd(), facts.filesystem);
-        RealFile { buffered: Some(buffered), path: path.to_path_buf(), facts, direct: OnceLock::new(), turn }
+        let (path, direct) = (path.to_path_buf(), OnceLock::new());
+        RealFile { buffered: Some(buffered), path, opened, facts, direct, turn }
+    }
+
+    /// The size of the file that was opened. A program may have closed all descriptors, and have files of its own at their numbers:
+    /// nobody has told a thread that works in the background.
+    fn own_size(&self) -> io::Result<u64> {
+        let status = rustix::fs::fstat(self.buffered())?;
+        if (FileId { device: status.st_dev, inode: status.st_ino }) != self.opened {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "its descriptor is another file's now"));
+        }
+        size_of(&status)
     }
 
     fn buffered(&self) -> BorrowedFd<'_> {
@@ -103,7 +115,7 @@ impl RealFile {
 
     fn append_zeros_to(&self, end: u64) -> io::Result<u64> {
         static ZEROS: [u8; EXTEND_PIECE_BYTES] = [0; EXTEND_PIECE_BYTES];
-        let mut size = self.size()?;
+        let mut size = self.own_size()?;
         while size < end {
             // To the next multiple of the piece, so that the end of the file stays aligned.
             let piece_bytes =
@@ -113,12 +125,17 @@ impl RealFile {
             // the inode's lock. A positioned write would race with another process's frame at the same place.
             let piece = [IoSlice::new(&ZEROS[..wanted_bytes])];
             match rustix::io::pwritev2(self.buffered(), &piece, size, ReadWriteFlags::APPEND) {
-                Ok(_) | Err(Errno::INTR) => size = self.size()?,
+                Ok(_) | Err(Errno::INTR) => size = self.own_size()?,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(size)
     }
+}
+
+fn size_of(status: &Stat) -> io::Result<u64> {
+    let size = status.st_size;
+    u64::try_from(size).map_err(|_| io::Error::other(format!("the kernel gave a size of {size} bytes")))
 }
 
 impl Drop for RealFile {
@@ -165,7 +182,7 @@ impl DiskFile for RealFile {
     }
 
     fn extend(&self, end: u64, fill: Fill) -> io::Result<u64> {
-        let size = self.size()?;
+        let size = self.own_size()?;
         if size >= end {
             return Ok(size);
         }
@@ -196,8 +213,7 @@ impl DiskFile for RealFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        let size = rustix::fs::fstat(self.buffered())?.st_size;
-        u64::try_from(size).map_err(|_| io::Error::other(format!("the kernel gave a size of {size} bytes")))
+        size_of(&rustix::fs::fstat(self.buffered())?)
     }
 
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
@@ -284,6 +300,21 @@ mod tests {
         });
     }
 
+    const NOBODYS: FileId = FileId { device: 0, inode: 0 };
+
+    #[test]
+    fn a_descriptor_that_is_another_files_by_now_is_made_no_longer() {
+        let path = std::env::temp_dir().join(format!("blockio-another-{}", std::process::id()));
+        std::fs::write(&path, "the program's").unwrap();
+        let another = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let file = RealFile::new(another.into(), &path, NOBODYS, Facts::default());
+        for fill in [Fill::Zeroes, Fill::Unwritten, Fill::WriteZeroes] {
+            assert_eq!(file.extend(1 << 20, fill).unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+        assert_eq!(file.size().unwrap(), 13);
+    }
+
     /// A kernel that leaves stale pages behind on demand: what is written past the cache goes to another file, so that
     /// the cache still holds the old bytes when the write returns.
     #[test]
@@ -300,7 +331,8 @@ mod tests {
             [|file, data| file.write_durable(data, 4096), |file, data| file.write_direct(data, 4096)];
         for write in writes {
             let cached = open("cached");
-            let file = RealFile::new(cached.try_clone().unwrap().into(), &path("cached"), Facts::default());
+            let again = cached.try_clone().unwrap().into();
+            let file = RealFile::new(again, &path("cached"), NOBODYS, Facts::default());
             file.direct.set(Some(open("medium").into())).unwrap();
             write(&file, &[2; 4096]).unwrap();
             let mut seen = [0; 12288];

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
@@ -24,8 +24,6 @@ use crate::threads::lazy_thread::LazyThread;
 pub struct FlushOrder {
     /// The log, if it is still open by then.
     session: Weak<LogSession>,
-    /// The file of whoever committed: kept open until then.
-    file: Arc<dyn DiskFile>,
     /// The time at which to flush.
     due: Instant,
     /// How long a commit may wait.
@@ -53,8 +51,9 @@ impl Flusher {
         if session.flush_ordered.swap(true, SeqCst) {
             return true;
         }
+        *session.flush_with() = Some(Arc::clone(file));
         let due = Instant::now() + time;
-        let order = FlushOrder { session: Arc::downgrade(session), file: Arc::clone(file), due, time };
+        let order = FlushOrder { session: Arc::downgrade(session), due, time };
         let ordered = thread.send(order);
         if !ordered {
             session.flush_ordered.store(false, SeqCst);
@@ -79,7 +78,11 @@ fn serve(orders: Receiver<FlushOrder>) {
         let now = Instant::now();
         let due: Vec<FlushOrder> = waiting.extract_if(.., |order| order.due <= now).collect();
         for order in due {
-            let run = || order.session.upgrade()?.flush_ordered(&*order.file, order.time);
+            let run = || {
+                let session = order.session.upgrade()?;
+                let file = session.flush_with().clone()?;
+                session.flush_ordered(&*file, order.time)
+            };
             let later = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
             waiting.extend(later.ok().flatten().map(|due| FlushOrder { due, ..order }));
         }
@@ -87,6 +90,11 @@ fn serve(orders: Receiver<FlushOrder>) {
 }
 
 impl LogSession {
+    /// The file of whoever committed and ordered a flush: open until the last connection of this process has closed the log.
+    fn flush_with(&self) -> MutexGuard<'_, Option<Arc<dyn DiskFile>>> {
+        self.flush_with.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The delay is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
     /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
     pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {

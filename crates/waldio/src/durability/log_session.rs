@@ -59,6 +59,7 @@ pub struct LogSession {
     name: Mutex<Name>,
     /// Somebody flushes when the delay of `waldio_group` is over.
     pub(crate) flush_ordered: AtomicBool,
+    pub(super) flush_with: Mutex<Option<Arc<dyn DiskFile>>>,
     pub(crate) stats: Arc<Stats>,
 }
 
@@ -92,6 +93,7 @@ impl LogSession {
             fresh: AtomicBool::new(is_new),
             name: Mutex::new(Name::Unknown),
             flush_ordered: AtomicBool::new(false),
+            flush_with: Mutex::default(),
             stats,
         }
     }

@@ -1,6 +1,7 @@
 //! Growth of a log, on a simulated disk: when it is ordered, and when it ends.
 
 use super::*;
+use crate::durability::delayed_flush::Flusher;
 use crate::log::frame::Salts;
 use crate::log::reserve::{FIRST_BYTES, LOG_BYTES_DEFAULT, STEP_BYTES};
 use crate::options::{FillChoice, PersistChoice};
@@ -10,6 +11,7 @@ use blockio::simulated::image::Image;
 use blockio::simulated::state::SimOptions;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
 
@@ -209,4 +211,22 @@ fn a_direct_write_that_was_refused_is_the_last() {
     assert_eq!(session.recent_bytes_max() as u64, LOG_BYTES_DEFAULT + (256 << 10));
     session.give_up_fua();
     assert!(!session.is_fua());
+}
+
+/// Who unmounts the file system, or forks, right after the last close finds no log open.
+#[test]
+fn a_delayed_flush_keeps_no_file_open_after_the_last_close() {
+    let disk = SimDisk::new();
+    let file: Arc<dyn DiskFile> = Arc::from(disk.open(Path::new("/app.db-wal"), CREATE).unwrap());
+    let session = Arc::new(session_of(&*file, Options::default()));
+    let flusher = Flusher::thread();
+    assert!(flusher.flush_within(&session, &file, Duration::from_secs(60)));
+    let open = Arc::downgrade(&file);
+    drop(file);
+    assert!(
+        open.upgrade().is_some(),
+        "another connection may go on: it is flushed with the file of the one that left"
+    );
+    drop(session);
+    assert!(open.upgrade().is_none());
 }
