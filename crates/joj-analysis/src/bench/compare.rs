@@ -4,7 +4,7 @@
 //! tells, which is measured beside the rows: a row counts as another one only where its speed and its share of the limit both say so,
 //! in the same direction.
 
-use crate::bench::document::{Document, Plan};
+use crate::bench::document::{Document, RunPlan};
 use crate::bench::environment::conditions;
 use crate::bench::key::RowKey;
 use crate::bench::many_writers::{ContendedKey, ContendedRow};
@@ -195,7 +195,7 @@ fn differences(first: &Document, second: &Document) -> Vec<Difference> {
     }
     if first.plan.seconds != second.plan.seconds {
         let words =
-            |plan: &Plan| plan.seconds.map_or_else(|| "none".to_owned(), |seconds| seconds.to_string());
+            |plan: &RunPlan| plan.seconds.map_or_else(|| "none".to_owned(), |seconds| seconds.to_string());
         list.push(Difference {
             what: "seconds per run".to_owned(),
             first: words(&first.plan),

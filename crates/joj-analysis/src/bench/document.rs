@@ -29,7 +29,7 @@ pub struct Document {
     /// Builds of SQLite.
     pub builds: Vec<SqliteBuild>,
     /// What was asked for and what it took.
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// The disk's own limit.
     pub limits: Vec<Limit>,
     /// Points of the latency distributions, in parts of 100,000.
@@ -59,7 +59,7 @@ pub struct Warning {
 
 /// How much was measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RunPlan {
     /// Transactions per run that were asked for; 0 where runs end by time.
     pub transactions: u64,
     /// Seconds that the clock of a contended run covers; absent where there are none.
@@ -261,7 +261,7 @@ pub(crate) mod tests {
             version: VERSION,
             environment: Environment { cores: 2, ..Environment::default() },
             builds: Vec::new(),
-            plan: Plan::default(),
+            plan: RunPlan::default(),
             limits: vec![
                 limit(LimitKind::DirectDurableWrite, 1_000.0),
                 limit(LimitKind::WriteFdatasync, 800.0),
@@ -286,7 +286,7 @@ pub(crate) mod tests {
             run.longest_failed_ns = None;
         });
         crate::bench::many_writers::summarise(&mut contended, &[Latency::default(); 2]);
-        let plan = Plan { seconds: Some(2.0), ..Plan::default() };
+        let plan = RunPlan { seconds: Some(2.0), ..RunPlan::default() };
         Document { plan, rows: Vec::new(), contended, ..document() }
     }
 

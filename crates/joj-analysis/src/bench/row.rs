@@ -22,12 +22,12 @@ pub struct Row {
     /// Why the row is not to be used; absent where every run was sound.
     pub failure: Option<String>,
     /// What the runs amount to; absent where there are none.
-    pub summary: Option<Summary>,
+    pub summary: Option<RowSummary>,
 }
 
 /// The runs of a row in one number each: medians over the runs, sums only for latencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RowSummary {
     /// Transactions per second.
     pub transactions_per_s: Estimate,
     /// Throughput as a multiple of stock WAL's with the same build, paired by round.
@@ -92,14 +92,14 @@ fn median_if_all(runs: &[Run], value: impl Fn(&Run) -> Option<u64>) -> Option<f6
 }
 
 /// Latencies of all runs from the pooled, ascending `sorted_ns`; `stock` is the row of stock WAL, if any.
-fn summarise_row(row: &Row, stock: Option<&Row>, latency: Latency) -> Option<Summary> {
+fn summarise_row(row: &Row, stock: Option<&Row>, latency: Latency) -> Option<RowSummary> {
     let runs = &row.runs;
     let throughputs = row.throughputs();
     let speeds: Vec<f64> = throughputs.iter().map(|(_, speed)| *speed).collect();
     let limits: Vec<f64> =
         runs.iter().filter_map(|run| run.limit_per_s.map(|limit| run.transactions_per_s() / limit)).collect();
     let bound_by_flushes = row.key.workload.is_bound_by_flushes();
-    Some(Summary {
+    Some(RowSummary {
         transactions_per_s: Estimate::of(&speeds)?,
         versus_stock_wal: stock.and_then(|stock| paired_ratio(&throughputs, &stock.throughputs())),
         share_of_limit: if bound_by_flushes { Estimate::of(&limits) } else { None },
@@ -121,7 +121,7 @@ fn summarise_row(row: &Row, stock: Option<&Row>, latency: Latency) -> Option<Sum
 /// Fills in `summary` of each row. `latencies[i]` describes all runs of `rows[i]` together.
 pub fn summarise(rows: &mut [Row], latencies: &[Latency]) {
     assert_eq!(rows.len(), latencies.len(), "one latency distribution for each row");
-    let summaries: Vec<Option<Summary>> = rows
+    let summaries: Vec<Option<RowSummary>> = rows
         .iter()
         .zip(latencies)
         .map(|(row, latency)| {

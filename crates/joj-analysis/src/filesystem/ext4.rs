@@ -120,7 +120,7 @@ pub fn journal_device(device: Extent, read: &mut ReadAt<'_>) -> Result<Option<Jo
     piece.need(blocks > first, format_args!("{blocks} blocks are no journal"))?;
     let mut regions = Regions::new(device);
     regions.add(RegionUse::Superblock, (first - 1) * block_bytes, block_bytes)?;
-    let runs = vec![jbd2::Run { log_block: 0, block: first, blocks: blocks - first }];
+    let runs = vec![jbd2::JournalRun { log_block: 0, block: first, blocks: blocks - first }];
     let log = jbd2::JournalPlace { runs, block_bytes, skipped: first, fast_commit: false };
     jbd2::add(&log, read, &mut regions)?;
     Ok(Some(JournalDevice { uuid: piece.array(0x68)?, regions: regions.finish()? }))
@@ -157,7 +157,7 @@ pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<Fil
     }
     let block = superblock.block_bytes;
     let runs = jbd2::file_runs(&root, block, superblock.blocks, read)?;
-    let piece = |run: jbd2::Run| FilePiece {
+    let piece = |run: jbd2::JournalRun| FilePiece {
         offset: run.log_block * block,
         at: run.block * block,
         bytes: run.blocks * block,

@@ -226,7 +226,7 @@ mod tests {
     use super::super::event::FileKey;
     use super::super::texts::Text;
     use super::*;
-    use crate::trace::attribution::request::{Run, SyncId};
+    use crate::trace::attribution::request::{BlockRun, SyncId};
 
     fn request(time_ns: u64, sector: u64, class: Class) -> Request {
         Request {
@@ -234,7 +234,7 @@ mod tests {
             sector,
             bytes: 4096,
             operation: Operation::Write,
-            runs: vec![Run { sector, bytes: 4096, class, ..Run::default() }],
+            runs: vec![BlockRun { sector, bytes: 4096, class, ..BlockRun::default() }],
             ..Request::default()
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use joj_analysis::bench::document::{Document, FORMAT, Plan, VERSION};
+use joj_analysis::bench::document::{Document, FORMAT, RunPlan, VERSION};
 use joj_analysis::bench::environment::{Environment, iso_8601};
 use joj_analysis::bench::study::parts::StudyPart;
 use joj_analysis::bench::warnings::warnings;
@@ -18,7 +18,7 @@ use crate::bench::error::{BenchError, BenchUsage};
 use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
 use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
 use crate::bench::experiments::of_study;
-use crate::bench::experiments::rows::{Rows, Selection};
+use crate::bench::experiments::rows::{RowSelection, Rows};
 use crate::bench::forecast::rough;
 use crate::bench::progress::Progress;
 use crate::bench::session::Session;
@@ -46,7 +46,7 @@ const QUICK_SECONDS: f64 = 1.0;
 /// # Errors
 /// What could not be done, where, and how to mend it. No file is left in the measured directory.
 pub fn run(options: &BenchOptions) -> Result<ExitCode, BenchError> {
-    let selection = Selection {
+    let selection = RowSelection {
         workloads: options.workloads.clone(),
         schemas: options.schemas.clone(),
         modes: options.modes.clone(),
@@ -69,7 +69,7 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, BenchError> {
 }
 
 /// Says what no machine could measure, before anything begins.
-fn check(options: &BenchOptions, selection: &Selection) -> Result<(), BenchUsage> {
+fn check(options: &BenchOptions, selection: &RowSelection) -> Result<(), BenchUsage> {
     if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
         return Err(BenchUsage::NoWriters);
     }
@@ -88,7 +88,7 @@ fn counts(options: &BenchOptions) -> (u64, u32) {
     (options.transactions.unwrap_or(transactions), options.runs.unwrap_or(runs))
 }
 
-fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Stop> {
+fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, Stop> {
     let began_ns = now_ns();
     let environment_of_workers = options
         .waldio_option
@@ -123,8 +123,8 @@ fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Sto
     let expected_s = announce(options, &experiments, &session, calibration);
     let limits = measure_all(&mut experiments, &session, expected_s)?;
     let plan = match seconds(options) {
-        Some(seconds) => Plan { seconds: Some(seconds), runs, expected_s, ..Plan::default() },
-        None => Plan { transactions, runs, expected_s, ..Plan::default() },
+        Some(seconds) => RunPlan { seconds: Some(seconds), runs, expected_s, ..RunPlan::default() },
+        None => RunPlan { transactions, runs, expected_s, ..RunPlan::default() },
     };
     let mut document = Document {
         format: FORMAT.to_owned(),
@@ -151,7 +151,7 @@ fn measure(options: &BenchOptions, selection: Selection) -> Result<Document, Sto
 /// What the options ask for.
 fn experiments(
     options: &BenchOptions,
-    selection: Selection,
+    selection: RowSelection,
     session: &Session<'_>,
 ) -> Result<Vec<Box<dyn Experiment>>, Stop> {
     if options.is_study() {

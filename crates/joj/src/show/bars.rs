@@ -1,7 +1,7 @@
 //! Horizontal bars, one or more for each entry, under headings.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::row::{Row, Summary};
+use joj_analysis::bench::row::{Row, RowSummary};
 
 use crate::show::svg::{Anchor, Fill, Svg, fill_of, round_steps};
 use crate::show::text::number;
@@ -76,7 +76,7 @@ pub fn throughput(document: &Document, rows: &[&Row]) -> String {
     draw("Transactions per second", &entries, mark.as_ref(), 16.0)
 }
 
-fn throughput_note(summary: &Summary) -> String {
+fn throughput_note(summary: &RowSummary) -> String {
     let speed = number(summary.transactions_per_s.median);
     match summary.versus_stock_wal {
         Some(ratio) => format!("{speed}  ({:.2} x WAL)", ratio.median),

@@ -26,7 +26,7 @@ const RUNS_MAX: usize = 1 << 20;
 
 /// Neighbouring blocks of the log, or of a file, that are neighbours on the device too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct JournalRun {
     /// First block in the log, or in the file.
     pub log_block: u64,
     /// First block on the device.
@@ -58,7 +58,7 @@ struct Walk<'walk, 'reader> {
     /// A log has none.
     may_have_holes: bool,
     read: &'walk mut ReadAt<'reader>,
-    runs: Vec<Run>,
+    runs: Vec<JournalRun>,
     nodes_left: u64,
 }
 
@@ -70,7 +70,7 @@ pub fn runs(
     block_bytes: u64,
     device_blocks: u64,
     read: &mut ReadAt<'_>,
-) -> Result<Vec<Run>, LayoutError> {
+) -> Result<Vec<JournalRun>, LayoutError> {
     let wrong = |problem: TreeError| problem.of(format!("ext4 journal, {}", root.whence));
     let log_blocks = root.bytes / block_bytes;
     if !(1..=LOG_BLOCKS_MAX).contains(&log_blocks) {
@@ -108,7 +108,7 @@ pub fn file_runs(
     block_bytes: u64,
     device_blocks: u64,
     read: &mut ReadAt<'_>,
-) -> Result<Vec<Run>, LayoutError> {
+) -> Result<Vec<JournalRun>, LayoutError> {
     let walk = Walk {
         block_bytes,
         device_blocks,
@@ -123,7 +123,7 @@ pub fn file_runs(
 }
 
 impl Walk<'_, '_> {
-    fn below(mut self, root: &Root) -> Result<Vec<Run>, TreeError> {
+    fn below(mut self, root: &Root) -> Result<Vec<JournalRun>, TreeError> {
         let mut source = |_: u64, _: usize| Ok(root.root.to_vec());
         let piece = Piece::read(&mut source, 0, root.root.len(), "root of its blocks")?;
         if root.extents { self.extents(&piece, None) } else { self.pointers(&piece) }?;
@@ -131,7 +131,7 @@ impl Walk<'_, '_> {
         Ok(self.runs)
     }
 
-    fn push(&mut self, run: Run) -> Result<(), TreeError> {
+    fn push(&mut self, run: JournalRun) -> Result<(), TreeError> {
         let on_device =
             run.block > 0 && run.block.checked_add(run.blocks).is_some_and(|end| end <= self.device_blocks);
         // Blocks may be reserved behind the end of a file.
@@ -180,7 +180,7 @@ impl Walk<'_, '_> {
             // Longer than 32768: reserved but not initialised.
             let blocks = u64::from(if length > 32768 { length - 32768 } else { length });
             let block = u64::from(piece.le16(at + 6)?) << 32 | u64::from(piece.le32(at + 8)?);
-            self.push(Run { log_block: u64::from(piece.le32(at)?), block, blocks })?;
+            self.push(JournalRun { log_block: u64::from(piece.le32(at)?), block, blocks })?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         if depth == 0 {
-            self.push(Run { log_block: *next, block: u64::from(block), blocks: 1 })?;
+            self.push(JournalRun { log_block: *next, block: u64::from(block), blocks: 1 })?;
             *next += 1;
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Walk<'_, '_> {
 #[derive(Debug)]
 pub struct JournalPlace {
     /// Its blocks, in order, from its superblock on.
-    pub runs: Vec<Run>,
+    pub runs: Vec<JournalRun>,
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Blocks that its own count has before its superblock: on a device of its own it counts from the device's start.

@@ -21,7 +21,7 @@ use crate::trace::attribution::journals::Journals;
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
-    Evidence, Request, Run, Sync, Transaction, TransactionId, TransactionKind,
+    BlockRun, Evidence, Request, Sync, Transaction, TransactionId, TransactionKind,
 };
 use crate::trace::attribution::syncs::{Role, Roles, Syncs};
 use crate::trace::attribution::transactions::OpenTransactions;
@@ -227,7 +227,7 @@ impl Attributor {
     }
 
     /// A run, cut where the filesystem's layout or a file's extents change.
-    fn runs(&self, event: &Event, disk: DeviceNumber) -> Vec<Run> {
+    fn runs(&self, event: &Event, disk: DeviceNumber) -> Vec<BlockRun> {
         let mut runs = Vec::with_capacity(1);
         let end = event.end_sector();
         let mut sector = event.sector;
@@ -253,7 +253,14 @@ impl Attributor {
     }
 
     /// The run of `sectors` sectors from `sector` on; `owner`: whose it is by the extents.
-    fn run(&self, event: &Event, disk: DeviceNumber, sector: u64, sectors: u64, owner: Option<Owner>) -> Run {
+    fn run(
+        &self,
+        event: &Event,
+        disk: DeviceNumber,
+        sector: u64,
+        sectors: u64,
+        owner: Option<Owner>,
+    ) -> BlockRun {
         let skipped = (sector - event.sector) * 512;
         let mut part_event = Event { sector, offset: event.offset + skipped, ..*event };
         if let Some(tree) = owner.and_then(|owner| owner.tree) {
@@ -286,7 +293,7 @@ impl Attributor {
         let transaction =
             cause.map_or_else(|| self.transactions.under_way(event.thread), |sync| sync.transaction);
         let changed = class == Class::Journal && event.backing == Backing::Device && event.detail > 0;
-        Run {
+        BlockRun {
             queued_ns: event.time_ns,
             sector,
             bytes: sectors * 512,
@@ -381,7 +388,7 @@ impl Attributor {
     }
 
     /// What nobody saw being handed over is placed by the layout and the extents alone.
-    fn without_gaps(&self, event: &Event, disk: DeviceNumber, taken: Vec<Run>) -> Vec<Run> {
+    fn without_gaps(&self, event: &Event, disk: DeviceNumber, taken: Vec<BlockRun>) -> Vec<BlockRun> {
         let covered: u64 = taken.iter().map(|run| run.bytes).sum();
         if covered == event.bytes {
             return taken;

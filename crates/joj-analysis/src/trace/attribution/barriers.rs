@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use crate::trace::attribution::request::{Request, Run, SyncId};
+use crate::trace::attribution::request::{BlockRun, Request, SyncId};
 use crate::trace::event::{DeviceNumber, RequestFlags, SECTOR_BYTES};
 
 /// What a run that wants flushes waits for.
@@ -42,7 +42,7 @@ enum FlushState {
 /// A run that wants flushes.
 #[derive(Debug)]
 struct Barrier {
-    run: Run,
+    run: BlockRun,
     stage: Stage,
     flush: FlushState,
     /// Since when it is in its stage.
@@ -94,7 +94,7 @@ const KEPT_MAX: usize = 64;
 
 impl Barriers {
     /// A run was handed over that wants a flush before it, or after it where the device has no FUA.
-    pub fn want(&mut self, disk: DeviceNumber, run: Run, device_has_fua: bool) {
+    pub fn want(&mut self, disk: DeviceNumber, run: BlockRun, device_has_fua: bool) {
         // Without bytes there is nothing that a flush could follow.
         let wants_after = run.bytes > 0 && run.intended.has(RequestFlags::FUA) && !device_has_fua;
         let stage = match (run.intended.has(RequestFlags::PREFLUSH), wants_after) {
@@ -112,14 +112,14 @@ impl Barriers {
     }
 
     /// A flush was issued: for whom. One that nobody is known to want has no run.
-    pub fn issued(&mut self, disk: DeviceNumber) -> Option<Run> {
+    pub fn issued(&mut self, disk: DeviceNumber) -> Option<BlockRun> {
         let disk = self.disks.entry(disk).or_default();
         disk.is_under_way = true;
         let waiting = disk.wanted.iter_mut().filter(|barrier| barrier.waits());
         let named = waiting.min_by_key(|barrier| (barrier.flush, barrier.since_ns));
         let named = named.filter(|barrier| barrier.flush != FlushState::Own)?;
         named.flush = FlushState::Own;
-        let run = Run { bytes: 0, ..named.run };
+        let run = BlockRun { bytes: 0, ..named.run };
         for barrier in disk.wanted.iter_mut().filter(|barrier| barrier.flush == FlushState::Chosen) {
             barrier.flush = FlushState::Shared;
         }
@@ -174,9 +174,16 @@ mod tests {
     const DISK: DeviceNumber = DeviceNumber(1);
     const BOTH: RequestFlags = RequestFlags(RequestFlags::PREFLUSH.0 | RequestFlags::FUA.0);
 
-    fn run(bytes: u64, queued_ns: u64, cause: u64) -> Run {
+    fn run(bytes: u64, queued_ns: u64, cause: u64) -> BlockRun {
         let intended = if bytes > 0 { BOTH } else { RequestFlags::PREFLUSH };
-        Run { bytes, intended, queued_ns, cause: Some(SyncId(cause)), sector: 8 * cause, ..Run::default() }
+        BlockRun {
+            bytes,
+            intended,
+            queued_ns,
+            cause: Some(SyncId(cause)),
+            sector: 8 * cause,
+            ..BlockRun::default()
+        }
     }
 
     fn written(cause: u64) -> Request {

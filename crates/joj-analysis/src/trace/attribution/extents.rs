@@ -6,7 +6,7 @@ use crate::trace::event::{DeviceNumber, FileKey, SECTOR_BYTES};
 
 /// A stretch of sectors that hold a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Extent {
+struct OwnedExtent {
     end: u64,
     file: FileKey,
     offset: u64,
@@ -17,7 +17,7 @@ struct Extent {
 /// The newest owner of each sector that an extent event named.
 #[derive(Debug, Default)]
 pub struct Extents {
-    by_sector: BTreeMap<(DeviceNumber, u64), Extent>,
+    by_sector: BTreeMap<(DeviceNumber, u64), OwnedExtent>,
     of_file: HashMap<FileKey, Vec<(DeviceNumber, u64)>>,
 }
 
@@ -37,20 +37,25 @@ pub struct Owner {
 impl Extents {
     /// `bytes` of `file` from `offset` on lie at `sector` now, whoever had those sectors before.
     pub fn set(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, file: FileKey, offset: u64) {
-        if self.put(disk, sector, bytes, Extent { end: 0, file, offset, tree: None }) {
+        if self.put(disk, sector, bytes, OwnedExtent { end: 0, file, offset, tree: None }) {
             self.of_file.entry(file).or_default().push((disk, sector));
         }
     }
 
     /// A block of a tree lies at `sector` now, whoever had those sectors before.
     pub fn set_tree(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, tree: i64) {
-        self.put(disk, sector, bytes, Extent { end: 0, file: FileKey::NONE, offset: 0, tree: Some(tree) });
+        self.put(
+            disk,
+            sector,
+            bytes,
+            OwnedExtent { end: 0, file: FileKey::NONE, offset: 0, tree: Some(tree) },
+        );
     }
 
     /// False where it is there already.
-    fn put(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, extent: Extent) -> bool {
+    fn put(&mut self, disk: DeviceNumber, sector: u64, bytes: u64, extent: OwnedExtent) -> bool {
         let end = sector.saturating_add(bytes.div_ceil(SECTOR_BYTES));
-        let extent = Extent { end, ..extent };
+        let extent = OwnedExtent { end, ..extent };
         if end <= sector || self.by_sector.get(&(disk, sector)) == Some(&extent) {
             return false;
         }
@@ -103,7 +108,7 @@ impl Extents {
     }
 
     /// Where an extent ends, with those behind it that go on with the same file; nobody asks beyond `until`.
-    fn goes_on_until(&self, disk: DeviceNumber, first: u64, extent: &Extent, until: u64) -> u64 {
+    fn goes_on_until(&self, disk: DeviceNumber, first: u64, extent: &OwnedExtent, until: u64) -> u64 {
         let mut end = extent.end;
         while extent.tree.is_none() && end < until {
             let offset = extent.offset + (end - first) * SECTOR_BYTES;
@@ -125,7 +130,7 @@ impl Extents {
 
     /// Cuts what there is between two sectors out of its extents.
     fn clear(&mut self, disk: DeviceNumber, first: u64, end: u64) {
-        let mut touched: Vec<(u64, Extent)> = Vec::new();
+        let mut touched: Vec<(u64, OwnedExtent)> = Vec::new();
         if let Some((&(_, at), extent)) = self.by_sector.range((disk, 0)..(disk, first)).next_back()
             && extent.end > first
         {
@@ -136,11 +141,11 @@ impl Extents {
         for (at, extent) in touched {
             self.by_sector.remove(&(disk, at));
             if at < first {
-                self.by_sector.insert((disk, at), Extent { end: first, ..extent });
+                self.by_sector.insert((disk, at), OwnedExtent { end: first, ..extent });
             }
             if extent.end > end {
                 let offset = extent.offset + (end - at) * SECTOR_BYTES;
-                self.by_sector.insert((disk, end), Extent { offset, ..extent });
+                self.by_sector.insert((disk, end), OwnedExtent { offset, ..extent });
                 if extent.tree.is_none() {
                     self.of_file.entry(extent.file).or_default().push((disk, end));
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::attribution::request::Run;
+use crate::trace::attribution::request::BlockRun;
 use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
 
 /// Where a run waits: by disk, what it does, and where, then by age.
@@ -11,7 +11,7 @@ type Key = (DeviceNumber, Operation, u64, u64);
 /// Runs on their way to the driver.
 #[derive(Debug, Default)]
 pub struct Queued {
-    waiting: BTreeMap<Key, Run>,
+    waiting: BTreeMap<Key, BlockRun>,
     arrived: u64,
     /// The longest run that ever waited, in sectors: how far in front of a request its first run may begin.
     longest: u64,
@@ -19,7 +19,7 @@ pub struct Queued {
 
 impl Queued {
     /// Keeps a run until its request is issued.
-    pub fn push(&mut self, disk: DeviceNumber, operation: Operation, run: Run) {
+    pub fn push(&mut self, disk: DeviceNumber, operation: Operation, run: BlockRun) {
         self.longest = self.longest.max(run.bytes.div_ceil(SECTOR_BYTES));
         self.waiting.insert((disk, operation, run.sector, self.arrived), run);
         self.arrived += 1;
@@ -27,7 +27,7 @@ impl Queued {
 
     /// The runs of a request, in order of sectors, each cut to it. What is left of a run that the request does not hold waits on.
     /// Where two waiting runs hold the same sectors, the older one goes first.
-    pub fn take(&mut self, disk: DeviceNumber, operation: Operation, first: u64, end: u64) -> Vec<Run> {
+    pub fn take(&mut self, disk: DeviceNumber, operation: Operation, first: u64, end: u64) -> Vec<BlockRun> {
         let from = (disk, operation, first.saturating_sub(self.longest), 0);
         let candidates: Vec<Key> = self
             .waiting
@@ -57,27 +57,27 @@ impl Queued {
         taken
     }
 
-    fn put_back(&mut self, (disk, operation, _, age): Key, run: Run) {
+    fn put_back(&mut self, (disk, operation, _, age): Key, run: BlockRun) {
         self.waiting.insert((disk, operation, run.sector, age), run);
     }
 
     /// Everything that was handed over before `before_ns`, or all.
-    pub fn take_older(&mut self, before_ns: u64) -> Vec<(DeviceNumber, Operation, Run)> {
+    pub fn take_older(&mut self, before_ns: u64) -> Vec<(DeviceNumber, Operation, BlockRun)> {
         let keys: Vec<Key> =
             self.waiting.iter().filter(|(_, run)| run.queued_ns < before_ns).map(|(key, _)| *key).collect();
         keys.iter().filter_map(|key| Some((key.0, key.1, self.waiting.remove(key)?))).collect()
     }
 }
 
-fn end_of(run: &Run) -> u64 {
+fn end_of(run: &BlockRun) -> u64 {
     run.sector.saturating_add(run.bytes.div_ceil(SECTOR_BYTES))
 }
 
 /// The part of a run between two sectors.
-pub fn cut(run: &Run, first: u64, end: u64) -> Run {
+pub fn cut(run: &BlockRun, first: u64, end: u64) -> BlockRun {
     let skipped = (first - run.sector) * SECTOR_BYTES;
     let bytes = ((end - first) * SECTOR_BYTES).min(run.bytes.saturating_sub(skipped));
-    Run { sector: first, bytes, offset: run.offset + skipped, ..*run }
+    BlockRun { sector: first, bytes, offset: run.offset + skipped, ..*run }
 }
 
 #[cfg(test)]
@@ -86,8 +86,8 @@ mod tests {
 
     const DISK: DeviceNumber = DeviceNumber(1);
 
-    fn run(sector: u64, bytes: u64) -> Run {
-        Run { sector, bytes, ..Run::default() }
+    fn run(sector: u64, bytes: u64) -> BlockRun {
+        BlockRun { sector, bytes, ..BlockRun::default() }
     }
 
     fn taken(queued: &mut Queued, first: u64, end: u64) -> Vec<(u64, u64, u64)> {
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn a_sector_that_is_written_twice_is_taken_once_each_time() {
         let mut queued = Queued::default();
-        queued.push(DISK, Operation::Write, Run { offset: 1, ..run(0, 4096) });
-        queued.push(DISK, Operation::Write, Run { offset: 2, ..run(0, 4096) });
+        queued.push(DISK, Operation::Write, BlockRun { offset: 1, ..run(0, 4096) });
+        queued.push(DISK, Operation::Write, BlockRun { offset: 2, ..run(0, 4096) });
         assert_eq!(taken(&mut queued, 0, 8), [(0, 8, 1)]);
         assert_eq!(taken(&mut queued, 0, 8), [(0, 8, 2)]);
     }

@@ -17,7 +17,7 @@ pub struct TransactionId(pub u64);
 
 /// Bytes of a request that belong to neighbouring bytes of one file, or to one piece of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Run {
+pub struct BlockRun {
     /// When its bio was handed over; the time of issue where nobody saw that.
     pub queued_ns: u64,
     /// First sector on the whole disk.
@@ -91,7 +91,7 @@ pub struct Request {
     /// The thread's name that gave it to the driver.
     pub command: Text,
     /// What is in it, in order of sectors, without gaps. A flush has one run without bytes where its cause is known.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
     /// It was handed over, and never seen at the driver (a device without a request queue, or an event that was lost).
     pub unissued: bool,
 }
@@ -109,7 +109,7 @@ impl Request {
 
     /// Bytes of one of its runs that it puts onto the medium: none of a read, and none of a discard or of zeroes that the device
     /// makes, whose lengths are of what becomes free or zero.
-    pub fn written_of(&self, run: &Run) -> u64 {
+    pub fn written_of(&self, run: &BlockRun) -> u64 {
         if self.operation == Operation::Write { run.bytes } else { 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::trace::attribution::attribute::Outcome;
-use crate::trace::attribution::request::{Evidence, Request, Run};
+use crate::trace::attribution::request::{BlockRun, Evidence, Request};
 use crate::trace::event::RequestFlags;
 use crate::trace::export::Exporter;
 use crate::trace::export::quoted::quoted;
@@ -38,18 +38,18 @@ impl Exporter for Runs {
 /// Writes the runs of a request, a line each; a flush of which nobody knows for whom it is has one too.
 fn request(request: &Request, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     if request.runs.is_empty() {
-        let run = Run {
+        let run = BlockRun {
             queued_ns: request.issued_ns,
             sector: request.sector,
             bytes: request.bytes,
-            ..Run::default()
+            ..BlockRun::default()
         };
         return line(request, &run, texts, out);
     }
     request.runs.iter().try_for_each(|run| line(request, run, texts, out))
 }
 
-fn line(request: &Request, run: &Run, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+fn line(request: &Request, run: &BlockRun, texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     let number = |value: Option<u64>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
     let wanted = |flag: RequestFlags| u8::from(run.intended.has(flag));
     write!(
@@ -108,7 +108,7 @@ mod tests {
         let mut texts = Texts::default();
         let [name, command] = ["/a,\"b\".db", "app"].map(|text| texts.keep(text));
         let file = FileKey { device: DeviceNumber(1 << 20), inode: 12, generation: 7 };
-        let data = Run {
+        let data = BlockRun {
             queued_ns: 5,
             sector: 8,
             bytes: 4096,
@@ -116,15 +116,15 @@ mod tests {
             file,
             name,
             command,
-            ..Run::default()
+            ..BlockRun::default()
         };
-        let log = Run {
+        let log = BlockRun {
             class: Class::Journal,
             part: Part::Commit,
             cause: Some(SyncId(3)),
             transaction: Some(TransactionId(0)),
             intended: RequestFlags::FUA.with(RequestFlags::PREFLUSH),
-            ..Run::default()
+            ..BlockRun::default()
         };
         let whole = Request {
             issued_ns: 6,

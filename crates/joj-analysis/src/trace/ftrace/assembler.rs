@@ -16,7 +16,9 @@ use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind,
 use crate::trace::texts::Texts;
 
 use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker};
-use crate::trace::ftrace::record::{Call, Command, Holder, Inode, Length, Mapping, Record, Request, What};
+use crate::trace::ftrace::record::{
+    Call, Command, Holder, Inode, Length, Mapping, Record, RequestRecord, What,
+};
 use crate::trace::ftrace::step::Step;
 use crate::trace::ftrace::volume::Volume;
 
@@ -223,7 +225,8 @@ impl Assembler {
     /// A thread's next record says which file its call is for, or that none will.
     fn tell_before(&mut self, record: &Record, around: &mut Surroundings<'_>) {
         let thread = record.thread;
-        let interrupts = matches!(record.what, What::Request(Request { kind: EventKind::Complete, .. }));
+        let interrupts =
+            matches!(record.what, What::Request(RequestRecord { kind: EventKind::Complete, .. }));
         let Some(bracket) = self.brackets.get(&thread).filter(|bracket| !bracket.told && !interrupts) else {
             return;
         };
@@ -479,7 +482,7 @@ fn begins(call: Call) -> EventKind {
     if call == Call::Pwritev2 { EventKind::DurableWrite } else { EventKind::SyncBegin }
 }
 
-fn requested(event: Event, request: &Request) -> Event {
+fn requested(event: Event, request: &RequestRecord) -> Event {
     Event {
         device: request.device,
         sector: request.sector,

@@ -78,7 +78,7 @@ impl<'a> Page<'a> {
     }
 
     /// The next record or the fact that this was none; `None` at the end.
-    fn step(&mut self) -> Option<Step<'a>> {
+    fn step(&mut self) -> Option<PageStep<'a>> {
         let head = u32::try_from(word(self.rest, 0, 4)?).ok()?;
         let (kind, time) = (head & 31, u64::from(head >> 5));
         let second = word(self.rest, 4, 4);
@@ -107,14 +107,14 @@ impl<'a> Page<'a> {
             _ => self.time_ns = self.time_ns.saturating_add(time),
         }
         Some(match kind {
-            0 => Step::Record(data.get(4..).unwrap_or(&[])),
-            29..=31 => Step::Nothing,
-            _ => Step::Record(data),
+            0 => PageStep::Record(data.get(4..).unwrap_or(&[])),
+            29..=31 => PageStep::Nothing,
+            _ => PageStep::Record(data),
         })
     }
 }
 
-enum Step<'a> {
+enum PageStep<'a> {
     Record(&'a [u8]),
     Nothing,
 }
@@ -126,8 +126,8 @@ impl<'a> Iterator for Page<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.step() {
-                Some(Step::Record(data)) => return Some((self.time_ns, data)),
-                Some(Step::Nothing) => {}
+                Some(PageStep::Record(data)) => return Some((self.time_ns, data)),
+                Some(PageStep::Nothing) => {}
                 None => {
                     self.damaged |= !self.rest.is_empty();
                     self.rest = &[];

@@ -44,7 +44,7 @@ pub enum Length {
 
 /// A request's or bio's own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestRecord {
     /// Queue, Issue, Complete or Requeue.
     pub kind: EventKind,
     /// Disk or partition.
@@ -120,7 +120,7 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The block layer did something with a request.
-    Request(Request),
+    Request(RequestRecord),
     /// A call begins.
     CallBegin {
         /// The system call.

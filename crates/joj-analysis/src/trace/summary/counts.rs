@@ -255,11 +255,11 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::attribution::request::Run;
+    use crate::trace::attribution::request::BlockRun;
 
     fn write(sector: u64, parts: &[(Class, u64)]) -> Request {
         let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
-        let run = |&(class, bytes): &(Class, u64)| Run { class, bytes, ..Run::default() };
+        let run = |&(class, bytes): &(Class, u64)| BlockRun { class, bytes, ..BlockRun::default() };
         let runs = parts.iter().map(run).collect();
         Request { operation: Operation::Write, sector, bytes, runs, ..Request::default() }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::trace::attribution::request::Run;
+use crate::trace::attribution::request::BlockRun;
 use crate::trace::event::{DeviceNumber, FileKey};
 use crate::trace::header::Header;
 use crate::trace::summary::counts::RequestCount;
@@ -54,7 +54,7 @@ pub struct FileCounter {
 
 impl FileCounter {
     /// A run of data.
-    pub fn add(&mut self, run: &Run, is_write: bool, texts: &Texts) {
+    pub fn add(&mut self, run: &BlockRun, is_write: bool, texts: &Texts) {
         // Without a generation an inode's number may be another file's by now.
         let is_known = run.file.generation != 0 && run.name != Text::NONE && !run.deleted;
         let has_room = self.there.len() < THERE_MAX || self.there.contains_key(&run.file);
@@ -141,9 +141,9 @@ fn apart(rows: Vec<(DeviceNumber, Option<u64>, FileVolume)>, header: &Header) ->
 mod tests {
     use super::*;
 
-    fn run(inode: u64, generation: u32, name: Text) -> Run {
+    fn run(inode: u64, generation: u32, name: Text) -> BlockRun {
         let file = FileKey { device: DeviceNumber(1), inode, generation };
-        Run { file, name, bytes: 4096, ..Run::default() }
+        BlockRun { file, name, bytes: 4096, ..BlockRun::default() }
     }
 
     fn told(files: FileCounter) -> Vec<(String, u64)> {
@@ -182,7 +182,7 @@ mod tests {
         let name = texts.keep("/x");
         files.add(&run(9, 1, name), true, &texts);
         let other = FileKey { device: DeviceNumber(2), ..run(9, 1, name).file };
-        files.add(&Run { file: other, ..run(9, 1, name) }, true, &texts);
+        files.add(&BlockRun { file: other, ..run(9, 1, name) }, true, &texts);
         let expected = [("/x (in 0:1)", 4096), ("/x (in 0:2)", 4096)];
         assert_eq!(told(files), expected.map(|(path, bytes)| (path.to_owned(), bytes)));
     }

@@ -123,10 +123,10 @@ impl Processes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::attribution::request::Run;
+    use crate::trace::attribution::request::BlockRun;
 
     fn write(process: u32, for_process: u32, bytes: u64) -> Request {
-        let run = Run { process, for_process, bytes, ..Run::default() };
+        let run = BlockRun { process, for_process, bytes, ..BlockRun::default() };
         Request { operation: Operation::Write, bytes, runs: vec![run], ..Request::default() }
     }
 

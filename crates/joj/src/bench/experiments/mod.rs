@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::bench::experiment::expected_s;
     use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
-    use crate::bench::experiments::rows::{Rows, Selection};
+    use crate::bench::experiments::rows::{RowSelection, Rows};
     use crate::bench::experiments::table_two::table_two_keys;
     use crate::bench::worker::limit_run::Calibration;
 
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_slow_disk_takes_as_much_longer_as_its_flushes() {
-        let rows = Rows::new(Selection::default(), &["bundled".to_owned(), "system".to_owned()]);
+        let rows = Rows::new(RowSelection::default(), &["bundled".to_owned(), "system".to_owned()]);
         let expected = |transactions, runs, calibration| expected_s(&rows, transactions, runs, calibration);
         let (fast, slow) = (expected(1000, 5, FAST), expected(1000, 5, SLOW));
         assert!(fast < 90.0, "the default plan promises 90 s at 0.1 ms a flush, and this is {fast}");

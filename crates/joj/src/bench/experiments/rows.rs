@@ -23,7 +23,7 @@ const SYNC_COUNT_TRANSACTIONS: u64 = 50;
 
 /// What the command line chose; an empty list leaves the choice to the default.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct RowSelection {
     /// Workloads.
     pub workloads: Vec<Workload>,
     /// Schemas.
@@ -47,7 +47,7 @@ fn allows<W: PartialEq>(chosen: &[W], value: &W) -> bool {
     chosen.is_empty() || chosen.contains(value)
 }
 
-impl Selection {
+impl RowSelection {
     /// True where waldio's extension is needed.
     pub fn needs_waldio(&self) -> bool {
         allows(&self.modes, &JournalMode::Waldio)
@@ -133,13 +133,13 @@ fn has_state(workload: Workload, mode: JournalMode, log: LogState) -> bool {
 /// Rows of one writer, each with all latencies.
 #[derive(Debug)]
 pub struct Rows {
-    selection: Selection,
+    selection: RowSelection,
     rows: Vec<(Row, Vec<u64>)>,
 }
 
 impl Rows {
     /// What `selection` leaves of the rows with SQLite builds of these names.
-    pub fn new(selection: Selection, libraries: &[String]) -> Rows {
+    pub fn new(selection: RowSelection, libraries: &[String]) -> Rows {
         let keys = selection.groups(libraries).into_iter().flat_map(|group| group.keys);
         let rows = keys.map(|key| (Row::new(key), Vec::new())).collect();
         Rows { selection, rows }
@@ -233,14 +233,14 @@ mod tests {
     use super::*;
     use crate::bench::experiment::rounds;
 
-    fn count(selection: &Selection) -> usize {
+    fn count(selection: &RowSelection) -> usize {
         let libraries = ["bundled".to_owned()];
         selection.groups(&libraries).iter().map(|group| group.keys.len()).sum()
     }
 
     #[test]
     fn the_default_has_every_workload_schema_mode_and_setting() {
-        let groups = Selection::default().groups(&["bundled".to_owned(), "system".to_owned()]);
+        let groups = RowSelection::default().groups(&["bundled".to_owned(), "system".to_owned()]);
         let keys: Vec<&RowKey> = groups.iter().flat_map(|group| &group.keys).collect();
         assert!(Workload::ALL.iter().all(|word| keys.iter().any(|key| key.workload == *word)));
         assert!(Schema::ALL.iter().all(|word| keys.iter().any(|key| key.schema == *word)));
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn stock_and_waldio_are_neighbours() {
-        let groups = Selection::default().groups(&["bundled".to_owned()]);
+        let groups = RowSelection::default().groups(&["bundled".to_owned()]);
         for keys in groups.iter().map(|group| &group.keys) {
             for (index, key) in keys.iter().enumerate().filter(|(_, key)| key.mode == JournalMode::Waldio) {
                 assert_eq!(keys[index - 1], key.stock_wal());
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn naming_a_mode_widens_the_plan_to_all_workloads() {
-        let only = |modes: &[JournalMode]| Selection { modes: modes.to_vec(), ..Selection::default() };
+        let only = |modes: &[JournalMode]| RowSelection { modes: modes.to_vec(), ..RowSelection::default() };
         assert_eq!(count(&only(&[JournalMode::Delete])), Workload::ALL.len());
         assert!(!only(&[JournalMode::Delete]).needs_waldio());
-        let one = Selection {
+        let one = RowSelection {
             workloads: vec![Workload::Insert],
             modes: vec![JournalMode::Wal],
             schemas: vec![Schema::Waldio],
@@ -276,23 +276,23 @@ mod tests {
 
     #[test]
     fn only_the_default_plan_spares_rollback_modes_rounds() {
-        let rounds = |selection: &Selection, mode, runs| {
+        let rounds = |selection: &RowSelection, mode, runs| {
             rounds(runs).filter(|round| selection.takes_part(mode, *round)).count()
         };
-        let named = Selection { modes: vec![JournalMode::Delete], ..Selection::default() };
-        assert_eq!(rounds(&Selection::default(), JournalMode::Delete, 5), 3);
-        assert_eq!(rounds(&Selection::default(), JournalMode::Delete, 3), 3);
-        assert_eq!(rounds(&Selection::default(), JournalMode::Wal, 5), 5);
+        let named = RowSelection { modes: vec![JournalMode::Delete], ..RowSelection::default() };
+        assert_eq!(rounds(&RowSelection::default(), JournalMode::Delete, 5), 3);
+        assert_eq!(rounds(&RowSelection::default(), JournalMode::Delete, 3), 3);
+        assert_eq!(rounds(&RowSelection::default(), JournalMode::Wal, 5), 5);
         assert_eq!(rounds(&named, JournalMode::Delete, 5), 5);
     }
 
     #[test]
     fn states_of_the_log_fit_the_mode() {
-        let none = Selection {
+        let none = RowSelection {
             workloads: vec![Workload::Open],
             modes: vec![JournalMode::Wal],
             logs: vec![LogState::Steady],
-            ..Selection::default()
+            ..RowSelection::default()
         };
         assert_eq!(count(&none), 0);
     }

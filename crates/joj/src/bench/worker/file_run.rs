@@ -57,13 +57,13 @@ impl Task for FileTask {
 }
 
 fn measure(directory: &Path, task: &FileTask) -> io::Result<Measured> {
-    let writers: Vec<Writer<'_>> = (0..u64::from(task.threads))
-        .map(|number| Writer::new(directory, task, number))
+    let writers: Vec<FileWriter<'_>> = (0..u64::from(task.threads))
+        .map(|number| FileWriter::new(directory, task, number))
         .collect::<io::Result<_>>()?;
     File::open(directory)?.sync_all()?;
     let start = Stopwatch::now(&task.sources);
     // One writer is this thread: another would be a thread more than the papers' benchmark had.
-    let latencies_ns = match <[Writer<'_>; 1]>::try_from(writers) {
+    let latencies_ns = match <[FileWriter<'_>; 1]>::try_from(writers) {
         Ok([writer]) => writer.write()?,
         Err(writers) => thread::scope(|scope| {
             let threads: Vec<_> =
@@ -78,7 +78,7 @@ fn measure(directory: &Path, task: &FileTask) -> io::Result<Measured> {
 }
 
 /// A file and what is written to it.
-struct Writer<'a> {
+struct FileWriter<'a> {
     file: File,
     blocks: u64,
     writes: u64,
@@ -86,9 +86,9 @@ struct Writer<'a> {
     task: &'a FileTask,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> FileWriter<'a> {
     /// Makes its file: the threads share the bytes of one writer's, as in Mobibench.
-    fn new(directory: &Path, task: &'a FileTask, number: u64) -> io::Result<Writer<'a>> {
+    fn new(directory: &Path, task: &'a FileTask, number: u64) -> io::Result<FileWriter<'a>> {
         let threads = u64::from(task.threads);
         let blocks = (FILE_BLOCKS / threads).max(1);
         let path = directory.join(format!("blocks{number}"));
@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
         }
         file.sync_all()?;
         let writes = task.writes / threads + u64::from(number < task.writes % threads);
-        Ok(Writer { file, blocks, writes, number, task })
+        Ok(FileWriter { file, blocks, writes, number, task })
     }
 
     /// Latencies in nanoseconds.

@@ -1,8 +1,8 @@
 //! A result as text for a terminal of 140 columns.
 
-use joj_analysis::bench::document::{Document, Limit, Plan};
+use joj_analysis::bench::document::{Document, Limit, RunPlan};
 use joj_analysis::bench::environment::{Environment, SqliteBuild};
-use joj_analysis::bench::row::{Row, Summary};
+use joj_analysis::bench::row::{Row, RowSummary};
 use joj_analysis::statistics::Estimate;
 
 use crate::show::bench::initialisation;
@@ -94,7 +94,7 @@ fn heading_lines(document: &Document) -> String {
 }
 
 /// `1000 transactions, 5 runs` or `5 runs of 2 s`.
-pub fn plan_words(plan: &Plan) -> String {
+pub fn plan_words(plan: &RunPlan) -> String {
     match plan.seconds {
         Some(seconds) => format!("{} runs of {seconds} s", plan.runs),
         None => format!("{} transactions, {} runs", count(plan.transactions), plan.runs),
@@ -205,7 +205,7 @@ fn row_line(row: &Row) -> Vec<String> {
     }
 }
 
-fn summary_cells(summary: &Summary) -> Vec<String> {
+fn summary_cells(summary: &RowSummary) -> Vec<String> {
     let speed = &summary.transactions_per_s;
     let ratio = |estimate: Option<Estimate>| {
         or_dash(estimate.map(|ratio| ratio.median), |value| format!("{value:.2}"))

@@ -1,7 +1,7 @@
 //! What is in a request, in words: `data app.db-journal 0..12 KiB; journal: descriptor, log of inode table`.
 
 use joj_analysis::filesystem::class::{Class, Part};
-use joj_analysis::trace::attribution::request::{Evidence, Run};
+use joj_analysis::trace::attribution::request::{BlockRun, Evidence};
 use joj_analysis::trace::event::FileKey;
 use joj_analysis::trace::texts::Texts;
 
@@ -28,7 +28,7 @@ enum What {
 }
 
 /// The contents of these runs; empty where no run has bytes.
-pub fn words(runs: &[Run], texts: &Texts) -> String {
+pub fn words(runs: &[BlockRun], texts: &Texts) -> String {
     let mut pieces: Vec<ContentPiece> = Vec::new();
     for run in runs.iter().filter(|run| run.bytes > 0) {
         add(&mut pieces, run, texts);
@@ -62,7 +62,7 @@ pub fn words(runs: &[Run], texts: &Texts) -> String {
     text
 }
 
-fn add(pieces: &mut Vec<ContentPiece>, run: &Run, texts: &Texts) {
+fn add(pieces: &mut Vec<ContentPiece>, run: &BlockRun, texts: &Texts) {
     if !run.file.is_some() {
         let what = What::Blocks(run.part);
         // Which of them were logged matters, not in which order.
@@ -108,28 +108,34 @@ mod tests {
         let mut texts = Texts::default();
         let name = texts.keep("/data/app.db");
         let file = FileKey { inode: 12, ..FileKey::NONE };
-        let data = |offset, bytes| Run { class: Class::Data, file, name, offset, bytes, ..Run::default() };
+        let data =
+            |offset, bytes| BlockRun { class: Class::Data, file, name, offset, bytes, ..BlockRun::default() };
         assert_eq!(words(&[data(0, 4096), data(4096, 8192)], &texts), "data app.db 0..12 KiB");
         assert_eq!(
             words(&[data(0, 512), data(8192, 512)], &texts),
             "data app.db 0..512 B, app.db 8192..8704 B"
         );
-        let block = |class, part| Run { class, part, bytes: 4096, ..Run::default() };
+        let block = |class, part| BlockRun { class, part, bytes: 4096, ..BlockRun::default() };
         let log = |part| block(Class::Journal, part);
         let runs =
             [log(Part::Descriptor), log(Part::LogOfInodeTable), log(Part::LogOfInodeTable), data(0, 1024)];
         assert_eq!(words(&runs, &texts), "journal: descriptor, log of inode table; data app.db 0..1 KiB");
         let runs = [block(Class::Metadata, Part::Plain), block(Class::Unattributed, Part::Plain)];
         assert_eq!(words(&runs, &texts), "metadata; unattributed");
-        let deleted = Run { deleted: true, evidence: Evidence::Extent, ..data(0, 1024) };
+        let deleted = BlockRun { deleted: true, evidence: Evidence::Extent, ..data(0, 1024) };
         assert_eq!(words(&[deleted], &texts), "data app.db (deleted) 0..1 KiB (by its extents)");
     }
 
     #[test]
     fn many_pieces_are_cut_and_counted() {
         let file = |inode| FileKey { inode, ..FileKey::NONE };
-        let runs: Vec<Run> = (1..=20)
-            .map(|inode| Run { class: Class::Data, file: file(inode), bytes: 1024, ..Run::default() })
+        let runs: Vec<BlockRun> = (1..=20)
+            .map(|inode| BlockRun {
+                class: Class::Data,
+                file: file(inode),
+                bytes: 1024,
+                ..BlockRun::default()
+            })
             .collect();
         let text = words(&runs, &Texts::default());
         assert!(text.ends_with("(name not seen) 0..1 KiB and 12 more"), "{text}");

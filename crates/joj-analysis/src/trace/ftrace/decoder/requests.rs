@@ -3,7 +3,7 @@
 use crate::trace::event::{EventKind, Operation, RequestFlags, SECTOR_BYTES};
 
 use crate::trace::ftrace::known::{Known, Values};
-use crate::trace::ftrace::record::{Request, What};
+use crate::trace::ftrace::record::{RequestRecord, What};
 use crate::trace::ftrace::rwbs;
 
 /// The events of requests that joj reads.
@@ -58,7 +58,7 @@ fn request(values: &Values<'_>, kind: EventKind, error: Option<usize>) -> Option
         (Operation::Flush, _) | (_, u64::MAX) => 0,
         (_, sector) => sector,
     };
-    Some(What::Request(Request {
+    Some(What::Request(RequestRecord {
         kind,
         device: values.device(0)?,
         sector,
