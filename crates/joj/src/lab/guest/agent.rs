@@ -88,7 +88,7 @@ fn load_modules() {
 
 /// Leaves a report, whole or not at all.
 fn put(share: &Path, index: usize, report: &impl Serialize) -> Result<(), GuestError> {
-    let problem = |error| cannot(format!("write the report of cell {index}"))(error);
+    let problem = &cannot(format!("write the report of cell {index}"));
     let text = serde_json::to_string(report)?;
     let part = share.join("report.part");
     fs::write(&part, text).map_err(problem)?;

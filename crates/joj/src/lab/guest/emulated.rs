@@ -45,8 +45,7 @@ impl Emulated {
     ) -> Result<Emulated, GuestError> {
         let bytes = device.capacity_bytes();
         let node = format!("/dev/nbd{number}");
-        let problem =
-            |error: io::Error| cannot(format!("make {node} the emulated {}", description.name))(error);
+        let problem = &cannot(format!("make {node} the emulated {}", description.name));
         let (kernel, mut server) = UnixStream::pair().map_err(problem)?;
         let client = NbdClient::connect(&node, kernel, bytes, nbd::transmission_flags(description))
             .map_err(problem)?;

@@ -93,7 +93,7 @@ pub enum GuestError {
 }
 
 /// For `map_err`: `doing` failed with what the system says.
-pub fn cannot(doing: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
+pub fn cannot(doing: impl Into<String>) -> impl Fn(io::Error) -> GuestError {
     let doing = doing.into();
-    move |error| GuestError::Io { doing, error }
+    move |error| GuestError::Io { doing: doing.clone(), error }
 }

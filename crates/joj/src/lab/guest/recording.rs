@@ -68,7 +68,7 @@ pub fn record(
     bytes: u64,
     write: impl FnOnce() -> Result<CrashWritten, GuestError>,
 ) -> Result<(), GuestError> {
-    let problem = |error| cannot("record")(error);
+    let problem = &cannot("record");
     let log = Log {
         requests: TextLog::new(Vec::new()).map_err(problem)?,
         data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
@@ -100,7 +100,7 @@ impl Recording {
     /// # Errors
     /// Where it is not whole.
     pub fn load(share: &Path, index: usize) -> Result<Recording, GuestError> {
-        let problem = |error| cannot("read the recording")(error);
+        let problem = &cannot("read the recording");
         let open = |end: &str| File::open(share.join(recording_file(index, end))).map(BufReader::new);
         let history =
             LogReader::new(open("log").map_err(problem)?).and_then(History::read).map_err(problem)?;

@@ -402,9 +402,6 @@ impl TracefsCapture {
         }
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
-        if event.kind == EventKind::Unlinked && !known.links.is_empty() {
-            return false;
-        }
         let directory = known.directory && event.kind == EventKind::Extent;
         let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
         // Most events have no need of the name.
@@ -418,7 +415,7 @@ impl TracefsCapture {
             self.sorter.push(named, &mut |_| {});
         }
         if event.kind == EventKind::Unlinked {
-            event.name = name;
+            (event.name, event.detail) = (name, known.links.left());
         }
         // Directories hold metadata.
         !directory || !self.files.hides_directories(event.file.device)

@@ -170,7 +170,7 @@ impl Files {
             if seen.change.deleted
                 && let Some(had) = self.had((seen.device, seen.change.inode), seen.change.generation)
             {
-                had.links.is_going(&seen.path);
+                had.links.note_going(&seen.path);
             }
             if seen.change.deleted || !seen.change.created {
                 later.push(Seen { change: Change { created: false, ..seen.change }, ..seen });
@@ -212,13 +212,15 @@ impl Files {
             self.known.insert(key, Known::seen(&change, &path));
             return Some((event(EventKind::Named), path));
         };
+        let shown = name.clone();
         if !change.deleted {
             let before = before.map(|before| named(before, *directory));
             links.rename(name, before.as_deref(), path);
         } else if !links.remove(name, &path) {
             return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
         }
-        name.clone().map(|name| (event(EventKind::Named), name))
+        let now = name.clone().filter(|_| *name != shown)?;
+        Some((event(EventKind::Named), now))
     }
 
     /// The file that we have under a number, or shall have when a record tells of its creation.

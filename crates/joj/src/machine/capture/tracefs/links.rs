@@ -35,9 +35,13 @@ impl Links {
         Self { names: Vec::new(), unlisted, born }
     }
 
-    /// True where the file has one name.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.unlisted == 0
+    /// How many there are.
+    pub fn left(&self) -> i64 {
+        i64::try_from(self.names.len() as u64 + self.unlisted).unwrap_or(i64::MAX)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left() == 0
     }
 
     /// True where the next name that the watch tells is the file's first.
@@ -51,7 +55,7 @@ impl Links {
     }
 
     /// The watch saw a name go.
-    pub fn is_going(&mut self, name: &str) {
+    pub fn note_going(&mut self, name: &str) {
         self.names.iter_mut().filter(|link| link.name == name).for_each(|link| link.going = true);
     }
 
@@ -60,16 +64,26 @@ impl Links {
         if self.is_empty() {
             return false;
         }
-        let is_shown = shown.as_deref() == Some(gone);
-        let place = self.names.iter().position(|link| if is_shown { !link.going } else { link.name == gone });
-        match place.map(|place| self.names.swap_remove(place)) {
-            Some(left) if is_shown => *shown = Some(left.name),
-            Some(_) => {}
-            // The watch merges equal changes, so that removals may be out of order: one that goes, too, went first.
-            None if self.names.pop().is_some() => {}
-            None => self.unlisted = self.unlisted.saturating_sub(1),
+        if shown.as_deref() == Some(gone) {
+            match self.take(|link| !link.going) {
+                Some(left) => *shown = Some(left.name),
+                // The watch merges equal changes, so that removals may be out of order: one that goes, too, went first.
+                None if self.names.pop().is_some() => {}
+                None => self.unlisted -= 1,
+            }
+        } else if self.take(|link| link.name == gone).is_none() {
+            match self.unlisted.checked_sub(1) {
+                Some(left) => self.unlisted = left,
+                // It went before the one that is shown, as which it counted.
+                None => *shown = self.names.pop().map(|link| link.name),
+            }
         }
         true
+    }
+
+    fn take(&mut self, is_it: impl Fn(&Link) -> bool) -> Option<Link> {
+        let place = self.names.iter().position(is_it)?;
+        Some(self.names.swap_remove(place))
     }
 
     /// The file is called `now` instead of `before`.
@@ -122,8 +136,17 @@ mod tests {
     fn removals_may_be_told_out_of_order() {
         let (mut links, mut shown) = (Links::default(), name("/a"));
         links.add("/b".to_owned());
-        links.is_going("/b");
+        links.note_going("/b");
         assert!(links.remove(&mut shown, "/a") && shown == name("/a"), "/b went first");
+        assert!(!links.remove(&mut shown, "/b"));
+    }
+
+    #[test]
+    fn a_name_that_nobody_listed_goes_and_the_listed_ones_stay() {
+        let (mut links, mut shown) = (Links { unlisted: 1, ..Links::default() }, name("/a"));
+        links.add("/b".to_owned());
+        assert!(links.remove(&mut shown, "/old"));
+        assert!(links.remove(&mut shown, "/a") && shown == name("/b"));
         assert!(!links.remove(&mut shown, "/b"));
     }
 
