@@ -21,6 +21,8 @@ pub fn script(name: &str) -> PathBuf {
 pub fn python(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(PYTHON);
     command.arg(script(name)).args(arguments).env("WALDIO_LIBRARY", extension_path());
+    // What they share would be left beside them, compiled.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 

@@ -12,13 +12,13 @@ import sqlite3
 import subprocess
 import sys
 
+from library import load
+
 path = sys.argv[1]
 
 
 def connect():
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0)
-    connection.execute("PRAGMA journal_mode=WAL").fetchall()
-    return connection
+    return sqlite3.connect(path, isolation_level=None, timeout=0)
 
 
 def leads_to(descriptor):
@@ -30,22 +30,22 @@ def leads_to(descriptor):
 
 def another_process_writes():
     insert = "sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute('INSERT INTO t VALUES(2)')"
+    command = [sys.executable, "-c", f"import sqlite3, sys; {insert}", path]
     null = subprocess.DEVNULL
-    return subprocess.call([sys.executable, "-c", f"import sqlite3, sys; {insert}", path], stdin=null, stdout=null, stderr=null) == 0
+    return subprocess.call(command, stdin=null, stdout=null, stderr=null) == 0
 
 
 output = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 10)
-loader = sqlite3.connect(":memory:")
-loader.enable_load_extension(True)
-loader.load_extension(os.environ["WALDIO_LIBRARY"])
+load()
 first = connect()
+first.execute("PRAGMA journal_mode=WAL").fetchall()
 first.execute("CREATE TABLE t(a INTEGER PRIMARY KEY)")
 first.close()
 
 # Whose files are open already, so that only waldio opens any.
 stock = sqlite3.connect(f"file:{path}?vfs=unix", uri=True)
 stock.execute("SELECT count(*) FROM t").fetchone()
-first = sqlite3.connect(path, isolation_level=None, timeout=0)
+first = connect()
 os.close(2)
 first.execute("INSERT INTO t VALUES(1)")
 after_write = leads_to(2)
@@ -54,7 +54,7 @@ stock.close()
 first.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()
 first.execute("UPDATE t SET a = 1")
 os.closerange(0, 3)
-second = sqlite3.connect(path, isolation_level=None, timeout=0)
+second = connect()
 try:
     second.execute("SELECT count(*) FROM t").fetchone()
 except sqlite3.OperationalError:

@@ -13,14 +13,10 @@ import sqlite3
 import sys
 import time
 
+from library import load
+
 CHILDREN = 4
 ROWS = 60
-
-
-def load():
-    loader = sqlite3.connect(":memory:")
-    loader.enable_load_extension(True)
-    loader.load_extension(os.environ["WALDIO_LIBRARY"])
 
 
 def connect(database):

@@ -10,13 +10,13 @@ import sqlite3
 import sys
 import time
 
+from library import load
+
 path, options = sys.argv[1:3]
 
 
 def connect():
-    loader = sqlite3.connect(":memory:")
-    loader.enable_load_extension(True)
-    loader.load_extension(os.environ["WALDIO_LIBRARY"])
+    load()
     return sqlite3.connect(f"file:{path}?{options}", uri=True, isolation_level=None, timeout=5)
 
 

@@ -3,15 +3,14 @@
     little_memory.py DATABASE OPTIONS KIB
 """
 
-import os
 import resource
 import sqlite3
 import sys
 
+from library import load
+
 path, options, kib = sys.argv[1], sys.argv[2], int(sys.argv[3])
-loader = sqlite3.connect(":memory:")
-loader.enable_load_extension(True)
-loader.load_extension(os.environ["WALDIO_LIBRARY"])
+load()
 connection = sqlite3.connect(f"file:{path}?{options}", uri=True, isolation_level=None)
 connection.execute("PRAGMA journal_mode=WAL").fetchall()
 connection.execute("PRAGMA synchronous=FULL")

@@ -10,11 +10,11 @@ import os
 import sqlite3
 import sys
 
+from library import load
+
 path, commits = sys.argv[1], int(sys.argv[2])
 output = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 10)
-loader = sqlite3.connect(":memory:")
-loader.enable_load_extension(True)
-loader.load_extension(os.environ["WALDIO_LIBRARY"])
+load()
 connection = sqlite3.connect(path, isolation_level=None)
 connection.execute("PRAGMA journal_mode=WAL").fetchall()
 connection.execute("PRAGMA synchronous=FULL")

@@ -18,6 +18,8 @@ import resource
 import sqlite3
 import sys
 
+from library import load
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows(writer TEXT, seq INTEGER, content BLOB, PRIMARY KEY(writer, seq)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS head(writer TEXT PRIMARY KEY, seq INTEGER);
@@ -36,9 +38,7 @@ def connect(database, side):
     if side == "waldio-fua":
         os.environ["WALDIO_PERSIST"] = "fua"
     if side != "stock":
-        loader = sqlite3.connect(":memory:")
-        loader.enable_load_extension(True)
-        loader.load_extension(os.environ["WALDIO_LIBRARY"])
+        load()
     connection = sqlite3.connect(database, timeout=60, isolation_level=None)
     connection.execute("PRAGMA wal_autocheckpoint = 150")
     return connection
