@@ -47,8 +47,8 @@ impl RealFile {
         RealFile { buffered: Some(buffered), path, opened, facts, direct, turn }
     }
 
-    /// The size of the file that was opened. A program may have closed all descriptors, and have files of its own at their numbers:
-    /// nobody has told a thread that works in the background.
+    /// The size of the file that was opened. A program may have closed all descriptors, and have files of its own at their numbers; a
+    /// thread of ours in the background does not hear of that.
     fn own_size(&self) -> io::Result<u64> {
         let status = rustix::fs::fstat(self.buffered())?;
         if (FileId { device: status.st_dev, inode: status.st_ino }) != self.opened {

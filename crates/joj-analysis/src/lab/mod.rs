@@ -2,7 +2,7 @@
 //! A file uses only files below it.
 //!
 //! ```text
-//! report         what the papers printed beside what the lab measured
+//! report         the papers' numbers next to what the lab measured
 //! crash          a verdict for each crash state, and the result of all
 //! result         what came of a plan, as its JSON file has it
 //! plan           a title, and matrices whose axes are multiplied into cells

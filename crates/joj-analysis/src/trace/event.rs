@@ -83,8 +83,8 @@ words! {
         /// A write call that is durable when it returns begins (O_DSYNC, O_SYNC, RWF_DSYNC; file, offset, bytes, name: the call).
         /// Its end is a SyncEnd.
         DurableWrite = 16 "durable-write",
-        /// A sync call waits until a filesystem's journal has committed transaction `detail`, of XFS checkpoint `detail` of its log, 0 for
-        /// all that it holds (device: the filesystem's; thread and process are the call's). Not every capture tells it.
+        /// A sync call waits for a filesystem's journal: until jbd2 has committed transaction `detail`, or XFS checkpoint `detail` of its
+        /// log (0: all that it holds). Device: the filesystem's; thread and process: the call's. Not every capture has it.
         JournalWait = 17 "journal-wait",
     }
 }

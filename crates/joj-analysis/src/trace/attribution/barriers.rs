@@ -1,8 +1,9 @@
 //! Flushes that were asked for and wait to be issued.
 //!
-//! The kernel takes PREFLUSH and FUA off a write and issues flushes of its own: what a flush is for is known only from what was handed
-//! over before it (block/blk-flush.c). The next one is decided on when somebody waits, none is under way, and no write of those that
-//! wanted one before it is: it is for all that wait at that moment, and may be issued later. It stands with the first of them.
+//! The kernel takes PREFLUSH and FUA off a write and issues flushes of its own (block/blk-flush.c). So only what was handed over before
+//! a flush shows what it is for. The kernel decides on the next flush when a write waits for one, no flush is under way, and no write
+//! that had a flush before it is under way. The flush is for all that wait at that moment, and may be issued later. It stands with the
+//! first of them.
 //!
 //! ```text
 //! Before --flush--> Data --written--> After --flush-->        PREFLUSH and FUA, on a disk without FUA
@@ -22,7 +23,7 @@ enum Stage {
     Before,
     /// Being written; a flush may have to follow.
     Data,
-    /// The flush behind it.
+    /// The flush after it.
     After,
 }
 

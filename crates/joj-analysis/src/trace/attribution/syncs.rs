@@ -35,9 +35,8 @@ pub struct Syncs {
 }
 
 impl Syncs {
-    /// A call begins. Returns one that is over as far as anybody will know: this one, where the capture says that no end will be
-    /// told, or the one that its thread was in, whose end was not seen. `last_chance`: the commit that a call waits for which needs
-    /// all that there is.
+    /// A call begins. Returns a call that counts as over: this one, where the capture cannot see its end; else the one that its thread
+    /// was in, whose end was missed. `last_chance`: the commit that a call for a directory waits for.
     pub fn begin(
         &mut self,
         event: &Event,
@@ -118,8 +117,8 @@ impl Syncs {
         self.in_thread(thread).map(|open| &open.sync)
     }
 
-    /// The call that a kernel thread works for that is no journal's: the one that began first, of those for files of that
-    /// filesystem; for a file's data only a call for that very file.
+    /// The call that a kernel thread works for, other than jbd2's. Of the calls for files of that filesystem it is the one that began
+    /// first. A file's data is for a call for that very file.
     pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
         let calls = self.open.iter().filter(|open| open.is_on(filesystem)).map(|open| &open.sync);
         calls
@@ -140,8 +139,9 @@ impl Syncs {
         expecting.min_by_key(|(expectation, sync)| (*expectation, sync.id)).map(|(_, sync)| sync)
     }
 
-    /// The call that a kernel thread writes XFS's log for, of which all is handed over up to checkpoint `handed_over`: the one that
-    /// began first, of those that wait for the first checkpoint after it. 0 stands for whatever the log holds.
+    /// The call that a kernel thread writes XFS's log for. The log is handed over up to checkpoint `handed_over`; the next checkpoint
+    /// that calls wait for is written now. Of those calls it is the one that began first. A call that waits for checkpoint 0 waits for
+    /// whatever the log holds.
     pub fn waiting_for_checkpoint(&self, filesystem: DeviceNumber, handed_over: i64) -> Option<&Sync> {
         let calls = self.open.iter().filter(|open| open.is_on(filesystem));
         let expecting = calls.filter_map(|open| match open.progress.told? {

@@ -54,7 +54,7 @@ pub enum GuestError {
         /// The first line of what it said.
         said: String,
     },
-    /// joj trace failed beside a cell.
+    /// joj trace failed, which watched a cell.
     #[error("joj trace: {0}")]
     Trace(String),
     /// The kernel does not begin to send requests to an emulated device.

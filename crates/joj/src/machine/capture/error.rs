@@ -127,7 +127,7 @@ pub enum TracefsError {
         /// What the system said.
         #[source]
         error: io::Error,
-        /// How to mend it, behind a semicolon; empty where nobody knows.
+        /// How to mend it, after a semicolon; empty where that is not known.
         advice: &'static str,
     },
     /// A text or a directory of it cannot be read.
