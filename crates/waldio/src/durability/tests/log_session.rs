@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::durability::delayed_flush::Flusher;
+use crate::durability::growth::{Growth, Worker};
 use crate::log::frame::Salts;
 use crate::log::reserve::{FIRST_BYTES, LOG_BYTES_DEFAULT, STEP_BYTES};
 use crate::options::{FillChoice, PersistChoice};
@@ -211,6 +212,25 @@ fn a_direct_write_that_was_refused_is_the_last() {
     assert_eq!(session.recent_bytes_max() as u64, LOG_BYTES_DEFAULT + (256 << 10));
     session.give_up_fua();
     assert!(!session.is_fua());
+}
+
+/// A pool's connection commits and closes: those that stay open still get their space.
+#[test]
+fn a_growth_whose_connection_has_closed_is_ordered_again() {
+    let (disk, session) = session_on(u64::MAX);
+    let session = Arc::new(session);
+    let file: Arc<dyn DiskFile> = Arc::from(log_of(&disk));
+    let used_bytes = session.space.file_bytes();
+    session.space.note_used(used_bytes);
+    let order = || Growth { session: Arc::downgrade(&session), file: Arc::downgrade(&file), used_bytes };
+    assert!(session.space.wants_growth(used_bytes) && !session.space.wants_growth(used_bytes), "ordered");
+    let closed: Arc<dyn DiskFile> = Arc::from(log_of(&disk));
+    let late = Growth { file: Arc::downgrade(&closed), ..order() };
+    drop(closed);
+    Worker::Inline.grow(late);
+    assert!(session.space.wants_growth(used_bytes));
+    Worker::Inline.grow(order());
+    assert!(session.space.file_bytes() > used_bytes);
 }
 
 /// Who unmounts the file system, or forks, right after the last close finds no log open.
