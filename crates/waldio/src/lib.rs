@@ -54,9 +54,11 @@ pub use {
     durability::delayed_flush::Flusher,
     durability::group_commit::{CommitNumber, Covered, Failed, GroupCommit},
     durability::growth::Worker,
+    ffi::taken_lock::TakenLock,
     stats::Stats,
     threads::primitives::Waker,
+    threads::timer::Timer,
     write_lock::busy_timeout::Nap,
     write_lock::lock_queue::LockQueue,
-    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Sleeper, Turn},
+    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Sleeper, Tried, Turn},
 };

@@ -14,7 +14,8 @@ use std::time::Duration;
 use real::child::{in_own_process, no_python, output_within, python};
 use real::place::{Scratch, skipped};
 use real::seldom::restart;
-use real::sqlite::{Connection, Library, SqlError, bundled, error_log, extension_path, system};
+use real::sqlite::{Connection, Library, SqlError, bundled, extension_path, system};
+use real::sqlite_config::error_log;
 use real::sqlite_shim::{self, Event};
 
 const WAL: &str = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b)";

@@ -151,6 +151,129 @@ fn a_busy_handler_is_woken_from_its_second_nap_on() {
     });
 }
 
+/// A connection that got the write lock in a sleep of its application's, which took that for the busy handler's.
+struct Early {
+    scratch: Scratch,
+    stock: Connection,
+    holder: Connection,
+    sleeper: Connection,
+}
+
+impl Early {
+    fn new(name: &str) -> Early {
+        let scratch = Scratch::new(name);
+        let path = scratch.join("a.db");
+        let holder = prepare(system(), &path);
+        let sleeper = without_handler(&path);
+        let stock = system().open_stock(&path);
+        stock.busy_timeout(0);
+        let early = Early { scratch, stock, holder, sleeper };
+        early.get();
+        early
+    }
+
+    /// Stock SQLite has the lock, the connection is refused it, and sleeps as its busy handler would; the lock is free by then.
+    fn get(&self) {
+        prove(&self.holder, &self.sleeper);
+        self.stock.rows("BEGIN IMMEDIATE");
+        assert_eq!(code(&self.sleeper, "INSERT INTO t VALUES (1, 1, 1)"), Some(ffi::SQLITE_BUSY));
+        self.stock.rows("COMMIT");
+        system().sleep(1);
+    }
+
+    /// Whether stock SQLite may write now.
+    fn stock_writes(&self) -> bool {
+        let code = code(&self.stock, "INSERT INTO t VALUES (2, 2, 2)");
+        assert!(code.is_none() || code == Some(ffi::SQLITE_BUSY), "{code:?}");
+        code.is_none()
+    }
+
+    fn ends_whole(self) {
+        self.sleeper.rows("INSERT INTO t VALUES (3, 3, 3)");
+        assert!(self.stock_writes());
+        drop((self.sleeper, self.holder));
+        assert_eq!(self.stock.one("PRAGMA integrity_check"), "ok");
+        drop(self.scratch);
+    }
+}
+
+#[test]
+fn a_lock_that_came_in_a_sleep_and_is_not_wanted_is_given_back() {
+    in_own_process("a_lock_that_came_in_a_sleep_and_is_not_wanted_is_given_back", || {
+        let early = Early::new("naps-early");
+        let began = Instant::now();
+        let had_it = !early.stock_writes();
+        while !early.stock_writes() {
+            assert!(began.elapsed() < Duration::from_secs(10), "nobody else may write");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(
+            had_it || began.elapsed() > Duration::from_millis(8),
+            "it was not taken: the test shows nothing"
+        );
+        early.ends_whole();
+    });
+}
+
+#[test]
+fn a_lock_that_came_in_a_sleep_goes_when_the_connection_does_something_else() {
+    in_own_process("a_lock_that_came_in_a_sleep_goes_when_the_connection_does_something_else", || {
+        type Act<'a> = (&'a str, &'a dyn Fn(&Early));
+        let acts: [Act<'_>; 7] = [
+            ("a checkpoint", &|early| drop(early.sleeper.rows("PRAGMA wal_checkpoint(PASSIVE)"))),
+            ("one that wants the lock", &|early| drop(early.sleeper.rows("PRAGMA wal_checkpoint(TRUNCATE)"))),
+            ("another's statement", &|early| drop(early.holder.rows("SELECT count(*) FROM t"))),
+            ("a sleep", &|_| system().sleep(1)),
+            ("exclusive locking", &|early| {
+                early.sleeper.rows("PRAGMA locking_mode=EXCLUSIVE");
+                early.sleeper.run("INSERT INTO t VALUES (4, 4, 4)");
+                early.sleeper.rows("PRAGMA locking_mode=NORMAL; SELECT count(*) FROM t");
+            }),
+            ("a commit", &|early| drop(early.sleeper.rows("INSERT INTO t VALUES (4, 4, 4)"))),
+            ("a rollback", &|early| drop(early.sleeper.rows("BEGIN IMMEDIATE; ROLLBACK"))),
+        ];
+        let early = Early::new("naps-acts");
+        for (name, act) in acts {
+            // Where the machine stands still for so long the lock lapses before.
+            early.get();
+            act(&early);
+            assert!(early.stock_writes(), "behind {name}");
+        }
+        early.ends_whole();
+        let mut early = Early::new("naps-closes");
+        early.sleeper = without_handler(&early.scratch.join("a.db"));
+        assert!(early.stock_writes(), "behind a close");
+        early.ends_whole();
+    });
+}
+
+#[test]
+fn a_lock_that_came_in_a_sleep_is_the_transactions_own_and_does_not_lapse() {
+    in_own_process("a_lock_that_came_in_a_sleep_is_the_transactions_own_and_does_not_lapse", || {
+        let early = Early::new("naps-own");
+        early.sleeper.rows("BEGIN IMMEDIATE; INSERT INTO t VALUES (5, 5, 5)");
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(60) {
+            assert!(!early.stock_writes(), "two write at once");
+            thread::sleep(Duration::from_millis(1));
+        }
+        early.sleeper.rows("COMMIT");
+        assert!(early.stock_writes());
+        early.ends_whole();
+    });
+}
+
+#[test]
+fn without_mutexes_no_lock_comes_in_a_sleep() {
+    in_own_process("without_mutexes_no_lock_comes_in_a_sleep", || {
+        // The thread that would give it back cannot use the base VFS then.
+        real::sqlite_config::take_mutexes_away();
+        let early = Early::new("naps-mutexes");
+        assert!(early.stock_writes(), "a lock was taken that nobody can give back");
+        early.ends_whole();
+    });
+}
+
 /// What a connection is told that upgrades a stale snapshot while the lock is free, and kept for another one.
 fn told_beside_a_reservation() -> Option<i32> {
     /// How often the waiter asked, in vain or not.

@@ -12,11 +12,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
+
 use real::chance::{Chance, seed};
+use real::child::{Running, again, role};
 use real::crew::{Crew, Orders, at_work};
 use real::place::Scratch;
 use real::promises::{Gone, check, prepare, soak_time};
-use real::sqlite::Connection;
+use real::sqlite::{Connection, system};
 use real::writers::number;
 
 fn start(test: &str, database: &Path, number: u64, commits: u64) -> Crew {
@@ -58,6 +61,69 @@ fn sixteen_processes_hand_the_lock_over_to_each_other() {
         assert!(closed.elapsed() < Duration::from_secs(10), "{page} is left");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// A process with stock SQLite that commits without a pause, until it is killed.
+struct Loop {
+    running: Running,
+    reader: Connection,
+}
+
+impl Loop {
+    fn start(test: &str, database: &Path) -> Loop {
+        let reader = system().open_stock(database);
+        reader.rows("CREATE TABLE loop(id INTEGER PRIMARY KEY, content)");
+        let running = Running::start(&mut again(test, &[database.to_str().unwrap()]));
+        Loop { running, reader }
+    }
+
+    /// True in its process, which does not come back while the test runs.
+    fn runs(test: &str) -> bool {
+        let Some([database]) = role(test).as_deref().and_then(<[String]>::first_chunk::<1>).cloned() else {
+            return false;
+        };
+        set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+        let db = system().open_stock(Path::new(&database));
+        db.busy_timeout(60_000);
+        db.rows("PRAGMA synchronous=FULL");
+        // Between two commits there is little more than SQLite's parser.
+        let commits = "INSERT INTO loop(content) VALUES (zeroblob(100));".repeat(100);
+        loop {
+            db.rows(&commits);
+        }
+    }
+
+    fn commits(&self) -> u64 {
+        self.reader.one("SELECT ifnull(max(id), 0) FROM loop").parse().unwrap()
+    }
+}
+
+#[test]
+fn threads_get_the_lock_beside_a_stock_process_that_commits_in_a_loop() {
+    const NAME: &str = "threads_get_the_lock_beside_a_stock_process_that_commits_in_a_loop";
+    const COMMITS: u64 = 8000;
+    if role(NAME).is_some_and(|arguments| arguments.len() > 1) && at_work(NAME) || Loop::runs(NAME) {
+        return;
+    }
+    let scratch = Scratch::new("processes-stock");
+    let database = scratch.join("app.db");
+    drop(prepare(&database));
+    let mut stock = Loop::start(NAME, &database);
+    let ours = Orders { writers: 8, ..Orders::new(&database, "ours") }.start(NAME);
+    ours.goes_on();
+    let counts = || [ours.acknowledged().iter().sum(), stock.commits()];
+    let before = counts();
+    let since = |now: [u64; 2]| [0, 1].map(|side| now[side] - before[side]);
+    while since(counts()).iter().sum::<u64>() < COMMITS {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let [of_ours, of_stock] = since(counts());
+    stock.running.kill();
+    check(&database, &ours.kill(), 0, true);
+    // Before a connection took the lock in its sleep the threads had 2 to 6 % of the commits.
+    let shares = format!("eight threads committed {of_ours} times, one stock process {of_stock} times");
+    eprintln!("{shares}");
+    assert!(of_ours > COMMITS / 5 && of_stock > COMMITS / 40, "{shares}");
 }
 
 /// How long it takes until each crew has committed something more, without the time in which a busy machine kept one of

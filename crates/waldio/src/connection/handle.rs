@@ -26,8 +26,11 @@ use crate::threads::primitives::now;
 use crate::write_lock::busy_timeout::BusyTimeout;
 use crate::write_lock::queue_state::Sleeper;
 
+use early_lock::EarlyLock;
+
 mod copying;
 mod checkpoints;
+mod early_lock;
 mod failed_commits;
 mod reading;
 mod settings;
@@ -48,6 +51,8 @@ pub struct Connection {
     id: usize,
     sleeper: Arc<Sleeper>,
     busy_timeout: Mutex<BusyTimeout>,
+    /// The write lock that it got in its sleep.
+    early_lock: EarlyLock,
     /// The snapshot under way may not be durable: as `pending`, for a look without the mutex.
     may_be_volatile: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
@@ -119,6 +124,7 @@ impl Connection {
             id: NEXT.fetch_add(1, Relaxed),
             sleeper: Arc::default(),
             busy_timeout: Mutex::default(),
+            early_lock: EarlyLock::default(),
             may_be_volatile: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
             options: Mutex::new(options),

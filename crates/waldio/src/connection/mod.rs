@@ -4,6 +4,7 @@
 //! handle                  SQLite's locks and barriers: who may write, when the log is written, when it is flushed
 //! handle/copying          its checkpoint copies frames: what is durable before that, and behind it
 //! handle/checkpoints      the barrier: closed for its checkpoint, or waited at
+//! handle/early_lock       the write lock, got while the busy handler slept
 //! handle/failed_commits   a COMMIT that failed, and is published all the same, is taken back
 //! handle/reading          the snapshot of a read transaction, and the flush that this needs
 //! handle/settings         options that it asked for, and its pragmas

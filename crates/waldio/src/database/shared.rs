@@ -24,6 +24,7 @@ use crate::log::reserved_bytes;
 use crate::options::{OptionError, Options};
 use crate::stats::Stats;
 use crate::threads::origin::Origin;
+use crate::threads::timer::Timer;
 use crate::write_lock::lock_queue::LockQueue;
 
 /// One database of this process.
@@ -58,9 +59,9 @@ pub struct Database {
     pub helpers: Helpers,
     /// Tells whether another process has the database open.
     pub open_probe: LockProbe,
-    /// Tell whether another process writes: on the wal-index's file, SQLite's and ours.
-    write_probe: LockProbe,
-    private_write_probe: LockProbe,
+    /// Tell whether another process has the wal-index mapped: SQLite's and ours.
+    shm_probe: LockProbe,
+    private_shm_probe: LockProbe,
     open: Mutex<OpenLog>,
 }
 
@@ -71,6 +72,8 @@ pub struct Helpers {
     pub worker: Worker,
     /// Flushes when a delay is over.
     pub flusher: Flusher,
+    /// Gives back locks that connections got and did not use.
+    pub lock_watch: Timer,
     /// The super-journals that are open in this process.
     pub super_journals: Arc<SuperJournals>,
 }
@@ -114,8 +117,8 @@ impl Database {
         let locked = |path: PathBuf| LockProbe::new((base_name == "unix").then_some(path));
         Database {
             open_probe: locked(path.clone()),
-            write_probe: locked(with_suffix(&path, "-shm")),
-            private_write_probe: locked(with_suffix(&path, "-waldio-shm")),
+            shm_probe: locked(with_suffix(&path, "-shm")),
+            private_shm_probe: locked(with_suffix(&path, "-waldio-shm")),
             private_path: with_suffix(&path, "-waldio"),
             embedded: AtomicBool::new(false),
             kept_at_delete: AtomicBool::new(false),
@@ -136,12 +139,6 @@ impl Database {
 
     fn open(&self) -> MutexGuard<'_, OpenLog> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// On the wal-index that is in use: true when no other process holds the write lock; `None`: nobody knows.
-    pub fn is_write_lock_free(&self) -> Option<bool> {
-        let probe = if self.embedded.load(Relaxed) { &self.private_write_probe } else { &self.write_probe };
-        probe.is_write_lock_free()
     }
 
     /// Opens the log for one connection: what it shares with the others that have the same file open, and a file of its own.
@@ -273,7 +270,7 @@ impl Database {
 
     /// True where another process has the wal-index of the `embedded` layout mapped.
     pub fn is_private_index_mapped_elsewhere(&self) -> bool {
-        self.private_write_probe.is_mapped_elsewhere()
+        self.private_shm_probe.is_mapped_elsewhere()
     }
 
     /// The file beside the database with the longest name.
@@ -309,7 +306,7 @@ impl Database {
     /// SQLite is about to open its wal-index. Where there is none on Btrfs, this makes one whose pages are overwritten in place, as the
     /// log's are. Otherwise a full disk takes commits until a store into the wal-index finds no room: the kernel ends the process (SIGBUS).
     pub fn make_wal_index(&self, is_private: bool) {
-        let probe = if is_private { &self.private_write_probe } else { &self.write_probe };
+        let probe = if is_private { &self.private_shm_probe } else { &self.shm_probe };
         let Some(path) = probe.path() else { return };
         if let Ok((mode, owner)) = self.disk.mode_and_owner(&self.path) {
             // Where that fails SQLite makes it.

@@ -9,26 +9,14 @@
 //! at the first whose checksum is wrong.
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
 use crate::durability::log_session::LogSession;
 use crate::stats::Stats;
-use crate::threads::lazy_thread::LazyThread;
-
-/// One order to flush.
-#[derive(Debug)]
-pub struct FlushOrder {
-    /// The log, if it is still open by then.
-    session: Weak<LogSession>,
-    /// The time at which to flush.
-    due: Instant,
-    /// How long a commit may wait.
-    time: Duration,
-}
+use crate::threads::timer::Timer;
 
 /// Who flushes when the time is over.
 #[derive(Debug, Clone)]
@@ -36,56 +24,33 @@ pub enum Flusher {
     /// Nobody: for tests that must be repeatable.
     Never,
     /// This thread.
-    Thread(LazyThread<FlushOrder>),
+    Thread(Timer),
 }
 
 impl Flusher {
     /// A flusher whose thread does not run yet.
     pub fn thread() -> Flusher {
-        Flusher::Thread(LazyThread::new("waldio-flush", serve))
+        Flusher::Thread(Timer::new("waldio-flush"))
     }
 
     /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
-        let Flusher::Thread(thread) = self else { return true };
+        let Flusher::Thread(timer) = self else { return true };
         if session.flush_ordered.swap(true, SeqCst) {
             return true;
         }
         *session.flush_with() = Some(Arc::clone(file));
-        let due = Instant::now() + time;
-        let order = FlushOrder { session: Arc::downgrade(session), due, time };
-        let ordered = thread.send(order);
+        // The log, if it is still open by then.
+        let flushed = Arc::downgrade(session);
+        let ordered = timer.order(Instant::now() + time, move || {
+            let session = flushed.upgrade()?;
+            let file = session.flush_with().clone()?;
+            session.flush_ordered(&*file, time)
+        });
         if !ordered {
             session.flush_ordered.store(false, SeqCst);
         }
         ordered
-    }
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
-fn serve(orders: Receiver<FlushOrder>) {
-    let mut waiting: Vec<FlushOrder> = Vec::new();
-    loop {
-        let next = match waiting.iter().map(|order| order.due).min() {
-            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
-            None => orders.recv().map_err(RecvTimeoutError::from),
-        };
-        match next {
-            Ok(order) => waiting.push(order),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-        let now = Instant::now();
-        let due: Vec<FlushOrder> = waiting.extract_if(.., |order| order.due <= now).collect();
-        for order in due {
-            let run = || {
-                let session = order.session.upgrade()?;
-                let file = session.flush_with().clone()?;
-                session.flush_ordered(&*file, order.time)
-            };
-            let later = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            waiting.extend(later.ok().flatten().map(|due| FlushOrder { due, ..order }));
-        }
     }
 }
 

@@ -36,9 +36,12 @@ pub(crate) mod slot {
     pub const VALUE_TEXT: usize = 109;
     pub const CREATE_MODULE_V2: usize = 119;
     pub const FILE_CONTROL: usize = 127;
+    pub const MUTEX_ALLOC: usize = 130;
+    pub const MUTEX_FREE: usize = 132;
     pub const OPEN_V2: usize = 135;
     pub const VFS_FIND: usize = 141;
     pub const VFS_REGISTER: usize = 142;
+    pub const THREADSAFE: usize = 144;
     pub const CONTEXT_DB_HANDLE: usize = 149;
     pub const CREATE_FUNCTION_V2: usize = 162;
     pub const LOG: usize = 167;
@@ -88,6 +91,26 @@ impl Api {
         let call = routine!(self, slot::LIBVERSION_NUMBER, unsafe extern "C" fn() -> c_int);
         // SAFETY: takes nothing, changes nothing.
         call.map_or(0, |call| unsafe { call() })
+    }
+
+    /// True where SQLite has mutexes: it was not built without, and `SQLITE_CONFIG_SINGLETHREAD` did not take them away. Without, each
+    /// mutex is the same (mutex_noop.c).
+    pub fn has_mutexes(self) -> bool {
+        type Alloc = unsafe extern "C" fn(c_int) -> *mut c_void;
+        const SQLITE_MUTEX_FAST: c_int = 0;
+        let is_safe = routine!(self, slot::THREADSAFE, unsafe extern "C" fn() -> c_int);
+        // SAFETY: takes nothing, changes nothing.
+        if is_safe.is_none_or(|call| unsafe { call() } == 0) {
+            return false;
+        }
+        let Some(alloc) = routine!(self, slot::MUTEX_ALLOC, Alloc) else { return false };
+        // SAFETY: SQLite is initialised.
+        let mutexes = [(); 2].map(|()| unsafe { alloc(SQLITE_MUTEX_FAST) });
+        if let Some(free) = routine!(self, slot::MUTEX_FREE, unsafe extern "C" fn(*mut c_void)) {
+            // SAFETY: allocated just now, and not locked; null is allowed.
+            mutexes.iter().for_each(|mutex| unsafe { free(*mutex) });
+        }
+        mutexes.iter().all(|mutex| !mutex.is_null()) && mutexes[0] != mutexes[1]
     }
 
     /// The VFS of this name, or the default for `None`; null where there is none.

@@ -6,6 +6,7 @@
 //! sync_observer    tells SQLite's own test program of each sync of a log
 //! guard            turns a panic into a result code before it reaches C
 //! wal_index        the few fields of SQLite's wal-index, in shared memory, that waldio reads
+//! taken_lock       a write lock that was taken from the base VFS before SQLite asks for it
 //! base_vfs         calls to the VFS below ours, and its files
 //! static_table     the table of SQLite's functions where SQLite is linked in
 //! own_connection   a connection that waldio opens itself, to convert a database
@@ -22,6 +23,7 @@ pub mod kernel;
 pub(crate) mod sync_observer;
 pub(crate) mod guard;
 pub mod wal_index;
+pub(crate) mod taken_lock;
 pub(crate) mod base_vfs;
 #[cfg(feature = "static-link")]
 pub(crate) mod static_table;

@@ -153,6 +153,7 @@ pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Regi
         options: registration.options,
         base_is_plain: registration.treat_base_as_unix || is_plain(base),
         name: registration.name,
+        has_mutexes: api.has_mutexes(),
     }));
     // SAFETY: the table as above; leaked, so permanent.
     unsafe { register_table::register(api, registered, registration.make_default) }

@@ -19,12 +19,14 @@ use crate::durability::growth::Worker;
 use crate::ffi::kernel::fork_word::ForkWord;
 use crate::ffi::kernel::leaked;
 use crate::options::Options;
+use crate::threads::timer::Timer;
 
 /// The databases and connections that this process has open.
 #[derive(Debug)]
 pub struct Process {
     id: u32,
     worker: Worker,
+    lock_watch: Timer,
     /// Those that exist now.
     pub super_journals: Arc<SuperJournals>,
     databases: Mutex<HashMap<Key, Weak<Database>>>,
@@ -69,6 +71,7 @@ impl Process {
         let fresh = Box::leak(Box::new(Process {
             id,
             worker: Worker::thread(),
+            lock_watch: Timer::new("waldio-locks"),
             super_journals: Arc::default(),
             databases: Mutex::default(),
             connections: Mutex::default(),
@@ -102,7 +105,12 @@ impl Process {
         } else {
             (self.worker.clone(), Flusher::thread())
         };
-        let helpers = Helpers { worker, flusher, super_journals: Arc::clone(&self.super_journals) };
+        let helpers = Helpers {
+            worker,
+            flusher,
+            lock_watch: self.lock_watch.clone(),
+            super_journals: Arc::clone(&self.super_journals),
+        };
         let database = Arc::new(Database::new(
             opening.path,
             opening.file_id,

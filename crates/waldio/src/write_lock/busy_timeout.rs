@@ -4,9 +4,9 @@
 //! looks at a clock: it naps 1, 2, 5, 10 ... 100 ms and gives up when their sum reaches the timeout; the last one is what
 //! is left of it. A nap that is cut short, for a lock that somebody else then gets, is lost. So the last one is never cut
 //! short, and lasts until the sum of all that were asked for: the timeout is kept, neither earlier nor later. (A timeout that
-//! is a sum of whole naps, 128 or 328 ms, has no last one that could be known.) And whoever only sees that another process's
-//! lock is free, and is told by nobody, does not take it before the time at which its nap would have begun had none been cut
-//! short: else all naps would be used up in a moment beside a process that takes the lock again and again.
+//! is a sum of whole naps, 128 or 328 ms, has no last one that could be known.) Beside another process a nap ends early only
+//! with the lock in hand (`connection/handle/early_lock`): else all naps would be used up in a moment beside one that takes
+//! the lock again and again.
 //!
 //! A sleep of another length is not the handler's.
 
@@ -33,7 +33,7 @@ pub struct BusyTimeout {
 /// A nap of the busy handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nap {
-    /// From here on it may end by a look of its own.
+    /// When it would have begun had none before it been cut short.
     pub from: Instant,
     /// The handler gives up after this one: it must not end before.
     pub is_last: bool,

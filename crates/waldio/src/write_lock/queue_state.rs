@@ -9,10 +9,10 @@ use crate::threads::primitives::{Condvar, now};
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
-/// How often the first in the queue looks whether another process still holds the lock.
-const LOOK_EVERY: Duration = Duration::from_micros(50);
+/// How often the first in the queue tries for a lock that another process holds.
+pub const TRY_EVERY: Duration = Duration::from_micros(50);
 /// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
-const LOOK_UNRUNG: Duration = Duration::from_millis(4);
+pub const TRY_UNRUNG: Duration = Duration::from_millis(4);
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in the queue of a connection that neither sleeps nor asks is kept this long.
@@ -45,6 +45,8 @@ pub struct Sleeper {
 pub struct QueueState {
     /// Who has the lock, or is asking the base VFS for it.
     pub holder: Option<usize>,
+    /// It got the lock in its sleep, and SQLite has not asked yet.
+    early: bool,
     /// Who stands in it, in the order of coming.
     pub places: VecDeque<QueuedConnection>,
     /// Whom the lock is kept for.
@@ -102,14 +104,25 @@ pub struct Reserved {
 /// What a thread in the queue does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// It takes the lock.
+    /// It is next.
     Mine,
+    /// It is next where it gets the lock: another process had that when it was last tried for.
+    OtherProcess,
     /// It looks again at this time, if nobody wakes it before.
     At(Instant),
-    /// The same, for another process to give the lock back.
-    OtherProcess(Instant),
     /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
     Woken,
+}
+
+/// What became of a try for the lock in the name of a connection that sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// It has the lock.
+    Got,
+    /// Another process does.
+    Busy,
+    /// Nothing was tried: SQLite has to ask for it.
+    Not,
 }
 
 impl QueueState {
@@ -132,8 +145,9 @@ impl QueueState {
     /// A connection asks for the lock whose snapshot is old: SQLite would give it back at once. Where another connection of this process
     /// has it, or it is kept for one, that one is not disturbed.
     pub fn ask_in_vain(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) -> Turn {
-        let is_held = self.holder.is_some_and(|holder| holder != connection);
-        let is_kept = self.reserved.is_some_and(|kept| kept.connection != connection && now < kept.until);
+        let is_held = self.holder.is_some_and(|holder| holder != connection) && !self.early;
+        let is_reserved = self.reserved.is_some_and(|kept| kept.connection != connection && now < kept.until);
+        let is_kept = is_reserved || self.early && self.holder != Some(connection);
         if !is_held && !is_kept {
             return Turn::Try;
         }
@@ -168,7 +182,12 @@ impl QueueState {
             self.count_pass(connection);
         }
         self.reserved = None;
-        self.holder = Some(connection);
+        (self.holder, self.early) = (Some(connection), false);
+    }
+
+    /// Nobody has the lock any more.
+    pub fn release(&mut self) {
+        (self.holder, self.early) = (None, false);
     }
 
     /// The lock goes to `connection`: past those who sleep in the queue before it, or it was their turn.
@@ -187,16 +206,8 @@ impl QueueState {
         waits && first.is_some_and(|place| place.connection == connection)
     }
 
-    /// A thread in the queue looks: whether the lock is free for it. `rings`: other processes ring when it is. `from`: it may
-    /// not have it by its own look before.
-    pub fn next_look(
-        &self,
-        connection: usize,
-        now: Instant,
-        from: Instant,
-        rings: bool,
-        is_free: impl Fn() -> Option<bool>,
-    ) -> Look {
+    /// A thread in the queue looks.
+    pub fn next_look(&self, connection: usize, now: Instant) -> Look {
         if self.shut || self.holder.is_some() {
             return Look::Woken;
         }
@@ -210,24 +221,20 @@ impl QueueState {
         if first.is_none_or(|place| place.connection != connection) {
             return Look::Woken;
         }
-        // Nobody of this process has it. Unless another process does, it is this one's turn.
-        if !self.foreign {
-            return Look::Mine;
-        }
-        if now < from {
-            return Look::OtherProcess(from);
-        }
-        match is_free() {
-            Some(true) => Look::Mine,
-            Some(false) => Look::OtherProcess(now + if rings { LOOK_UNRUNG } else { LOOK_EVERY }),
-            None => Look::Woken,
-        }
+        // Nobody of this process has it: it is this one's turn.
+        if self.foreign { Look::OtherProcess } else { Look::Mine }
+    }
+
+    /// A connection that sleeps got the lock: SQLite asks for it next.
+    pub fn take_asleep(&mut self, connection: usize) {
+        self.take(connection);
+        (self.early, self.foreign) = (true, false);
     }
 
     /// The base VFS refused the lock to a connection that asked for it, with or without having taken it.
     pub fn refuse(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
         if self.holder == Some(connection) {
-            self.holder = None;
+            self.release();
         }
         self.drop_kept_for(connection);
         if self.holder.is_none() && !self.shut {
@@ -240,7 +247,7 @@ impl QueueState {
     /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
     pub fn grant_in_vain(&mut self, connection: usize) {
         self.foreign = false;
-        self.holder = Some(connection);
+        (self.holder, self.early) = (Some(connection), false);
         self.drop_kept_for(connection);
     }
 
@@ -253,7 +260,7 @@ impl QueueState {
     /// or had it a moment ago.
     pub fn grant(&mut self, connection: usize, now: Instant) -> (Option<QueuedConnection>, bool) {
         self.foreign = false;
-        self.holder = Some(connection);
+        (self.holder, self.early) = (Some(connection), false);
         let place = self.leave(connection);
         if !self.places.is_empty() || self.last.is_some_and(|last| last != connection) {
             self.contended_until = Some(now + CONTENDED);
@@ -302,6 +309,11 @@ impl QueueState {
         self.places.remove(at)
     }
 
+    /// True where a thread of this process woke the connection since it slept.
+    pub fn was_woken(&self, connection: usize) -> bool {
+        self.places.iter().any(|place| place.connection == connection && place.woken)
+    }
+
     /// A connection's busy handler naps, or is done.
     pub fn set_asleep(&mut self, connection: usize, asleep: bool) {
         if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
@@ -318,7 +330,6 @@ mod tests {
     use super::*;
 
     const NANOSECOND: Duration = Duration::from_nanos(1);
-    const UNKNOWN: fn() -> Option<bool> = || None;
 
     /// A queue of these connections, asleep, who came in this order.
     fn asleep(connections: &[usize], now: Instant) -> QueueState {
@@ -335,7 +346,7 @@ mod tests {
     }
 
     fn look(queue: &QueueState, connection: usize, now: Instant) -> Look {
-        queue.next_look(connection, now, now, false, UNKNOWN)
+        queue.next_look(connection, now)
     }
 
     #[test]
@@ -411,23 +422,11 @@ mod tests {
         assert_eq!([1, 2, 3].map(|one| queue.waits_for_other_process(one)), [true, false, false]);
         queue.set_asleep(1, false);
         assert_eq!([1, 2].map(|one| queue.waits_for_other_process(one)), [false, true]);
-        let looks = |queue: &QueueState, from, rings, free: Option<bool>| {
-            queue.next_look(2, now, from, rings, || free)
-        };
-        assert_eq!(looks(&queue, now, false, Some(true)), Look::Mine);
-        assert_eq!(looks(&queue, now, false, Some(false)), Look::OtherProcess(now + LOOK_EVERY));
-        assert_eq!(looks(&queue, now, true, Some(false)), Look::OtherProcess(now + LOOK_UNRUNG));
-        assert_eq!(looks(&queue, now, false, None), Look::Woken);
-        let later = now + NANOSECOND;
-        assert_eq!(
-            looks(&queue, later, false, Some(true)),
-            Look::OtherProcess(later),
-            "its nap has not begun"
-        );
+        assert_eq!(look(&queue, 2, now), Look::OtherProcess);
         for shut in [true, false] {
             (queue.shut, queue.holder) = (shut, (!shut).then_some(9));
             assert!(!queue.waits_for_other_process(2));
-            assert_eq!(looks(&queue, now, false, Some(true)), Look::Woken);
+            assert_eq!(look(&queue, 2, now), Look::Woken);
         }
     }
 

@@ -11,7 +11,8 @@ use waldio::options::Options;
 use waldio::testing::model::{now, thread};
 use waldio::testing::planted::Bug;
 use waldio::{
-    CLOSED_MAX, Connection, Database, Flusher, Granted, Helpers, Nap, Outcome, SlowReader, Turn, Worker,
+    CLOSED_MAX, Connection, Database, Flusher, Granted, Helpers, Nap, Outcome, SlowReader, TakenLock, Timer,
+    Turn, Worker,
 };
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
@@ -39,8 +40,12 @@ struct House {
 impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        let helpers =
-            Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
+        let helpers = Helpers {
+            worker: Worker::Inline,
+            flusher: Flusher::Never,
+            lock_watch: Timer::new("model"),
+            super_journals: Arc::default(),
+        };
         let database = Database::new(path, None, "unix".to_owned(), disk, helpers, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }
@@ -49,8 +54,8 @@ impl House {
         self.base.try_lock().expect("nobody is interrupted here")
     }
 
-    fn connect(&self) -> Connection {
-        Connection::new(Arc::clone(&self.database), Options::default())
+    fn connect(&self) -> Arc<Connection> {
+        Arc::new(Connection::new(Arc::clone(&self.database), Options::default()))
     }
 
     /// A read lock, as SQLite asks for it: again, where the log may have changed.
@@ -89,11 +94,11 @@ impl House {
     }
 
     /// One transaction that starts the log anew: SQLite reads it in the middle.
-    fn write(&self, connection: &Connection) {
+    fn write(&self, connection: &Arc<Connection>) {
         self.lock_shared(connection);
         while !self.lock(connection) {
             self.unlock_shared(connection);
-            connection.nap(&Nap::until(now() + Duration::from_secs(60)));
+            connection.nap(&Nap::until(now() + Duration::from_secs(60)), None::<fn() -> Option<TakenLock>>);
             self.lock_shared(connection);
         }
         assert!(!connection.pass_barrier(), "the writer was held at the barrier");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waldio::testing::model::{self, now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{LOOK_AGAIN, LockQueue, Nap, PASSES_MAX, RESERVATION, Sleeper, Turn};
+use waldio::{LOOK_AGAIN, LockQueue, Nap, PASSES_MAX, RESERVATION, Sleeper, Tried, Turn};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -25,6 +25,8 @@ struct Client {
 #[derive(Debug, Default)]
 struct Base {
     writer: Option<usize>,
+    /// It got the lock in its sleep, and SQLite has not asked yet.
+    early: bool,
     /// Another process writes, too.
     shared: bool,
     /// Who was told to wait and did not write since, in this order; and how often each was passed asleep.
@@ -51,6 +53,10 @@ impl House {
 
     /// `xShmLock` of the write lock; false: BUSY.
     fn lock(&self, client: &Client) -> bool {
+        if self.use_early(client) {
+            self.queue.granted(client.id, now());
+            return true;
+        }
         if self.queue.ask(client.id, &client.sleeper, now()) == Turn::Wait {
             self.base().stands(client);
             return false;
@@ -81,13 +87,52 @@ impl House {
 
     /// `xSleep`.
     fn nap(&self, client: &Client, nap: Duration) {
-        self.queue.sleep(client.id, &client.sleeper, &Nap::until(now() + nap), || self.is_free());
+        self.queue.sleep(client.id, &client.sleeper, &Nap::until(now() + nap), || self.take(client));
     }
 
-    /// Looks at the locks of other processes, where there are any.
-    fn is_free(&self) -> Option<bool> {
-        let base = self.base();
-        base.shared.then(|| base.writer.is_none())
+    /// Tries for the lock of a client that sleeps.
+    fn take(&self, client: &Client) -> Tried {
+        let mut base = self.base();
+        match base.writer {
+            Some(writer) => {
+                assert!(base.shared, "{} tries while {writer} has the lock", client.id);
+                Tried::Busy
+            }
+            None => {
+                base.judge_passing(client.id);
+                (base.writer, base.early) = (Some(client.id), true);
+                Tried::Got
+            }
+        }
+    }
+
+    /// True where the client has what it got in its sleep.
+    fn use_early(&self, client: &Client) -> bool {
+        let mut base = self.base();
+        let has_it = base.early && base.writer == Some(client.id);
+        if has_it {
+            base.early = false;
+            base.line.retain(|(id, ..)| *id != client.id);
+        }
+        has_it
+    }
+
+    /// What the client got in its sleep is given back, if it still has it.
+    fn give_back(&self, client: &Client) {
+        self.queue.give_back(client.id, || {
+            let mut base = self.base();
+            let had_it = base.early && base.writer == Some(client.id);
+            if had_it {
+                (base.writer, base.early) = (None, false);
+            }
+            had_it
+        });
+    }
+
+    /// The thread that looks after it finds it unused.
+    fn lapse(&self, client: &Client) {
+        thread::sleep(RESERVATION);
+        self.give_back(client);
     }
 
     /// One transaction, that takes so long.
@@ -108,6 +153,7 @@ impl House {
 
     /// The connection closes.
     fn close(&self, client: &Client) {
+        self.give_back(client);
         self.base().line.retain(|(id, ..)| *id != client.id);
         self.queue.forget(client.id);
     }
@@ -324,6 +370,45 @@ fn the_first_in_line_leaves_beside_another_process() {
     assert_took_at_most(10 * MS);
 }
 
+/// Another process gives the lock back; one gets it in its sleep and asks after so long, if at all. The thread that looks after such
+/// locks is at work meanwhile.
+fn one_has_the_lock_early(asks_after: Option<Duration>) {
+    let house = House::new();
+    *house.base() = Base { writer: Some(0), shared: true, ..Base::default() };
+    let first = House::client(1);
+    thread::scope(|scope| {
+        assert!(!house.lock(&first));
+        house.base().writer = None;
+        house.nap(&first, LONG);
+        let house = &house;
+        scope.spawn(|| house.lapse(&first));
+        scope.spawn(|| house.write(&House::client(2), Duration::ZERO));
+        match asks_after {
+            Some(time) => {
+                thread::sleep(time);
+                house.write(&first, MS);
+            }
+            None => house.base().line.retain(|(id, ..)| *id != first.id),
+        }
+    });
+    assert!(asks_after.is_none() || !house.queue.is_awaited(), "somebody stands in line who left");
+}
+
+fn one_has_the_lock_early_and_asks() {
+    one_has_the_lock_early(Some(Duration::ZERO));
+    assert_took_at_most(RESERVATION);
+}
+
+fn one_has_the_lock_early_and_asks_when_it_lapses() {
+    one_has_the_lock_early(Some(RESERVATION));
+    assert_took_at_most(RESERVATION + 2 * MS);
+}
+
+fn one_has_the_lock_early_and_never_asks() {
+    one_has_the_lock_early(None);
+    assert_took_at_most(RESERVATION + LOOK_AGAIN);
+}
+
 #[test]
 fn two_writers_take_turns_under_every_schedule() {
     holds_under_all(one_transaction_each);
@@ -363,6 +448,10 @@ fn two_connections_of_one_thread_do_not_wait_for_each_other() {
 fn another_process_delays_the_line_for_a_moment_only() {
     holds(&[Patient], another_process_writes);
     holds(&[Patient], the_first_in_line_leaves_beside_another_process);
+    holds(&[Patient], one_has_the_lock_early_and_asks);
+    holds(&[Patient, Hasty, Fickle], || one_has_the_lock_early(Some(RESERVATION)));
+    holds(&[Patient], one_has_the_lock_early_and_asks_when_it_lapses);
+    holds(&[Patient], one_has_the_lock_early_and_never_asks);
 }
 
 #[test]

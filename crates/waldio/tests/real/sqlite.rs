@@ -12,6 +12,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use blockio::disk::Disk;
 pub use libsqlite3_sys as ffi;
 
+use super::sqlite_config;
+
 unsafe extern "C" {
     fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -82,21 +84,6 @@ fn symbol(handle: *mut c_void, name: &'static str) -> *mut c_void {
     found
 }
 
-/// What `sqlite3_config(SQLITE_CONFIG_LOG)` collected, of every library.
-static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn note_log(_: *mut c_void, code: c_int, message: *const c_char) {
-    // SAFETY: SQLite passes a terminated message.
-    let message = unsafe { CStr::from_ptr(message) };
-    let line = format!("{code}: {}", message.to_string_lossy());
-    LOG.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-}
-
-/// Everything in SQLite's error log so far.
-pub fn error_log() -> Vec<String> {
-    LOG.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
 /// A result code that is not OK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlError {
@@ -132,16 +119,11 @@ pub fn system() -> &'static Library {
     static SYSTEM: OnceLock<Library> = OnceLock::new();
     SYSTEM.get_or_init(|| {
         const RTLD_NOW: c_int = 2;
-        type Config = unsafe extern "C" fn(c_int, ...) -> c_int;
         // SAFETY: a terminated name; SQLite's library has no constructors that need anything.
         let handle = unsafe { dlopen(c"libsqlite3.so.0".as_ptr(), RTLD_NOW) };
         assert!(!handle.is_null(), "libsqlite3.so.0 is missing: install libsqlite3-0");
-        let config = symbol(handle, "sqlite3_config\0");
-        // SAFETY: SQLite's function of this name has this type (sqlite3.h).
-        let config = unsafe { transmute::<*mut c_void, Config>(config) };
-        let log: unsafe extern "C" fn(*mut c_void, c_int, *const c_char) = note_log;
-        // SAFETY: nobody used the library yet, and this option takes a function and its data.
-        unsafe { config(ffi::SQLITE_CONFIG_LOG, log, ptr::null_mut::<c_void>()) };
+        // SAFETY: nobody used the library yet.
+        unsafe { sqlite_config::configure(symbol(handle, "sqlite3_config\0")) };
         Library { functions: Functions::shared(handle) }
     })
 }

@@ -23,6 +23,8 @@ pub mod sqlite;
 #[path = "../real/sqlite.rs"]
 #[allow(clippy::unwrap_used, reason = "it belongs to the real tests, which allow it as a whole")]
 pub mod library;
+#[path = "../real/sqlite_config.rs"]
+pub mod sqlite_config;
 pub mod sim_vfs;
 pub mod sim_host;
 pub mod sim_locks;

@@ -1,14 +1,15 @@
 //! How a connection waits for the write lock: in the queue, while SQLite's busy handler believes that it sleeps.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Connection;
+use crate::ffi::taken_lock::TakenLock;
 use crate::threads::primitives::{now, thread};
 use crate::write_lock::busy_timeout::{BusyTimeout, Nap};
 use crate::write_lock::lock_queue::LockQueue;
-use crate::write_lock::queue_state::Turn;
+use crate::write_lock::queue_state::{Tried, Turn};
 
 impl Connection {
     /// How its busy handler waits.
@@ -60,13 +61,14 @@ impl Connection {
         self.busy_timeout().nap(now(), nominal)
     }
 
-    /// The busy handler naps in the queue: until the connection may write, or until the nap is over.
-    pub fn nap(&self, nap: &Nap) {
+    /// The busy handler naps in the queue: until the connection may write, or until the nap is over. `take` tries for the write
+    /// lock; `None`: SQLite has to ask for it.
+    pub fn nap(self: &Arc<Self>, nap: &Nap, take: Option<impl Fn() -> Option<TakenLock>>) {
         if nap.is_last {
             thread::sleep(nap.until.saturating_duration_since(now()));
         } else {
-            let is_free = || self.database.is_write_lock_free();
-            self.database.queue.sleep(self.id, &self.sleeper, nap, is_free);
+            let take = || take.as_ref().map_or(Tried::Not, |take| self.take_early(take));
+            self.database.queue.sleep(self.id, &self.sleeper, nap, take);
         }
         if let Ok(mut state) = self.state() {
             state.reads.napped();
@@ -80,8 +82,12 @@ impl Connection {
         }
     }
 
-    /// The connection is about to close.
+    /// The connection is about to close. In a child of fork it stands in no queue, and threads that are gone may hold its lock.
     pub fn leave(&self) {
+        if self.database.origin.is_parent() {
+            return;
+        }
+        self.drop_early_lock();
         self.database.queue.forget(self.id);
     }
 }

@@ -17,8 +17,6 @@ use std::sync::{Mutex, PoisonError};
 /// `PENDING_BYTE` + 2 and 510 bytes: SQLite's shared locks (os.h, `SHARED_FIRST` and `SHARED_SIZE`).
 const SHARED_FIRST: i64 = 0x4000_0000 + 2;
 const SHARED_SIZE: i64 = 510;
-/// The wal-index's write lock (os_unix.c, `UNIX_SHM_BASE`).
-const WRITE_LOCK: i64 = 120;
 /// The byte that whoever has the wal-index mapped holds a shared lock on (os_unix.c, `UNIX_SHM_DMS`).
 const MAPPED_LOCK: i64 = 128;
 const F_GETLK: c_int = 5;
@@ -115,11 +113,6 @@ impl LockProbe {
         self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
     }
 
-    /// On the wal-index's file: true when no other process holds the write lock; `None`: nobody knows.
-    pub fn is_write_lock_free(&self) -> Option<bool> {
-        self.is_free(WRITE_LOCK, 1)
-    }
-
     /// On the wal-index's file: true where another process is known to have it mapped.
     pub fn is_mapped_elsewhere(&self) -> bool {
         self.is_free(MAPPED_LOCK, 1) == Some(false)
@@ -138,12 +131,12 @@ mod tests {
     fn a_probe_finds_a_descriptor_that_opens_later_and_another_when_that_is_closed() {
         let path = std::env::temp_dir().join(format!("waldio-probe-{}", std::process::id()));
         let probe = LockProbe::new(Some(path.clone()));
-        assert_eq!(probe.is_write_lock_free(), None, "there is no file");
+        assert!(!probe.is_alone(), "there is no file");
         let first = std::fs::File::create(&path).unwrap();
         assert!(probe.is_alone());
         let second = std::fs::File::open(&path).unwrap();
         drop(first);
-        assert_eq!(probe.is_write_lock_free(), Some(true));
+        assert!(probe.is_alone());
         drop(second);
         assert!(!probe.is_alone(), "nobody has it open");
         std::fs::remove_file(&path).unwrap();

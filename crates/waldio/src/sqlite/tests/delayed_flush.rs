@@ -17,6 +17,7 @@ use crate::durability::log_session::LogSession;
 use crate::log::layout::Layout;
 use crate::options::{FlushDelay, Options};
 use crate::sqlite::process::{Opening, Process};
+use crate::threads::timer::Timer;
 use hooked_disk::{Call, HookedDisk};
 
 #[allow(dead_code, reason = "other tests use all of it")]
@@ -28,7 +29,12 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     let (path, disk) = (Path::new("/app.db"), SimDisk::new());
     drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
     let disk = Arc::new(disk);
-    let helpers = Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
+    let helpers = Helpers {
+        worker: Worker::Inline,
+        flusher: Flusher::Never,
+        lock_watch: Timer::new("test"),
+        super_journals: Arc::default(),
+    };
     let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(2) };
     let options = Options { group: Some(delay), ..Options::default() };
     let database =

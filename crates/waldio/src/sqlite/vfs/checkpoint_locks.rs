@@ -73,6 +73,8 @@ pub(super) unsafe fn begin(
 /// As `begin`.
 unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
     let (writer_wait, reader_wait) = connection.database.barrier.waits();
+    // As in `taking_back`.
+    connection.drop_early_lock();
     // SAFETY: as above.
     if !unsafe { take(base, LockRange::one(WAL_WRITE_LOCK), writer_wait) } {
         connection.open_barrier(Outcome::InVain);

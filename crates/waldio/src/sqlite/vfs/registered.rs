@@ -19,6 +19,8 @@ pub(crate) struct Registered {
     /// Whether the log may be opened beside the base VFS: its files are plain files.
     pub(crate) base_is_plain: bool,
     pub(crate) name: &'static CStr,
+    /// Whether another thread may call the base VFS for a connection: SQLite was neither built nor configured without mutexes.
+    pub(crate) has_mutexes: bool,
 }
 
 impl Registered {

@@ -71,6 +71,8 @@ pub(super) fn when_alone(file: *mut sqlite3_file) {
 fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
+    // The base VFS would not refuse it to the same file, and would give back both.
+    connection.drop_early_lock();
     if !lock(file, WRITERS, until) {
         return false;
     }

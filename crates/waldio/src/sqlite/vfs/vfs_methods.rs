@@ -20,6 +20,7 @@ use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::memory;
+use crate::ffi::taken_lock::TakenLock;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
 use crate::sqlite::process::{Opening, Process};
 
@@ -397,7 +398,15 @@ unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *m
 
 unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
     let nominal = Duration::from_micros(u64::try_from(microseconds).unwrap_or(0));
-    if guard::value_or(false, || waiter::nap(nominal)) {
+    // SAFETY: SQLite passes a VFS of ours.
+    let has_mutexes = unsafe { registered(vfs) }.has_mutexes;
+    let take = |connection: &Connection| {
+        let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
+        // SAFETY: it asked for the write lock just now, on this thread, which is asleep in SQLite's busy handler: the file is open, and
+        // its wal-index mapped. `shm_unmap` and `close` end what is taken here.
+        unsafe { TakenLock::take(handle::shm_of(main)) }
+    };
+    if guard::value_or(false, || waiter::nap(nominal, has_mutexes.then_some(take))) {
         return microseconds;
     }
     forward!(vfs, xSleep(microseconds), 0)

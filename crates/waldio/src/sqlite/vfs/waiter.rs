@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::connection::Connection;
+use crate::ffi::taken_lock::TakenLock;
 use crate::threads::origin::Origin;
 use crate::threads::primitives::{now, thread};
 
@@ -72,7 +73,7 @@ thread_local! {
 }
 
 /// Takes the mark away. A thread that is ending has no such memory any more, and no busy handler either.
-fn take() -> Option<Mark> {
+fn take_mark() -> Option<Mark> {
     let _ = MARKED.try_with(|marked| marked.set(0));
     MARK.try_with(RefCell::take).ok().flatten().filter(|mark| !mark.origin.is_parent())
 }
@@ -107,33 +108,40 @@ pub(crate) fn heard_elsewhere() {
 
 #[cold]
 fn judge(is_marked: bool, call: Call) {
-    let Some(mark) = take() else { return };
+    let Some(mark) = take_mark() else { return };
     let Some(connection) = mark.connection.upgrade() else { return };
     if let Some(last) = mark.last.then(is_marked, call) {
         return put(&connection, last);
     }
+    let asks = is_marked && call == Call::Asks;
+    if !asks {
+        connection.drop_early_lock();
+    }
     if mark.last != Last::Refused {
-        connection.busy_timeout().came_back(is_marked && call == Call::Asks);
+        connection.busy_timeout().came_back(asks);
     }
 }
 
 /// SQLite sleeps for shorter times between two tries for a read lock (wal.c, `walTryBeginRead`).
 const NAP_MIN: Duration = Duration::from_millis(1);
 
-/// This thread sleeps: true where that was a nap in the queue, and is over. Else the base VFS should.
-pub(crate) fn nap(nominal: Duration) -> bool {
+/// This thread sleeps: true where that was a nap in the queue, and is over. Else the base VFS should. `lock` tries for the write lock in
+/// a connection's name; `None`: SQLite has to ask for it.
+pub(crate) fn nap(nominal: Duration, lock: Option<impl Fn(&Connection) -> Option<TakenLock>>) -> bool {
     if nominal < NAP_MIN {
         return false;
     }
-    let Some(mark) = take() else { return false };
+    let Some(mark) = take_mark() else { return false };
     let Some(connection) = mark.connection.upgrade() else { return false };
     if mark.last != Last::Refused {
+        connection.drop_early_lock();
         connection.busy_timeout().came_back(false);
         return false;
     }
     let Some(nap) = connection.busy_nap(nominal) else { return false };
     if nap.comes_back {
-        connection.nap(&nap);
+        let waiting = Arc::clone(&connection);
+        connection.nap(&nap, lock.map(|lock| move || lock(&waiting)));
     } else {
         // The base VFS sleeps from now on; what the naps before were cut short by is slept here, or the timeout would be shorter.
         thread::sleep(nap.from.saturating_duration_since(now()));
@@ -174,7 +182,8 @@ mod tests {
         }
         connection.busy_timeout().refused(true);
         refused(&connection);
-        assert!(!nap(Duration::from_millis(15)), "the base VFS should sleep, for 15 ms");
+        let take = None::<fn(&Connection) -> Option<TakenLock>>;
+        assert!(!nap(Duration::from_millis(15), take), "the base VFS should sleep, for 15 ms");
         assert!(began.elapsed() >= Duration::from_millis(18), "after {:?}", began.elapsed());
     }
 }

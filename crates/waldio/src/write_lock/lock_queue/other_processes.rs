@@ -44,18 +44,10 @@ impl LockQueue {
         shared.ring();
     }
 
-    /// Sleeps among other processes; returns the place where it was not rung.
-    pub(super) fn wait_shared<'a>(
-        &self,
-        place: Standing<'a>,
-        time: Duration,
-    ) -> (Option<Standing<'a>>, Slept) {
+    /// Sleeps among other processes; returns the place where it was not rung, by another process or this one.
+    pub(super) fn wait_shared(place: Standing<'_>, time: Duration) -> (Option<Standing<'_>>, Slept) {
         place.wait(time);
-        if !place.is_rung() {
-            return (Some(place), Slept::Unrung);
-        }
-        self.note_rings(Slept::Rung);
-        (None, Slept::Rung)
+        if place.is_rung() { (None, Slept::Rung) } else { (Some(place), Slept::Unrung) }
     }
 
     /// Whoever found the lock free and was not told, is told by nobody: the holder is dead, stopped, or stock SQLite.
@@ -88,8 +80,7 @@ mod tests {
 
     use super::*;
     use crate::write_lock::busy_timeout::Nap;
-    use crate::write_lock::queue_state::Sleeper;
-    use crate::write_lock::queue_state::Turn;
+    use crate::write_lock::queue_state::{Sleeper, Tried, Turn};
 
     /// A database, which goes when the test ends.
     struct Scratch(PathBuf);
@@ -125,13 +116,14 @@ mod tests {
 
     /// Whether a process is rung when another gives the lock back; `None` where there is no line.
     fn is_rung(database: &Scratch) -> Option<bool> {
-        let (sleeper, free) = (Arc::default(), AtomicBool::new(false));
-        let (holder, waiter) = (database.queue(0, &Arc::default())?, database.queue(1, &sleeper)?);
+        let (sleeper, free) = (&Arc::default(), AtomicBool::new(false));
+        let (holder, waiter) = (database.queue(0, &Arc::default())?, &database.queue(1, sleeper)?);
         assert_eq!(holder.ask(0, &Arc::default(), Instant::now()), Turn::Try);
         holder.granted(0, Instant::now());
         let nap = Nap::until(Instant::now() + Duration::from_secs(10));
         thread::scope(|scope| {
-            scope.spawn(|| waiter.sleep(1, &sleeper, &nap, || Some(free.load(SeqCst))));
+            let take = || if free.load(SeqCst) { Tried::Got } else { Tried::Busy };
+            scope.spawn(move || waiter.sleep(1, sleeper, &nap, take));
             while !holder.is_awaited() {
                 thread::yield_now();
             }
@@ -154,21 +146,32 @@ mod tests {
         let (scratch, sleeper, began) = (Scratch::new("unrung"), Arc::default(), Instant::now());
         let Some(queue) = scratch.queue(1, &sleeper) else { return };
         // The holder is killed.
-        let is_free = || Some(began.elapsed() > Duration::from_millis(20));
-        queue.sleep(1, &sleeper, &Nap::until(began + Duration::from_secs(10)), is_free);
+        let is_free = || began.elapsed() > Duration::from_millis(20);
+        let take = || if is_free() { Tried::Got } else { Tried::Busy };
+        queue.sleep(1, &sleeper, &Nap::until(began + Duration::from_secs(10)), take);
         assert!(began.elapsed() < Duration::from_secs(1), "after {:?}", began.elapsed());
         let rings_come = queue.shared.as_ref().is_some_and(SharedLockQueue::rings_come);
         assert!(!rings_come, "from here on it looks more often");
     }
 
     #[test]
-    fn whoever_is_told_by_nobody_takes_the_lock_only_when_its_nap_would_have_begun() {
-        let (scratch, sleeper, began) = (Scratch::new("from"), Arc::default(), Instant::now());
-        let Some(queue) = scratch.queue(1, &sleeper) else { return };
-        let from = began + Duration::from_millis(30);
-        let nap = Nap { from, ..Nap::until(began + Duration::from_secs(10)) };
-        queue.sleep(1, &sleeper, &nap, || Some(true));
-        assert!(Instant::now() >= from && began.elapsed() < Duration::from_secs(5));
+    fn who_is_woken_by_its_own_process_learns_nothing_of_the_others() {
+        let (scratch, sleeper, began) = (Scratch::new("own"), &Arc::default(), Instant::now());
+        let Some(queue) = &scratch.queue(1, sleeper) else { return };
+        queue.note_rings(Slept::Unrung);
+        let nap = Nap::until(began + Duration::from_secs(10));
+        let took = AtomicBool::new(false);
+        let take = || if took.load(SeqCst) { Tried::Got } else { Tried::Busy };
+        thread::scope(|scope| {
+            scope.spawn(move || queue.sleep(1, sleeper, &nap, take));
+            while !queue.is_awaited() || queue.shared.as_ref().is_some_and(|shared| !shared.is_awaited()) {
+                thread::yield_now();
+            }
+            // Another one of the process was refused the lock, and has the first look.
+            (0..100).for_each(|_| queue.refused(2, &Arc::default(), Instant::now()));
+            took.store(true, SeqCst);
+        });
+        assert!(!queue.rings_come());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::durability::growth::Worker;
 use crate::log::frame::{FrameHeader, Salts};
 use crate::log::recovery::synthetic_log;
 use crate::options::FlushDelay;
+use crate::threads::timer::Timer;
 
 pub(super) const LOG: &str = "/app.db-wal";
 pub(super) const FRAME_BYTES: usize = 24 + 4096;
@@ -39,8 +40,12 @@ impl Bench {
     pub(super) fn new(options: Options) -> Bench {
         let disk = SimDisk::new();
         disk.open(Path::new("/app.db"), CREATE).unwrap();
-        let helpers =
-            Helpers { worker: Worker::Inline, flusher: Flusher::Never, super_journals: Arc::default() };
+        let helpers = Helpers {
+            worker: Worker::Inline,
+            flusher: Flusher::Never,
+            lock_watch: Timer::new("test"),
+            super_journals: Arc::default(),
+        };
         let database =
             Database::new("/app.db".into(), None, "sim".to_owned(), Arc::new(disk.clone()), helpers, options);
         let connection = Connection::new(Arc::new(database), options);

@@ -5,27 +5,23 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::{chunks, controls, wal_index_file};
-use crate::connection::{Connection, Granted};
+use super::{chunks, controls, wal_index_file, wal_index_locks};
+use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::memory;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::sqlite::process::Process;
 use crate::sqlite::vfs::answers::code_of;
-use crate::sqlite::vfs::checkpoint_locks::{self, CheckpointLocks};
+use crate::sqlite::vfs::checkpoint_locks::CheckpointLocks;
 use crate::sqlite::vfs::database_sync;
-use crate::sqlite::vfs::handle::{
-    MainHandle, base_of, connection, forward, handle, set_private_shm, shared_connection, shm_of,
-};
+use crate::sqlite::vfs::handle::{MainHandle, base_of, connection, forward, handle, set_private_shm, shm_of};
 use crate::sqlite::vfs::last_close;
 use crate::sqlite::vfs::private_shm::Closing;
 use crate::sqlite::vfs::registered::Registered;
 use crate::sqlite::vfs::taking_back;
 use crate::sqlite::vfs::waiter::{self, Call};
-use crate::write_lock::queue_state::Turn;
 
 /// A table for each set of methods that a base file may have, by version: 1, 2 and 3. SQLite asks the version before it
 /// calls, and whether there is an `xShmMap` before it offers WAL: `unix-none` has version 3 and none.
@@ -48,7 +44,7 @@ const fn methods(version: c_int, has_shm: bool) -> sqlite3_io_methods {
         xSectorSize: Some(sector_size),
         xDeviceCharacteristics: Some(device_characteristics),
         xShmMap: if has_shm { Some(shm_map) } else { None },
-        xShmLock: Some(shm_lock),
+        xShmLock: Some(wal_index_locks::shm_lock),
         xShmBarrier: Some(shm_barrier),
         xShmUnmap: Some(shm_unmap),
         xFetch: Some(fetch),
@@ -121,8 +117,14 @@ unsafe extern "C" fn read(
 
 /// Tells what SQLite does with an open file.
 fn heard(file: *mut sqlite3_file, call: Call) {
-    // SAFETY: SQLite calls methods of open files only.
-    guard::value_or((), || waiter::heard(unsafe { connection(file) }, call));
+    guard::value_or((), || {
+        // SAFETY: SQLite calls methods of open files only.
+        let connection = unsafe { connection(file) };
+        waiter::heard(connection, call);
+        if call == Call::Other {
+            connection.drop_early_lock();
+        }
+    });
 }
 
 /// # Safety
@@ -259,192 +261,6 @@ unsafe extern "C" fn shm_map(
     code
 }
 
-unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
-    guard::code_or(SQLITE_IOERR, || {
-        // SAFETY: SQLite calls methods of open files only.
-        let connection = unsafe { connection(file) };
-        last_close::goes_on(file);
-        let locks = flags & SQLITE_SHM_UNLOCK == 0;
-        waiter::heard(connection, call_of(slot, locks));
-        if locks && memory::is_short() {
-            return SQLITE_IOERR_NOMEM;
-        }
-        if flags & SQLITE_SHM_EXCLUSIVE == 0 {
-            // SAFETY: as above.
-            return unsafe { lock_shared(file, connection, LockRange { slot, count }, flags) };
-        }
-        if locks {
-            // SAFETY: as above.
-            return unsafe { lock_exclusively(file, connection, slot, count) };
-        }
-        if slot == WAL_CKPT_LOCK {
-            // SAFETY: as above.
-            let checkpoint_locks = unsafe { checkpoint_locks_of(file) };
-            // SAFETY: `fill` put our handle in front of an open base file.
-            unsafe { checkpoint_locks::end(shm_of(file), connection, checkpoint_locks) };
-        }
-        connection.before_unlock(slot);
-        if slot >= WAL_READ_LOCK_0 {
-            connection.before_read_unlock_of_all(slot, count);
-        }
-        let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
-        if slot == WAL_WRITE_LOCK {
-            connection.write_released();
-        }
-        code
-    })
-}
-
-/// What SQLite is about with a lock of the wal-index. A reader may take a read lock alone, to write its mark.
-fn call_of(slot: c_int, locks: bool) -> Call {
-    match slot {
-        WAL_CKPT_LOCK | WAL_RECOVER_LOCK => Call::Other,
-        WAL_WRITE_LOCK if locks => Call::Asks,
-        _ if locks => Call::Begins,
-        _ => Call::Unlocks,
-    }
-}
-
-/// Takes a shared lock, or gives one back.
-/// # Safety
-/// `file` is open, and `connection` its connection.
-unsafe fn lock_shared(
-    file: *mut sqlite3_file,
-    connection: &Connection,
-    LockRange { slot, count }: LockRange,
-    flags: c_int,
-) -> c_int {
-    const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED;
-    let locks = flags & SQLITE_SHM_UNLOCK == 0;
-    if locks && slot > WAL_READ_LOCK_0 && connection.pass_barrier() {
-        // To SQLite: the log changed meanwhile, look again.
-        return SQLITE_BUSY;
-    }
-    if !locks && slot >= WAL_READ_LOCK_0 {
-        connection.before_read_unlock();
-    }
-    let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
-    if !locks && slot >= WAL_READ_LOCK_0 {
-        taking_back::after_transaction(file);
-    }
-    if code != SQLITE_OK || !locks || slot < WAL_READ_LOCK_0 {
-        return code;
-    }
-    // SAFETY: the caller's promise.
-    let refused = match unsafe { database_sync::for_readers(base_of(file), connection) } {
-        SQLITE_OK => match connection.read_lock_granted(slot) {
-            Ok(()) => return SQLITE_OK,
-            Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
-        },
-        code => code,
-    };
-    connection.before_read_unlock();
-    let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
-    refused
-}
-
-/// What SQLite is told that asks for the write lock; `SQLITE_OK`: the base VFS's answer.
-fn refusal_of(turn: Turn) -> c_int {
-    match turn {
-        Turn::Try => SQLITE_OK,
-        Turn::Wait => SQLITE_BUSY,
-        Turn::Stale => SQLITE_BUSY_SNAPSHOT,
-    }
-}
-
-/// # Safety
-/// `file` is open, and `connection` its connection.
-unsafe fn lock_exclusively(
-    file: *mut sqlite3_file,
-    connection: &Connection,
-    slot: c_int,
-    count: c_int,
-) -> c_int {
-    const LOCK: c_int = SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE;
-    const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
-    let writes = slot == WAL_WRITE_LOCK;
-    // SAFETY: the caller's promise.
-    let note_refusal = || waiter::refused(&unsafe { shared_connection(file) });
-    // SAFETY: the caller's promise.
-    if writes && checkpoint_locks::pass_write_lock(unsafe { checkpoint_locks_of(file) }) {
-        return SQLITE_OK;
-    }
-    let refusal = if writes { refusal_of(connection.ask_to_write()) } else { SQLITE_OK };
-    if refusal != SQLITE_OK {
-        note_refusal();
-        return refusal;
-    }
-    if let Err(failure) = connection.before_exclusive_lock(slot, count) {
-        if writes {
-            connection.write_released();
-        }
-        return code_of(&failure, SQLITE_IOERR_FSYNC);
-    }
-    if (LockRange { slot, count }) == WAL_LOG_READ_LOCKS {
-        // Before the lock, which keeps readers out: who asks for it has the write lock, and nothing is copied meanwhile.
-        // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-        match unsafe { database_sync::before_new_log(base_of(file), connection) } {
-            SQLITE_OK => {}
-            code => return code,
-        }
-    }
-    let code = forward!(shm_of(file) => xShmLock(slot, count, LOCK), SQLITE_IOERR);
-    if code != SQLITE_OK {
-        if writes && code == SQLITE_BUSY {
-            if connection.write_refused() {
-                note_refusal();
-            }
-        } else if writes {
-            connection.write_released();
-        }
-        return code;
-    }
-    // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-    let database_first = || unsafe { database_sync::before_recovery(base_of(file), connection) };
-    let refused = match connection.before_recovery(slot, count, database_first) {
-        Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
-        Ok(()) => match connection.exclusive_lock_granted(slot) {
-            Granted::TakeBack => SQLITE_BUSY,
-            Granted::Keep => {
-                if slot == WAL_CKPT_LOCK {
-                    // SAFETY: the caller's promise.
-                    let checkpoint_locks = unsafe { checkpoint_locks_of(file) };
-                    // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-                    match unsafe {
-                        checkpoint_locks::begin(shm_of(file), base_of(file), connection, checkpoint_locks)
-                    } {
-                        SQLITE_OK => return SQLITE_OK,
-                        code => {
-                            connection.before_unlock(slot);
-                            code
-                        }
-                    }
-                } else {
-                    return SQLITE_OK;
-                }
-            }
-            Granted::KeepToWrite => return SQLITE_OK,
-            Granted::KeepInVain => {
-                note_refusal();
-                return SQLITE_OK;
-            }
-        },
-    };
-    let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
-    if writes {
-        connection.write_released();
-    }
-    refused
-}
-
-/// # Safety
-/// As `handle`.
-unsafe fn checkpoint_locks_of<'a>(file: *mut sqlite3_file) -> &'a Cell<CheckpointLocks> {
-    // SAFETY: the caller's promise.
-    let handle = unsafe { handle(file) };
-    &handle.checkpoint_locks
-}
-
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     guard::value_or((), || {
         // SAFETY: SQLite calls methods of open files only.
@@ -458,6 +274,7 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
+        connection.drop_early_lock();
         taking_back::before_close(file);
         connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
@@ -484,15 +301,5 @@ mod tests {
             assert_eq!((ours.iVersion, ours.xShmMap.is_some()), (version.min(most), has_shm), "{version}");
         }
         assert_eq!(methods_like(None).iVersion, 1);
-    }
-
-    #[test]
-    fn locks_of_the_wal_index_tell_what_sqlite_is_about() {
-        let calls = |slot| [call_of(slot, true), call_of(slot, false)];
-        assert_eq!(calls(WAL_WRITE_LOCK), [Call::Asks, Call::Unlocks]);
-        assert_eq!(calls(WAL_READ_LOCK_0 + 1), [Call::Begins, Call::Unlocks]);
-        for slot in [WAL_CKPT_LOCK, WAL_RECOVER_LOCK] {
-            assert_eq!(calls(slot), [Call::Other; 2]);
-        }
     }
 }

@@ -1,0 +1,88 @@
+//! A write lock of the wal-index that waldio took from the base VFS for a connection, before SQLite asks for it.
+
+use std::ffi::c_int;
+
+use super::base_vfs::methods_of;
+use super::codes::{SQLITE_OK, SQLITE_SHM_EXCLUSIVE, SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK, WAL_WRITE_LOCK};
+use super::types::sqlite3_file;
+
+/// The write lock, in the name of one open file of the base VFS. Given back when dropped.
+///
+/// The base VFS knows it as that file's: its other files of this process are refused as those of other processes are, and it goes when the
+/// process dies.
+#[derive(Debug)]
+pub struct TakenLock {
+    /// The file, as a number: the lock may be given back by another thread.
+    file: usize,
+}
+
+impl TakenLock {
+    /// Tries for the lock once.
+    /// # Safety
+    /// `file` is an open file of the base VFS with a wal-index, whose connection does not hold the lock. It stays open, and its wal-index
+    /// mapped, until this value is dropped or `keep` is called. SQLite's mutexes work.
+    pub unsafe fn take(file: *mut sqlite3_file) -> Option<TakenLock> {
+        // SAFETY: the caller's promise.
+        let code = unsafe { lock(file, SQLITE_SHM_LOCK) };
+        (code == Some(SQLITE_OK)).then(|| TakenLock { file: file.expose_provenance() })
+    }
+
+    /// SQLite asked for it: it is SQLite's to give back.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for TakenLock {
+    fn drop(&mut self) {
+        // SAFETY: `take`: the file is open still.
+        unsafe { lock(std::ptr::with_exposed_provenance_mut(self.file), SQLITE_SHM_UNLOCK) };
+    }
+}
+
+/// # Safety
+/// `file` is an open file of the base VFS.
+unsafe fn lock(file: *mut sqlite3_file, way: c_int) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    let call = unsafe { methods_of(file) }?.xShmLock?;
+    // SAFETY: as above, with a slot and flags as SQLite uses them.
+    Some(unsafe { call(file, WAL_WRITE_LOCK, 1, way | SQLITE_SHM_EXCLUSIVE) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ffi::codes::SQLITE_BUSY;
+    use crate::ffi::types::sqlite3_io_methods;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static CALLS: RefCell<Vec<(c_int, c_int, c_int)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Refuses the lock to whoever has asked before.
+    unsafe extern "C" fn shm_lock(_: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
+        CALLS.with_borrow_mut(|calls| {
+            calls.push((slot, count, flags));
+            if calls.len() == 1 || flags & SQLITE_SHM_UNLOCK != 0 { SQLITE_OK } else { SQLITE_BUSY }
+        })
+    }
+
+    #[test]
+    fn what_was_taken_is_given_back_once_unless_sqlite_has_it() {
+        // SAFETY: a number and methods that may be absent: zeros are none.
+        let mut methods: sqlite3_io_methods = unsafe { std::mem::zeroed() };
+        methods.xShmLock = Some(shm_lock);
+        let mut file = sqlite3_file { pMethods: &raw const methods };
+        let file = &raw mut file;
+        // SAFETY: a file whose only method is there, and which lives to the end.
+        let take = || unsafe { TakenLock::take(file) };
+        let taken = take().expect("the first is granted");
+        assert!(take().is_none(), "refused");
+        drop(taken);
+        let [lock, unlock] = [SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK].map(|way| way | SQLITE_SHM_EXCLUSIVE);
+        assert_eq!(CALLS.take(), [(0, 1, lock), (0, 1, lock), (0, 1, unlock)]);
+        take().expect("granted").keep();
+        assert_eq!(CALLS.take(), [(0, 1, lock)]);
+    }
+}

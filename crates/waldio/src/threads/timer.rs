@@ -1,0 +1,103 @@
+//! A thread that does things when they are due. It starts with the first order (`lazy_thread`).
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Instant;
+
+use crate::threads::lazy_thread::LazyThread;
+
+/// What is done; returns when it is due again, `None` where it is done for good.
+type Act = Box<dyn FnMut() -> Option<Instant> + Send>;
+
+/// Something to do at a time.
+struct Order {
+    due: Instant,
+    act: Act,
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Order").field("due", &self.due).finish_non_exhaustive()
+    }
+}
+
+/// A handle on the thread, which ends with the last handle.
+#[derive(Debug, Clone)]
+pub struct Timer(LazyThread<Order>);
+
+impl Timer {
+    /// A timer whose thread does not run yet.
+    pub fn new(name: &'static str) -> Timer {
+        Timer(LazyThread::new(name, serve))
+    }
+
+    /// Has `act` run at this time, or later where another one takes long; false where no thread can be had. One that panics is done.
+    pub fn order(&self, due: Instant, act: impl FnMut() -> Option<Instant> + Send + 'static) -> bool {
+        self.0.send(Order { due, act: Box::new(act) })
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
+fn serve(orders: Receiver<Order>) {
+    let mut waiting: Vec<Order> = Vec::new();
+    loop {
+        let next = match waiting.iter().map(|order| order.due).min() {
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(order) => waiting.push(order),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        waiting.retain_mut(|order| {
+            if order.due > now {
+                return true;
+            }
+            let due = catch_unwind(AssertUnwindSafe(&mut order.act)).ok().flatten();
+            order.due = due.unwrap_or(now);
+            due.is_some()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_due_first_runs_first_and_again_as_often_as_it_says() {
+        let (timer, began) = (Timer::new("test"), Instant::now());
+        let (done, runs) = channel();
+        for (name, milliseconds, mut left) in [("later", 40, 0), ("sooner", 10, 2)] {
+            let done = done.clone();
+            assert!(timer.order(began + Duration::from_millis(milliseconds), move || {
+                done.send((name, Instant::now())).ok()?;
+                left -= 1;
+                (left > 0).then(|| Instant::now() + Duration::from_millis(1))
+            }));
+        }
+        drop(done);
+        let runs: Vec<_> = runs.iter().collect();
+        let [soonest, .., latest] = &*runs else { panic!("{runs:?}") };
+        assert_eq!((runs.len(), soonest.0), (3, "sooner"));
+        assert!(soonest.1 >= began + Duration::from_millis(10), "{runs:?}");
+        assert!(latest.1 >= began + Duration::from_millis(11), "{runs:?}");
+    }
+
+    #[test]
+    fn one_that_panics_ends_no_other() {
+        let timer = Timer::new("test");
+        assert!(timer.order(Instant::now(), || panic!("planted")));
+        let (done, ran) = channel();
+        assert!(timer.order(Instant::now(), move || {
+            let _ = done.send(());
+            None
+        }));
+        assert!(ran.recv_timeout(Duration::from_secs(60)).is_ok());
+    }
+}
