@@ -31,13 +31,39 @@ pub enum PersistChoice {
     Fua,
 }
 
-/// How much a power cut may take of what was committed (`waldio_group`), at the most.
+/// How much a power cut may take of what was committed (`waldio_durability=bounded`), at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushDelay {
     /// Of the log. The commit that would make it more waits for a flush.
     pub bytes: u64,
     /// By the wall clock, from a commit's return to the beginning of a flush.
     pub time: Duration,
+}
+
+impl FlushDelay {
+    /// What `waldio_durability=bounded` means where `waldio_group` names nothing else.
+    pub const DEFAULT: FlushDelay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(10) };
+}
+
+/// What a COMMIT that returned is worth after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurabilityChoice {
+    /// What `synchronous` says: under FULL it is there.
+    Full,
+    /// No more than so much is lost, under FULL and NORMAL. COMMIT does not wait.
+    Bounded(FlushDelay),
+    /// What `synchronous=NORMAL` says, under FULL as well.
+    Normal,
+}
+
+impl DurabilityChoice {
+    /// How long a commit's flush may wait.
+    pub fn delay(self) -> Option<FlushDelay> {
+        match self {
+            DurabilityChoice::Bounded(delay) => Some(delay),
+            DurabilityChoice::Full | DurabilityChoice::Normal => None,
+        }
+    }
 }
 
 /// The options of one database.
@@ -56,8 +82,8 @@ pub struct Options {
     pub group_commit: bool,
     /// `waldio_durable_reads`: no reader sees a commit that is not durable yet.
     pub durable_reads: bool,
-    /// `waldio_group`: COMMIT returns when its frames are in the file, and a flush follows within that delay.
-    pub group: Option<FlushDelay>,
+    /// `waldio_durability`, and `waldio_group` for another bound than the default.
+    pub durability: DurabilityChoice,
     /// `waldio_db_chunk`: checkpoints make the database file longer by this many bytes at once; 0 for just what they need.
     pub db_chunk_bytes: u64,
     /// `waldio_layout`: the layout of a log that is begun anew, where the database can have it.
@@ -75,7 +101,7 @@ impl Default for Options {
             strict: false,
             group_commit: true,
             durable_reads: false,
-            group: None,
+            durability: DurabilityChoice::Full,
             db_chunk_bytes: 0,
             layout: Layout::Stock,
             no_sync: false,
@@ -84,7 +110,8 @@ impl Default for Options {
 }
 
 /// The names of the options that URIs and pragmas know.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
+    "waldio_durability",
     "waldio_fill",
     "waldio_persist",
     "waldio_log_bytes",
@@ -98,8 +125,8 @@ pub const NAMES: [&str; 9] = [
 
 /// The options that each connection has for itself. The others are the log's: they hold as the first connection of the
 /// process that opened it asked.
-const CONNECTIONS: [&str; 4] =
-    ["waldio_group_commit", "waldio_durable_reads", "waldio_group", "waldio_db_chunk"];
+const CONNECTIONS: [&str; 5] =
+    ["waldio_durability", "waldio_group_commit", "waldio_durable_reads", "waldio_group", "waldio_db_chunk"];
 
 /// True for an option that each connection has for itself.
 pub fn is_connections(name: &str) -> bool {
@@ -135,7 +162,12 @@ impl Options {
             "waldio_strict" => self.strict = parse_switch(name, value)?,
             "waldio_group_commit" => self.group_commit = parse_switch(name, value)?,
             "waldio_durable_reads" => self.durable_reads = parse_switch(name, value)?,
-            "waldio_group" => self.group = parse_window(value)?,
+            "waldio_durability" => self.durability = parse_durability(value, self.durability)?,
+            "waldio_group" => {
+                let none =
+                    if self.durability.delay().is_some() { DurabilityChoice::Full } else { self.durability };
+                self.durability = parse_window(value)?.map_or(none, DurabilityChoice::Bounded);
+            }
             "waldio_layout" => self.layout = parse_layout(value)?,
             "waldio_db_chunk" => self.db_chunk_bytes = parse_db_chunk(value)?,
             _ => return Err(OptionError::Unknown(name.to_owned())),
@@ -157,7 +189,8 @@ impl Options {
                 0 => "off".to_owned(),
                 bytes => bytes.to_string(),
             },
-            "waldio_group" => self.group.map_or_else(|| "off".to_owned(), delay_text),
+            "waldio_durability" => durability_name(self.durability).to_owned(),
+            "waldio_group" => self.durability.delay().map_or_else(|| "off".to_owned(), delay_text),
             _ => return None,
         })
     }
@@ -246,6 +279,25 @@ pub fn persist_name(persist: PersistChoice) -> &'static str {
         PersistChoice::Flush => "flush",
         PersistChoice::Fua => "fua",
     }
+}
+
+/// The name of a durability.
+pub fn durability_name(durability: DurabilityChoice) -> &'static str {
+    match durability {
+        DurabilityChoice::Full => "full",
+        DurabilityChoice::Bounded(_) => "bounded",
+        DurabilityChoice::Normal => "normal",
+    }
+}
+
+/// `before` keeps its bound.
+fn parse_durability(value: &str, before: DurabilityChoice) -> Result<DurabilityChoice, OptionError> {
+    Ok(match value {
+        "full" => DurabilityChoice::Full,
+        "bounded" => DurabilityChoice::Bounded(before.delay().unwrap_or(FlushDelay::DEFAULT)),
+        "normal" => DurabilityChoice::Normal,
+        _ => return Err(OptionError::not("waldio_durability", "full, bounded or normal", value)),
+    })
 }
 
 fn parse_fill(value: &str) -> Result<FillChoice, OptionError> {
@@ -342,116 +394,4 @@ fn parse_switch(name: &str, value: &str) -> Result<bool, OptionError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_option_reads_back_as_it_was_set() {
-        let cases = [
-            ("waldio_fill", "write-zeroes"),
-            ("waldio_fill", "unwritten"),
-            ("waldio_persist", "fua"),
-            ("waldio_log_bytes", "1048576"),
-            ("waldio_strict", "1"),
-            ("waldio_group_commit", "0"),
-            ("waldio_durable_reads", "1"),
-            ("waldio_group", "16384,2"),
-            ("waldio_group", "off"),
-            ("waldio_layout", "embedded"),
-            ("waldio_db_chunk", "1048576"),
-            ("waldio_db_chunk", "off"),
-        ];
-        for (name, value) in cases {
-            let mut options = Options::default();
-            options.set(name, value).unwrap();
-            assert_eq!(options.get(name).as_deref(), Some(value));
-        }
-    }
-
-    #[test]
-    fn what_a_connection_asks_for_in_vain_is_named_and_its_own_options_are_not() {
-        let asked = |settings: &[(&str, &str)]| {
-            let mut options = Options::default();
-            settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
-            options
-        };
-        let log = asked(&[("waldio_fill", "zeroes")]);
-        assert_eq!(asked(&[]).not_had(&log), None, "it asked for nothing");
-        assert_eq!(asked(&[("waldio_group", "16KiB,2ms"), ("waldio_fill", "zeroes")]).not_had(&log), None);
-        let told = asked(&[("waldio_persist", "fua"), ("waldio_strict", "on")]).not_had(&log);
-        assert_eq!(
-            told.as_deref(),
-            Some("the log is open with waldio_persist=auto, not fua; waldio_strict=0, not 1")
-        );
-    }
-
-    #[test]
-    fn a_window_is_read_with_units_and_without() {
-        let delay =
-            |bytes, milliseconds| Some(FlushDelay { bytes, time: Duration::from_millis(milliseconds) });
-        let cases = [
-            ("16384,2", delay(16384, 2)),
-            ("16KiB,2ms", delay(16384, 2)),
-            ("1 MiB, 100", delay(1 << 20, 100)),
-            ("off", None),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(parse_window(value), Ok(expected), "{value}");
-        }
-        assert!(parse_window("18446744073709551615KiB,2").is_err());
-    }
-
-    #[test]
-    fn wrong_values_change_nothing_and_say_what_is_right() {
-        let wrong_windows = [
-            "",
-            "1",
-            "on",
-            "16384",
-            "16384,0",
-            "4095,2",
-            "16384,2,2",
-            "16384,x",
-            "16kb,2",
-            "16KiB,2s",
-            "-4096,2",
-            "4096,60001",
-        ];
-        let others = [
-            ("waldio_db_chunk", "5000"),
-            ("waldio_db_chunk", "2048"),
-            ("waldio_layout", "x"),
-            ("waldio_fill", "x"),
-            ("waldio_persist", ""),
-            ("waldio_log_bytes", "-1"),
-            ("waldio_nope", "1"),
-        ];
-        for (name, value) in wrong_windows.map(|value| ("waldio_group", value)).into_iter().chain(others) {
-            let mut options = Options::default();
-            let complaint = options.set(name, value).unwrap_err().to_string();
-            assert!(complaint.contains("waldio"), "{complaint}");
-            assert_eq!(options, Options::default());
-        }
-    }
-
-    #[test]
-    fn a_wrong_window_is_named_before_sqlites_log_cuts_the_line() {
-        // SQLite keeps 210 bytes of it, of which `vfs_methods` uses a few.
-        let complaint = parse_window("abc").unwrap_err().to_string();
-        assert!(complaint.ends_with("\"abc\"") && complaint.len() < 150, "{complaint}");
-    }
-
-    #[test]
-    fn the_environment_is_read_and_its_mistakes_named() {
-        let (options, complaints) = Options::from_environment(|name| match name {
-            "WALDIO_FILL" => Some("zeroes".into()),
-            "WALDIO_PERSIST" => Some("sometimes".into()),
-            "WALDIO_NO_SYNC" => Some("1".into()),
-            _ => None,
-        });
-        assert_eq!(options.fill, FillChoice::Only(Fill::Zeroes));
-        assert!(options.no_sync);
-        assert_eq!(complaints.len(), 1);
-        assert!(complaints[0].starts_with("environment variable WALDIO_PERSIST"), "{}", complaints[0]);
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
-//! Goal: with `waldio_group` a power cut takes less than the window of what was committed, and leaves a prefix.
+//! Goal: with `waldio_durability=bounded` a power cut takes less than the bound of what was committed, under FULL and NORMAL,
+//! and leaves a prefix.
 //! Method: as in crash_waldio.rs; acknowledged is what the window promises by its bytes. Its time never passes here: the
 //! timer's flushes could only make more durable. tests/real_delayed_flush.rs has them.
 
@@ -24,24 +25,31 @@ const STEPS: [Step; 11] = [
     Step::Loose,
 ];
 
-fn window_holds(side: Side, sequences: Vec<Vec<Step>>) {
+fn window_holds(side: Side, synchronous: Synchronous, sequences: Vec<Vec<Step>>) {
     let machine = Machine::new(side);
     let (judge, stock) = (Machine::new(side), Machine::new(Side::Stock));
     // Two commits in front: the first of a log is durable with its header, and the second is outstanding.
     let busy = |steps: Vec<Step>| [Step::Commit1; 2].into_iter().chain(steps).collect();
     let sequences = sequences.into_iter().map(busy).collect();
-    let stats = hold(&machine, vec![&judge, &stock], sequences, 4096, Synchronous::Full);
+    let stats = hold(&machine, vec![&judge, &stock], sequences, 4096, synchronous);
     assert!(stats.states > stats.workloads * 4, "{stats:?}");
 }
 
 #[test]
 fn flushes_lose_less_than_the_window() {
-    window_holds(Side::FlushDelay, sequences(&STEPS, 1, 40));
+    window_holds(Side::FlushDelay, Synchronous::Full, sequences(&STEPS, 1, 40));
+}
+
+/// SQLite asks for no sync of such a commit.
+#[test]
+fn so_do_commits_under_normal() {
+    window_holds(Side::FlushDelay, Synchronous::Normal, sequences(&STEPS, 1, 40));
+    window_holds(Side::WindowFua, Synchronous::Normal, sequences(&STEPS, 1, 10));
 }
 
 #[test]
 fn buffered_writes_beside_durable_ones_lose_less_than_the_window() {
-    window_holds(Side::WindowFua, sequences(&STEPS, 1, 20));
+    window_holds(Side::WindowFua, Synchronous::Full, sequences(&STEPS, 1, 20));
 }
 
 /// Another process keeps the log open, so SQLite does not checkpoint when this one closes its last connection.
@@ -49,7 +57,9 @@ fn buffered_writes_beside_durable_ones_lose_less_than_the_window() {
 fn what_a_process_leaves_to_others_is_durable() {
     let steps = [Step::Foreign, Step::Commit1, Step::Commit1, Step::Commit1, Step::Rejoin];
     for side in [Side::FlushDelay, Side::WindowFua] {
-        window_holds(side, vec![steps.to_vec()]);
+        for synchronous in [Synchronous::Full, Synchronous::Normal] {
+            window_holds(side, synchronous, vec![steps.to_vec()]);
+        }
     }
 }
 

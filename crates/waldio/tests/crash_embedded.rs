@@ -50,6 +50,7 @@ fn a_prefix_is_recovered_in_normal() {
 #[test]
 fn a_window_loses_less_than_it_says() {
     embedded_holds(Side::EmbeddedWindow, Synchronous::Full, 1, 0);
+    embedded_holds(Side::EmbeddedWindow, Synchronous::Normal, 1, 0);
 }
 
 /// SQLite alone has the database open when the last of waldio's connections closes, and goes on with the log.

@@ -116,6 +116,50 @@ fn the_flush_comes_by_the_clock() {
 }
 
 #[test]
+fn a_bound_holds_under_normal_too_and_status_shows_it() {
+    in_own_process("a_bound_holds_under_normal_too_and_status_shows_it", || {
+        let scratch = Scratch::new("window-normal");
+        let db = prepare(&scratch.join("a.db"), "waldio_durability=bounded", 1);
+        assert_eq!(db.one("PRAGMA waldio_durability"), "bounded");
+        assert_eq!(db.status("group"), "1048576,10");
+        db.rows("PRAGMA synchronous=NORMAL; PRAGMA waldio_group='1073741824,60000'; INSERT INTO t VALUES(1)");
+        let before = number(&db, "flushes");
+        (0..100).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(100))")));
+        assert_eq!(number(&db, "flushes"), before, "somebody flushed");
+        assert!(number(&db, "not_durable_bytes") >= 100 * 4096);
+        assert!(db.status("not_durable_since").parse::<f64>().unwrap() > 0.0);
+        db.rows("PRAGMA waldio_flush; PRAGMA waldio_group='1073741824,20'");
+        assert_eq!((number(&db, "not_durable_bytes"), db.status("not_durable_since").as_str()), (0, "NULL"));
+        let (until, counted) = (Instant::now() + Duration::from_secs(20), number(&db, "delayed_flushes"));
+        db.rows("INSERT INTO t VALUES(2)");
+        while number(&db, "delayed_flushes") == counted {
+            assert!(Instant::now() < until, "nobody flushed");
+            thread::sleep(Duration::from_millis(5));
+        }
+        // One commit is more than this.
+        db.rows("PRAGMA waldio_group='4096,60000'");
+        let before = number(&db, "flushes");
+        (0..10).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(100))")));
+        assert!(number(&db, "flushes") >= before + 10, "commits beyond the bound do not wait");
+    });
+}
+
+#[test]
+fn with_normal_no_commit_is_flushed_under_full() {
+    in_own_process("with_normal_no_commit_is_flushed_under_full", || {
+        let scratch = Scratch::new("window-none");
+        let db = prepare(&scratch.join("a.db"), "waldio_durability=normal", 1);
+        let before = number(&db, "flushes");
+        (0..100).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(100))")));
+        assert_eq!(number(&db, "flushes"), before, "somebody flushed");
+        assert_eq!(number(&db, "not_durable_bytes"), 0, "nobody waits for them");
+        db.rows("PRAGMA waldio_durability=full; INSERT INTO t VALUES(3)");
+        assert!(number(&db, "flushes") > before);
+        assert_eq!(db.run("PRAGMA waldio_durability=maybe").1.map(|error| error.code), Some(1));
+    });
+}
+
+#[test]
 fn the_flush_comes_by_the_bytes() {
     in_own_process("the_flush_comes_by_the_bytes", || {
         let scratch = Scratch::new("window-bytes");

@@ -19,7 +19,7 @@ use crate::ffi::codes::{WAL_CKPT_LOCK, WAL_READ_LOCK_0, WAL_RECOVER_LOCK, WAL_WR
 use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{FRAME_HEADER_BYTES, Version};
 use crate::log::layout::{Layout, frame_at};
-use crate::options::Options;
+use crate::options::{DurabilityChoice, Options};
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 use crate::threads::primitives::now;
@@ -252,9 +252,10 @@ impl Connection {
         let (wal_index, holds_write) = (state.wal_index, state.holds_write());
         let log = state.log.as_mut().ok_or_else(|| Failure::Poisoned("the log is not open".to_owned()))?;
         let alone = self.database.helpers.super_journals.is_any_open();
-        let share = match self.options().group {
+        let share = match self.options().durability {
+            DurabilityChoice::Normal if holds_write => Share::Leave,
             _ if alone => Share::No,
-            Some(delay) if holds_write => Share::FlushDelay(delay),
+            DurabilityChoice::Bounded(delay) if holds_write => Share::FlushDelay(delay),
             _ if holds_write && self.shares_commits() && (contended || log.is_flush_awaited()) => Share::Wait,
             _ => Share::No,
         };
@@ -341,7 +342,7 @@ impl Connection {
             state.write_lock = WriteLock::Held;
             if let Some(log) = state.log.as_mut() {
                 // What an earlier transaction left waits for nobody.
-                log.end_write();
+                log.end_write(None);
                 self.note_pending(log);
             }
             state.reads.asked_to_write();
@@ -367,6 +368,7 @@ impl Connection {
 
     /// A wal-index lock is about to be given back.
     pub fn before_unlock(&self, slot: i32) {
+        let delay = self.options().durability.delay();
         let Ok(mut state) = self.state() else { return };
         if slot == WAL_CKPT_LOCK {
             state.guard.forget();
@@ -381,7 +383,7 @@ impl Connection {
             }
             state.note_published();
             if let Some(log) = state.log.as_mut() {
-                log.end_write();
+                log.end_write(delay);
                 self.note_pending(log);
             }
         }
@@ -406,11 +408,12 @@ impl Connection {
     /// # Errors
     /// Frames were published that could not be written.
     pub fn commit_phase_two(&self) -> Result<(), Failure> {
+        let delay = self.options().durability.delay();
         let mut state = self.state()?;
         let wal_index = state.wal_index;
         if let Some(log) = state.log.as_mut() {
             log.before_publish(wal_index)?;
-            log.end_commit();
+            log.end_commit(delay);
             self.note_pending(log);
             log.await_flush(wal_index).inspect_err(|_| self.commit_failed.store(true, Relaxed))?;
         }

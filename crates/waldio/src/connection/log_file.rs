@@ -53,6 +53,8 @@ pub enum Share {
     Wait,
     /// It is durable when this delay is over.
     FlushDelay(FlushDelay),
+    /// It is durable at the next checkpoint, as under `synchronous=NORMAL`.
+    Leave,
 }
 
 /// The log that one connection has open.
@@ -86,6 +88,8 @@ struct SharedCommit {
     name: Option<Prefix>,
     /// See `Durability::untold`.
     untold: Arc<()>,
+    /// A flush of the log is enough: its name is durable, and so is what was recovered.
+    is_certain: bool,
 }
 
 impl LogFile {
@@ -255,6 +259,11 @@ impl LogFile {
                 self.session.reserve_first(&*self.file);
             }
             let may_share = !self.session.durability.is_uncertain() && self.session.is_name_settled();
+            if commit && !header && share == Share::Leave {
+                self.write_out()?;
+                self.end_transaction();
+                return Ok(());
+            }
             if commit && !header && share != Share::No && may_share {
                 return self.share(share);
             }
@@ -360,13 +369,16 @@ impl LogFile {
     }
 
     /// The transaction is over, whatever it came to: the write lock was given back, or another begins.
-    pub fn end_write(&mut self) {
+    pub fn end_write(&mut self, delay: Option<FlushDelay>) {
         self.pending.clear();
-        self.end_commit();
+        self.end_commit(delay);
     }
 
-    /// A commit is over; where no sync came, none will come after the next.
-    pub fn end_commit(&mut self) {
+    /// A commit is over; where no sync came, none will come after the next. It is durable after this delay all the same.
+    pub fn end_commit(&mut self, delay: Option<FlushDelay>) {
+        if let Some(delay) = delay.filter(|_| self.transaction.is_committed()) {
+            self.number(Share::FlushDelay(delay));
+        }
         self.sync_follows &= !self.transaction.is_committed();
         self.end_transaction();
     }

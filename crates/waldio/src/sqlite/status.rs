@@ -130,6 +130,13 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
     rows.number("log_bytes", options.log_bytes, "bytes", "waldio_log_bytes");
+    let group_commit = &session.durability.group_commit;
+    let age = group_commit.oldest_since().map(|since| since.elapsed().as_nanos());
+    let age =
+        age.map_or(Value::Null, |age| Value::Real(microseconds(u64::try_from(age).unwrap_or(u64::MAX))));
+    rows.push("not_durable_since", age, "us", "the oldest commit that no flush covers yet");
+    let bytes = group_commit.outstanding_bytes();
+    rows.number("not_durable_bytes", bytes, "bytes", "of the log, of commits that no flush covers yet");
 }
 
 /// What each connection has for itself: one value, or all of them where they differ.
@@ -147,7 +154,8 @@ fn connection_rows(rows: &mut Rows, connections: &[Options]) {
     };
     rows.text("durable_reads", &switch(all("waldio_durable_reads")), "waldio_durable_reads");
     rows.text("group_commit", &switch(all("waldio_group_commit")), "waldio_group_commit");
-    rows.text("group", &all("waldio_group"), "waldio_group, of each connection");
+    rows.text("durability", &all("waldio_durability"), "waldio_durability, of each connection");
+    rows.text("group", &all("waldio_group"), "the bound of waldio_durability=bounded, of each connection");
 }
 
 /// What the log holds and where it stands, read now.

@@ -8,7 +8,7 @@ const PARAMETERS: [&str; 9] = [
     "waldio_persist=flush&waldio_fill=zeroes",
     "waldio_persist=flush",
     "waldio_persist=fua",
-    "waldio_persist=fua",
+    "waldio_durability=normal",
     "waldio_persist=fua&waldio_group_commit=off",
     "waldio_persist=flush&waldio_group=12360,1000ms",
     "waldio_persist=fua&waldio_group=12360,1000ms",

@@ -294,7 +294,8 @@ impl Run<'_> {
         if rows == *self.history.rows() {
             return;
         }
-        let windowed = player.role.parameters.contains("waldio_group=");
+        let loses = |option| player.role.parameters.contains(option);
+        let windowed = loses("waldio_group=") || loses("waldio_durability=");
         let full = matches!(player.synchronous.as_str(), "FULL" | "EXTRA");
         self.publish(rows, full && !windowed);
     }

@@ -65,7 +65,7 @@ const RARE: [Kind; 10] = [
 /// Parameters of waldio's connections: the same for all of one database in a program, as their log is one.
 const PARAMETERS: [&str; 10] = [
     "",
-    "",
+    "waldio_durability=bounded",
     "waldio_persist=flush",
     "waldio_persist=fua",
     "waldio_persist=fua&waldio_log_bytes=65536",

@@ -9,7 +9,7 @@ use blockio::simulated::disk::SimDisk;
 use blockio::simulated::image::Image;
 
 use waldio::log::layout::Layout;
-use waldio::options::{FillChoice, FlushDelay, Options, PersistChoice};
+use waldio::options::{DurabilityChoice, FillChoice, FlushDelay, Options, PersistChoice};
 
 use super::hooked_disk::{Call, HookedDisk};
 use super::sim_host::Host;
@@ -73,6 +73,10 @@ impl Side {
         matches!(self, Side::FlushDelay | Side::WindowFua | Side::EmbeddedWindow).then_some(window)
     }
 
+    fn durability(self) -> DurabilityChoice {
+        self.window().map_or(DurabilityChoice::Full, DurabilityChoice::Bounded)
+    }
+
     /// Whether the log has the `embedded` layout.
     pub fn is_embedded(self) -> bool {
         self.options().is_some_and(|options| options.layout == Layout::Embedded)
@@ -95,14 +99,16 @@ impl Side {
             Side::FlushDelay => Some(Options {
                 persist: PersistChoice::Flush,
                 fill: FillChoice::Only(Fill::Zeroes),
-                group: self.window(),
+                durability: self.durability(),
                 ..default
             }),
-            Side::WindowFua => Some(Options { persist: PersistChoice::Fua, group: self.window(), ..default }),
+            Side::WindowFua => {
+                Some(Options { persist: PersistChoice::Fua, durability: self.durability(), ..default })
+            }
             Side::Embedded | Side::EmbeddedWindow => Some(Options {
                 persist: PersistChoice::Flush,
                 fill: FillChoice::Only(Fill::Zeroes),
-                group: self.window(),
+                durability: self.durability(),
                 layout: Layout::Embedded,
                 ..default
             }),

@@ -278,7 +278,8 @@ impl Run<'_> {
                 let outcome = self.first()?.exec(&sql);
                 let pragma = self.workload.synchronous.pragma();
                 let back = self.first()?.exec(pragma);
-                self.settle(ids, outcome, false).and(back)
+                let promises = self.promises(Synchronous::Normal, true);
+                self.settle(ids, outcome, promises).and(back)
             }
         }
     }
@@ -306,6 +307,11 @@ impl Run<'_> {
         }
     }
 
+    /// Whether a commit of a connection with waldio, or of another one, promises anything for a power cut.
+    fn promises(&self, synchronous: Synchronous, with_waldio: bool) -> bool {
+        synchronous == Synchronous::Full || with_waldio && self.machine.side.window().is_some()
+    }
+
     /// The rows that the next transaction changes.
     fn next_rows(&mut self, count: i64) -> Vec<i64> {
         self.txn += 1;
@@ -316,7 +322,7 @@ impl Run<'_> {
         let ids = self.next_rows(count);
         let sql = self.transaction_sql(&ids, "COMMIT");
         let outcome = self.first()?.exec(&sql);
-        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+        self.settle(ids, outcome, self.promises(self.workload.synchronous, true))
     }
 
     fn transaction_sql(&self, ids: &[i64], end: &str) -> String {
@@ -384,7 +390,7 @@ impl Run<'_> {
         if rolled_back {
             return outcome;
         }
-        self.settle(ids, outcome, self.workload.synchronous == Synchronous::Full)
+        self.settle(ids, outcome, self.promises(self.workload.synchronous, true))
     }
 
     fn checkpoint(&mut self, mode: &str) -> Result<(), SqlError> {
@@ -462,6 +468,6 @@ impl Run<'_> {
         let connection = connection.as_ref().expect("just opened");
         connection.exec(synchronous.pragma())?;
         let outcome = connection.exec(&sql);
-        self.settle(ids, outcome, synchronous == Synchronous::Full)
+        self.settle(ids, outcome, self.promises(synchronous, !foreign))
     }
 }

@@ -50,7 +50,7 @@ impl Connection {
             && let Some(log) = state.log.as_mut()
         {
             // A transaction begins. The last one may have ended in exclusive mode, where a rollback is no call.
-            log.end_write();
+            log.end_write(None);
             self.note_pending(log);
         }
         // The lock keeps the log from a reset.

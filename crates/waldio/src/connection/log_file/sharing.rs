@@ -20,13 +20,22 @@ impl LogFile {
     /// is over.
     pub(super) fn share(&mut self, share: Share) -> Result<(), Failure> {
         self.write_out()?;
+        self.number(share);
+        self.end_transaction();
+        Ok(())
+    }
+
+    /// Numbers a commit whose frames are in the file, and orders its flush, or leaves that to `await_flush`. The caller has the write lock.
+    pub(super) fn number(&mut self, share: Share) {
         let name = self.transaction.commit_name();
         self.session.durability.note_generation(name.map(|name| name.salts));
         let group_commit = &self.session.durability.group_commit;
         let number = group_commit.issue(self.transaction.bytes);
         let stats = &self.database.stats;
+        let is_certain = self.session.is_name_settled() && !self.session.durability.is_uncertain();
         let may_leave = |delay: FlushDelay| {
-            group_commit.outstanding_bytes() < delay.bytes
+            is_certain
+                && group_commit.outstanding_bytes() < delay.bytes
                 && self.database.flush_within(&self.session, &self.file, delay.time)
         };
         if let Share::FlushDelay(delay) = share
@@ -35,18 +44,19 @@ impl LogFile {
             Stats::add(&stats.delayed_commits, 1);
         } else {
             Stats::add(&stats.shared_commits, 1);
-            self.shared = Some(SharedCommit { number, name, untold: self.session.durability.untold() });
+            let untold = self.session.durability.untold();
+            self.shared = Some(SharedCommit { number, name, untold, is_certain });
         }
-        self.end_transaction();
-        Ok(())
     }
 
     /// Returns when the commit that `sync` let share is durable; at once where there is none.
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.
     pub fn await_flush(&mut self, wal_index: Option<WalIndex>) -> Result<(), Failure> {
-        let Some(SharedCommit { number, name, untold }) = self.shared.take() else { return Ok(()) };
-        let waited = self.wait_for(number, wal_index);
+        let Some(SharedCommit { number, name, untold, is_certain }) = self.shared.take() else {
+            return Ok(());
+        };
+        let waited = if is_certain { self.wait_for(number, wal_index) } else { self.flush_all(wal_index) };
         if waited.is_err() {
             name.into_iter().for_each(|name| self.session.durability.note_failed(name));
         }

@@ -15,7 +15,7 @@ use crate::durability::delayed_flush::Flusher;
 use crate::durability::growth::Worker;
 use crate::durability::log_session::LogSession;
 use crate::log::layout::Layout;
-use crate::options::{FlushDelay, Options};
+use crate::options::{DurabilityChoice, FlushDelay, Options};
 use crate::sqlite::process::{Opening, Process};
 use crate::threads::timer::Timer;
 use hooked_disk::{Call, HookedDisk};
@@ -36,7 +36,7 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
         super_journals: Arc::default(),
     };
     let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(2) };
-    let options = Options { group: Some(delay), ..Options::default() };
+    let options = Options { durability: DurabilityChoice::Bounded(delay), ..Options::default() };
     let database =
         Database::new(path.to_path_buf(), None, "base".to_owned(), Arc::clone(&disk) as _, helpers, options);
     let database = Arc::new(database);

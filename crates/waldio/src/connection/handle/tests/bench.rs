@@ -177,8 +177,8 @@ impl Bench {
 pub(super) const CREATE: OpenOptions = OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING };
 
 pub(super) fn delay() -> Options {
-    let group = Some(FlushDelay { bytes: 1 << 20, time: Duration::from_secs(60) });
-    Options { group, ..Options::default() }
+    let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_secs(60) };
+    Options { durability: DurabilityChoice::Bounded(delay), ..Options::default() }
 }
 
 /// One whose log is not open.
