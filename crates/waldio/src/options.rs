@@ -238,7 +238,9 @@ impl fmt::Display for OptionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OptionError::Unknown(name) => {
-                write!(formatter, "waldio has no option {name}; it has {}", NAMES.join(", "))
+                // SQLite's error log cuts a line at 210 bytes.
+                let known = NAMES.map(|name| name.trim_start_matches("waldio_")).join(", ");
+                write!(formatter, "no option {name}; behind waldio_ come {known}")
             }
             OptionError::Value { name, accepted, value } => {
                 write!(formatter, "{name} is {accepted}, not {value:?}")

@@ -46,6 +46,18 @@ fn loading_makes_it_the_default_and_leaves_unix() {
     });
 }
 
+/// SQLite makes the entry point's name of the file's, where the library has none of the name that it tries first.
+#[test]
+fn a_library_that_was_renamed_loads() {
+    in_own_process("a_library_that_was_renamed_loads", || {
+        let scratch = Scratch::new("renamed");
+        let renamed = scratch.join("w.so");
+        std::fs::copy(extension_path(), &renamed).unwrap();
+        system().open(Path::new(":memory:")).load_extension(&renamed, None).unwrap();
+        assert_eq!(system().vfs_name(None).as_deref(), Some("waldio"));
+    });
+}
+
 /// SQLite registers its own anew, as the default, and forgets what shall run for each connection.
 #[test]
 fn after_a_restart_of_sqlite_loading_again_makes_it_the_default_again() {
@@ -172,7 +184,7 @@ fn wrong_options_are_refused_with_what_is_right() {
         ("waldio_log_bytes", "1", "65536 to 1073741824"),
         ("waldio_log_bytes", "4M", "65536 to 1073741824"),
         ("waldio_strict", "maybe", "on or off"),
-        ("waldio_groop", "16KiB,2ms", "it has waldio_fill"),
+        ("waldio_groop", "16KiB,2ms", "group, layout, db_chunk"),
     ];
     for (name, value, right) in wrong {
         let refused = open_uri(&path, &format!("{name}={value}")).err().expect("a wrong value opens nothing");

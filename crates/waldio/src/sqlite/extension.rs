@@ -54,6 +54,20 @@ pub unsafe extern "C" fn sqlite3_waldio_init(
     guard::code_or(SQLITE_ERROR, || unsafe { load(db, error_out, routines, true) })
 }
 
+/// The same under the name that SQLite tries first, which does not depend on the file's: a library that was renamed loads, too.
+/// # Safety
+/// As `sqlite3_waldio_init`.
+#[cfg(not(feature = "static-link"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_extension_init(
+    db: *mut sqlite3,
+    error_out: *mut *mut c_char,
+    routines: *const sqlite3_api_routines,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { sqlite3_waldio_init(db, error_out, routines) }
+}
+
 /// Loads waldio but leaves the default VFS as it is: `file:app.db?vfs=waldio` selects it.
 /// # Safety
 /// As `sqlite3_waldio_init`.
