@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::key::{JournalMode, Synchronous};
 use joj_analysis::bench::many_writers::{ContendedRow, WriterKind};
 use waldio::extension;
 
@@ -96,6 +96,34 @@ fn waldio_stands_beside_stock_where_the_extension_is_built() {
         check(row);
         assert!(row.summary.as_ref().unwrap().versus_stock_wal.is_some(), "{}", row.key);
         assert_eq!(row.waldio_status.is_empty(), row.key.mode == JournalMode::Wal, "{}", row.key);
+    }
+}
+
+#[test]
+fn under_normal_a_bound_stands_beside_stock_and_waldio() {
+    let Some(extension) = extension() else { return };
+    let place = directory("bounded");
+    let more = ["--threads", "2", "--sync", "normal", "--seconds", "0.2", "--json", "-"];
+    let output = joj(&place, &more).args(["--waldio", extension.to_str().unwrap()]).output().unwrap();
+    let document = document(&place, &output);
+    let rows: Vec<_> = document.contended.iter().map(|row| (row.key.mode, row.key.synchronous)).collect();
+    let normal = Synchronous::Normal;
+    assert_eq!(
+        rows,
+        [(JournalMode::Wal, normal), (JournalMode::Waldio, normal), (JournalMode::Bounded, normal)]
+    );
+    for row in &document.contended {
+        let summary = row.summary.as_ref().unwrap_or_else(|| panic!("{}: {:?}", row.key, row.failure));
+        // No COMMIT waits for a flush.
+        assert!(summary.flushes_per_commit.is_none_or(|flushes| flushes < 0.5), "{}: {summary:?}", row.key);
+        let says =
+            |name: &str| row.waldio_status.iter().find(|line| line.name == name).map(|line| &*line.value);
+        let durability = match row.key.mode {
+            JournalMode::Bounded => Some("bounded"),
+            JournalMode::Waldio => Some("full"),
+            _ => None,
+        };
+        assert_eq!(says("durability"), durability, "{}", row.key);
     }
 }
 

@@ -130,18 +130,25 @@ words! {
         Wal = "wal",
         /// `journal_mode=WAL` with the waldio extension loaded.
         Waldio = "waldio",
+        /// The same with `waldio_durability=bounded`: COMMIT does not wait, and a power cut takes 10 ms at most.
+        Bounded = "bounded",
     }
 }
 
 impl JournalMode {
-    /// True for the two modes that have a write-ahead log.
+    /// True for the modes that have a write-ahead log.
     pub fn has_log(self) -> bool {
-        matches!(self, Self::Wal | Self::Waldio)
+        matches!(self, Self::Wal | Self::Waldio | Self::Bounded)
+    }
+
+    /// True where waldio has to be loaded.
+    pub fn uses_waldio(self) -> bool {
+        matches!(self, Self::Waldio | Self::Bounded)
     }
 
     /// The value of `PRAGMA journal_mode`.
     pub fn pragma_value(self) -> &'static str {
-        if self == Self::Waldio { "wal" } else { self.word() }
+        if self.uses_waldio() { "wal" } else { self.word() }
     }
 }
 
@@ -200,7 +207,8 @@ impl RowKey {
 
     /// True where the disk's limit belongs into the row's plots: a transaction costs about one flush.
     pub fn is_bound_by_flushes(&self) -> bool {
-        self.workload.is_bound_by_flushes() && self.synchronous == Synchronous::Full
+        let waits = self.synchronous == Synchronous::Full && self.mode != JournalMode::Bounded;
+        self.workload.is_bound_by_flushes() && waits
     }
 
     /// True where both belong into one table: same workload, schema and synchronous setting.
@@ -217,7 +225,7 @@ impl RowKey {
     /// `WAL steady` or `waldio fresh`, without the build.
     pub fn mode_title(&self) -> String {
         let mode = match self.mode {
-            JournalMode::Waldio => "waldio".to_owned(),
+            ours if ours.uses_waldio() => ours.word().to_owned(),
             stock => stock.word().to_uppercase(),
         };
         if self.log == LogState::None { mode } else { format!("{mode} {}", self.log.word()) }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::{JournalMode, Schema, Word, words};
+use crate::bench::key::{JournalMode, Schema, Synchronous, Word, words};
 use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
 use crate::statistics::{Estimate, paired_ratio};
 
@@ -19,8 +19,7 @@ words! {
     }
 }
 
-/// What one contended row measures: autocommit inserts under `synchronous=FULL`. Two results are comparable where
-/// this is equal.
+/// What one contended row measures: autocommit inserts. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContendedKey {
     /// What the writers are.
@@ -32,10 +31,17 @@ pub struct ContendedKey {
     /// Stock WAL or waldio; `side` in files of version 1.
     #[serde(alias = "side")]
     pub mode: JournalMode,
+    /// `PRAGMA synchronous`; in files without it `full`.
+    #[serde(default = "full")]
+    pub synchronous: Synchronous,
     /// Least time of a flush on the device made slow, in nanoseconds; 0 for the device as it is.
     pub flush_delay_ns: u64,
     /// Name of the SQLite build.
     pub library: String,
+}
+
+fn full() -> Synchronous {
+    Synchronous::Full
 }
 
 impl ContendedKey {
@@ -46,15 +52,18 @@ impl ContendedKey {
 
     /// True where both belong into one table and one plot: all but mode and number of writers is the same.
     pub fn same_group(&self, other: &ContendedKey) -> bool {
-        let rest = |key: &ContendedKey| (key.kind, key.schema, key.flush_delay_ns, key.library.clone());
+        let rest = |key: &ContendedKey| {
+            (key.kind, key.schema, key.synchronous, key.flush_delay_ns, key.library.clone())
+        };
         rest(self) == rest(other)
     }
 
     /// `writers as threads, insert, schema waldio, synchronous=FULL`, with the delay of flushes if there is one.
     pub fn group_title(&self) -> String {
         let (kind, schema) = (self.kind.word(), self.schema.word());
+        let synchronous = self.synchronous.word().to_uppercase();
         let delay = self.delay_words().map_or_else(String::new, |words| format!(", {words}, one at a time"));
-        format!("writers as {kind}, insert, schema {schema}, synchronous=FULL{delay}")
+        format!("writers as {kind}, insert, schema {schema}, synchronous={synchronous}{delay}")
     }
 
     /// `flush 2 ms`; none on the device as it is.
@@ -62,9 +71,9 @@ impl ContendedKey {
         (self.flush_delay_ns > 0).then(|| format!("flush {} ms", self.flush_delay_ns as f64 / 1e6))
     }
 
-    /// `WAL` or `waldio`.
+    /// `WAL`, `waldio` or `bounded`.
     pub fn mode_title(&self) -> &'static str {
-        if self.mode == JournalMode::Waldio { "waldio" } else { "WAL" }
+        if self.mode.uses_waldio() { self.mode.word() } else { "WAL" }
     }
 }
 
@@ -73,6 +82,7 @@ impl fmt::Display for ContendedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, schema, mode) = (self.kind.word(), self.schema.word(), self.mode_title());
         let delay = self.delay_words().map_or_else(String::new, |words| format!("{words}, "));
+        let delay = if self.synchronous == Synchronous::Normal { format!("NORMAL, {delay}") } else { delay };
         write!(formatter, "{} {kind}, schema {schema}, {delay}{mode}, {}", self.writers, self.library)
     }
 }
@@ -252,6 +262,7 @@ pub(crate) mod tests {
             writers,
             schema: Schema::Waldio,
             mode,
+            synchronous: Synchronous::Full,
             flush_delay_ns: 0,
             library,
         }

@@ -234,7 +234,7 @@ impl Cell {
         if self.journal_device.is_some() && !ext4 && !xfs {
             return Some("only ext4 and XFS have external journals");
         }
-        if !self.waldio_options.is_empty() && self.mode != JournalMode::Waldio {
+        if !self.waldio_options.is_empty() && !self.mode.uses_waldio() {
             return Some("these options are waldio's");
         }
         if !self.directory_sync && !self.has_rollback_journal() {

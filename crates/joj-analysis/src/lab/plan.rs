@@ -254,7 +254,7 @@ impl Matrix {
     fn logs(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
         let states: &[LogState] = if cell.mode.has_log() { &self.log } else { &[LogState::None] };
         let none = vec![Vec::new()];
-        let options = if cell.mode == JournalMode::Waldio { &self.waldio_options } else { &none };
+        let options = if cell.mode.uses_waldio() { &self.waldio_options } else { &none };
         for log in states {
             for waldio_options in options {
                 found(Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() });

@@ -175,7 +175,7 @@ pub fn name_sync_calls<'rows>(
     rows: impl Iterator<Item = (JournalMode, &'rows str, Option<&'rows SyncCount>)> + Clone,
 ) {
     for build in builds {
-        let is_of_stock = |mode, library| mode != JournalMode::Waldio && library == build.name;
+        let is_of_stock = |mode: JournalMode, library| !mode.uses_waldio() && library == build.name;
         let counts: Vec<&SyncCount> = rows
             .clone()
             .filter_map(|(mode, library, count)| count.filter(|_| is_of_stock(mode, library)))

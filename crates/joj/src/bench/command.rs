@@ -225,6 +225,7 @@ fn contention(options: &BenchOptions) -> Contention {
         processes: options.processes.clone(),
         schemas: options.schemas.clone(),
         modes: options.modes.clone(),
+        synchronous: options.sync.clone(),
         run_ns,
         flush_delay_ns: options.flush_delay.unwrap_or(0),
     }

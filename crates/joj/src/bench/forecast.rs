@@ -28,12 +28,14 @@ fn transaction_ns(key: &RowKey, calibration: Calibration) -> f64 {
     match (key.workload, key.mode) {
         (Workload::Read, _) => return 5e3,
         (Workload::Large, _) => return 15e6 + 2.0 * append_ns,
-        (Workload::Open, JournalMode::Wal | JournalMode::Waldio) => return 5e5 + 5.0 * append_ns,
+        (Workload::Open, mode) if mode.has_log() => return 5e5 + 5.0 * append_ns,
         _ => {}
     }
     CPU_NS
         + match (key.mode, key.log, key.synchronous) {
-            (JournalMode::Wal | JournalMode::Waldio, _, Synchronous::Normal) => 0.01 * append_ns,
+            (JournalMode::Wal | JournalMode::Waldio, _, Synchronous::Normal) | (JournalMode::Bounded, ..) => {
+                0.01 * append_ns
+            }
             (JournalMode::Waldio, _, _) | (JournalMode::Wal, LogState::Steady, _) => overwrite_ns,
             (JournalMode::Wal, _, _) => append_ns,
             (JournalMode::Delete | JournalMode::Truncate, _, _) => 4.0 * append_ns,

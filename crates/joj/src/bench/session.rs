@@ -37,7 +37,7 @@ impl Session<'_> {
     /// What to load for rows of `mode` with the build `library`.
     pub fn libraries(&self, library: &str, mode: JournalMode) -> Libraries {
         let sqlite = self.builds.iter().find(|build| build.name == library);
-        let extension = self.waldio.filter(|_| mode == JournalMode::Waldio).map(|waldio| waldio.file.clone());
+        let extension = self.waldio.filter(|_| mode.uses_waldio()).map(|waldio| waldio.file.clone());
         Libraries { sqlite: sqlite.and_then(|build| build.file.clone()), extension, ..Libraries::default() }
     }
 

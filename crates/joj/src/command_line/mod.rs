@@ -82,13 +82,14 @@ Examples:
   joj bench --modes delete,wal                   without the waldio extension
   joj bench --threads 1,2,4,8,16,32              many writers on one database, stock WAL and waldio in turn
   joj bench --processes 4,16 --seconds 10        the same with processes; long runs show long waits
+  joj bench --threads 1,4,16 --sync full,normal  what a durable COMMIT costs beside one that is not, with and without waldio
   joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
   joj bench --threads 16 --waldio-option group_commit=off
   joj bench --waldio-study /mnt/card             what the WALDIO paper measured, on this disk
   joj bench --waldio-study=alignment --html patterns.html
 
 Many writers (--threads, --processes): each has a connection of its own with busy_timeout=60000 and commits autocommit
-INSERTs with synchronous=FULL, one after another, for the time of a run; the log has been through a checkpoint before.
+INSERTs with synchronous=FULL (or as --sync says), one after another, for the time of a run; the log has been through a checkpoint before.
 A commit's latency is that of sqlite3_step, all waiting included, to the end even where the time is up before. SQLite is the system's unless --builds names others.
 With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYNC of all writers takes its turn on one
 device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
@@ -164,11 +165,11 @@ pub struct BenchOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub schemas: Vec<Schema>,
 
-    /// Only these: delete, truncate, persist, memory, off, wal, waldio
+    /// Only these: delete, truncate, persist, memory, off, wal, waldio, bounded (waldio_durability=bounded)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub modes: Vec<JournalMode>,
 
-    /// Only these: full, normal
+    /// Only these: full, normal [default with many writers: full]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub sync: Vec<Synchronous>,
 
@@ -202,7 +203,7 @@ pub struct BenchOptions {
 }
 
 /// Options that say something about one writer only.
-const ONE_WRITER: [&str; 4] = ["transactions", "workloads", "sync", "log"];
+const ONE_WRITER: [&str; 3] = ["transactions", "workloads", "log"];
 
 /// Options that choose what the study does not leave open.
 const NOT_IN_STUDY: [&str; 9] =

@@ -122,6 +122,7 @@ pub fn colour_of(mode: JournalMode) -> &'static str {
         JournalMode::Off => "#b8a600",
         JournalMode::Wal => "#0072b2",
         JournalMode::Waldio => "#d55e00",
+        JournalMode::Bounded => "#7f2704",
     }
 }
 

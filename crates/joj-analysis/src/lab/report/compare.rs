@@ -74,7 +74,7 @@ pub fn compare(papers: &[PaperTable], results: &[LabResult], devices: &[DeviceVa
 fn writer(cell: &Cell) -> Cause {
     match (cell.task.workload(), cell.mode) {
         (None, _) => Cause::Kernel,
-        (Some(_), JournalMode::Waldio) => Cause::Waldio,
+        (Some(_), JournalMode::Waldio | JournalMode::Bounded) => Cause::Waldio,
         (Some(_), _) => Cause::Software,
     }
 }

@@ -1,7 +1,7 @@
 //! Many writers that commit to one database: numbers of writers, two modes for each, and their runs.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::{JournalMode, Schema, Word};
+use joj_analysis::bench::key::{JournalMode, Schema, Synchronous, Word};
 use joj_analysis::bench::many_writers::{ContendedKey, ContendedRow, WriterKind, summarise};
 use joj_analysis::bench::run::{SyncCount, distribution};
 use thiserror::Error;
@@ -24,7 +24,7 @@ pub const LIMIT_TRANSACTIONS: u64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ContentionError {
     /// A journal mode that keeps writers out without a log.
-    #[error("many writers are measured with `--modes wal,waldio`, not with {}; leave it out", .0.word())]
+    #[error("many writers are measured with `--modes wal,waldio,bounded`, not with {}; leave it out", .0.word())]
     NoLog(JournalMode),
     /// The schema of mobibench.
     #[error("many writers insert into one table, and mobibench has three; take `--schemas waldio,atc13`")]
@@ -40,8 +40,10 @@ pub struct Contention {
     pub processes: Vec<u32>,
     /// Schemas; empty for the usual one.
     pub schemas: Vec<Schema>,
-    /// Modes; empty for both.
+    /// Modes; empty for all that the synchronous setting is for.
     pub modes: Vec<JournalMode>,
+    /// Synchronous settings; empty for FULL.
+    pub synchronous: Vec<Synchronous>,
     /// How long the clock of a run goes, in nanoseconds.
     pub run_ns: u64,
     /// Least time of a flush, in nanoseconds; 0 for the device as it is.
@@ -76,7 +78,13 @@ impl Contention {
                 for (kind, counts) in
                     [(WriterKind::Threads, &self.threads), (WriterKind::Processes, &self.processes)]
                 {
-                    groups.push(self.group(kind, counts, *schema, library));
+                    let chosen = |synchronous: &&Synchronous| {
+                        self.synchronous.contains(synchronous)
+                            || self.synchronous.is_empty() && **synchronous == Synchronous::Full
+                    };
+                    for synchronous in Synchronous::ALL.iter().filter(chosen) {
+                        groups.push(self.group(kind, counts, *schema, *synchronous, library));
+                    }
                 }
             }
         }
@@ -84,17 +92,34 @@ impl Contention {
         groups
     }
 
-    fn group(&self, kind: WriterKind, counts: &[u32], schema: Schema, library: &str) -> Vec<ContendedKey> {
+    fn group(
+        &self,
+        kind: WriterKind,
+        counts: &[u32],
+        schema: Schema,
+        synchronous: Synchronous,
+        library: &str,
+    ) -> Vec<ContendedKey> {
         let mut counts = counts.to_vec();
         counts.sort_unstable();
         counts.dedup();
         let mut keys = Vec::new();
         for writers in counts {
-            for mode in [JournalMode::Wal, JournalMode::Waldio] {
-                if self.modes.is_empty() || self.modes.contains(&mode) {
+            for mode in [JournalMode::Wal, JournalMode::Waldio, JournalMode::Bounded] {
+                // A bound is for programs that run NORMAL.
+                let is_usual = mode != JournalMode::Bounded || synchronous == Synchronous::Normal;
+                if self.modes.is_empty() && is_usual || self.modes.contains(&mode) {
                     let library = library.to_owned();
                     let flush_delay_ns = self.flush_delay_ns;
-                    keys.push(ContendedKey { kind, writers, schema, mode, flush_delay_ns, library });
+                    keys.push(ContendedKey {
+                        kind,
+                        writers,
+                        schema,
+                        mode,
+                        synchronous,
+                        flush_delay_ns,
+                        library,
+                    });
                 }
             }
         }
@@ -241,6 +266,20 @@ mod tests {
         assert_eq!(shape(&groups[1]).len(), 2);
         assert!(groups.iter().all(|keys| keys.iter().all(|key| key.same_group(&keys[0]))));
         assert!(contention.check().is_ok());
+    }
+
+    #[test]
+    fn under_normal_a_bound_stands_beside_them() {
+        let contention = Contention {
+            threads: vec![4],
+            synchronous: vec![Synchronous::Normal, Synchronous::Full],
+            ..Contention::default()
+        };
+        let groups = contention.groups(&["system".to_owned()]);
+        let shape: Vec<Vec<&str>> =
+            groups.iter().map(|keys| keys.iter().map(|key| key.mode.word()).collect()).collect();
+        assert_eq!(shape, [vec!["wal", "waldio"], vec!["wal", "waldio", "bounded"]]);
+        assert!(groups[1][0].group_title().ends_with("synchronous=NORMAL"));
     }
 
     #[test]

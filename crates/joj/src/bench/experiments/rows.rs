@@ -50,7 +50,7 @@ fn allows<W: PartialEq>(chosen: &[W], value: &W) -> bool {
 impl RowSelection {
     /// True where waldio's extension is needed.
     pub fn needs_waldio(&self) -> bool {
-        allows(&self.modes, &JournalMode::Waldio)
+        JournalMode::ALL.iter().any(|mode| mode.uses_waldio() && allows(&self.modes, mode))
     }
 
     /// True where a mode takes part in this round. Rollback journals are three to ten times slower than a log and
@@ -67,7 +67,11 @@ impl RowSelection {
         let schema_is_usual = key.schema == Schema::Waldio
             || (key.workload == Workload::Insert && is_full && key.mode.has_log());
         let synchronous_is_usual = is_full || (is_core_insert && key.mode.has_log());
-        let mode_is_usual = key.mode.has_log() || (is_core_insert && is_full);
+        // A bound is for programs that run NORMAL.
+        let mode_is_usual = match key.mode {
+            JournalMode::Bounded => is_core_insert && !is_full,
+            mode => mode.has_log() || (is_core_insert && is_full),
+        };
         // What the other schemas are for, the papers' numbers, was measured with fresh logs.
         let log_is_usual = key.schema == Schema::Waldio || key.log != LogState::Steady;
         let log_is_allowed =

@@ -68,6 +68,12 @@ fn open<'api>(api: &'api Api, task: &RowTask) -> Result<Connection<'api>, Sqlite
     Ok(connection)
 }
 
+/// What of waldio's options a mode means, and those of the command line.
+pub fn options_of(mode: JournalMode, options: &[(String, String)]) -> Vec<(String, String)> {
+    let bound = (mode == JournalMode::Bounded).then(|| ("durability".to_owned(), "bounded".to_owned()));
+    bound.into_iter().chain(options.iter().cloned()).collect()
+}
+
 /// A connection to `database` in the journal mode `mode`, with options of waldio: names without `waldio_`, and values.
 /// # Errors
 /// What SQLite said; another journal mode than the wanted one is an error too, and another layout of the log.
@@ -78,7 +84,7 @@ pub fn open_as<'api>(
     synchronous: Synchronous,
     options: &[(String, String)],
 ) -> Result<Connection<'api>, SqliteError> {
-    let connection = Connection::open_with(api, database, options)?;
+    let connection = Connection::open_with(api, database, &options_of(mode, options))?;
     configure(&connection, mode, synchronous)?;
     if let Some((_, wanted)) = options.iter().find(|(name, _)| name == "layout") {
         // waldio falls back to SQLite's own where a database cannot have it, and a row must not bear the wrong name.
@@ -346,7 +352,7 @@ fn run(api: &Api, task: &RowTask) -> Result<Measured, Refusal> {
         connection = open(api, task)?;
     }
     measured.run.failure = verify(&connection, task, &ids)?;
-    if task.key.mode == JournalMode::Waldio {
+    if task.key.mode.uses_waldio() {
         measured.waldio_status = waldio_status(&connection);
     }
     connection.close()?;

@@ -5,7 +5,6 @@ use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::bench::key::JournalMode;
 use joj_analysis::lab::cell::{Cell, SyncCall};
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::result::{
@@ -209,7 +208,7 @@ fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, LabErr
     let needs_sqlite =
         cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
     let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
-    let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.mode == JournalMode::Waldio);
+    let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.mode.uses_waldio());
     let without = "or leave its cells out: `--only`";
     let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
     Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })

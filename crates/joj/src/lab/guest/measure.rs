@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use joj_analysis::bench::key::{JournalMode, RowKey};
+use joj_analysis::bench::key::{RowKey, Synchronous};
 use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
 use joj_analysis::lab::cell::{Cell, SyncCall, Task};
@@ -131,6 +131,7 @@ impl<'job> Measurer<'job> {
                 writers: cell.threads,
                 schema: cell.schema,
                 mode: cell.mode,
+                synchronous: Synchronous::Full,
                 flush_delay_ns: 0,
                 library,
             };
@@ -169,7 +170,7 @@ impl<'job> Measurer<'job> {
     fn libraries(&self, cell: &Cell) -> Libraries {
         Libraries {
             sqlite: (cell.sync_call == SyncCall::Fdatasync).then(|| self.job.setting.sqlite.clone()),
-            extension: (cell.mode == JournalMode::Waldio).then(|| guest_path::WALDIO.to_owned()),
+            extension: cell.mode.uses_waldio().then(|| guest_path::WALDIO.to_owned()),
             batch_atomic: cell.batch_atomic,
             no_directory_sync: !cell.directory_sync,
         }

@@ -1,7 +1,7 @@
 //! A result as one HTML page that needs nothing else: no script, no link, no font.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::key::{JournalMode, Word, Workload};
+use joj_analysis::bench::key::{Word, Workload};
 use joj_analysis::bench::row::Row;
 
 use crate::show::bars;
@@ -134,7 +134,7 @@ fn facts(document: &Document) -> String {
 /// A line for each row of waldio: its multiple of stock WAL, its share of the limit.
 fn glance(document: &Document) -> String {
     let mut lines = String::new();
-    for row in document.rows.iter().filter(|row| row.key.mode == JournalMode::Waldio) {
+    for row in document.rows.iter().filter(|row| row.key.mode.uses_waldio()) {
         let Some(summary) = &row.summary else { continue };
         let Some(ratio) = summary.versus_stock_wal else { continue };
         // What overlaps with 1 may be chance, and a few percent either way nobody feels.

@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use joj_analysis::bench::key::{JournalMode, Synchronous};
+use joj_analysis::bench::key::Synchronous;
 use joj_analysis::bench::many_writers::{ContendedKey, ContendedRun, WriterKind};
 use joj_analysis::bench::run::{Run, StatusLine, SyncCount};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as};
+use crate::bench::worker::database_run::{PAGE_BYTES, make_steady, open_as, options_of};
 use crate::bench::worker::libraries::{Libraries, load};
 use crate::bench::worker::many_writers::writers::{ProcessReport, Window, WriteTask, WriterReport};
 use crate::bench::worker::stopwatch::{Readings, run_of};
@@ -112,7 +112,7 @@ fn refuse_worker(error: WorkerError) -> Refusal {
 /// What SQLite or a writing process said is an error; a database that is wrong afterwards is none, but the run's `failure`.
 fn run(api: &Api, task: &ContendedTask) -> Result<Contended, Refusal> {
     let database = format!("{}/bench.db", task.directory);
-    let keeper = open_as(api, &database, task.key.mode, Synchronous::Full, &task.waldio_options)?;
+    let keeper = open_as(api, &database, task.key.mode, task.key.synchronous, &task.waldio_options)?;
     for table in workload::tables(task.key.schema) {
         keeper.run(&workload::create_table(task.key.schema, table))?;
     }
@@ -191,9 +191,10 @@ fn start(
                 RunLength::Time(_) => None,
                 RunLength::Commits(commits) => Some(commits),
             },
-            waldio_options: task.waldio_options.clone(),
+            waldio_options: options_of(task.key.mode, &task.waldio_options),
+            synchronous: task.key.synchronous,
             count_syncs: task.count_syncs,
-            ask_waldio: task.key.mode == JournalMode::Waldio,
+            ask_waldio: task.key.mode.uses_waldio(),
             slow_device: device.map(|device| (device.path().to_owned(), task.key.flush_delay_ns)),
         };
         let line = write.line().map_err(|error| Refusal::new(error.to_string()))?;

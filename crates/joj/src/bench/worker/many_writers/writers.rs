@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use joj_analysis::bench::key::Schema;
+use joj_analysis::bench::key::{Schema, Synchronous, Word};
 use joj_analysis::bench::run::{StatusLine, SyncCount};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,8 @@ pub struct WriteTask {
     pub commits: Option<u64>,
     /// Options of waldio: names without `waldio_`, and values.
     pub waldio_options: Vec<(String, String)>,
+    /// `PRAGMA synchronous`.
+    pub synchronous: Synchronous,
     /// Count calls for durability.
     pub count_syncs: bool,
     /// Ask waldio afterwards.
@@ -307,7 +309,7 @@ fn write(
 fn open<'api>(api: &'api Api, task: &WriteTask) -> Result<Connection<'api>, SqliteError> {
     let connection = Connection::open_with(api, &task.database, &task.waldio_options)?;
     connection.run(&format!("PRAGMA busy_timeout={BUSY_TIMEOUT_MS}"))?;
-    connection.run("PRAGMA synchronous=full")?;
+    connection.run(&format!("PRAGMA synchronous={}", task.synchronous.word()))?;
     let table = workload::tables(task.schema)[0];
     connection.value(&format!("SELECT count(*) FROM {table}"))?;
     Ok(connection)

@@ -1,7 +1,7 @@
 //! What many writers did, over their number: throughput from zero up, the longest wait on a logarithmic scale. The
 //! numbers of writers stand at their logarithm, so that doubling them is always the same step.
 
-use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::key::{JournalMode, Word};
 use joj_analysis::bench::many_writers::{ContendedRow, ContendedSummary};
 use joj_analysis::statistics::Estimate;
 
@@ -79,7 +79,7 @@ fn curves(rows: &[&ContendedRow], value: impl Fn(&ContendedSummary) -> Option<Es
         let points = rows.filter_map(|row| Some((row.key.writers, value(row.summary.as_ref()?)?)));
         Curve { mode, points: points.collect() }
     };
-    let all = [JournalMode::Wal, JournalMode::Waldio].map(of_mode);
+    let all = [JournalMode::Wal, JournalMode::Waldio, JournalMode::Bounded].map(of_mode);
     all.into_iter().filter(|curve| !curve.points.is_empty()).collect()
 }
 
@@ -114,7 +114,7 @@ fn draw(title: &str, curves: &[Curve], scale: &Scale) -> String {
         let fill = Fill { colour: colour_of(curve.mode), opacity: 1.0 };
         draw_curve(&mut svg, curve, fill, scale, &x_of);
         let x = LEFT + 110.0 * index as f64;
-        let name = if curve.mode == JournalMode::Waldio { "waldio" } else { "stock WAL" };
+        let name = if curve.mode.uses_waldio() { curve.mode.word() } else { "stock WAL" };
         svg.path(&[(x, HEIGHT - 10.0), (x + 22.0, HEIGHT - 10.0)], fill);
         svg.text((x + 27.0, HEIGHT - 6.0), Anchor::Start, "tick", name);
     }
@@ -130,7 +130,7 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, fill: Fill, scale: &Scale, x_of: &im
         svg.bar((x - 2.5, y - 2.5), 5.0, 5.0, fill);
         let (low, high) = (scale.y_of(found.low), scale.y_of(found.high));
         // In the mode's colour, and a little apart: two black ones at one place would not tell whose they are.
-        let x = x + if curve.mode == JournalMode::Waldio { 2.0 } else { -2.0 };
+        let x = x + if curve.mode.uses_waldio() { 2.0 } else { -2.0 };
         svg.path(&[(x, low), (x, high)], fill);
         for edge in [low, high] {
             svg.path(&[(x - 3.0, edge), (x + 3.0, edge)], fill);
