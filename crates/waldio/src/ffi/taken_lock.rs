@@ -6,11 +6,12 @@ use super::base_vfs::methods_of;
 use super::codes::{SQLITE_OK, SQLITE_SHM_EXCLUSIVE, SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK, WAL_WRITE_LOCK};
 use super::types::sqlite3_file;
 
-/// The write lock, in the name of one open file of the base VFS. Given back when dropped.
+/// The write lock, in the name of one open file of the base VFS. Dropped it stays taken: in a child of fork it is the parent's.
 ///
 /// The base VFS knows it as that file's: its other files of this process are refused as those of other processes are, and it goes when the
 /// process dies.
 #[derive(Debug)]
+#[must_use = "it is given back by `give_back`"]
 pub struct TakenLock {
     /// The file, as a number: the lock may be given back by another thread.
     file: usize,
@@ -20,24 +21,30 @@ impl TakenLock {
     /// Tries for the lock once.
     /// # Safety
     /// `file` is an open file of the base VFS with a wal-index, whose connection does not hold the lock. It stays open, and its wal-index
-    /// mapped, until this value is dropped or `keep` is called. SQLite's mutexes work.
+    /// mapped, until `give_back` or `keep` is called. SQLite's mutexes work.
     pub unsafe fn take(file: *mut sqlite3_file) -> Option<TakenLock> {
         // SAFETY: the caller's promise.
         let code = unsafe { lock(file, SQLITE_SHM_LOCK) };
         (code == Some(SQLITE_OK)).then(|| TakenLock { file: file.expose_provenance() })
     }
 
-    /// SQLite asked for it: it is SQLite's to give back.
-    pub fn keep(self) {
-        std::mem::forget(self);
+    /// One that is nobody's.
+    #[cfg(test)]
+    pub fn without_file() -> TakenLock {
+        TakenLock { file: 0 }
     }
-}
 
-impl Drop for TakenLock {
-    fn drop(&mut self) {
-        // SAFETY: `take`: the file is open still.
-        unsafe { lock(std::ptr::with_exposed_provenance_mut(self.file), SQLITE_SHM_UNLOCK) };
+    /// Gives it back.
+    pub fn give_back(self) {
+        let file: *mut sqlite3_file = std::ptr::with_exposed_provenance_mut(self.file);
+        if !file.is_null() {
+            // SAFETY: `take`: it is open still.
+            unsafe { lock(file, SQLITE_SHM_UNLOCK) };
+        }
     }
+
+    /// SQLite asked for it: it is SQLite's to give back.
+    pub fn keep(self) {}
 }
 
 /// # Safety
@@ -79,7 +86,7 @@ mod tests {
         let take = || unsafe { TakenLock::take(file) };
         let taken = take().expect("the first is granted");
         assert!(take().is_none(), "refused");
-        drop(taken);
+        taken.give_back();
         let [lock, unlock] = [SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK].map(|way| way | SQLITE_SHM_EXCLUSIVE);
         assert_eq!(CALLS.take(), [(0, 1, lock), (0, 1, lock), (0, 1, unlock)]);
         take().expect("granted").keep();

@@ -118,7 +118,7 @@ impl Connection {
         let closed = self.database.barrier.is_closed();
         let holds_write =
             self.state().is_ok_and(|state| state.holds_write()) && !planted::is(Bug::WriterHeldAtBarrier);
-        closed && !holds_write && self.database.barrier.pass()
+        closed && !holds_write && !self.has_early_lock() && self.database.barrier.pass()
     }
 }
 

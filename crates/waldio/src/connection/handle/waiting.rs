@@ -87,7 +87,7 @@ impl Connection {
         if self.database.origin.is_parent() {
             return;
         }
-        self.drop_early_lock();
+        self.note_mapped(false);
         self.database.queue.forget(self.id);
     }
 }

@@ -73,10 +73,12 @@ pub(super) unsafe fn begin(
 /// As `begin`.
 unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
     let (writer_wait, reader_wait) = connection.database.barrier.waits();
-    // As in `taking_back`.
     connection.drop_early_lock();
+    // The queue is shut: what came in a sleep is none.
+    connection.hold_write_lock();
     // SAFETY: as above.
     if !unsafe { take(base, LockRange::one(WAL_WRITE_LOCK), writer_wait) } {
+        connection.write_lock_is_free();
         connection.open_barrier(Outcome::InVain);
         return;
     }
@@ -131,6 +133,7 @@ unsafe fn leave(
     if locks.replace(CheckpointLocks::AsAsked) == CheckpointLocks::WithWriteLock {
         // SAFETY: the caller's promise.
         unsafe { lock(base, LockRange::one(WAL_WRITE_LOCK), SQLITE_SHM_UNLOCK) };
+        connection.write_lock_is_free();
     }
     connection.open_barrier(outcome);
 }

@@ -71,9 +71,14 @@ pub(super) fn when_alone(file: *mut sqlite3_file) {
 fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
     // SAFETY: SQLite calls methods of open files only.
     let connection = unsafe { connection(file) };
-    // The base VFS would not refuse it to the same file, and would give back both.
     connection.drop_early_lock();
+    connection.hold_write_lock();
+    let is_free = || {
+        connection.write_lock_is_free();
+        connection.write_released();
+    };
     if !lock(file, WRITERS, until) {
+        is_free();
         return false;
     }
     let began = Instant::now();
@@ -94,6 +99,7 @@ fn take_back(file: *mut sqlite3_file, until: Instant) -> bool {
         taken_back
     });
     unlock(file, WRITERS);
+    is_free();
     match taken_back {
         // A device that fails may take long: nobody is kept waiting for it.
         Some(true) => connection.sync_taken_back(),

@@ -254,6 +254,7 @@ unsafe extern "C" fn shm_map(
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         return guard::code_or(SQLITE_IOERR, || {
+            connection.note_mapped(true);
             connection.set_wal_index(wal_index);
             code
         });
@@ -274,8 +275,8 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
-        connection.drop_early_lock();
         taking_back::before_close(file);
+        connection.note_mapped(false);
         connection.set_wal_index(None);
         forward!(shm_of(file) => xShmUnmap(delete), SQLITE_OK)
     })

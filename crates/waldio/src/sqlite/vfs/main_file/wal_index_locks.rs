@@ -56,6 +56,7 @@ pub(super) unsafe extern "C" fn shm_lock(
         }
         let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
         if slot == WAL_WRITE_LOCK {
+            connection.write_lock_is_free();
             connection.write_released();
         }
         code
@@ -136,9 +137,10 @@ unsafe fn lock_exclusively(
     if writes && checkpoint_locks::pass_write_lock(unsafe { checkpoint_locks_of(file) }) {
         return SQLITE_OK;
     }
-    let has_it = writes && connection.use_early_lock();
+    let has_it = writes && connection.hold_write_lock();
     let refusal = if writes && !has_it { refusal_of(connection.ask_to_write()) } else { SQLITE_OK };
     if refusal != SQLITE_OK {
+        connection.write_lock_is_free();
         note_refusal();
         return refusal;
     }
@@ -147,6 +149,7 @@ unsafe fn lock_exclusively(
             let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
         }
         if writes {
+            connection.write_lock_is_free();
             connection.write_released();
         }
     };
@@ -165,12 +168,13 @@ unsafe fn lock_exclusively(
     let code =
         if has_it { SQLITE_OK } else { forward!(shm_of(file) => xShmLock(slot, count, LOCK), SQLITE_IOERR) };
     if code != SQLITE_OK {
-        if writes && code == SQLITE_BUSY {
-            if connection.write_refused() {
-                note_refusal();
-            }
-        } else if writes {
-            connection.write_released();
+        if !writes || code != SQLITE_BUSY {
+            give_back(false);
+            return code;
+        }
+        connection.write_lock_is_free();
+        if connection.write_refused() {
+            note_refusal();
         }
         return code;
     }
