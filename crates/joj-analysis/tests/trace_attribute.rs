@@ -315,6 +315,57 @@ fn a_commit_is_for_no_call_that_an_earlier_one_satisfied() {
     assert_eq!(seen, [(3, Some(0)), (5, Some(0)), (8, Some(1)), (10, Some(1)), (13, None)]);
 }
 
+/// What kernel threads write while a sync(2) is busy with another filesystem, and others make this one durable.
+#[test]
+fn what_is_written_while_a_sync_is_under_way_is_for_the_call_that_names_it() {
+    let mut texts = Texts::default();
+    let [sync, syncfs, writer, jbd2] =
+        ["sync", "syncfs", "kworker/u8:1", "jbd2/loop0-8"].map(|name| texts.keep(name));
+    let data = |time_ns: u64| Event {
+        thread: 9,
+        command: writer,
+        ..write(EventKind::Queue, time_ns, time_ns * 8, 8)
+    };
+    let block = |time_ns| Event { command: jbd2, ..logged(time_ns, 8, Content::JournalDescriptor, 0) };
+    let commit = |kind, time_ns, transaction| journal(kind, time_ns, 8, transaction);
+    let of_all = |kind, time_ns| Event { name: sync, file: FileKey::NONE, ..in_thread(kind, time_ns, 1) };
+    let other = FileKey { inode: 13, ..file(DISK) };
+    let of_one = |kind, time_ns| Event { name: syncfs, file: other, ..in_thread(kind, time_ns, 2) };
+    let seen = attributed_with(
+        &texts,
+        "ext4",
+        &[
+            of_all(EventKind::SyncBegin, 1),
+            of_one(EventKind::SyncBegin, 2),
+            data(3),
+            // It has this one begun for the blocks that are placed, and waits for the next.
+            commit(EventKind::JournalBegin, 4, 7),
+            block(5),
+            journal(EventKind::JournalWait, 6, 2, 8),
+            commit(EventKind::JournalBegin, 7, 8),
+            block(8),
+            data(9),
+            commit(EventKind::JournalEnd, 10, 8),
+            of_one(EventKind::SyncEnd, 11),
+            in_thread(EventKind::SyncBegin, 12, 3),
+            data(13),
+            in_thread(EventKind::SyncEnd, 14, 3),
+            data(15),
+            journal(EventKind::JournalWait, 16, 1, 9),
+            commit(EventKind::JournalBegin, 17, 9),
+            block(18),
+            commit(EventKind::JournalEnd, 19, 9),
+            commit(EventKind::JournalBegin, 20, 10),
+            block(21),
+        ],
+    );
+    let runs = seen.requests.iter().map(|request| request.runs[0]);
+    let causes: Vec<_> = runs.map(|run| (run.queued_ns, run.cause.map(|cause| cause.0))).collect();
+    let of_syncfs = [(3, Some(1)), (5, Some(1)), (8, Some(1))];
+    let of_others = [(9, Some(0)), (13, Some(2)), (15, Some(0)), (18, Some(0)), (21, None)];
+    assert_eq!(causes, [&of_syncfs[..], &of_others[..]].concat());
+}
+
 #[test]
 fn a_record_of_xfs_log_is_for_who_waits_for_its_checkpoint() {
     let begins = [(1, 1), (2, 2)].map(|(time_ns, thread)| in_thread(EventKind::SyncBegin, time_ns, thread));

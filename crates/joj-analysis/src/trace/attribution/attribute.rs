@@ -14,16 +14,17 @@ use std::collections::HashMap;
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::facts::Log;
 use crate::trace::attribution::barriers::Barriers;
+use crate::trace::attribution::causes::roles::Role;
+use crate::trace::attribution::causes::syncs::Scope;
+use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::journals::Journals;
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
     BlockRun, Evidence, Request, Sync, Transaction, TransactionId, TransactionKind,
 };
-use crate::trace::attribution::syncs::{Role, Roles, Syncs};
 use crate::trace::attribution::transactions::OpenTransactions;
 use crate::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
@@ -65,11 +66,9 @@ pub struct Attributor {
     queued: Queued,
     barriers: Barriers,
     issued: HashMap<(DeviceNumber, Operation, u64), Request>,
-    syncs: Syncs,
-    journals: Journals,
+    causes: Causes,
     transactions: OpenTransactions,
     with_fua: Vec<DeviceNumber>,
-    roles: Roles,
     events: u64,
 }
 
@@ -85,11 +84,9 @@ impl Attributor {
             queued: Queued::default(),
             barriers: Barriers::default(),
             issued: HashMap::new(),
-            syncs: Syncs::default(),
-            journals: Journals::default(),
+            causes: Causes::default(),
             transactions: OpenTransactions::default(),
             with_fua,
-            roles: Roles::default(),
             events: 0,
         }
     }
@@ -101,11 +98,11 @@ impl Attributor {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
         }
         if event.kind.changes_a_file() {
-            self.journals.change(event.file.device, event.time_ns);
+            self.causes.journals.change(event.file.device, event.time_ns);
         }
         match event.kind {
             EventKind::Queue => {
-                self.roles.learn(event.command, texts);
+                self.causes.learn(event.command, texts);
                 self.queue(event);
             }
             EventKind::Issue => self.issue(event, texts, sink),
@@ -117,15 +114,17 @@ impl Attributor {
             EventKind::SyncBegin | EventKind::DurableWrite => {
                 let info = self.files.get(event.file);
                 let transaction = self.transactions.sync(event.thread, info, texts);
-                let commit = self.journals.last_chance(event.file.device);
-                if let Some(sync) = self.syncs.begin(event, info, transaction, commit) {
+                let commit = self.causes.journals.last_chance(event.file.device);
+                if let Some(sync) =
+                    self.causes.syncs.begin(event, Scope::of(event, texts), info, transaction, commit)
+                {
                     self.barriers.over(sync.id);
                     sink(Outcome::Sync(&sync), texts);
                 }
             }
             EventKind::SyncEnd => {
-                self.hand_over_log(event.thread);
-                if let Some(sync) = self.syncs.end(event) {
+                self.causes.hand_over_log(event.thread);
+                if let Some(sync) = self.causes.syncs.end(event) {
                     self.barriers.over(sync.id);
                     if sync.result == NO_SUCH_FILE {
                         self.transactions.not_a_sync(sync.transaction);
@@ -143,16 +142,13 @@ impl Attributor {
                     self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
                 } else {
                     self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
-                    self.syncs.place(event.file, event.time_ns);
+                    self.causes.syncs.place(event.file, event.time_ns);
                 }
             }
             EventKind::Freed => self.extents.forget(event.file),
             EventKind::Truncated => self.extents.cut(event.file, event.bytes),
-            EventKind::JournalBegin | EventKind::JournalEnd => self.commit(event),
-            EventKind::JournalWait => {
-                self.syncs.waits(event);
-                self.journals.hand_over(event.device, 0);
-            }
+            EventKind::JournalBegin | EventKind::JournalEnd => self.causes.commit(event),
+            EventKind::JournalWait => self.causes.waits(event),
             EventKind::Lost => {}
         }
         if event.kind.is_note() {
@@ -170,22 +166,13 @@ impl Attributor {
             self.emit(&request, texts, sink);
         }
         self.give_up(u64::MAX, texts, sink);
-        for sync in self.syncs.finish() {
+        for sync in self.causes.syncs.finish() {
             sink(Outcome::Sync(&sync), texts);
         }
         self.transactions
             .finish()
             .iter()
             .for_each(|transaction| sink(Outcome::Transaction(transaction), texts));
-    }
-
-    /// A journal's commit begins or ends; where one begins, the one before is over.
-    fn commit(&mut self, event: &Event) {
-        let begins = event.kind == EventKind::JournalBegin;
-        let over = if begins { self.journals.begin(event) } else { self.journals.end(event.device) };
-        if let Some(commit) = over {
-            self.syncs.committed(commit);
-        }
     }
 
     fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -207,20 +194,20 @@ impl Attributor {
             self.barriers.want(disk, run, self.with_fua.contains(&disk));
         }
         if event.operation == Operation::Flush {
-            self.syncs.flushes(event.thread);
+            self.causes.syncs.flushes(event.thread);
         }
-        let is_journals = self.roles.of(event.command) == Role::Journal;
+        let is_journals = self.causes.role(event.command) == Role::Journal;
         if !is_journals && runs.iter().any(|run| run.class == Class::Journal) {
-            self.hand_over_log(event.thread);
+            self.causes.hand_over_log(event.thread);
             if event.content == Content::XfsLog && event.detail > 0 {
                 let filesystem = self.places.filesystem(disk, event.sector);
                 let device = filesystem.map(|filesystem| self.places.file_device(filesystem));
-                self.journals.hand_over(device.unwrap_or_default(), event.detail);
+                self.causes.journals.hand_over(device.unwrap_or_default(), event.detail);
             }
         }
         for run in runs {
             if let Some(sync) = run.cause.filter(|_| run.class == Class::Data && !is_journals) {
-                self.syncs.hand_over(sync, event.time_ns, run.bytes);
+                self.causes.syncs.hand_over(sync, event.time_ns, run.bytes);
             }
             self.queued.push(disk, event.operation, run);
         }
@@ -289,7 +276,14 @@ impl Attributor {
             _ => (FileKey::NONE, part_event.offset),
         };
         let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
-        let cause = self.cause(event, class, file, filesystem);
+        let cause = self.causes.of(&Work {
+            thread: event.thread,
+            command: event.command,
+            operation: event.operation,
+            class,
+            file,
+            filesystem: filesystem.map(|filesystem| self.places.file_device(filesystem)),
+        });
         let transaction =
             cause.map_or_else(|| self.transactions.under_way(event.thread), |sync| sync.transaction);
         let changed = class == Class::Journal && event.backing == Backing::Device && event.detail > 0;
@@ -314,7 +308,7 @@ impl Attributor {
             command: event.command,
             for_process: match cause {
                 Some(sync) => sync.process,
-                None if self.roles.of(event.command) != Role::Own => 0,
+                None if self.causes.role(event.command) != Role::Own => 0,
                 None => event.process,
             },
         }
@@ -329,37 +323,6 @@ impl Attributor {
         };
         let database = matches!(sync.file_type, FileType::SqliteDatabase | FileType::SharedMemory);
         sync.file_type.is_sqlite_journal() || (!database && in_commit())
-    }
-
-    fn cause(&self, event: &Event, class: Class, file: FileKey, filesystem: Option<usize>) -> Option<&Sync> {
-        if event.operation == Operation::Read {
-            return None;
-        }
-        if let Some(own) = self.syncs.of_thread(event.thread) {
-            return Some(own);
-        }
-        match self.roles.of(event.command) {
-            Role::Own => None,
-            // In ordered mode it writes other files' data first, for whoever waits for the commit.
-            Role::Journal => {
-                let device = self.places.file_device(filesystem?);
-                self.syncs.waiting_for_commit(device, self.journals.of(device))
-            }
-            Role::Helper => {
-                let device = self.places.file_device(filesystem?);
-                match self.journals.handed_over(device).filter(|_| class == Class::Journal) {
-                    Some(handed_over) => self.syncs.waiting_for_checkpoint(device, handed_over),
-                    None => self.syncs.waiting(device, (class == Class::Data).then_some(file)),
-                }
-            }
-        }
-    }
-
-    /// A thread writes to the log, or its call is over: what the call waited for is handed over.
-    fn hand_over_log(&mut self, thread: u32) {
-        if let Some((device, checkpoint)) = self.syncs.awaited(thread) {
-            self.journals.hand_over(device, checkpoint);
-        }
     }
 
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -485,7 +448,7 @@ impl Attributor {
 
     fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         if request.operation != Operation::Read {
-            self.syncs.count(request, &self.roles);
+            self.causes.count(request);
             self.transactions.count(request);
         }
         sink(Outcome::Request(request), texts);

@@ -1,26 +1,72 @@
 //! The sync calls that are under way, and which of them causes what kernel threads write.
 
-use crate::bench::key::Word;
-use crate::filesystem::Filesystem;
 use crate::filesystem::class::{Class, Part};
+use crate::trace::attribution::causes::journals::{JournalCommit, SyncProgress};
+use crate::trace::attribution::causes::roles::{Role, Roles};
 use crate::trace::attribution::files::FileInfo;
-use crate::trace::attribution::journals::{JournalCommit, SyncProgress};
 use crate::trace::attribution::request::{Request, Sync, SyncId, TransactionId};
 use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END, Operation};
 use crate::trace::file_type::FileType;
-use crate::trace::texts::{Text, Texts};
+use crate::trace::texts::Texts;
+
+/// How much a call makes durable. What a kernel thread writes is for the narrowest that it can be for: a call for a file waits for that
+/// file at least, while one for all may be busy elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// A file.
+    File,
+    /// A filesystem: syncfs.
+    Filesystem,
+    /// Every filesystem: sync. So is a call of which nobody knows the file.
+    All,
+}
+
+impl Scope {
+    /// That of a call which begins.
+    pub fn of(event: &Event, texts: &Texts) -> Self {
+        match texts.get(event.name) {
+            "syncfs" => Self::Filesystem,
+            // It asks for nothing but its file's pages, also where that is not known.
+            "sync_file_range" => Self::File,
+            _ if event.file.is_some() => Self::File,
+            _ => Self::All,
+        }
+    }
+}
 
 /// A call that is under way.
 #[derive(Debug)]
 struct OpenSync {
     sync: Sync,
+    scope: Scope,
     progress: SyncProgress,
+    /// Of a call for all filesystems: whose journals it waited for, and does so no longer.
+    done_on: Vec<DeviceNumber>,
 }
 
 impl OpenSync {
-    /// True for a call for a file of that filesystem, or for all files.
+    /// True for a call for a file of that filesystem, or for all of it. The filesystem of a call may not be known.
     fn is_on(&self, filesystem: DeviceNumber) -> bool {
-        self.sync.file.device == filesystem || !self.sync.file.is_some()
+        let device = self.sync.file.device;
+        (device == filesystem || device == DeviceNumber::NONE) && !self.done_on.contains(&filesystem)
+    }
+
+    /// True where data of that file may be for this call. One for many files has the journal committed when their data is on the disk.
+    fn awaits_data_of(&self, file: FileKey) -> bool {
+        match self.scope {
+            Scope::File => self.sync.file == file,
+            Scope::Filesystem | Scope::All => self.progress.told.is_none(),
+        }
+    }
+
+    /// A commit of its filesystem is over.
+    fn committed(&mut self, commit: JournalCommit) {
+        if self.scope == Scope::All {
+            let is_told = self.progress.told == Some((commit.device, commit.transaction));
+            self.done_on.extend(is_told.then_some(commit.device));
+        } else {
+            self.progress.committed(commit);
+        }
     }
 }
 
@@ -40,6 +86,7 @@ impl Syncs {
     pub fn begin(
         &mut self,
         event: &Event,
+        scope: Scope,
         info: FileInfo,
         transaction: Option<TransactionId>,
         last_chance: Option<i64>,
@@ -77,8 +124,10 @@ impl Syncs {
         let needs_commit = info.file_type == FileType::Directory;
         let concluded = last_chance.filter(|_| needs_commit);
         let settled_ns = event.time_ns;
-        let progress = SyncProgress { settled_ns, needs_commit, concluded, ..SyncProgress::default() };
-        self.open.push(OpenSync { sync, progress });
+        let is_for_many = scope > Scope::File;
+        let progress =
+            SyncProgress { settled_ns, needs_commit, concluded, is_for_many, ..SyncProgress::default() };
+        self.open.push(OpenSync { sync, scope, progress, done_on: Vec::new() });
         before
     }
 
@@ -117,17 +166,19 @@ impl Syncs {
         self.in_thread(thread).map(|open| &open.sync)
     }
 
-    /// The call that a kernel thread works for, other than jbd2's. Of the calls for files of that filesystem it is the one that began
-    /// first. A file's data is for a call for that very file.
+    /// The call that a kernel thread works for, other than jbd2's: of those on that filesystem that began first, but one for all
+    /// filesystems last. A file's data is for a call for that very file, else for one for the filesystem.
     pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
-        let calls = self.open.iter().filter(|open| open.is_on(filesystem)).map(|open| &open.sync);
-        calls
-            .filter(|sync| data_of.is_none_or(|file| file == sync.file || !sync.file.is_some()))
-            .min_by_key(|sync| sync.id)
+        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
+        let expecting = calls.filter(|open| data_of.is_none_or(|file| open.awaits_data_of(file)));
+        let order = |open: &&OpenSync| {
+            (open.scope == Scope::All, data_of.is_some() && open.scope > Scope::File, open.sync.id)
+        };
+        expecting.min_by_key(order).map(|open| &open.sync)
     }
 
     /// The call that jbd2's thread works for, of which `commit` is under way: of those that most surely wait for it the one that
-    /// began first. A commit that several wait for is the first one's. One that is satisfied already is never named: its thread may
+    /// began first, but one for a file before one for more. A commit that several wait for is the first one's. One that is satisfied already is never named: its thread may
     /// run long after it was woken.
     pub fn waiting_for_commit(
         &self,
@@ -135,8 +186,9 @@ impl Syncs {
         commit: Option<JournalCommit>,
     ) -> Option<&Sync> {
         let calls = self.open.iter().filter(|open| open.is_on(filesystem));
-        let expecting = calls.filter_map(|open| Some((open.progress.expects(commit)?, &open.sync)));
-        expecting.min_by_key(|(expectation, sync)| (*expectation, sync.id)).map(|(_, sync)| sync)
+        let expecting = calls.filter_map(|open| Some((open.progress.expects(commit)?, open)));
+        let order = |(expectation, open): &(_, &OpenSync)| (*expectation, open.scope, open.sync.id);
+        expecting.min_by_key(order).map(|(_, open)| &open.sync)
     }
 
     /// The call that a kernel thread writes XFS's log for. The log is handed over up to checkpoint `handed_over`; the next checkpoint
@@ -144,33 +196,32 @@ impl Syncs {
     /// whatever the log holds.
     pub fn waiting_for_checkpoint(&self, filesystem: DeviceNumber, handed_over: i64) -> Option<&Sync> {
         let calls = self.open.iter().filter(|open| open.is_on(filesystem));
-        let expecting = calls.filter_map(|open| match open.progress.told? {
-            0 => Some((i64::MAX, &open.sync)),
-            checkpoint => (checkpoint > handed_over).then_some((checkpoint, &open.sync)),
+        let told =
+            calls.filter_map(|open| Some((open.progress.told.filter(|told| told.0 == filesystem)?.1, open)));
+        let expecting = told.filter_map(|(checkpoint, open)| match checkpoint {
+            0 => Some((i64::MAX, open)),
+            checkpoint => (checkpoint > handed_over).then_some((checkpoint, open)),
         });
-        expecting.min_by_key(|(checkpoint, sync)| (*checkpoint, sync.id)).map(|(_, sync)| sync)
+        let order = |(checkpoint, open): &(i64, &OpenSync)| (*checkpoint, open.scope, open.sync.id);
+        expecting.min_by_key(order).map(|(_, open)| &open.sync)
     }
 
     /// The transaction that a thread's call is known to wait for, and whose.
     pub fn awaited(&self, thread: u32) -> Option<(DeviceNumber, i64)> {
-        let open = self.in_thread(thread)?;
-        Some((open.sync.file.device, open.progress.told?))
+        self.in_thread(thread)?.progress.told
     }
 
     /// A commit is over: those that waited for it do so no longer.
     pub fn committed(&mut self, commit: JournalCommit) {
         for open in self.open.iter_mut().filter(|open| open.is_on(commit.device)) {
-            // What is for all files waits for each filesystem in turn.
-            if open.sync.file.is_some() || open.progress.told.is_some() {
-                open.progress.committed(commit);
-            }
+            open.committed(commit);
         }
     }
 
     /// The capture tells for which transaction a thread's call waits.
     pub fn waits(&mut self, event: &Event) {
         if let Some(open) = self.in_thread_mut(event.thread).filter(|open| open.is_on(event.device)) {
-            open.progress.tell(event.detail);
+            open.progress.tell(event.device, event.detail);
         }
     }
 
@@ -190,7 +241,7 @@ impl Syncs {
 
     /// A thread asks for a flush by itself: the last that ext4's calls do.
     pub fn flushes(&mut self, thread: u32) {
-        if let Some(open) = self.in_thread_mut(thread).filter(|open| open.sync.file.is_some()) {
+        if let Some(open) = self.in_thread_mut(thread).filter(|open| open.scope == Scope::File) {
             open.progress.is_satisfied = true;
         }
     }
@@ -229,47 +280,6 @@ impl Syncs {
     }
 }
 
-/// For whom threads write, by their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Role {
-    /// For themselves.
-    #[default]
-    Own,
-    /// For others: write-back, filesystems' workers, loop devices.
-    Helper,
-    /// For those who wait for a commit: jbd2's thread.
-    Journal,
-}
-
-/// What is known of threads' names, by the names' numbers.
-#[derive(Debug, Default)]
-pub struct Roles(Vec<Option<Role>>);
-
-impl Roles {
-    /// What threads of that name are.
-    pub fn of(&self, name: Text) -> Role {
-        self.0.get(name.0 as usize).copied().flatten().unwrap_or_default()
-    }
-
-    /// Looks at a name once, not at each request.
-    pub fn learn(&mut self, name: Text, texts: &Texts) {
-        let at = name.0 as usize;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, None);
-        }
-        self.0[at].get_or_insert_with(|| role(texts.get(name)));
-    }
-}
-
-fn role(name: &str) -> Role {
-    if name.starts_with("jbd2/") {
-        return Role::Journal;
-    }
-    let of_filesystems = Filesystem::ALL.iter().flat_map(|filesystem| filesystem.facts().threads);
-    let is_helper = of_filesystems.chain(&["kworker/", "loop"]).any(|prefix| name.starts_with(prefix));
-    if is_helper { Role::Helper } else { Role::Own }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,8 +292,8 @@ mod tests {
     #[test]
     fn a_kernel_thread_works_for_the_call_that_began_first() {
         let mut syncs = Syncs::default();
-        syncs.begin(&begin(1, 10), FileInfo::default(), None, None);
-        syncs.begin(&begin(2, 20), FileInfo::default(), None, None);
+        syncs.begin(&begin(1, 10), Scope::File, FileInfo::default(), None, None);
+        syncs.begin(&begin(2, 20), Scope::File, FileInfo::default(), None, None);
         let cause = |syncs: &Syncs, file: Option<u64>| {
             let data_of = file.map(|inode| begin(0, inode).file);
             syncs.waiting(DeviceNumber(3), data_of).map(|sync| sync.id.0)
@@ -305,13 +315,15 @@ mod tests {
         let mut syncs = Syncs::default();
         let endless = Event { detail: NO_END, ..begin(1, 10) };
         for _ in 0..3 {
-            let told = syncs.begin(&endless, FileInfo::default(), None, None).expect("told at once");
+            let told =
+                syncs.begin(&endless, Scope::File, FileInfo::default(), None, None).expect("told at once");
             assert_eq!((told.ended_ns, told.file.inode), (None, 10));
         }
         assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None)), (None, None));
-        assert_eq!(syncs.begin(&begin(1, 11), FileInfo::default(), None, None), None);
-        let before =
-            syncs.begin(&begin(1, 12), FileInfo::default(), None, None).expect("its end was not seen");
+        assert_eq!(syncs.begin(&begin(1, 11), Scope::File, FileInfo::default(), None, None), None);
+        let before = syncs
+            .begin(&begin(1, 12), Scope::File, FileInfo::default(), None, None)
+            .expect("its end was not seen");
         assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
@@ -328,7 +340,13 @@ mod tests {
     fn two_calls() -> Syncs {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 30)] {
-            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None, None);
+            syncs.begin(
+                &Event { time_ns, ..begin(thread, 10) },
+                Scope::File,
+                FileInfo::default(),
+                None,
+                None,
+            );
         }
         assert_eq!(owner(&syncs, commit(7, 20)), Some(0));
         syncs.committed(commit(7, 20));
@@ -365,7 +383,13 @@ mod tests {
     fn what_the_capture_tells_goes_before_what_can_be_concluded() {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 11)] {
-            syncs.begin(&Event { time_ns, ..begin(thread, 10) }, FileInfo::default(), None, None);
+            syncs.begin(
+                &Event { time_ns, ..begin(thread, 10) },
+                Scope::File,
+                FileInfo::default(),
+                None,
+                None,
+            );
         }
         let wait = |thread, detail| Event { thread, detail, device: DeviceNumber(3), ..Event::default() };
         syncs.waits(&wait(2, 7));
@@ -380,21 +404,15 @@ mod tests {
     fn a_checkpoint_is_for_the_first_call_that_waits_for_the_next_that_is_not_handed_over() {
         let mut syncs = Syncs::default();
         for (thread, checkpoint) in [(1, 0), (2, 8), (3, 7), (4, 7)] {
-            syncs.begin(&begin(thread, 10), FileInfo::default(), None, None);
+            syncs.begin(&begin(thread, 10), Scope::File, FileInfo::default(), None, None);
             let device = DeviceNumber(3);
             syncs.waits(&Event { thread, detail: checkpoint, device, ..Event::default() });
         }
         // One that did not say so waits for none.
-        syncs.begin(&begin(5, 10), FileInfo::default(), None, None);
+        syncs.begin(&begin(5, 10), Scope::File, FileInfo::default(), None, None);
         let owner =
             |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over).map(|sync| sync.id.0);
         assert_eq!([6, 7, 8].map(owner), [Some(2), Some(1), Some(0)]);
         assert_eq!(syncs.awaited(2), Some((DeviceNumber(3), 8)));
-    }
-
-    #[test]
-    fn programs_are_not_taken_for_kernel_threads() {
-        let roles = ["jbd2/vda-8", "kworker/u4:1", "sqlite3"].map(role);
-        assert_eq!(roles, [Role::Journal, Role::Helper, Role::Own]);
     }
 }

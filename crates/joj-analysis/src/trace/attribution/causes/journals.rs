@@ -119,8 +119,10 @@ pub struct SyncProgress {
     pub needs_commit: bool,
     /// Bytes of data for it that are not complete.
     pub in_flight: u64,
-    /// The transaction that it waits for, where the capture told it.
-    pub told: Option<i64>,
+    /// The filesystem and the transaction of its journal that it waits for, where the capture told it.
+    pub told: Option<(DeviceNumber, i64)>,
+    /// It is for more than one file: it asks for commits while data for it is on the way, and then for the one that it waits for.
+    pub is_for_many: bool,
     /// The transaction that it waits for, as far as the trace shows.
     pub concluded: Option<i64>,
     /// That one is committed.
@@ -134,7 +136,8 @@ impl SyncProgress {
     pub fn hand_over(&mut self, time_ns: u64, bytes: u64) {
         self.settled_ns = time_ns;
         self.in_flight += bytes;
-        self.is_satisfied = false;
+        // Whose journal is waited for has all its data on the disk, where it is for many files.
+        self.is_satisfied &= self.is_for_many;
     }
 
     /// Data of it is complete.
@@ -151,15 +154,16 @@ impl SyncProgress {
     }
 
     /// The capture tells for what it waits.
-    pub fn tell(&mut self, transaction: i64) {
-        self.told = Some(transaction);
+    pub fn tell(&mut self, filesystem: DeviceNumber, transaction: i64) {
+        self.told = Some((filesystem, transaction));
         self.is_satisfied = false;
     }
 
     /// A commit of its filesystem is over.
     pub fn committed(&mut self, commit: JournalCommit) {
         match (self.told, self.concluded) {
-            (Some(transaction), _) => self.is_satisfied |= transaction == commit.transaction,
+            (Some(told), _) => self.is_satisfied |= told == (commit.device, commit.transaction),
+            (None, _) if self.is_for_many => {}
             // What the next transaction holds may have changed unseen.
             (None, Some(transaction)) if transaction == commit.transaction => {
                 (self.is_doubtful, self.concluded) = (true, None);
@@ -170,11 +174,15 @@ impl SyncProgress {
 
     /// Whether it waits for this commit; `None` where it does not. Without a commit: for whatever the journal writes.
     pub fn expects(&self, commit: Option<JournalCommit>) -> Option<Expectation> {
-        match (self.told.or(self.concluded), commit) {
+        // A call for all filesystems waits for each in turn.
+        let is_of = |(device, _): &(DeviceNumber, i64)| commit.is_none_or(|commit| commit.device == *device);
+        let told = self.told.filter(is_of).map(|(_, transaction)| transaction);
+        match (told.or(self.concluded), commit) {
             _ if self.is_satisfied => None,
             (Some(transaction), Some(commit)) => {
                 (transaction == commit.transaction).then_some(Expectation::Told)
             }
+            _ if self.is_for_many => Some(Expectation::Ready),
             _ if self.is_doubtful => Some(Expectation::Doubtful),
             _ if self.in_flight > 0 => Some(Expectation::Early),
             (_, Some(commit)) if self.settled_ns >= commit.begun_ns => Some(Expectation::Late),
@@ -247,14 +255,14 @@ mod tests {
         call.committed(COMMIT);
         // Only where nobody else can wait for it.
         assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Doubtful));
-        call.tell(8);
+        call.tell(COMMIT.device, 8);
         assert_eq!(call.expects(Some(NEXT)), Some(Expectation::Told));
     }
 
     #[test]
     fn what_was_told_holds() {
         let mut call = begun(50);
-        call.tell(8);
+        call.tell(COMMIT.device, 8);
         call.committed(COMMIT);
         assert_eq!((call.expects(Some(COMMIT)), call.expects(Some(NEXT))), (None, Some(Expectation::Told)));
         call.committed(NEXT);
