@@ -2,61 +2,18 @@
 //! Method: a few events by hand, and what attribution makes of them.
 
 use joj_analysis::filesystem::class::Class;
-use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
-use joj_analysis::trace::attribution::request::{Evidence, Request, Sync, Transaction};
-use joj_analysis::trace::event::{
-    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
-};
-use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::{Disk, Header, MountedFilesystem};
+use joj_analysis::trace::attribution::attribute::Outcome;
+use joj_analysis::trace::attribution::request::Evidence;
+use joj_analysis::trace::event::{Backing, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags};
 use joj_analysis::trace::summary::Summariser;
 use joj_analysis::trace::summary::counts::RequestCount;
 use joj_analysis::trace::texts::Texts;
 
-const DISK: DeviceNumber = DeviceNumber(7 << 20);
+mod attribution;
+
+use attribution::{DISK, Seen, attributed_with, file, header, write};
+
 const ELSEWHERE: DeviceNumber = DeviceNumber(8 << 20);
-
-fn header(kind: &str) -> Header {
-    Header {
-        disks: vec![Disk { number: DISK, whole: DISK, sectors: 1 << 20, ..Disk::default() }],
-        filesystems: vec![MountedFilesystem {
-            device: DISK,
-            kind: kind.to_owned(),
-            disks: vec![DISK],
-            ..MountedFilesystem::default()
-        }],
-        ..Header::default()
-    }
-}
-
-fn file(device: DeviceNumber) -> FileKey {
-    FileKey { device, inode: 12, generation: 1 }
-}
-
-/// A write of `sectors` sectors at `sector` of the file's page cache.
-fn write(kind: EventKind, time_ns: u64, sector: u64, sectors: u64) -> Event {
-    let queued = kind == EventKind::Queue;
-    Event {
-        time_ns,
-        kind,
-        device: DISK,
-        sector,
-        bytes: sectors * 512,
-        operation: Operation::Write,
-        thread: 5,
-        process: 5,
-        file: if queued { file(DISK) } else { FileKey::NONE },
-        backing: if queued { Backing::File } else { Backing::Unseen },
-        ..Event::default()
-    }
-}
-
-#[derive(Default)]
-struct Seen {
-    requests: Vec<Request>,
-    syncs: Vec<Sync>,
-    transactions: Vec<Transaction>,
-}
 
 fn attributed(events: &[Event]) -> Seen {
     attributed_on("ext4", events)
@@ -64,20 +21,6 @@ fn attributed(events: &[Event]) -> Seen {
 
 fn attributed_on(filesystem: &str, events: &[Event]) -> Seen {
     attributed_with(&Texts::default(), filesystem, events)
-}
-
-fn attributed_with(texts: &Texts, filesystem: &str, events: &[Event]) -> Seen {
-    let mut seen = Seen::default();
-    let mut take = |outcome: Outcome<'_>, _: &Texts| match outcome {
-        Outcome::Request(request) => seen.requests.push(request.clone()),
-        Outcome::Sync(sync) => seen.syncs.push(sync.clone()),
-        Outcome::Transaction(transaction) => seen.transactions.push(transaction.clone()),
-        Outcome::Note(..) => {}
-    };
-    let mut attributor = Attributor::new(&header(filesystem), FileTypes::default());
-    events.iter().for_each(|event| attributor.event(event, texts, &mut take));
-    attributor.finish(texts, &mut take);
-    seen
 }
 
 #[test]
@@ -260,127 +203,6 @@ fn a_flush_is_for_whom_asked_before() {
     let sync = &seen.syncs[0];
     assert_eq!((sync.flushes, sync.flush_ns, sync.requests, sync.last_completed_ns), (2, 30, 3, 36));
     assert!(seen.requests.last().is_some_and(|last| last.runs.is_empty()), "a flush that nobody wanted");
-}
-
-/// The calls that writes of the log stand with, by the writes' times. `events`: with the threads in which they happen; those of thread 9
-/// are a kernel thread's.
-fn causes(filesystem: &str, helper: &str, events: &[Event]) -> Vec<(u64, Option<u64>)> {
-    let mut texts = Texts::default();
-    let command = texts.keep(helper);
-    let of_helper = |event: &Event| if event.thread == 9 { Event { command, ..*event } } else { *event };
-    let events: Vec<Event> = events.iter().map(of_helper).collect();
-    let seen = attributed_with(&texts, filesystem, &events);
-    let runs = seen.requests.iter().map(|request| request.runs[0]);
-    runs.map(|run| (run.queued_ns, run.cause.map(|cause| cause.0))).collect()
-}
-
-fn in_thread(kind: EventKind, time_ns: u64, thread: u32) -> Event {
-    Event { thread, process: thread, file: file(DISK), ..write(kind, time_ns, 0, 0) }
-}
-
-fn journal(kind: EventKind, time_ns: u64, thread: u32, transaction: i64) -> Event {
-    Event { detail: transaction, file: FileKey::NONE, ..in_thread(kind, time_ns, thread) }
-}
-
-/// A write of the log at a place of its own.
-fn logged(time_ns: u64, thread: u32, content: Content, detail: i64) -> Event {
-    let (file, backing) = (FileKey::NONE, Backing::Private);
-    let place = write(EventKind::Queue, time_ns, time_ns * 8, 8);
-    Event { thread, process: thread, file, backing, content, detail, ..place }
-}
-
-#[test]
-fn a_commit_is_for_no_call_that_an_earlier_one_satisfied() {
-    let block = |time_ns| logged(time_ns, 9, Content::JournalDescriptor, 0);
-    let seen = causes(
-        "ext4",
-        "jbd2/loop0-8",
-        &[
-            in_thread(EventKind::SyncBegin, 1, 1),
-            journal(EventKind::JournalBegin, 2, 9, 7),
-            block(3),
-            in_thread(EventKind::SyncBegin, 4, 2),
-            block(5),
-            journal(EventKind::JournalEnd, 6, 9, 7),
-            journal(EventKind::JournalBegin, 7, 9, 8),
-            // The first call was woken and did not return yet.
-            block(8),
-            in_thread(EventKind::SyncEnd, 9, 1),
-            block(10),
-            journal(EventKind::JournalEnd, 11, 9, 8),
-            journal(EventKind::JournalBegin, 12, 9, 9),
-            block(13),
-        ],
-    );
-    assert_eq!(seen, [(3, Some(0)), (5, Some(0)), (8, Some(1)), (10, Some(1)), (13, None)]);
-}
-
-/// What kernel threads write while a sync(2) is busy with another filesystem, and others make this one durable.
-#[test]
-fn what_is_written_while_a_sync_is_under_way_is_for_the_call_that_names_it() {
-    let mut texts = Texts::default();
-    let [sync, syncfs, writer, jbd2] =
-        ["sync", "syncfs", "kworker/u8:1", "jbd2/loop0-8"].map(|name| texts.keep(name));
-    let data = |time_ns: u64| Event {
-        thread: 9,
-        command: writer,
-        ..write(EventKind::Queue, time_ns, time_ns * 8, 8)
-    };
-    let block = |time_ns| Event { command: jbd2, ..logged(time_ns, 8, Content::JournalDescriptor, 0) };
-    let commit = |kind, time_ns, transaction| journal(kind, time_ns, 8, transaction);
-    let of_all = |kind, time_ns| Event { name: sync, file: FileKey::NONE, ..in_thread(kind, time_ns, 1) };
-    let other = FileKey { inode: 13, ..file(DISK) };
-    let of_one = |kind, time_ns| Event { name: syncfs, file: other, ..in_thread(kind, time_ns, 2) };
-    let seen = attributed_with(
-        &texts,
-        "ext4",
-        &[
-            of_all(EventKind::SyncBegin, 1),
-            of_one(EventKind::SyncBegin, 2),
-            data(3),
-            // It has this one begun for the blocks that are placed, and waits for the next.
-            commit(EventKind::JournalBegin, 4, 7),
-            block(5),
-            journal(EventKind::JournalWait, 6, 2, 8),
-            commit(EventKind::JournalBegin, 7, 8),
-            block(8),
-            data(9),
-            commit(EventKind::JournalEnd, 10, 8),
-            of_one(EventKind::SyncEnd, 11),
-            in_thread(EventKind::SyncBegin, 12, 3),
-            data(13),
-            in_thread(EventKind::SyncEnd, 14, 3),
-            data(15),
-            journal(EventKind::JournalWait, 16, 1, 9),
-            commit(EventKind::JournalBegin, 17, 9),
-            block(18),
-            commit(EventKind::JournalEnd, 19, 9),
-            commit(EventKind::JournalBegin, 20, 10),
-            block(21),
-        ],
-    );
-    let runs = seen.requests.iter().map(|request| request.runs[0]);
-    let causes: Vec<_> = runs.map(|run| (run.queued_ns, run.cause.map(|cause| cause.0))).collect();
-    let of_syncfs = [(3, Some(1)), (5, Some(1)), (8, Some(1))];
-    let of_others = [(9, Some(0)), (13, Some(2)), (15, Some(0)), (18, Some(0)), (21, None)];
-    assert_eq!(causes, [&of_syncfs[..], &of_others[..]].concat());
-}
-
-#[test]
-fn a_record_of_xfs_log_is_for_who_waits_for_its_checkpoint() {
-    let begins = [(1, 1), (2, 2)].map(|(time_ns, thread)| in_thread(EventKind::SyncBegin, time_ns, thread));
-    let waits = [(3, 2, 5), (4, 1, 6)]
-        .map(|(time_ns, thread, checkpoint)| journal(EventKind::JournalWait, time_ns, thread, checkpoint));
-    let record = |time_ns, thread, checkpoint| logged(time_ns, thread, Content::XfsLog, checkpoint);
-    let owners = |last_of_five: Event| {
-        let records = [record(10, 9, 0), last_of_five, record(12, 9, 0), record(13, 1, 0), record(14, 9, 0)];
-        causes("xfs", "kworker/u8:1", &[&begins[..], &waits[..], &records[..]].concat())
-    };
-    // The call itself writes the last of its checkpoint; or the record says which checkpoint ends in it.
-    for last in [record(11, 2, 0), record(11, 9, 5)] {
-        let expected = [(10, Some(1)), (11, Some(1)), (12, Some(0)), (13, Some(0)), (14, None)];
-        assert_eq!(owners(last), expected);
-    }
 }
 
 /// A commit with a sync in which so many sectors are written, and so many handled in another way.

@@ -15,13 +15,14 @@ use crate::filesystem::class::{Class, Part};
 use crate::filesystem::facts::Log;
 use crate::trace::attribution::barriers::Barriers;
 use crate::trace::attribution::causes::roles::Role;
-use crate::trace::attribution::causes::syncs::Scope;
+use crate::trace::attribution::causes::scope::Scope;
+use crate::trace::attribution::causes::syncs::Ended;
 use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
 use crate::trace::attribution::places::Places;
-use crate::trace::attribution::queued::Queued;
+use crate::trace::attribution::queued::{Queued, cut_off};
 use crate::trace::attribution::request::{
     BlockRun, Evidence, Request, Sync, Transaction, TransactionId, TransactionKind,
 };
@@ -118,19 +119,13 @@ impl Attributor {
                 if let Some(sync) =
                     self.causes.syncs.begin(event, Scope::of(event, texts), info, transaction, commit)
                 {
-                    self.barriers.over(sync.id);
-                    sink(Outcome::Sync(&sync), texts);
+                    self.over(sync, texts, sink);
                 }
             }
             EventKind::SyncEnd => {
                 self.causes.hand_over_log(event.thread);
-                if let Some(sync) = self.causes.syncs.end(event) {
-                    self.barriers.over(sync.id);
-                    if sync.result == NO_SUCH_FILE {
-                        self.transactions.not_a_sync(sync.transaction);
-                    } else {
-                        sink(Outcome::Sync(&sync), texts);
-                    }
+                if let Some(ended) = self.causes.syncs.end(event) {
+                    self.over(ended, texts, sink);
                 }
             }
             EventKind::Lock => self.lock(event, texts, sink),
@@ -175,6 +170,21 @@ impl Attributor {
             .for_each(|transaction| sink(Outcome::Transaction(transaction), texts));
     }
 
+    /// A call is over. It is handed on when all that its thread handed over is complete, so that it has all of its bytes.
+    fn over(&mut self, ended: Ended, texts: &Texts, sink: &mut OutcomeSink<'_>) {
+        self.barriers.over(ended.sync.id);
+        if ended.sync.result == NO_SUCH_FILE {
+            self.transactions.not_a_sync(ended.sync.transaction);
+        } else {
+            self.causes.syncs.settle(ended);
+            self.tell_settled(texts, sink);
+        }
+    }
+
+    fn tell_settled(&mut self, texts: &Texts, sink: &mut OutcomeSink<'_>) {
+        self.causes.syncs.take_settled().iter().for_each(|sync| sink(Outcome::Sync(sync), texts));
+    }
+
     fn lock(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         // Only databases are locked that far out.
         if event.detail == 1 && event.offset >= 0x4000_0000 {
@@ -209,6 +219,7 @@ impl Attributor {
             if let Some(sync) = run.cause.filter(|_| run.class == Class::Data && !is_journals) {
                 self.causes.syncs.hand_over(sync, event.time_ns, run.bytes);
             }
+            self.causes.syncs.owe(&run);
             self.queued.push(disk, event.operation, run);
         }
     }
@@ -277,6 +288,7 @@ impl Attributor {
         };
         let info = if file.is_some() { self.files.get(file) } else { FileInfo::default() };
         let cause = self.causes.of(&Work {
+            queued_ns: event.time_ns,
             thread: event.thread,
             command: event.command,
             operation: event.operation,
@@ -328,7 +340,9 @@ impl Attributor {
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let disk = self.places.whole(event.device);
         let runs = if event.operation == Operation::Flush {
-            self.barriers.issued(disk).into_iter().collect()
+            let runs: Vec<BlockRun> = self.barriers.issued(disk).into_iter().collect();
+            runs.iter().for_each(|run| self.causes.syncs.owe(run));
+            runs
         } else {
             let taken = self.queued.take(disk, event.operation, event.sector, event.end_sector());
             self.without_gaps(event, disk, taken)
@@ -394,11 +408,12 @@ impl Attributor {
         let Some(mut request) = self.issued.remove(&(disk, event.operation, key_sector(event))) else {
             return;
         };
+        self.give_again(&mut request);
         request.completed_ns = Some(event.time_ns);
         request.error = event.detail;
         if event.bytes > 0 && event.bytes < request.bytes && event.detail == 0 {
             // The device took a part; the rest comes with a completion of its own.
-            let rest = self.rest_of(&mut request, event.end_sector());
+            let rest = cut_off(&mut request, event.end_sector());
             self.issued.insert((disk, rest.operation, rest.sector), rest);
         }
         match request.operation {
@@ -409,22 +424,38 @@ impl Attributor {
         self.emit(&request, texts, sink);
     }
 
-    /// Cuts a request at a sector; what is behind it is the rest.
-    fn rest_of(&self, request: &mut Request, at: u64) -> Request {
-        let mut rest = Request { runs: Vec::new(), completed_ns: None, sector: at, ..request.clone() };
-        let done = (at - request.sector) * 512;
-        rest.bytes = request.bytes.saturating_sub(done);
-        request.bytes = done;
-        for run in std::mem::take(&mut request.runs) {
-            let end = run.sector + run.bytes.div_ceil(512);
-            if run.sector < at {
-                request.runs.push(super::queued::cut(&run, run.sector, end.min(at)));
+    /// A call that returned before something was complete did not wait for that: what a kernel thread wrote was for another.
+    fn give_again(&mut self, request: &mut Request) {
+        for run in &mut request.runs {
+            let is_over = run.cause.is_some_and(|cause| !self.causes.syncs.is_under_way(cause));
+            if !is_over || self.causes.role(run.command) == Role::Own {
+                continue;
             }
-            if end > at {
-                rest.runs.push(super::queued::cut(&run, run.sector.max(at), end));
+            let filesystem = self.places.filesystem(request.disk, run.sector);
+            let cause = self.causes.waiting(&Work {
+                queued_ns: run.queued_ns,
+                thread: run.process,
+                command: run.command,
+                operation: request.operation,
+                class: run.class,
+                file: run.file,
+                filesystem: filesystem.map(|filesystem| self.places.file_device(filesystem)),
+            });
+            let given = BlockRun {
+                cause: cause.map(|sync| sync.id),
+                transaction: cause.and_then(|sync| sync.transaction),
+                journal_of_journal: run.class == Class::Journal
+                    && cause.is_some_and(|sync| self.for_a_journal(sync)),
+                for_process: cause.map_or(0, |sync| sync.process),
+                ..*run
+            };
+            if let Some(sync) = given.cause.filter(|_| run.class == Class::Data) {
+                self.causes.syncs.hand_over(sync, run.queued_ns, run.bytes);
             }
+            self.causes.syncs.disown(run);
+            self.causes.syncs.owe(&given);
+            *run = given;
         }
-        rest
     }
 
     /// Hands on runs that wait since before `before_ns`.
@@ -444,6 +475,8 @@ impl Attributor {
             };
             self.emit(&request, texts, sink);
         }
+        self.causes.syncs.give_up(before_ns);
+        self.tell_settled(texts, sink);
     }
 
     fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
@@ -452,6 +485,7 @@ impl Attributor {
             self.transactions.count(request);
         }
         sink(Outcome::Request(request), texts);
+        self.tell_settled(texts, sink);
     }
 }
 

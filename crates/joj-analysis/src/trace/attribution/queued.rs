@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::attribution::request::BlockRun;
+use crate::trace::attribution::request::{BlockRun, Request};
 use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
 
 /// Where a run waits: by disk, what it does, and where, then by age.
@@ -78,6 +78,23 @@ pub fn cut(run: &BlockRun, first: u64, end: u64) -> BlockRun {
     let skipped = (first - run.sector) * SECTOR_BYTES;
     let bytes = ((end - first) * SECTOR_BYTES).min(run.bytes.saturating_sub(skipped));
     BlockRun { sector: first, bytes, offset: run.offset + skipped, ..*run }
+}
+
+/// Cuts a request at a sector. Returns what is behind that.
+pub fn cut_off(request: &mut Request, at: u64) -> Request {
+    let mut rest = Request { runs: Vec::new(), completed_ns: None, sector: at, ..request.clone() };
+    let done = (at - request.sector) * SECTOR_BYTES;
+    rest.bytes = request.bytes.saturating_sub(done);
+    request.bytes = done;
+    for run in std::mem::take(&mut request.runs) {
+        if run.sector < at {
+            request.runs.push(cut(&run, run.sector, end_of(&run).min(at)));
+        }
+        if end_of(&run) > at {
+            rest.runs.push(cut(&run, run.sector.max(at), end_of(&run)));
+        }
+    }
+    rest
 }
 
 #[cfg(test)]

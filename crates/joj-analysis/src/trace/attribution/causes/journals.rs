@@ -134,7 +134,7 @@ pub struct SyncProgress {
 impl SyncProgress {
     /// Data is handed over for it.
     pub fn hand_over(&mut self, time_ns: u64, bytes: u64) {
-        self.settled_ns = time_ns;
+        self.settled_ns = self.settled_ns.max(time_ns);
         self.in_flight += bytes;
         // Whose journal is waited for has all its data on the disk, where it is for many files.
         self.is_satisfied &= self.is_for_many;

@@ -3,11 +3,12 @@
 //! ```text
 //! syncs      sync calls under way, and which of them waits for something
 //! journals   commits of filesystems' journals, and how near a sync is to waiting for one
-//! roles      which threads work for others
+//! scope      how much a call makes durable;  roles: which threads work for others
 //! ```
 
 pub mod syncs;
 pub mod journals;
+pub mod scope;
 pub mod roles;
 
 use crate::filesystem::class::Class;
@@ -21,6 +22,7 @@ use crate::trace::texts::{Text, Texts};
 /// Something that is handed over.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
+    pub queued_ns: u64,
     /// The thread that hands it over, and the thread's name.
     pub thread: u32,
     pub command: Text,
@@ -59,18 +61,27 @@ impl Causes {
         if let Some(own) = self.syncs.of_thread(work.thread) {
             return Some(own);
         }
+        self.waiting(work)
+    }
+
+    /// The call for which a kernel thread hands something over: one that had begun by then, and did not return until now.
+    pub fn waiting(&self, work: &Work) -> Option<&Sync> {
+        let queued_ns = work.queued_ns;
         match self.role(work.command) {
             Role::Own => None,
             // In ordered mode it writes other files' data first, for whoever waits for the commit.
             Role::Journal => {
                 let device = work.filesystem?;
-                self.syncs.waiting_for_commit(device, self.journals.of(device))
+                self.syncs.waiting_for_commit(device, self.journals.of(device), queued_ns)
             }
             Role::Helper => {
                 let device = work.filesystem?;
                 match self.journals.handed_over(device).filter(|_| work.class == Class::Journal) {
-                    Some(handed_over) => self.syncs.waiting_for_checkpoint(device, handed_over),
-                    None => self.syncs.waiting(device, (work.class == Class::Data).then_some(work.file)),
+                    Some(handed_over) => self.syncs.waiting_for_checkpoint(device, handed_over, queued_ns),
+                    None => {
+                        let data_of = (work.class == Class::Data).then_some(work.file);
+                        self.syncs.waiting(device, data_of, queued_ns)
+                    }
                 }
             }
         }

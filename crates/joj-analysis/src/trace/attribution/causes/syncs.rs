@@ -3,36 +3,11 @@
 use crate::filesystem::class::{Class, Part};
 use crate::trace::attribution::causes::journals::{JournalCommit, SyncProgress};
 use crate::trace::attribution::causes::roles::{Role, Roles};
+use crate::trace::attribution::causes::scope::Scope;
 use crate::trace::attribution::files::FileInfo;
-use crate::trace::attribution::request::{Request, Sync, SyncId, TransactionId};
+use crate::trace::attribution::request::{BlockRun, Request, Sync, SyncId, TransactionId};
 use crate::trace::event::{DeviceNumber, END_NOT_TOLD, Event, FileKey, NO_END, Operation};
 use crate::trace::file_type::FileType;
-use crate::trace::texts::Texts;
-
-/// How much a call makes durable. What a kernel thread writes is for the narrowest that it can be for: a call for a file waits for that
-/// file at least, while one for all may be busy elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// A file.
-    File,
-    /// A filesystem: syncfs.
-    Filesystem,
-    /// Every filesystem: sync. So is a call of which nobody knows the file.
-    All,
-}
-
-impl Scope {
-    /// That of a call which begins.
-    pub fn of(event: &Event, texts: &Texts) -> Self {
-        match texts.get(event.name) {
-            "syncfs" => Self::Filesystem,
-            // It asks for nothing but its file's pages, also where that is not known.
-            "sync_file_range" => Self::File,
-            _ if event.file.is_some() => Self::File,
-            _ => Self::All,
-        }
-    }
-}
 
 /// A call that is under way.
 #[derive(Debug)]
@@ -40,6 +15,8 @@ struct OpenSync {
     sync: Sync,
     scope: Scope,
     progress: SyncProgress,
+    /// What is on the way for it: bytes, and flushes.
+    owed: u64,
     /// Of a call for all filesystems: whose journals it waited for, and does so no longer.
     done_on: Vec<DeviceNumber>,
 }
@@ -78,6 +55,17 @@ pub struct Syncs {
     threads: Vec<u32>,
     ids: Vec<SyncId>,
     begun: u64,
+    /// Calls that are over, while something that their own threads handed over is on the way.
+    over: Vec<Ended>,
+    /// Those of them for which nothing is on the way any more.
+    settled: Vec<Sync>,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+pub struct Ended {
+    pub sync: Sync,
+    owed: u64,
 }
 
 impl Syncs {
@@ -90,7 +78,7 @@ impl Syncs {
         info: FileInfo,
         transaction: Option<TransactionId>,
         last_chance: Option<i64>,
-    ) -> Option<Sync> {
+    ) -> Option<Ended> {
         let id = SyncId(self.begun);
         self.begun += 1;
         let sync = Sync {
@@ -115,7 +103,7 @@ impl Syncs {
             transaction,
         };
         if event.detail == NO_END {
-            return Some(sync);
+            return Some(Ended { sync, owed: 0 });
         }
         let before = self.take(event.thread);
         self.threads.push(event.thread);
@@ -127,26 +115,45 @@ impl Syncs {
         let is_for_many = scope > Scope::File;
         let progress =
             SyncProgress { settled_ns, needs_commit, concluded, is_for_many, ..SyncProgress::default() };
-        self.open.push(OpenSync { sync, scope, progress, done_on: Vec::new() });
+        self.open.push(OpenSync { sync, scope, progress, owed: 0, done_on: Vec::new() });
         before
     }
 
     /// A thread's call ends. `None` where its begin was before the trace.
-    pub fn end(&mut self, event: &Event) -> Option<Sync> {
-        let mut sync = self.take(event.thread)?;
-        if event.detail == END_NOT_TOLD {
-            return Some(sync);
+    pub fn end(&mut self, event: &Event) -> Option<Ended> {
+        let mut ended = self.take(event.thread)?;
+        if event.detail != END_NOT_TOLD {
+            ended.sync.ended_ns = Some(event.time_ns);
+            ended.sync.result = event.detail;
         }
-        sync.ended_ns = Some(event.time_ns);
-        sync.result = event.detail;
-        Some(sync)
+        Some(ended)
     }
 
-    fn take(&mut self, thread: u32) -> Option<Sync> {
+    /// Keeps a call that is over until all that is on the way for it is complete.
+    pub fn settle(&mut self, ended: Ended) {
+        match ended.owed {
+            0 => self.settled.push(ended.sync),
+            _ => self.over.push(ended),
+        }
+    }
+
+    /// Gives up what is on the way for calls that were over before `before_ns`.
+    pub fn give_up(&mut self, before_ns: u64) {
+        let is_old = |ended: &mut Ended| ended.sync.ended_ns.is_none_or(|ended_ns| ended_ns < before_ns);
+        self.settled.extend(self.over.extract_if(.., is_old).map(|ended| ended.sync));
+    }
+
+    /// Calls of which everything is known by now.
+    pub fn take_settled(&mut self) -> Vec<Sync> {
+        std::mem::take(&mut self.settled)
+    }
+
+    fn take(&mut self, thread: u32) -> Option<Ended> {
         let at = self.threads.iter().position(|own| *own == thread)?;
         self.threads.swap_remove(at);
         self.ids.swap_remove(at);
-        Some(self.open.swap_remove(at).sync)
+        let OpenSync { sync, owed, .. } = self.open.swap_remove(at);
+        Some(Ended { sync, owed })
     }
 
     fn in_thread(&self, thread: u32) -> Option<&OpenSync> {
@@ -161,16 +168,48 @@ impl Syncs {
         self.open.get_mut(self.ids.iter().position(|own| *own == id)?)
     }
 
+    /// True for a call that did not return yet.
+    pub fn is_under_way(&self, id: SyncId) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// What stands with a call is on the way.
+    pub fn owe(&mut self, run: &BlockRun) {
+        if let Some(open) = run.cause.and_then(|id| self.open_mut(id)) {
+            open.owed += owed_for(run);
+        }
+    }
+
+    /// What stood with a call does so no longer.
+    pub fn disown(&mut self, run: &BlockRun) {
+        let Some(at) = self.over.iter().position(|ended| Some(ended.sync.id) == run.cause) else { return };
+        self.over[at].owed = self.over[at].owed.saturating_sub(owed_for(run));
+        if self.over[at].owed == 0 {
+            self.settled.push(self.over.swap_remove(at).sync);
+        }
+    }
+
     /// The call that a thread is in.
     pub fn of_thread(&self, thread: u32) -> Option<&Sync> {
         self.in_thread(thread).map(|open| &open.sync)
     }
 
+    /// The calls on a filesystem that had begun at a time.
+    fn begun(&self, filesystem: DeviceNumber, by_ns: u64) -> impl Iterator<Item = &OpenSync> {
+        self.open.iter().filter(move |open| open.is_on(filesystem) && open.sync.begun_ns <= by_ns)
+    }
+
     /// The call that a kernel thread works for, other than jbd2's: of those on that filesystem that began first, but one for all
     /// filesystems last. A file's data is for a call for that very file, else for one for the filesystem.
-    pub fn waiting(&self, filesystem: DeviceNumber, data_of: Option<FileKey>) -> Option<&Sync> {
-        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
-        let expecting = calls.filter(|open| data_of.is_none_or(|file| open.awaits_data_of(file)));
+    pub fn waiting(
+        &self,
+        filesystem: DeviceNumber,
+        data_of: Option<FileKey>,
+        queued_ns: u64,
+    ) -> Option<&Sync> {
+        let expecting = self
+            .begun(filesystem, queued_ns)
+            .filter(|open| data_of.is_none_or(|file| open.awaits_data_of(file)));
         let order = |open: &&OpenSync| {
             (open.scope == Scope::All, data_of.is_some() && open.scope > Scope::File, open.sync.id)
         };
@@ -184,8 +223,9 @@ impl Syncs {
         &self,
         filesystem: DeviceNumber,
         commit: Option<JournalCommit>,
+        queued_ns: u64,
     ) -> Option<&Sync> {
-        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
+        let calls = self.begun(filesystem, queued_ns);
         let expecting = calls.filter_map(|open| Some((open.progress.expects(commit)?, open)));
         let order = |(expectation, open): &(_, &OpenSync)| (*expectation, open.scope, open.sync.id);
         expecting.min_by_key(order).map(|(_, open)| &open.sync)
@@ -194,8 +234,13 @@ impl Syncs {
     /// The call that a kernel thread writes XFS's log for. The log is handed over up to checkpoint `handed_over`; the next checkpoint
     /// that calls wait for is written now. Of those calls it is the one that began first. A call that waits for checkpoint 0 waits for
     /// whatever the log holds.
-    pub fn waiting_for_checkpoint(&self, filesystem: DeviceNumber, handed_over: i64) -> Option<&Sync> {
-        let calls = self.open.iter().filter(|open| open.is_on(filesystem));
+    pub fn waiting_for_checkpoint(
+        &self,
+        filesystem: DeviceNumber,
+        handed_over: i64,
+        queued_ns: u64,
+    ) -> Option<&Sync> {
+        let calls = self.begun(filesystem, queued_ns);
         let told =
             calls.filter_map(|open| Some((open.progress.told.filter(|told| told.0 == filesystem)?.1, open)));
         let expecting = told.filter_map(|(checkpoint, open)| match checkpoint {
@@ -248,35 +293,52 @@ impl Syncs {
 
     /// Adds a request to the calls for which its runs were written.
     pub fn count(&mut self, request: &Request, roles: &Roles) {
-        let is_flush = request.operation == Operation::Flush;
         let mut counted = None;
         for run in &request.runs {
-            let Some(open) = run.cause.and_then(|id| self.open_mut(id)) else { continue };
-            if run.class == Class::Data && roles.of(run.command) != Role::Journal {
-                open.progress.complete(request.completed_ns.unwrap_or(0), run.bytes);
+            let is_first = counted != run.cause;
+            if let Some(open) = run.cause.and_then(|id| self.open_mut(id)) {
+                if run.class == Class::Data && roles.of(run.command) != Role::Journal {
+                    open.progress.complete(request.completed_ns.unwrap_or(0), run.bytes);
+                }
+                open.owed = open.owed.saturating_sub(owed_for(run));
+                add(&mut open.sync, request, run, is_first);
+            } else if let Some(ended) = self.over.iter_mut().find(|ended| Some(ended.sync.id) == run.cause) {
+                add(&mut ended.sync, request, run, is_first);
+                self.disown(run);
             }
-            let sync = &mut open.sync;
-            let written = request.written_of(run);
-            sync.bytes[usize::from(run.class.code())] += written;
-            if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
-                sync.control_bytes += written;
-            }
-            if counted != run.cause {
-                counted = run.cause;
-                sync.requests += 1;
-                sync.writes += u64::from(request.operation == Operation::Write);
-                sync.flushes += u64::from(is_flush);
-                sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
-                sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
-            }
+            counted = run.cause;
         }
     }
 
     /// Calls that never ended, in the order in which they began.
     pub fn finish(&mut self) -> Vec<Sync> {
-        let mut left: Vec<Sync> = std::mem::take(self).open.into_iter().map(|open| open.sync).collect();
+        let Self { open, over, settled, .. } = std::mem::take(self);
+        let over = over.into_iter().map(|ended| ended.sync).chain(settled);
+        let mut left: Vec<Sync> = open.into_iter().map(|open| open.sync).chain(over).collect();
         left.sort_by_key(|sync| sync.id);
         left
+    }
+}
+
+/// What a run adds to what is on the way.
+fn owed_for(run: &BlockRun) -> u64 {
+    run.bytes.max(1)
+}
+
+/// Adds a run of a request to its call; `is_first`: of the request's runs for that call.
+fn add(sync: &mut Sync, request: &Request, run: &BlockRun, is_first: bool) {
+    let written = request.written_of(run);
+    sync.bytes[usize::from(run.class.code())] += written;
+    if matches!(run.part, Part::Descriptor | Part::Commit | Part::Revoke) {
+        sync.control_bytes += written;
+    }
+    if is_first {
+        let is_flush = request.operation == Operation::Flush;
+        sync.requests += 1;
+        sync.writes += u64::from(request.operation == Operation::Write);
+        sync.flushes += u64::from(is_flush);
+        sync.flush_ns += if is_flush { request.latency_ns().unwrap_or(0) } else { 0 };
+        sync.last_completed_ns = sync.last_completed_ns.max(request.completed_ns.unwrap_or(0));
     }
 }
 
@@ -296,17 +358,18 @@ mod tests {
         syncs.begin(&begin(2, 20), Scope::File, FileInfo::default(), None, None);
         let cause = |syncs: &Syncs, file: Option<u64>| {
             let data_of = file.map(|inode| begin(0, inode).file);
-            syncs.waiting(DeviceNumber(3), data_of).map(|sync| sync.id.0)
+            syncs.waiting(DeviceNumber(3), data_of, 9).map(|sync| sync.id.0)
         };
         assert_eq!(
             (cause(&syncs, None), cause(&syncs, Some(20)), cause(&syncs, Some(30))),
             (Some(0), Some(1), None)
         );
-        assert_eq!(syncs.waiting(DeviceNumber(4), None), None);
-        let ended = syncs.end(&Event { time_ns: 9, detail: -5, ..begin(1, 0) }).expect("it began");
+        assert_eq!(syncs.waiting(DeviceNumber(4), None, 9), None);
+        let ended = syncs.end(&Event { time_ns: 9, detail: -5, ..begin(1, 0) }).expect("it began").sync;
         assert_eq!((ended.ended_ns, ended.result, cause(&syncs, None)), (Some(9), -5, Some(1)));
-        assert_eq!(syncs.end(&begin(1, 0)), None);
-        let ended = syncs.end(&Event { time_ns: 9, detail: END_NOT_TOLD, ..begin(2, 0) }).expect("it began");
+        assert!(syncs.end(&begin(1, 0)).is_none());
+        let ended =
+            syncs.end(&Event { time_ns: 9, detail: END_NOT_TOLD, ..begin(2, 0) }).expect("it began").sync;
         assert_eq!((ended.ended_ns, ended.result), (None, 0), "nobody told");
     }
 
@@ -315,21 +378,24 @@ mod tests {
         let mut syncs = Syncs::default();
         let endless = Event { detail: NO_END, ..begin(1, 10) };
         for _ in 0..3 {
-            let told =
-                syncs.begin(&endless, Scope::File, FileInfo::default(), None, None).expect("told at once");
+            let told = syncs
+                .begin(&endless, Scope::File, FileInfo::default(), None, None)
+                .expect("told at once")
+                .sync;
             assert_eq!((told.ended_ns, told.file.inode), (None, 10));
         }
-        assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None)), (None, None));
-        assert_eq!(syncs.begin(&begin(1, 11), Scope::File, FileInfo::default(), None, None), None);
+        assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None, 9)), (None, None));
+        assert!(syncs.begin(&begin(1, 11), Scope::File, FileInfo::default(), None, None).is_none());
         let before = syncs
             .begin(&begin(1, 12), Scope::File, FileInfo::default(), None, None)
-            .expect("its end was not seen");
+            .expect("its end was not seen")
+            .sync;
         assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
     /// Which of the calls 0 and 1 (threads 1 and 2) a commit is for.
     fn owner(syncs: &Syncs, commit: JournalCommit) -> Option<u64> {
-        syncs.waiting_for_commit(DeviceNumber(3), Some(commit)).map(|sync| sync.id.0)
+        syncs.waiting_for_commit(DeviceNumber(3), Some(commit), u64::MAX).map(|sync| sync.id.0)
     }
 
     fn commit(transaction: i64, begun_ns: u64) -> JournalCommit {
@@ -359,7 +425,7 @@ mod tests {
         assert_eq!(owner(&syncs, commit(8, 40)), Some(1));
         syncs.end(&Event { time_ns: 50, ..begin(2, 10) });
         assert_eq!(owner(&syncs, commit(8, 40)), None, "better nobody than one that is satisfied");
-        assert_eq!(syncs.waiting_for_commit(DeviceNumber(3), None), None);
+        assert_eq!(syncs.waiting_for_commit(DeviceNumber(3), None, u64::MAX), None);
     }
 
     #[test]
@@ -411,7 +477,7 @@ mod tests {
         // One that did not say so waits for none.
         syncs.begin(&begin(5, 10), Scope::File, FileInfo::default(), None, None);
         let owner =
-            |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over).map(|sync| sync.id.0);
+            |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over, 9).map(|sync| sync.id.0);
         assert_eq!([6, 7, 8].map(owner), [Some(2), Some(1), Some(0)]);
         assert_eq!(syncs.awaited(2), Some((DeviceNumber(3), 8)));
     }
