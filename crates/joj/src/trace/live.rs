@@ -133,14 +133,13 @@ struct Chosen {
     own: Option<Vec<DeviceNumber>>,
     /// The whole disks that are captured.
     disks: Vec<DeviceNumber>,
-    /// From the first reading of the disks' counters to the last, in the trace's clock: a request's events outside belong to nothing
-    /// that the disks are asked for.
+    /// From the first reading of the disks' counters to the last, in the trace's clock.
     span_ns: Range<u64>,
 }
 
 impl Chosen {
     fn take(&mut self, event: &Event, texts: &Texts) {
-        if event.kind.is_of_a_request() && !self.span_ns.contains(&event.time_ns) {
+        if is_outside(event, &self.span_ns) {
             return;
         }
         let elsewhere = |own: &Vec<DeviceNumber>| !own.contains(&event.file.device);
@@ -151,6 +150,16 @@ impl Chosen {
         }
         self.analysis.event(event, texts);
     }
+}
+
+/// True for what is not the trace's: a request's events before or after the span are in no counter of the disks; a call, a lock or a
+/// commit after it may have been seen in part, as the kernel's probes end one after the other. What becomes known of files counts always.
+fn is_outside(event: &Event, span_ns: &Range<u64>) -> bool {
+    if event.kind.is_of_a_request() {
+        return !span_ns.contains(&event.time_ns);
+    }
+    let is_of_files = event.kind.changes_a_file() || matches!(event.kind, EventKind::Named | EventKind::Lost);
+    !is_of_files && event.time_ns >= span_ns.end
 }
 
 /// Polls until the command ended, the time is over, or a signal came.
@@ -261,4 +270,28 @@ fn known_files(options: &TraceOptions, words: &[String]) -> Vec<PathBuf> {
     known.sort_unstable();
     known.dedup();
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_ends_for_all_that_is_done_at_one_moment() {
+        let is_kept = |kind, time_ns| !is_outside(&Event { kind, time_ns, ..Event::default() }, &(10..20));
+        for kind in [EventKind::Queue, EventKind::Complete] {
+            assert_eq!([9, 10, 19, 20].map(|time_ns| is_kept(kind, time_ns)), [false, true, true, false]);
+        }
+        // A call that was under way at the start has its end in the trace.
+        let of_calls = [EventKind::SyncBegin, EventKind::SyncEnd, EventKind::DurableWrite];
+        let of_others =
+            [EventKind::Lock, EventKind::JournalBegin, EventKind::JournalWait, EventKind::JournalEnd];
+        for kind in of_calls.into_iter().chain(of_others) {
+            assert_eq!([9, 19, 20].map(|time_ns| is_kept(kind, time_ns)), [true, true, false], "{kind:?}");
+        }
+        // tracefs learns names later than they were given.
+        for kind in [EventKind::Named, EventKind::Unlinked, EventKind::Extent, EventKind::Lost] {
+            assert!(is_kept(kind, 30), "{kind:?}");
+        }
+    }
 }
