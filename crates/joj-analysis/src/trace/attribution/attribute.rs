@@ -172,7 +172,9 @@ impl Attributor {
 
     /// A call is over. It is handed on when all that its thread handed over is complete, so that it has all of its bytes.
     fn over(&mut self, ended: Ended, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        self.barriers.over(ended.sync.id);
+        let mut barriers = std::mem::take(&mut self.barriers);
+        barriers.over(ended.sync.id, |disk, run| self.given_again(disk, run));
+        self.barriers = barriers;
         if ended.sync.result == NO_SUCH_FILE {
             self.transactions.not_a_sync(ended.sync.transaction);
         } else {
@@ -340,7 +342,8 @@ impl Attributor {
     fn issue(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         let disk = self.places.whole(event.device);
         let runs = if event.operation == Operation::Flush {
-            let runs: Vec<BlockRun> = self.barriers.issued(disk).into_iter().collect();
+            let run = self.barriers.issued(disk).or_else(|| self.barriers.missed(disk));
+            let runs: Vec<BlockRun> = run.into_iter().collect();
             runs.iter().for_each(|run| self.causes.syncs.owe(run));
             runs
         } else {
@@ -408,7 +411,12 @@ impl Attributor {
         let Some(mut request) = self.issued.remove(&(disk, event.operation, key_sector(event))) else {
             return;
         };
-        self.give_again(&mut request);
+        for run in &mut request.runs {
+            if let Some(given) = self.given_again(disk, run) {
+                self.causes.syncs.pass(run, &given);
+                *run = given;
+            }
+        }
         request.completed_ns = Some(event.time_ns);
         request.error = event.detail;
         if event.bytes > 0 && event.bytes < request.bytes && event.detail == 0 {
@@ -424,38 +432,20 @@ impl Attributor {
         self.emit(&request, texts, sink);
     }
 
-    /// A call that returned before something was complete did not wait for that: what a kernel thread wrote was for another.
-    fn give_again(&mut self, request: &mut Request) {
-        for run in &mut request.runs {
-            let is_over = run.cause.is_some_and(|cause| !self.causes.syncs.is_under_way(cause));
-            if !is_over || self.causes.role(run.command) == Role::Own {
-                continue;
-            }
-            let filesystem = self.places.filesystem(request.disk, run.sector);
-            let cause = self.causes.waiting(&Work {
-                queued_ns: run.queued_ns,
-                thread: run.process,
-                command: run.command,
-                operation: request.operation,
-                class: run.class,
-                file: run.file,
-                filesystem: filesystem.map(|filesystem| self.places.file_device(filesystem)),
-            });
-            let given = BlockRun {
-                cause: cause.map(|sync| sync.id),
-                transaction: cause.and_then(|sync| sync.transaction),
-                journal_of_journal: run.class == Class::Journal
-                    && cause.is_some_and(|sync| self.for_a_journal(sync)),
-                for_process: cause.map_or(0, |sync| sync.process),
-                ..*run
-            };
-            if let Some(sync) = given.cause.filter(|_| run.class == Class::Data) {
-                self.causes.syncs.hand_over(sync, run.queued_ns, run.bytes);
-            }
-            self.causes.syncs.disown(run);
-            self.causes.syncs.owe(&given);
-            *run = given;
-        }
+    /// A call that returned before something was complete did not wait for that: what a kernel thread wrote was for another. `None` for
+    /// what stands with it all the same, as its own thread handed it over.
+    fn given_again(&self, disk: DeviceNumber, run: &BlockRun) -> Option<BlockRun> {
+        let filesystem = self.places.filesystem(disk, run.sector);
+        let cause =
+            self.causes.again(run, filesystem.map(|filesystem| self.places.file_device(filesystem)))?;
+        let for_a_journal = cause.is_some_and(|sync| self.for_a_journal(sync));
+        Some(BlockRun {
+            cause: cause.map(|sync| sync.id),
+            transaction: cause.and_then(|sync| sync.transaction),
+            journal_of_journal: run.class == Class::Journal && for_a_journal,
+            for_process: cause.map_or(0, |sync| sync.process),
+            ..*run
+        })
     }
 
     /// Hands on runs that wait since before `before_ns`.

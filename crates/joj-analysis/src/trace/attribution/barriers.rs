@@ -9,6 +9,9 @@
 //! Before --flush--> Data --written--> After --flush-->        PREFLUSH and FUA, on a disk without FUA
 //! ```
 //!
+//! Between being handed over and reaching the kernel's list of what waits, a flush may miss the one that it seemed to share. Then one is
+//! issued that nobody seems to want: it is for the newest of those calls that had their flush and did not return.
+//!
 //! A disk with several queues has a flush under way for each: then one that was not chosen, or shared one, has the next.
 
 use std::collections::HashMap;
@@ -65,6 +68,8 @@ impl Barrier {
 #[derive(Debug, Default)]
 struct DiskBarriers {
     wanted: Vec<Barrier>,
+    /// What had its flushes, for calls that are under way.
+    had: Vec<BlockRun>,
     /// A flush is chosen or issued, and not over.
     is_under_way: bool,
     /// When the last one was over.
@@ -127,6 +132,13 @@ impl Barriers {
         Some(run)
     }
 
+    /// A flush was issued that nobody is known to want: the newest call that had one and did not return, rather by its own thread.
+    pub fn missed(&self, disk: DeviceNumber) -> Option<BlockRun> {
+        let had = &self.disks.get(&disk)?.had;
+        let newest = had.iter().max_by_key(|run| (run.bytes == 0, run.queued_ns));
+        newest.map(|run| BlockRun { bytes: 0, ..*run })
+    }
+
     /// A flush is over.
     pub fn flushed(&mut self, disk: DeviceNumber, time_ns: u64) {
         let Some(disk) = self.disks.get_mut(&disk) else { return };
@@ -137,6 +149,12 @@ impl Barriers {
                 return true;
             }
             barrier.stage = Stage::Data;
+            if !goes_on && barrier.run.cause.is_some() {
+                if disk.had.len() >= KEPT_MAX {
+                    disk.had.remove(0);
+                }
+                disk.had.push(barrier.run);
+            }
             goes_on
         });
         disk.choose();
@@ -160,10 +178,18 @@ impl Barriers {
         disk.choose();
     }
 
-    /// A sync call is over: nothing that it wanted can still come.
-    pub fn over(&mut self, sync: SyncId) {
-        for disk in self.disks.values_mut() {
-            disk.wanted.retain(|barrier| barrier.run.cause != Some(sync));
+    /// A sync call is over: nothing that its thread wanted can still come. What a kernel thread wants was for another call, then:
+    /// `given_again` says for which.
+    pub fn over(&mut self, sync: SyncId, given_again: impl Fn(DeviceNumber, &BlockRun) -> Option<BlockRun>) {
+        for (disk, DiskBarriers { wanted, had, .. }) in &mut self.disks {
+            had.retain(|run| run.cause != Some(sync));
+            wanted.retain_mut(|barrier| {
+                if barrier.run.cause == Some(sync) {
+                    let Some(run) = given_again(*disk, &barrier.run) else { return false };
+                    barrier.run = run;
+                }
+                true
+            });
         }
     }
 }
@@ -228,6 +254,25 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_that_nobody_seems_to_want_is_for_a_call_that_did_not_return() {
+        let mut barriers = Barriers::default();
+        for (time_ns, cause) in [(1, 1), (2, 2), (3, 3)] {
+            barriers.want(DISK, run(0, time_ns, cause), false);
+        }
+        // The third one was not in the kernel's list yet.
+        assert_eq!([flush(&mut barriers, 5), flush(&mut barriers, 6)], [Some(1), Some(2)]);
+        barriers.over(SyncId(1), |_, _| None);
+        let missed = |barriers: &mut Barriers| {
+            assert_eq!(flush(barriers, 7), None);
+            barriers.missed(DISK).and_then(|run| run.cause)
+        };
+        assert_eq!(missed(&mut barriers), Some(SyncId(3)));
+        barriers.over(SyncId(3), |_, _| None);
+        barriers.over(SyncId(2), |_, _| None);
+        assert_eq!(missed(&mut barriers), None);
+    }
+
+    #[test]
     fn flushes_of_several_queues_have_each_their_own_call() {
         let mut barriers = Barriers::default();
         for (time_ns, cause) in [(1, 1), (2, 2)] {
@@ -251,7 +296,21 @@ mod tests {
         let mut barriers = Barriers::default();
         barriers.want(DISK, run(0, 1, 1), false);
         barriers.want(DISK, run(0, 2, 2), false);
-        barriers.over(SyncId(1));
+        barriers.over(SyncId(1), |_, _| None);
         assert_eq!([flush(&mut barriers, 5), flush(&mut barriers, 6)], [Some(2), None]);
+    }
+
+    #[test]
+    fn what_a_kernel_thread_wanted_for_a_call_that_is_over_is_for_another() {
+        let mut barriers = Barriers::default();
+        barriers.want(DISK, run(4096, 1, 1), false);
+        barriers.over(SyncId(1), |_, run| Some(BlockRun { cause: Some(SyncId(2)), ..*run }));
+        assert_eq!(flush(&mut barriers, 5), Some(2));
+        barriers.over(SyncId(2), |_, run| Some(BlockRun { cause: None, ..*run }));
+        barriers.written(DISK, &written(1));
+        assert!(
+            barriers.issued(DISK).is_some_and(|run| run.cause.is_none()),
+            "nobody waits, but it is known what it is for"
+        );
     }
 }

@@ -17,7 +17,8 @@ const KNOWN_MAX: usize = 4096;
 /// What was done for a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct ProcessVolume {
-    /// Its number (Linux's tgid); `None` for kernel threads that worked for nobody who is known to wait, and for the rest.
+    /// Its number (Linux's tgid); `None` for kernel threads that worked for nobody who is known to wait, flushes of which nobody knows
+    /// who asked for them among it, and for the rest.
     pub process: Option<u32>,
     /// The name of one of its threads.
     pub name: String,
@@ -63,6 +64,9 @@ impl Processes {
 
     /// A request is complete.
     pub fn request(&mut self, request: &Request) {
+        if request.operation == Operation::Flush && request.runs.is_empty() {
+            self.kernel.flushes += 1;
+        }
         for run in &request.runs {
             let own = run.process == run.for_process;
             let volume = self.of(run.for_process, if own { run.command } else { Text::NONE });
@@ -139,6 +143,18 @@ mod tests {
         let found = processes.finish(&Texts::default());
         let told: Vec<_> = found.iter().map(|one| (one.process, one.written.bytes)).collect();
         assert_eq!(told, [(Some(7), 5120), (Some(8), 8192), (None, 512)]);
+    }
+
+    #[test]
+    fn a_flush_of_which_nobody_knows_who_asked_for_it_is_in_the_sum() {
+        let mut processes = Processes::default();
+        let run = BlockRun { process: 7, for_process: 7, ..BlockRun::default() };
+        for runs in [vec![run], vec![]] {
+            processes.request(&Request { operation: Operation::Flush, runs, ..Request::default() });
+        }
+        let found = processes.finish(&Texts::default());
+        let told: Vec<_> = found.iter().map(|one| (one.process, one.flushes)).collect();
+        assert_eq!(told, [(Some(7), 1), (None, 1)]);
     }
 
     #[test]

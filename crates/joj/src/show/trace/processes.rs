@@ -27,7 +27,7 @@ pub fn processes(summary: &Summary) -> Sheet {
         ]);
     }
     if summary.processes.iter().any(|one| one.process.is_none() && one.name == "kernel threads") {
-        sheet.notes.push("Kernel threads: what they wrote for nobody who is known to wait.".to_owned());
+        sheet.notes.push("Kernel threads: what they wrote for nobody who is known to wait, and flushes of which nobody knows who asked.".to_owned());
     }
     sheet
 }

@@ -15,7 +15,7 @@ use crate::filesystem::class::Class;
 use crate::trace::attribution::causes::journals::Journals;
 use crate::trace::attribution::causes::roles::{Role, Roles};
 use crate::trace::attribution::causes::syncs::Syncs;
-use crate::trace::attribution::request::{Request, Sync};
+use crate::trace::attribution::request::{BlockRun, Request, Sync};
 use crate::trace::event::{DeviceNumber, Event, EventKind, FileKey, Operation};
 use crate::trace::texts::{Text, Texts};
 
@@ -64,8 +64,24 @@ impl Causes {
         self.waiting(work)
     }
 
+    /// For which call something is that a kernel thread handed over for one which has returned since; `None` where that did not happen.
+    pub fn again(&self, run: &BlockRun, filesystem: Option<DeviceNumber>) -> Option<Option<&Sync>> {
+        let is_over = !self.syncs.is_under_way(run.cause?);
+        (is_over && self.role(run.command) != Role::Own).then(|| {
+            self.waiting(&Work {
+                queued_ns: run.queued_ns,
+                thread: run.process,
+                command: run.command,
+                operation: Operation::Write,
+                class: run.class,
+                file: run.file,
+                filesystem,
+            })
+        })
+    }
+
     /// The call for which a kernel thread hands something over: one that had begun by then, and did not return until now.
-    pub fn waiting(&self, work: &Work) -> Option<&Sync> {
+    fn waiting(&self, work: &Work) -> Option<&Sync> {
         let queued_ns = work.queued_ns;
         match self.role(work.command) {
             Role::Own => None,

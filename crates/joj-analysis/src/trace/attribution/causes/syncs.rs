@@ -180,8 +180,16 @@ impl Syncs {
         }
     }
 
-    /// What stood with a call does so no longer.
-    pub fn disown(&mut self, run: &BlockRun) {
+    /// What stood with a call that is over stands with another, or with none.
+    pub fn pass(&mut self, before: &BlockRun, given: &BlockRun) {
+        self.disown(before);
+        self.owe(given);
+        if let Some(sync) = given.cause.filter(|_| given.class == Class::Data) {
+            self.hand_over(sync, given.queued_ns, given.bytes);
+        }
+    }
+
+    fn disown(&mut self, run: &BlockRun) {
         let Some(at) = self.over.iter().position(|ended| Some(ended.sync.id) == run.cause) else { return };
         self.over[at].owed = self.over[at].owed.saturating_sub(owed_for(run));
         if self.over[at].owed == 0 {
