@@ -294,12 +294,21 @@ fn what_ext4_writes_as_metadata_into_a_files_extent_is_the_files() {
 }
 
 #[test]
-fn a_call_whose_descriptor_is_not_open_is_none() {
+fn a_call_whose_descriptor_or_memory_leads_nowhere_is_none() {
     let call = |kind, time_ns, detail| Event { detail, ..write(kind, time_ns, 0, 0) };
-    let results = [-9, 0, -5].into_iter().zip(1..);
+    let results = [-9, -12, -14, 0, -5].into_iter().zip(1..);
     let events = results.flat_map(|(result, time)| {
         [call(EventKind::SyncBegin, time * 10, 0), call(EventKind::SyncEnd, time * 10 + 1, result)]
     });
     let seen = attributed(&events.collect::<Vec<_>>());
     assert_eq!(seen.syncs.iter().map(|sync| sync.result).collect::<Vec<_>>(), [0, -5]);
+    // Where a part of the memory is mapped, msync writes that.
+    let seen = attributed(&[
+        call(EventKind::SyncBegin, 1, 0),
+        write(EventKind::Queue, 2, 8, 8),
+        call(EventKind::SyncEnd, 3, -12),
+        write(EventKind::Issue, 4, 8, 8),
+        write(EventKind::Complete, 5, 8, 8),
+    ]);
+    assert_eq!(seen.syncs.iter().map(|sync| (sync.result, sync.writes)).collect::<Vec<_>>(), [(-12, 1)]);
 }

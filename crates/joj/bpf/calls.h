@@ -109,7 +109,10 @@ INLINE void on_write(u8 call, struct pt_regs *registers) {
   if (!now && !(READ(file, f_flags) & O_DSYNC)) return;
   bool placed = call == CALL_PWRITE64 || call == CALL_PWRITEV || call == CALL_PWRITEV2;
   u64 offset = placed ? ARGUMENT_3(registers) : READ(file, f_pos);
-  u64 bytes = call == CALL_WRITE || call == CALL_PWRITE64 ? ARGUMENT_2(registers) : 0;
+  bool has_length = call == CALL_WRITE || call == CALL_PWRITE64;
+  u64 bytes = has_length ? ARGUMENT_2(registers) : 0;
+  // The kernel makes nothing durable for it.
+  if (has_length && !bytes) return;
   open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
 }
 

@@ -36,8 +36,9 @@ use crate::trace::texts::Texts;
 
 /// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
 const UNISSUED_NS: u64 = 30_000_000_000;
-/// What a call returns whose descriptor leads to no file that it could make durable (EBADF): it is about nothing on a disk.
-const NO_SUCH_FILE: i64 = -9;
+/// What a call returns whose descriptor or memory leads to nothing that it could make durable (EBADF, ENOMEM, EFAULT): where nothing was
+/// written for it either, it is about nothing on a disk. Filesystems do not hear of it, and so tracefs does not.
+const LEADS_NOWHERE: [i64; 3] = [-9, -12, -14];
 /// How many events pass between two looks for such runs.
 const LOOK_EVERY: u64 = 1 << 16;
 
@@ -175,7 +176,7 @@ impl Attributor {
         let mut barriers = std::mem::take(&mut self.barriers);
         barriers.over(ended.sync.id, |disk, run| self.given_again(disk, run));
         self.barriers = barriers;
-        if ended.sync.result == NO_SUCH_FILE {
+        if LEADS_NOWHERE.contains(&ended.sync.result) && ended.wrote_nothing() {
             self.transactions.not_a_sync(ended.sync.transaction);
         } else {
             self.causes.syncs.settle(ended);

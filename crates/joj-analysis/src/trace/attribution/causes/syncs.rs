@@ -68,6 +68,13 @@ pub struct Ended {
     owed: u64,
 }
 
+impl Ended {
+    /// True where nothing was handed over for it.
+    pub fn wrote_nothing(&self) -> bool {
+        self.owed == 0 && self.sync.requests == 0
+    }
+}
+
 impl Syncs {
     /// A call begins. Returns a call that counts as over: this one, where the capture cannot see its end; else the one that its thread
     /// was in, whose end was missed. `last_chance`: the commit that a call for a directory waits for.
