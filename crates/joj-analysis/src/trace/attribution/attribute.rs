@@ -131,7 +131,10 @@ impl Attributor {
             }
             EventKind::Lock => self.lock(event, texts, sink),
             EventKind::Named => self.files.named(event.file, event.name, texts),
-            EventKind::Unlinked => self.files.unlinked(event.file, event.detail),
+            EventKind::Unlinked => {
+                self.transactions.unlinked(event.thread, self.files.get(event.file), texts);
+                self.files.unlinked(event.file, event.detail);
+            }
             EventKind::Extent => {
                 let disk = self.places.whole(event.device);
                 if event.content == Content::BtrfsTree {

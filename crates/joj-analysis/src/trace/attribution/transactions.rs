@@ -6,7 +6,8 @@
 //! an extension shares flushes. In exclusive locking mode there are no such locks, and so no commits.
 //!
 //! A thread may be in transactions of several databases at once. A sync call of SQLite's files belongs to that of its database; what names
-//! no database, such as a directory, belongs to the one that began last. A transaction over two databases is a commit of each.
+//! no database belongs to the one that began last. SQLite syncs a directory for a file that it has just synced or deleted there: that sync
+//! belongs to where this file's belongs. A transaction over two databases is a commit of each.
 
 use std::collections::HashMap;
 
@@ -31,6 +32,8 @@ pub struct OpenTransactions {
     /// Who has a file's lock byte.
     holders: HashMap<(u32, FileKey, u64), u32>,
     threads: HashMap<TransactionId, u32>,
+    /// For whose database each thread last synced or deleted a file of SQLite's.
+    last_file_of: HashMap<u32, TransactionId>,
     begun: u64,
 }
 
@@ -117,10 +120,26 @@ impl OpenTransactions {
                 && info.file_type == FileType::WriteAheadLog
         };
         let may_be = |transaction: &Transaction| transaction.ended_ns.is_none() || is_late(transaction);
-        let index = chosen(transactions, may_be, info, texts)?;
+        let last = self.last_file_of.get(&thread).filter(|_| info.file_type == FileType::Directory);
+        let of_last =
+            |transaction: &Transaction| Some(&transaction.id) == last && transaction.ended_ns.is_none();
+        let index = transactions.iter().position(of_last);
+        let index = index.or_else(|| chosen(transactions, may_be, info, texts))?;
         let transaction = &mut transactions[index];
         transaction.syncs += 1;
+        if info.file_type.is_sqlite() {
+            self.last_file_of.insert(thread, transaction.id);
+        }
         Some(transaction.id)
+    }
+
+    /// A thread deletes a file.
+    pub fn unlinked(&mut self, thread: u32, info: FileInfo, texts: &Texts) {
+        if info.file_type.is_sqlite()
+            && let Some(transaction) = self.under_way_with(thread, info, texts)
+        {
+            self.last_file_of.insert(thread, transaction);
+        }
     }
 
     /// What a thread is in the middle of where something happens to this file.
@@ -260,6 +279,26 @@ mod tests {
         transactions.lock(&lock(4, 6, 0, 0, 2), FileInfo::default(), &texts);
         let left = transactions.finish();
         assert_eq!((left.len(), left[0].kind, left[0].ended_ns), (1, TransactionKind::Checkpoint, Some(4)));
+    }
+
+    #[test]
+    fn a_directory_is_synced_for_the_file_that_was_synced_or_deleted_before() {
+        let (mut transactions, mut texts) = (OpenTransactions::default(), Texts::default());
+        let [one, other] = ["/a.db", "/b.db"].map(|name| named(texts.keep(name)));
+        let [its, others] = ["/a.db-journal", "/b.db-journal"].map(|name| named(texts.keep(name)));
+        let directory = FileInfo { file_type: FileType::Directory, ..named(texts.keep("/")) };
+        for (inode, database) in [(1, one), (2, other)] {
+            let file = FileKey { inode, ..FileKey::NONE };
+            transactions.lock(&Event { file, ..lock(inode, 5, RESERVED_BYTE, 1, 1) }, database, &texts);
+        }
+        let [first, second] = [0, 1].map(|number| Some(TransactionId(number)));
+        assert_eq!(transactions.sync(5, directory, &texts), second, "the one that began last");
+        for (journal, expected) in [(its, first), (others, second)] {
+            assert_eq!(transactions.sync(5, journal, &texts), expected);
+            assert_eq!(transactions.sync(5, directory, &texts), expected);
+        }
+        transactions.unlinked(5, its, &texts);
+        assert_eq!(transactions.sync(5, directory, &texts), first);
     }
 
     #[test]
