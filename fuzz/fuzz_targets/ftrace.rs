@@ -3,10 +3,11 @@
 #![no_main]
 
 use joj_analysis::trace::event::{DeviceNumber, FileKey};
-use joj_analysis::trace::ftrace::assembler::{Assembler, Surroundings};
+use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::format::{Format, PageLayout};
 use joj_analysis::trace::ftrace::page::Page;
+use joj_analysis::trace::ftrace::step::Surroundings;
 use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
 use joj_analysis::trace::texts::Texts;
 use libfuzzer_sys::fuzz_target;

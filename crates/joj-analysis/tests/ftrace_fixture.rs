@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, FileKey};
-use joj_analysis::trace::ftrace::assembler::{Assembler, Surroundings};
+use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::format::{Format, PageLayout};
 use joj_analysis::trace::ftrace::page::Page;
 use joj_analysis::trace::ftrace::record::Record;
-use joj_analysis::trace::ftrace::step::Step;
+use joj_analysis::trace::ftrace::step::{Step, Surroundings};
 use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::Texts;

@@ -7,7 +7,7 @@ mod trace;
 use std::process::Command;
 
 use serde_json::Value;
-use trace::volume::{Volume, has_backend, joj, volume_or_skip};
+use trace::volume::{Volume, has_backend, joj, or_skip, volume_or_skip};
 
 /// The sync calls of a run of fio, but for those that it makes itself by fsync(2).
 fn calls(volume: &Volume, options: &[&str]) -> Vec<Value> {
@@ -119,5 +119,38 @@ fn calls_that_no_filesystem_tells_are_counted_or_said_to_be_left_out() {
             let is_said = seconds == "0" && inferred.contains("sync_file_range and syncfs");
             assert!(found == expected || is_said, "{kind}, {seconds} s: {found:?}, {inferred}");
         }
+    }
+}
+
+/// Durable by their own flags: into a new file, and once more over what is there.
+const DURABLE_WRITES: &str = "
+import os, sys
+file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT, 0o600)
+for turn in range(2):
+    for block in range(20):
+        flag = os.RWF_DSYNC if block % 2 else os.RWF_SYNC
+        assert os.pwritev(file, [b'x' * 4096], block * 4096, flag) == 4096
+";
+
+#[test]
+fn a_write_that_is_durable_by_its_own_flags_is_one_call_of_its_file() {
+    for (kind, options) in [
+        ("ext4", "noatime"),
+        ("ext4", "noatime,nodelalloc"),
+        ("ext4", "noatime,data=journal"),
+        ("xfs", "noatime"),
+        ("btrfs", "noatime"),
+    ] {
+        let volume = or_skip(Volume::create_with(kind, &[], options)).filter(|_| has_backend("tracefs"));
+        let Some(volume) = volume else { return };
+        let json = volume.beside("summary.json");
+        let command = ["/usr/bin/python3", "-c", DURABLE_WRITES, &volume.path().display().to_string()];
+        let trace = ["--backend", "tracefs", "--json", &json.display().to_string()];
+        let output = joj(&volume, &trace, &[], &command.map(str::to_owned));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+        let mut calls = summary["sync_calls"].as_array().expect("calls").clone();
+        calls.retain(|call| call["call"] != "sync");
+        assert_eq!(counts(&calls), [("pwritev2", 40, 0, 0)], "{kind}, {options}: {calls:?}");
     }
 }

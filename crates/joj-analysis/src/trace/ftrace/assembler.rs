@@ -13,13 +13,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind, FileKey};
-use crate::trace::texts::Texts;
 
 use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker};
-use crate::trace::ftrace::record::{
-    Call, Command, Holder, Inode, Length, Mapping, Record, RequestRecord, What,
-};
-use crate::trace::ftrace::step::Step;
+use crate::trace::ftrace::record::{Call, Holder, Inode, Length, Mapping, Record, RequestRecord, What};
+use crate::trace::ftrace::step::{Step, Surroundings};
 use crate::trace::ftrace::volume::Volume;
 
 /// What a filesystem's sync is called where no system call was seen around it.
@@ -30,6 +27,8 @@ const UNKNOWN_CALL: &str = "sync (call unknown)";
 const QUEUED_NS: u64 = 10_000_000_000;
 /// A request of the thread so soon after it tried is taken for the try's. A later one may be another's.
 const TRIES_NS: u64 = 2_000_000;
+/// So long a call waits for the record in which its filesystem names its file: a write may take its time before its sync.
+const NAMED_NS: u64 = 1_000_000_000;
 /// EAGAIN and ENOTBLK: the kernel tries again in another way, and nothing failed.
 const TRIED_AGAIN: [i64; 2] = [-11, -15];
 
@@ -48,22 +47,6 @@ pub struct Assembler {
     /// Durable writes that go on without their threads: how many of a file, and the time of the last.
     queued: BTreeMap<(DeviceNumber, u64), (u32, u64)>,
     unplaced: u64,
-}
-
-/// Whom to ask for the file behind a thread's descriptor, and whom to hand steps to.
-pub struct Surroundings<'a> {
-    /// Names of calls go there.
-    pub texts: &'a mut Texts,
-    /// (thread, descriptor, whether a record names the file of such a call) to a file, generation included, or to [`FileKey::NONE`].
-    pub ask: &'a mut dyn FnMut(u32, u32, bool) -> FileKey,
-    /// Takes the steps; nearly in the order of their times.
-    pub sink: &'a mut dyn FnMut(Step),
-}
-
-impl std::fmt::Debug for Surroundings<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Surroundings").finish_non_exhaustive()
-    }
 }
 
 impl Assembler {
@@ -213,16 +196,28 @@ impl Assembler {
         }
     }
 
-    /// Hands on the beginnings from before `before_ns` whose file no record named.
-    pub fn settle(&mut self, before_ns: u64, around: &mut Surroundings<'_>) {
+    /// Hands on the beginnings from before `before_ns` whose file no record named, and none will. Returns the time of the first
+    /// that waits for its filesystem's word still.
+    pub fn settle(&mut self, before_ns: u64, around: &mut Surroundings<'_>) -> u64 {
+        let mut awaited_ns = u64::MAX;
         for (thread, bracket) in &mut self.brackets {
-            if !bracket.told && !bracket.tries && bracket.begin.time_ns < before_ns {
-                around.tell(*thread, bracket);
+            let begun_ns = bracket.begin.time_ns;
+            if bracket.told || bracket.tries || begun_ns >= before_ns {
+                continue;
+            }
+            around.look_up(*thread, bracket);
+            let is_awaited = bracket.is_named && begun_ns >= before_ns.saturating_sub(NAMED_NS);
+            if is_awaited && !bracket.begin.file.is_some() {
+                awaited_ns = awaited_ns.min(begun_ns);
+            } else {
+                around.tell_as_it_is(bracket);
             }
         }
+        awaited_ns
     }
 
-    /// A thread's next record says which file its call is for, or that none will.
+    /// A thread's next record says which file its call is for, or that none will. In a call that is a sync of its filesystem or
+    /// its end: before that a write has found room, or read what it writes over.
     fn tell_before(&mut self, record: &Record, around: &mut Surroundings<'_>) {
         let thread = record.thread;
         let interrupts =
@@ -230,6 +225,13 @@ impl Assembler {
         let Some(bracket) = self.brackets.get(&thread).filter(|bracket| !bracket.told && !interrupts) else {
             return;
         };
+        let says_nothing = !matches!(
+            record.what,
+            What::FileSync { .. } | What::DirectWrite { .. } | What::CallBegin { .. } | What::CallEnd(_)
+        );
+        if says_nothing && bracket.begun_by == BegunBy::Call {
+            return;
+        }
         let is_late = record.time_ns > bracket.begin.time_ns.saturating_add(TRIES_NS);
         match record.what {
             What::Journal { .. } => return,
@@ -460,21 +462,6 @@ impl Assembler {
             }
         };
         device.map_or(FileKey::NONE, |device| FileKey { device, inode: file.number, generation: 0 })
-    }
-}
-
-impl Surroundings<'_> {
-    fn event(&mut self, event: Event, command: Option<Command>) {
-        (self.sink)(Step::Event(event, command));
-    }
-
-    /// Hands the first event of what this thread is in on, with the file behind its descriptor where it has one.
-    fn tell(&mut self, thread: u32, bracket: &mut Bracket) {
-        if let Some(descriptor) = bracket.descriptor {
-            bracket.begin.file = (self.ask)(thread, descriptor, bracket.is_named);
-        }
-        bracket.told = true;
-        self.event(bracket.begin, None);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::*;
 use crate::trace::event::DeviceNumber;
 use crate::trace::ftrace::volume::{Addressing, Base};
+use crate::trace::texts::Texts;
 
 const DEVICE: DeviceNumber = DeviceNumber(7);
 
@@ -70,6 +71,41 @@ fn without_a_telling_filesystem_the_descriptor_is_asked_for() {
     let expected = [(1, EventKind::SyncBegin, 1004, 0), (2, EventKind::SyncEnd, 1004, 0)];
     assert_eq!(events(&[FSYNC, What::CallEnd(0)]), expected);
     assert_eq!(events(&[FSYNC]), expected[..1], "a call that never returned");
+}
+
+#[test]
+fn a_durable_write_has_its_file_from_the_sync_in_it_whatever_the_filesystem_does_before() {
+    let write = What::CallBegin { call: Call::Pwritev2, descriptor: Some(4), offset: 0 };
+    let place = What::Mapped(Mapping { file: inode(12), in_bytes: false, first: 2, start: 5, count: 3 });
+    let expected = [
+        (2, EventKind::Extent, 12, 0),
+        (1, EventKind::DurableWrite, 12, 0),
+        (5, EventKind::SyncEnd, 12, 4096),
+    ];
+    let records = [write, place, sync_of(12), synced(12, 0), What::CallEnd(4096)];
+    assert_eq!(events(&records), expected, "the descriptor is another file's by now, maybe");
+}
+
+#[test]
+fn a_call_under_way_is_told_when_its_filesystem_has_named_its_file_or_had_time_to() {
+    let (mut assembler, mut texts, mut found) = (assembler(), Texts::default(), Vec::new());
+    let mut ask = |_, _, is_named| if is_named { FileKey::NONE } else { key(13) };
+    let mut sink = |step| {
+        if let Step::Event(event, _) = step {
+            found.push((event.time_ns, event.thread, event.file.inode));
+        }
+    };
+    let mut around = Surroundings { texts: &mut texts, ask: &mut ask, sink: &mut sink };
+    let begin = |call| What::CallBegin { call, descriptor: Some(4), offset: 0 };
+    for (thread, call) in (1..).zip([Call::Pwritev2, Call::Syncfs, Call::Fsync]) {
+        let time_ns = 10 + u64::from(thread);
+        assembler.take(&Record { time_ns, thread, what: begin(call) }, &mut around);
+    }
+    assert_eq!(assembler.settle(1000, &mut around), 11, "what came since waits for the first");
+    assembler.take(&Record { time_ns: 2000, thread: 1, what: sync_of(12) }, &mut around);
+    assert_eq!(assembler.settle(3000, &mut around), 13);
+    assert_eq!(assembler.settle(NAMED_NS + 14, &mut around), u64::MAX);
+    assert_eq!(found, [(12, 2, 13), (11, 1, 12), (13, 3, 0)]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What records stand for.
 
 use crate::trace::event::{Event, FileKey};
+use crate::trace::ftrace::bracket::Bracket;
 use crate::trace::ftrace::record::Command;
+use crate::trace::texts::Texts;
 
 /// What comes out: events, of which generation, process and command are still to be filled in, and what helps with that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,4 +35,45 @@ pub enum Step {
     },
     /// A thread has another name.
     Renamed { thread: u32, command: Command },
+}
+
+/// Whom to ask for the file behind a thread's descriptor, and whom to hand steps to.
+pub struct Surroundings<'a> {
+    /// Names of calls go there.
+    pub texts: &'a mut Texts,
+    /// (thread, descriptor, whether a record names the file of such a call) to a file, generation included, or to [`FileKey::NONE`].
+    pub ask: &'a mut dyn FnMut(u32, u32, bool) -> FileKey,
+    /// Takes the steps; nearly in the order of their times.
+    pub sink: &'a mut dyn FnMut(Step),
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}
+
+impl Surroundings<'_> {
+    pub(super) fn event(&mut self, event: Event, command: Option<Command>) {
+        (self.sink)(Step::Event(event, command));
+    }
+
+    /// Hands the first event of what this thread is in on, with the file behind its descriptor where it has one.
+    pub(super) fn tell(&mut self, thread: u32, bracket: &mut Bracket) {
+        self.look_up(thread, bracket);
+        self.tell_as_it_is(bracket);
+    }
+
+    /// Asks for the file of what this thread is in.
+    pub(super) fn look_up(&mut self, thread: u32, bracket: &mut Bracket) {
+        if let Some(descriptor) = bracket.descriptor {
+            bracket.begin.file = (self.ask)(thread, descriptor, bracket.is_named);
+        }
+    }
+
+    /// The same as [`Surroundings::tell`], and asks nobody.
+    pub(super) fn tell_as_it_is(&mut self, bracket: &mut Bracket) {
+        bracket.told = true;
+        self.event(bracket.begin, None);
+    }
 }

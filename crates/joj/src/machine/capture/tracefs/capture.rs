@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
-use joj_analysis::trace::ftrace::assembler::{Assembler, Surroundings};
+use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
 use joj_analysis::trace::ftrace::record::{Call, Command, Record};
-use joj_analysis::trace::ftrace::step::Step;
+use joj_analysis::trace::ftrace::step::{Step, Surroundings};
 use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -269,23 +269,24 @@ impl TracefsCapture {
         self.held = (time_ns, steps);
         waiting.drain(..taken);
         self.waiting = waiting;
-        self.settle(until_ns, texts);
+        let awaited_ns = self.settle(until_ns, texts);
         for (time_ns, seen) in self.changes.overdue(until_ns.saturating_sub(SETTLE_NS)) {
             self.change(time_ns, seen, texts);
         }
-        self.sorter.release(until_ns.saturating_sub(BEGIN_NS), sink);
+        self.sorter.release(until_ns.saturating_sub(BEGIN_NS).min(awaited_ns.saturating_sub(1)), sink);
     }
 
-    /// Tells the beginnings whose file no record named.
-    fn settle(&mut self, until_ns: u64, texts: &mut Texts) {
+    /// Tells the beginnings whose file no record named. Returns the time of the first that waits for such a record still.
+    fn settle(&mut self, until_ns: u64, texts: &mut Texts) -> u64 {
         let mut told = Vec::new();
         let Self { assembler, files, .. } = self;
         let mut ask = |thread, descriptor, is_named| files.by_descriptor(thread, descriptor, is_named);
         let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
-        assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
+        let awaited_ns = assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
         for step in told {
             self.step(until_ns, step, texts);
         }
+        awaited_ns
     }
 
     /// Takes the steps of a record of this time. False where the rest must wait: a file was created, and the watch has not said yet
