@@ -1,6 +1,7 @@
 //! Goal: each byte stands under the name that its file had when it was written, and two files are never one.
 //! Method: files of different sizes in directories as deep as programs make them and deeper than paths are told (eBPF), and under a
-//! directory that is renamed before another takes its name; files that get each other's names, and files with two names.
+//! directory that is renamed before another takes its name; files that get each other's names, and files with two names; files from
+//! before the capture that no sync call of their own writes.
 
 mod trace;
 
@@ -137,5 +138,49 @@ fn files_that_exchange_names_or_have_two_stand_under_the_name_they_had() {
         assert_eq!(names.map(kib_of), expected, "{kind}, {backend}: {rows:#?}");
         let deleted = rows.iter().any(|row| row["deleted"] != Value::Bool(false));
         assert!(!deleted, "{kind}, {backend}: each file has a name still: {rows:#?}");
+    }
+}
+
+/// Over what is there, so that no record of ext4 says where.
+const OVERWRITTEN: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+for number in range(4):
+    file = os.open(sys.argv[1] + '/n%d' % number, os.O_RDWR)
+    os.pwrite(file, b'x' * (4096 << number), 0)
+    if sys.argv[2] == 'sync_file_range':
+        assert libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
+    if sys.argv[2] == 'syncfs' and number == 3:
+        assert libc.syncfs(file) == 0
+if sys.argv[2] == 'sync':
+    os.sync()
+";
+
+#[test]
+fn a_file_from_before_has_its_name_whatever_call_writes_it() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
+        let names = [0, 1, 2, 3].map(|number| format!("/n{number}"));
+        for name in &names {
+            std::fs::write(volume.path().join(&name[1..]), vec![1; 1 << 16]).expect("a file");
+        }
+        for call in ["sync", "syncfs", "sync_file_range"] {
+            volume.settle();
+            let json = volume.beside("summary.json");
+            let place = volume.path().display().to_string();
+            let command = ["/usr/bin/python3", "-c", OVERWRITTEN, &place, call];
+            let options = ["--backend", "tracefs", "--json", &json.display().to_string()];
+            let output = joj(&volume, &options, &[], &command.map(str::to_owned));
+            assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+            let summary: Value =
+                serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+            let rows = summary["files"].as_array().expect("files");
+            let bytes_of = |name: &String| {
+                let mut rows = rows.iter().filter(|row| row["path"].as_str() == Some(name));
+                rows.next().and_then(|row| row["written"]["bytes"].as_u64())
+            };
+            let expected = [4096, 8192, 16384, 32768].map(Some);
+            assert_eq!(names.each_ref().map(bytes_of), expected, "{kind}, {call}: {rows:#?}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Goal: a capture changes nothing of what it captures: joj itself writes nothing to the files that it looks at, nor makes the kernel
-//! write them earlier than their program wants.
+//! write them earlier than their program wants, nor keeps a filesystem mounted.
 //! Method: a program empties a file, fills it again and takes SQLite's lock of it, so that joj looks for its place; its fsync comes
 //! later, and must find everything still to be written. Closing such a file makes ext4, XFS and Btrfs write it.
+//! Another program unmounts the filesystem while it is captured.
 
 mod trace;
 
@@ -54,6 +55,26 @@ fn a_file_that_is_looked_at_is_written_by_its_own_program() {
     for kind in ["ext4", "xfs", "btrfs"] {
         for backend in ["tracefs", "bpf"] {
             check(kind, backend);
+        }
+    }
+}
+
+#[test]
+fn a_filesystem_is_unmounted_while_it_is_captured() {
+    for (kind, backend) in
+        ["ext4", "xfs", "btrfs"].into_iter().flat_map(|kind| [(kind, "bpf"), (kind, "tracefs")])
+    {
+        for seconds in ["0", "0.3"] {
+            let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { return };
+            std::fs::write(volume.path().join("file"), "before").expect("a file");
+            let program = "echo after >\"$1\"/file; echo new >\"$1\"/new; sleep \"$2\"; umount \"$1\"";
+            let place = volume.path().display().to_string();
+            let command = ["sh", "-c", program, "sh", &place, seconds];
+            let output = joj(&volume, &["--backend", backend], &[], &command.map(str::to_owned));
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{kind}, {backend}, {seconds} s: {said}");
+            let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+            assert!(!mounts.contains(&place), "{kind}, {backend}, {seconds} s: {said}");
         }
     }
 }

@@ -66,7 +66,8 @@ pub struct TracefsCapture {
     files: Files,
     sorter: Sorter,
     selection: Selection,
-    known_files: Vec<PathBuf>,
+    /// Those of the files that were learned at the start, yet to be told.
+    names: Vec<(Event, String)>,
     started_ns: u64,
     begun: bool,
     limits: Vec<String>,
@@ -96,7 +97,7 @@ impl TracefsCapture {
         enabled.limits.extend(unseen);
         let started_ns = clock::shared_ns();
         instance.set("tracing_on", "1")?;
-        Ok(Self {
+        let mut capture = Self {
             buffers,
             decoder: enabled.decoder,
             assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
@@ -108,15 +109,30 @@ impl TracefsCapture {
             files,
             // It is told how far the records have come.
             sorter: Sorter::new(u64::MAX),
-            selection: selection.clone(),
-            known_files: known_files.to_owned(),
+            names: Vec::new(),
             started_ns,
             begun: false,
             limits: enabled.limits,
             lost: 0,
             manners: None,
+            selection: selection.clone(),
             instance,
-        })
+        };
+        capture.learn(known_files);
+        Ok(capture)
+    }
+
+    /// Learns files before a command is started that may change or unmount what is there.
+    fn learn(&mut self, known_files: &[PathBuf]) {
+        let open = self.selection.open_files_of.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
+        for file in open.iter().chain(known_files).flat_map(|path| with_entries(path)) {
+            let time_ns = clock::shared_ns();
+            let (name, extents) = self.files.learn(&file);
+            self.names.extend(name.map(|(event, name)| (Event { time_ns, ..event }, name)));
+            for extent in extents {
+                self.sorter.push(Event { time_ns, ..extent }, &mut |_| {});
+            }
+        }
     }
 
     /// What this kernel's trace lacks, a sentence each.
@@ -160,7 +176,7 @@ impl TracefsCapture {
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
     }
 
-    /// What is there at the start: threads, and the files that were named.
+    /// What is there at the start: threads, trees, and the names of the files that were learned.
     fn begin(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -174,14 +190,8 @@ impl TracefsCapture {
         for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
             self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
         }
-        let open = self.selection.open_files_of.map(|process| PathBuf::from(format!("/proc/{process}/fd")));
-        for path in open.iter().chain(&self.known_files) {
-            for file in with_entries(path) {
-                let time_ns = clock::shared_ns();
-                for extent in self.files.learn(&file) {
-                    self.sorter.push(Event { time_ns, ..extent }, sink);
-                }
-            }
+        for (event, name) in std::mem::take(&mut self.names) {
+            self.sorter.push(Event { name: texts.keep(&name), ..event }, sink);
         }
     }
 

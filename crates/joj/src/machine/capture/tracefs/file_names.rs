@@ -1,7 +1,7 @@
 //! Names that files get and lose on the watched filesystems, with their directories.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use joj_analysis::trace::event::DeviceNumber;
 use crate::machine::capture::tracefs::volumes::Mounted;
 use crate::machine::files::file_handle;
 use crate::machine::files::file_watch::{Change, Handle, Watch};
-use crate::machine::files::mounts::Mount;
 
 /// A change, and the name from the filesystem's root; its last part alone where the directory is gone already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +36,8 @@ impl Seen {
 
 #[derive(Debug)]
 struct Watched {
-    mount: Mount,
+    mounted: Mounted,
     watch: Watch,
-    directory: File,
     parents: HashMap<Handle, String>,
 }
 
@@ -53,12 +51,11 @@ impl FileNames {
     /// Begins to watch. The second: what is missed, a sentence each.
     pub fn watch(volumes: &[Mounted]) -> (Self, Vec<String>) {
         let (mut names, mut limits) = (Self::default(), Vec::new());
-        for Mounted { mount, .. } in volumes {
-            let watch = Watch::new(&mount.mount_point);
-            match watch.and_then(|watch| Ok((watch, File::open(&mount.mount_point)?))) {
-                Ok((watch, directory)) => {
-                    let parents = HashMap::new();
-                    names.watched.push(Watched { mount: mount.clone(), watch, directory, parents });
+        for mounted in volumes {
+            let mount = &mounted.mount;
+            match Watch::new(&mount.mount_point) {
+                Ok(watch) => {
+                    names.watched.push(Watched { mounted: mounted.clone(), watch, parents: HashMap::new() });
                 }
                 Err(error) => limits.push(format!(
                     "cannot watch {} ({error}): files that live there for less than the time between two polls have \
@@ -72,7 +69,7 @@ impl FileNames {
 
     /// True for a filesystem that is watched.
     pub fn sees(&self, device: DeviceNumber) -> bool {
-        self.watched.iter().any(|watched| watched.mount.device == device)
+        self.watched.iter().any(|watched| watched.mounted.mount.device == device)
     }
 
     /// What changed since the last call, in order for each filesystem. True if the kernel threw some away.
@@ -87,7 +84,7 @@ impl FileNames {
                 if change.directory {
                     watched.parents.clear();
                 }
-                seen.push(Seen { device: watched.mount.device, change, path, before });
+                seen.push(Seen { device: watched.mounted.mount.device, change, path, before });
             }
         }
         (seen, lost)
@@ -97,9 +94,9 @@ impl FileNames {
 impl Watched {
     fn path(&mut self, parent: &Handle, name: &str) -> String {
         let parent = self.parents.get(parent).cloned().or_else(|| {
-            let opened = file_handle::open(&self.directory, parent.0, &parent.1).ok()?;
+            let opened = file_handle::open(&self.mounted.directory()?, parent.0, &parent.1).ok()?;
             let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
-            let path = self.mount.inside(&path)?;
+            let path = self.mounted.mount.inside(&path)?;
             self.parents.insert(parent.clone(), path.clone());
             Some(path)
         });

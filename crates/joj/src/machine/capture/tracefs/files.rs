@@ -83,8 +83,6 @@ const CREATIONS: [(&str, &[&str]); 3] = [
 #[derive(Debug)]
 struct Source {
     mounted: Mounted,
-    /// Its mount point, open: handles are relative to it.
-    directory: Option<File>,
     places: Places,
     /// Records tell when a number is given to a new file.
     tells_creations: bool,
@@ -136,9 +134,7 @@ impl Files {
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted], events: &[String]) -> (Self, Vec<String>) {
         let (disks, mut unplaced) = (disks::list(), Vec::new());
         let sources = volumes.iter().map(|mounted| {
-            let directory = File::open(&mounted.mount.mount_point).ok();
-            let unique = directory.as_ref().filter(|_| mounted.mount.kind != "btrfs");
-            let top = unique.and_then(|directory| Some(directory.metadata().ok()?.ino()));
+            let top = mounted.top.filter(|_| mounted.mount.kind != "btrfs").map_or(0, |(_, inode)| inode);
             let tells = |event: &&str| events.iter().any(|path| path == event);
             let creation = CREATIONS.iter().find(|(kind, _)| mounted.mount.kind.starts_with(kind));
             let tells_creations = creation.is_some_and(|(_, events)| events.iter().all(tells));
@@ -146,7 +142,7 @@ impl Files {
                 unplaced.push(missed);
                 Places::default()
             });
-            Source { mounted: mounted.clone(), directory, places, tells_creations, top: top.unwrap_or(0) }
+            Source { mounted: mounted.clone(), places, tells_creations, top }
         });
         let sources = sources.collect();
         let (watch, mut limits) = FileNames::watch(volumes);
@@ -305,14 +301,25 @@ impl Files {
         FileKey { generation: known.generation, ..key }
     }
 
-    /// Learns a file by its path, and says where it lies.
-    pub fn learn(&mut self, path: &Path) -> Vec<Event> {
-        let Some((key, known)) = self.at(path, 0) else { return Vec::new() };
-        let directory = known.directory;
-        let known = self.known.entry((key.device, key.inode)).or_insert(known);
+    /// Learns a file by its path. Its name, where it has blocks: no record may ever name it, as when sync(2) writes them. And
+    /// where it lies.
+    pub fn learn(&mut self, path: &Path) -> (Option<(Event, String)>, Vec<Event>) {
+        let Some((key, known)) = self.at(path, 0) else { return (None, Vec::new()) };
+        let place = (key.device, key.inode);
+        let known = self.known.entry(place).or_insert(known);
         known.placed = true;
         let key = FileKey { generation: known.generation, ..key };
-        if directory { Vec::new() } else { self.extents(key, Some(path)) }
+        if known.directory {
+            return (None, Vec::new());
+        }
+        let extents = self.extents(key, Some(path));
+        let untold = self.known.get_mut(&place).filter(|known| !extents.is_empty() && !known.told);
+        let name = untold.and_then(|known| {
+            let name = known.name.clone()?;
+            known.told = true;
+            Some((Event { kind: EventKind::Named, file: key, ..Event::default() }, name))
+        });
+        (name, extents)
     }
 
     /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
@@ -363,14 +370,13 @@ impl Files {
     /// A descriptor that names the file.
     fn find(&self, file: FileKey) -> Option<File> {
         let source = self.source(file.device)?;
-        let directory = source.directory.as_ref()?;
         if file.inode == source.top {
-            return directory.try_clone().ok();
+            return source.mounted.directory();
         }
         // Elsewhere a handle needs the generation, which is what we want to know. F2FS would do without, but takes a number that
         // is no inode's for damage: from then on it writes in other ways, and asks for fsck (f2fs_check_nid_range).
         source.is_ext4().then_some(())?;
-        file_handle::open_inode(directory, file.inode, 0).ok()
+        file_handle::open_inode(&source.mounted.directory()?, file.inode, 0).ok()
     }
 
     fn by_number(&self, file: FileKey) -> Option<Known> {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use joj_analysis::trace::event::DeviceNumber;
@@ -20,6 +21,21 @@ pub struct Mounted {
     pub mount: Mount,
     /// What is not known of it, a sentence each.
     pub limits: Vec<String>,
+    /// `st_dev` and inode number of the mount point.
+    pub top: Option<(u64, u64)>,
+}
+
+impl Mounted {
+    /// Its mount point, to be closed soon: while it is open nobody can unmount the filesystem. `None` where it is not there any more.
+    pub fn directory(&self) -> Option<File> {
+        let directory = File::open(&self.mount.mount_point).ok()?;
+        (self.top.is_some() && self.top == top(&directory)).then_some(directory)
+    }
+}
+
+fn top(directory: &File) -> Option<(u64, u64)> {
+    let facts = directory.metadata().ok()?;
+    Some((facts.dev(), facts.ino()))
 }
 
 /// The volumes on these whole disks, or on any where none is named.
@@ -94,6 +110,7 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
         volume: Volume { device: mount.device, id, first_inode, addressing },
         mount: mount.clone(),
         limits,
+        top: File::open(&mount.mount_point).ok().as_ref().and_then(top),
     })
 }
 
