@@ -184,3 +184,85 @@ fn a_file_from_before_has_its_name_whatever_call_writes_it() {
         }
     }
 }
+
+/// Each number of KiB is written under one name. With pauses joj looks between any two steps, without at the end.
+const MOVED: &str = "
+import os, sys, time
+os.chdir(sys.argv[1])
+pause = float(sys.argv[2])
+def write(file, kib):
+    os.pwrite(file, b'x' * (kib << 10), 0)
+    os.fsync(file)
+    time.sleep(pause)
+def make(name):
+    return os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+old = os.open('old/file', os.O_RDWR)
+write(old, 4)
+os.rename('old', 'older')
+write(old, 8)
+os.makedirs('a/b')
+file = make('a/b/file')
+write(file, 16)
+os.rename('a', 'c')
+write(file, 32)
+# Another takes the name that is free.
+os.makedirs('a/b')
+other = make('a/b/file')
+write(other, 64)
+os.rename('c/b', 'b')
+write(file, 128)
+write(other, 256)
+os.makedirs('gone/below')
+file = make('gone/below/file')
+write(file, 512)
+os.unlink('gone/below/file')
+os.removedirs('gone/below')
+os.rename('a', 'gone')
+write(other, 1024)
+os.close(file)
+unnamed = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
+write(unnamed, 2048)
+time.sleep(0.3)
+";
+
+#[test]
+fn tracefs_follows_directories_that_are_moved_and_gives_no_name_to_files_without() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
+        for pause in ["0.3", "0"] {
+            let _ = std::fs::remove_dir_all(volume.path().join("older"));
+            let _ = std::fs::remove_dir_all(volume.path().join("b"));
+            let _ = std::fs::remove_dir_all(volume.path().join("gone"));
+            let _ = std::fs::remove_dir_all(volume.path().join("c"));
+            std::fs::create_dir(volume.path().join("old")).expect("a directory");
+            std::fs::write(volume.path().join("old/file"), vec![1; 1 << 16]).expect("a file");
+            volume.settle();
+            let runs = volume.beside("runs.csv");
+            let place = volume.path().display().to_string();
+            let command = ["/usr/bin/python3", "-c", MOVED, &place, pause];
+            let export = format!("runs={}", runs.display());
+            let options = ["--backend", "tracefs", "--export", &export];
+            let output = joj(&volume, &options, &[], &command.map(str::to_owned));
+            assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+            let mut kib = std::collections::BTreeMap::new();
+            for run in trace::runs::read(&runs) {
+                if run["operation"] == "write" && run["class"] == "data" {
+                    let name = run["file_path"].clone();
+                    *kib.entry(name).or_insert(0) += run["byte_length"].parse::<u64>().expect("bytes") >> 10;
+                }
+            }
+            let expected = [
+                ("", 2048),
+                ("/a/b/file", 16 + 64 + 256),
+                ("/b/file", 128),
+                ("/c/b/file", 32),
+                ("/gone/b/file", 1024),
+                ("/gone/below/file", 512),
+                ("/old/file", 4),
+                ("/older/file", 8),
+            ];
+            let expected = expected.map(|(name, kib)| (name.to_owned(), kib));
+            assert_eq!(kib, expected.into(), "{kind}, {pause} s");
+        }
+    }
+}

@@ -117,9 +117,9 @@ impl Assembler {
             }
             What::CreateBegin => drop(self.creating.insert(thread)),
             What::Fetched(file) => {
-                if self.creating.remove(&thread) {
-                    (around.sink)(Step::Created { file: self.key(file), directory: false });
-                }
+                let (file, is_new) = (self.key(file), self.creating.remove(&thread));
+                let created = Step::Created { file, directory: false };
+                (around.sink)(if is_new { created } else { Step::Fetched(file) });
             }
             What::Created { file, directory } => {
                 (around.sink)(Step::Created { file: self.key(file), directory });

@@ -310,5 +310,7 @@ fn the_inode_that_a_creating_thread_brings_into_memory_is_the_new_file() {
         assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
     }
     let created = Step::Created { file: key(13), directory: false };
-    assert_eq!(found, [created, Step::NamesChanged { thread: 2, removed: true }]);
+    let fetched = |number| Step::Fetched(key(number));
+    let removed = Step::NamesChanged { thread: 2, removed: true };
+    assert_eq!(found, [fetched(11), fetched(12), created, fetched(14), removed]);
 }

@@ -19,6 +19,8 @@ pub enum Step {
     },
     /// The file is gone.
     Ended(FileKey),
+    /// An inode was brought into memory, for another reason than that a thread creates a file.
+    Fetched(FileKey),
     /// A call of a thread that removes a name, or gives a file another one, has succeeded.
     NamesChanged {
         /// The thread in which it happened.

@@ -3,12 +3,13 @@
 //! No file is opened here (`O_PATH`): closing one again makes ext4, XFS and Btrfs write what was put into it after it was cut to
 //! nothing (ext4_release_file, xfs_file_release, btrfs_release_file), and what its writer closes later is written no more.
 
-use std::ffi::CString;
-use std::fs::File;
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// FILEID_INO32_GEN (linux/exportfs.h): an inode number and a generation.
 const INODE_AND_GENERATION: i32 = 1;
@@ -53,6 +54,26 @@ pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
     }
     // SAFETY: the kernel just gave this descriptor to us alone.
     Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// The generation of a file that was found so.
+pub fn generation_of(found: &File) -> Option<u32> {
+    generation(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())))
+}
+
+/// What the kernel calls a file that was found so; without its mark on a path that is gone.
+pub fn path_of(found: &File) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
+    Some(without_deleted(path, &found.metadata().ok()?))
+}
+
+/// The kernel marks the path of a file without a name.
+pub fn without_deleted(path: PathBuf, facts: &Metadata) -> PathBuf {
+    if facts.nlink() > 0 {
+        return path;
+    }
+    let bytes = path.as_os_str().as_bytes();
+    bytes.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), |name| OsStr::from_bytes(name).into())
 }
 
 /// The generation of the file at a path, which may be one of /proc/PID/fd; `None` on filesystems without handles, or whose handles

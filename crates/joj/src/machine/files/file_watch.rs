@@ -44,6 +44,8 @@ pub type Handle = (i32, Vec<u8>);
 pub struct Change {
     pub inode: u64,
     pub generation: u32,
+    /// The file itself.
+    pub handle: Handle,
     /// True for a directory.
     pub directory: bool,
     /// A name was added.
@@ -130,7 +132,10 @@ fn change(message: &[u8]) -> Option<Change> {
         let handle_kind = i32::from_ne_bytes(information.get(16..20)?.try_into().ok()?);
         let handle = information.get(20..20_usize.checked_add(handle_bytes)?)?;
         match kind {
-            TARGET => target = identity(handle_kind, handle),
+            TARGET => {
+                let identity = identity(handle_kind, handle);
+                target = identity.map(|identity| (identity, (handle_kind, handle.to_vec())));
+            }
             NAMED_IN | RENAMED_TO | RENAMED_FROM => {
                 let name = information[20 + handle_bytes..].split(|byte| *byte == 0).next().unwrap_or(&[]);
                 let which = if kind == RENAMED_FROM { &mut before } else { &mut place };
@@ -140,10 +145,11 @@ fn change(message: &[u8]) -> Option<Change> {
         }
         rest = &rest[length..];
     }
-    let ((inode, generation), (parent, name)) = (target?, place?);
+    let (((inode, generation), handle), (parent, name)) = (target?, place?);
     Some(Change {
         inode,
         generation,
+        handle,
         directory: mask & DIRECTORY != 0,
         created: mask & CREATE != 0,
         deleted: mask & DELETE != 0,

@@ -23,9 +23,7 @@ use joj_analysis::trace::texts::{Text, Texts};
 use crate::machine::capture::error::TracefsError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::tracefs::buffer::{self, Buffers};
-use crate::machine::capture::tracefs::changes::Changes;
 use crate::machine::capture::tracefs::events as tracefs_events;
-use crate::machine::capture::tracefs::file_names::Seen;
 use crate::machine::capture::tracefs::files::{ELSEWHERE, Files};
 use crate::machine::capture::tracefs::instance::Instance;
 use crate::machine::capture::tracefs::threads::{self, Threads};
@@ -58,8 +56,6 @@ pub struct TracefsCapture {
     waiting: Vec<Record>,
     /// What is left of the record before them, and its time.
     held: (u64, VecDeque<Step>),
-    /// What the watch of names saw, and no record told yet.
-    changes: Changes,
     /// Those that records bear: programs and kernel threads take turns.
     commands: BTreeMap<Command, Text>,
     threads: Threads,
@@ -103,7 +99,6 @@ impl TracefsCapture {
             assembler: Assembler::new(volumes.into_iter().map(|mounted| mounted.volume).collect()),
             waiting: Vec::new(),
             held: (0, VecDeque::new()),
-            changes: Changes::default(),
             commands: BTreeMap::new(),
             threads: Threads::default(),
             files,
@@ -158,7 +153,7 @@ impl TracefsCapture {
         self.buffers.wait(timeout);
         let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
         self.read()?;
-        self.look();
+        self.files.look();
         self.hand_on(until_ns, texts, sink);
         Ok(())
     }
@@ -170,7 +165,7 @@ impl TracefsCapture {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.read()?;
-        self.look();
+        self.files.look();
         self.hand_on(u64::MAX, texts, sink);
         self.manners = None;
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
@@ -231,18 +226,6 @@ impl TracefsCapture {
         Ok(())
     }
 
-    /// Takes what the watch of names saw.
-    fn look(&mut self) {
-        let mut lost = false;
-        let (seen_ns, seen) = self.files.look(&mut lost);
-        for seen in seen {
-            self.changes.push(seen_ns, seen);
-        }
-        if lost && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
-            self.limits.push(NAMES_LOST.to_owned());
-        }
-    }
-
     /// Makes events of the records up to a time.
     fn hand_on(&mut self, until_ns: u64, texts: &mut Texts, sink: &mut dyn FnMut(Event)) {
         // Each processor's records are in order, so that this merges a few runs.
@@ -280,8 +263,11 @@ impl TracefsCapture {
         waiting.drain(..taken);
         self.waiting = waiting;
         let awaited_ns = self.settle(until_ns, texts);
-        for (time_ns, seen) in self.changes.overdue(until_ns.saturating_sub(SETTLE_NS)) {
-            self.change(time_ns, seen, texts);
+        for (event, name) in self.files.overdue(until_ns.saturating_sub(SETTLE_NS)) {
+            self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
+        }
+        if self.files.has_lost_names() && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
+            self.limits.push(NAMES_LOST.to_owned());
         }
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS).min(awaited_ns.saturating_sub(1)), sink);
     }
@@ -331,9 +317,11 @@ impl TracefsCapture {
         match step {
             Step::Created { file, directory } => self.files.created(file, directory, time_ns),
             Step::Ended(file) => self.files.ended(file),
+            Step::Fetched(file) => self.files.fetched(file),
             Step::NamesChanged { thread, removed } => {
-                for seen in self.changes.of_call(thread, removed) {
-                    self.change(time_ns, seen, texts);
+                for (event, name) in self.files.names_changed(thread, removed) {
+                    let name = texts.keep(&name);
+                    self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
                 }
             }
             Step::NewThread { thread, of, command } => self.threads.made(thread, of, &command, texts),
@@ -356,14 +344,6 @@ impl TracefsCapture {
                     self.sorter.push(event, &mut |_| {});
                 }
             }
-        }
-    }
-
-    /// A file has another name, or a name less, from this time on.
-    fn change(&mut self, time_ns: u64, seen: Seen, texts: &mut Texts) {
-        if let Some((event, name)) = self.files.changed(seen) {
-            let name = texts.keep(&name);
-            self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
         }
     }
 

@@ -8,48 +8,69 @@ use std::collections::{BTreeMap, VecDeque};
 use joj_analysis::trace::event::DeviceNumber;
 use rustc_hash::FxHashMap;
 
-use crate::machine::capture::tracefs::file_names::Seen;
+use crate::machine::capture::tracefs::file_names::{self, Seen};
 
-/// Changes whose call no record told yet, by thread.
+/// Changes whose call no record told yet.
 #[derive(Debug, Default)]
 pub struct Changes {
-    waiting: BTreeMap<u32, VecDeque<(u64, Seen)>>,
+    /// By thread, with the time of the look and a number.
+    waiting: BTreeMap<u32, VecDeque<(u64, u64, Seen)>>,
+    /// Those of them that gave a file another name, by number: in order.
+    renames: BTreeMap<u64, Seen>,
+    count: u64,
 }
 
 impl Changes {
     /// The watch saw a change, at `seen_ns` or before.
     pub fn push(&mut self, seen_ns: u64, seen: Seen) {
-        self.waiting.entry(seen.change.thread).or_default().push_back((seen_ns, seen));
+        self.count += 1;
+        if seen.before.is_some() {
+            self.renames.insert(self.count, seen.clone());
+        }
+        self.waiting.entry(seen.change.thread).or_default().push_back((seen_ns, self.count, seen));
     }
 
     /// What a thread's call changed: the oldest change of its kind, and the second of an exchange.
     pub fn of_call(&mut self, thread: u32, removed: bool) -> Vec<Seen> {
         let Some(waiting) = self.waiting.get_mut(&thread) else { return Vec::new() };
-        let is_of_kind = |(_, seen): &(u64, Seen)| seen.change.deleted == removed;
-        let first = waiting.iter().position(is_of_kind).and_then(|place| waiting.remove(place));
-        let mut seen: Vec<Seen> = first.into_iter().map(|(_, seen)| seen).collect();
+        let is_of_kind = |(_, _, seen): &(u64, u64, Seen)| seen.change.deleted == removed;
+        let mut found: Vec<(u64, u64, Seen)> = Vec::new();
+        let first = waiting.iter().position(is_of_kind);
+        found.extend(first.and_then(|place| waiting.remove(place)));
         let second = waiting.iter().position(is_of_kind);
-        if let (Some(one), Some(place)) = (seen.first(), second)
-            && waiting.get(place).is_some_and(|(_, other)| one.is_exchanged_with(other))
+        if let (Some((_, _, one)), Some(place)) = (found.first(), second)
+            && waiting.get(place).is_some_and(|(_, _, other)| one.is_exchanged_with(other))
         {
-            seen.extend(waiting.remove(place).map(|(_, seen)| seen));
+            found.extend(waiting.remove(place));
         }
         if waiting.is_empty() {
             self.waiting.remove(&thread);
         }
-        seen
+        for (_, number, _) in &found {
+            self.renames.remove(number);
+        }
+        found.into_iter().map(|(.., seen)| seen).collect()
     }
 
     /// Those seen until `until_ns`, in order, with the time: no record tells of them (io_uring, for example).
     pub fn overdue(&mut self, until_ns: u64) -> Vec<(u64, Seen)> {
         let mut overdue = Vec::new();
         self.waiting.retain(|_, waiting| {
-            let count = waiting.partition_point(|(seen_ns, _)| *seen_ns <= until_ns);
+            let count = waiting.partition_point(|(seen_ns, ..)| *seen_ns <= until_ns);
             overdue.extend(waiting.drain(..count));
             !waiting.is_empty()
         });
-        overdue.sort_by_key(|(seen_ns, _)| *seen_ns);
-        overdue
+        overdue.sort_by_key(|(_, number, _)| *number);
+        for (_, number, _) in &overdue {
+            self.renames.remove(number);
+        }
+        overdue.into_iter().map(|(seen_ns, _, seen)| (seen_ns, seen)).collect()
+    }
+
+    /// What a file was called before all that waits, by what it is called now.
+    pub fn name_then(&self, (device, inode): (DeviceNumber, u64), name: String) -> String {
+        let newest_first = self.renames.values().rev().filter(|seen| seen.device == device);
+        file_names::name_before(name, inode, newest_first)
     }
 }
 
@@ -113,7 +134,9 @@ mod tests {
         let name = format!("{inode}");
         let path = format!("/{inode}");
         let (generation, directory, created, before) = (1, false, false, None);
-        let change = Change { inode, generation, directory, created, deleted, thread, parent, name, before };
+        let handle = (1, Vec::new());
+        let change =
+            Change { inode, generation, handle, directory, created, deleted, thread, parent, name, before };
         Seen { device: DeviceNumber(8), change, path, before: None }
     }
 
@@ -154,6 +177,42 @@ mod tests {
         }
         let counts: Vec<usize> = (0..4).map(|_| changes.of_call(1, false).len()).collect();
         assert_eq!(counts, [2, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_name_that_is_asked_for_now_is_that_from_before_what_waits() {
+        let moved = |inode, directory, before: &str, path: &str| {
+            let one = seen(1, inode, false);
+            let change = Change { directory, ..one.change };
+            Seen { change, path: path.to_owned(), before: Some(before.to_owned()), ..one }
+        };
+        let mut changes = Changes::default();
+        let seen = [
+            moved(5, true, "/p", "/q"),
+            moved(6, true, "/new", "/p"),
+            moved(7, false, "/q/a", "/q/b"),
+            // Each other's.
+            moved(5, true, "/q", "/p"),
+            moved(6, true, "/p", "/q"),
+        ];
+        for one in seen {
+            changes.push(10, one);
+        }
+        let then = |changes: &Changes, inode, name: &str| {
+            changes.name_then((DeviceNumber(8), inode), name.to_owned())
+        };
+        assert_eq!(then(&changes, 7, "/p/b"), "/p/a");
+        assert_eq!(then(&changes, 8, "/p/b"), "/p/b", "another file has the name now");
+        assert_eq!(then(&changes, 8, "/q/c"), "/new/c");
+        assert_eq!(then(&changes, 5, "/p/"), "/p/");
+        assert_eq!(then(&changes, 9, "/pp"), "/pp");
+        let other = (DeviceNumber(9), 8);
+        assert_eq!(changes.name_then(other, "/q/c".to_owned()), "/q/c", "on another filesystem");
+        changes.of_call(1, false);
+        assert_eq!(then(&changes, 8, "/p/b"), "/q/b", "the first has happened");
+        changes.overdue(10);
+        assert_eq!(then(&changes, 8, "/q/c"), "/q/c");
+        assert!(changes.renames.is_empty());
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! Names that files get and lose on the watched filesystems, with their directories.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::PathBuf;
 
 use joj_analysis::trace::event::DeviceNumber;
 
@@ -32,13 +30,56 @@ impl Seen {
             && self.before.as_ref() == Some(&other.path)
             && other.before.as_ref() == Some(&self.path)
     }
+
+    /// What a file is called after this change that had this name before it; `None` where it keeps its name.
+    pub fn name_after(&self, inode: u64, name: &str) -> Option<String> {
+        self.moved(inode, name, self.before.as_deref()?, &self.path)
+    }
+
+    /// What a file was called before this change that has this name after it; `None` where it had the same.
+    fn name_before(&self, inode: u64, name: &str) -> Option<String> {
+        self.moved(inode, name, &self.path, self.before.as_deref()?)
+    }
+
+    fn moved(&self, inode: u64, name: &str, from: &str, to: &str) -> Option<String> {
+        let rest = name.strip_prefix(from)?;
+        let is_meant = if self.change.directory {
+            rest.is_empty() || rest.starts_with('/')
+        } else {
+            rest.is_empty() && inode == self.change.inode
+        };
+        is_meant.then(|| format!("{to}{rest}"))
+    }
 }
+
+/// What a file was called before these changes, the newest first, by what it is called after them.
+pub fn name_before<'a>(mut name: String, inode: u64, newest_first: impl Iterator<Item = &'a Seen>) -> String {
+    let mut undone: Option<&Seen> = None;
+    for change in newest_first {
+        // Where two got each other's names, one of the two is meant.
+        if undone.take().is_some_and(|last| last.is_exchanged_with(change)) {
+            continue;
+        }
+        if let Some(had) = change.name_before(inode, &name) {
+            name = had;
+            undone = Some(change);
+        }
+    }
+    name
+}
+
+/// So often the watch is asked again for what happened while directories were asked for their names.
+const LOOKS_MAX: usize = 8;
+
+/// Directories that were removed: in which directory each was, and its name there.
+type Gone = HashMap<Handle, (Handle, String)>;
 
 #[derive(Debug)]
 struct Watched {
     mounted: Mounted,
     watch: Watch,
-    parents: HashMap<Handle, String>,
+    /// What directories are called, since the last move of one.
+    directories: HashMap<Handle, String>,
 }
 
 /// The watched filesystems.
@@ -55,7 +96,7 @@ impl FileNames {
             let mount = &mounted.mount;
             match Watch::new(&mount.mount_point) {
                 Ok(watch) => {
-                    names.watched.push(Watched { mounted: mounted.clone(), watch, parents: HashMap::new() });
+                    names.watched.push(Watched { mounted: mounted.clone(), watch, directories: HashMap::new() });
                 }
                 Err(error) => limits.push(format!(
                     "cannot watch {} ({error}): files that live there for less than the time between two polls have \
@@ -76,31 +117,97 @@ impl FileNames {
     pub fn changes(&mut self) -> (Vec<Seen>, bool) {
         let (mut seen, mut lost) = (Vec::new(), false);
         for watched in &mut self.watched {
-            let (changes, overflow) = watched.watch.changes().unwrap_or((Vec::new(), true));
+            let (changes, overflow) = watched.changes();
             lost |= overflow;
-            for change in changes {
-                let path = watched.path(&change.parent, &change.name);
-                let before = change.before.as_ref().map(|(parent, name)| watched.path(parent, name));
-                if change.directory {
-                    watched.parents.clear();
-                }
-                seen.push(Seen { device: watched.mounted.mount.device, change, path, before });
-            }
+            seen.extend(changes);
         }
         (seen, lost)
     }
 }
 
 impl Watched {
-    fn path(&mut self, parent: &Handle, name: &str) -> String {
-        let parent = self.parents.get(parent).cloned().or_else(|| {
-            let opened = file_handle::open(&self.mounted.directory()?, parent.0, &parent.1).ok()?;
-            let path = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
-            let path = self.mounted.mount.inside(&path)?;
-            self.parents.insert(parent.clone(), path.clone());
-            Some(path)
-        });
-        parent
-            .map_or_else(|| name.to_owned(), |parent| Path::new(&parent).join(name).to_string_lossy().into())
+    /// What changed, with the names of that time. A directory can only be asked what it is called now: what happened to it since
+    /// is undone, so that the newest change is named first.
+    fn changes(&mut self) -> (Vec<Seen>, bool) {
+        let (mut changes, mut lost) = self.drain();
+        if changes.iter().any(is_move) {
+            self.directories.clear();
+        }
+        // A directory that is moved between a look and its question is in the next look, whichever name it told.
+        let mut asked = 0;
+        for _ in 0..LOOKS_MAX {
+            for change in &changes[asked..] {
+                self.ask(&change.parent);
+                change.before.iter().for_each(|(parent, _)| self.ask(parent));
+            }
+            asked = changes.len();
+            let (more, overflow) = self.drain();
+            lost |= overflow;
+            changes.extend(more);
+            if changes.len() == asked {
+                break;
+            }
+        }
+        let gone = changes.iter().filter(|change| change.directory && change.deleted);
+        let gone: Gone =
+            gone.map(|gone| (gone.handle.clone(), (gone.parent.clone(), gone.name.clone()))).collect();
+        let (mut seen, mut moved) = (Vec::new(), Vec::new());
+        for change in changes.into_iter().rev() {
+            let path = self.path(&change.parent, &change.name, &moved, &gone);
+            let before = change.before.as_ref();
+            let before = before.map(|(parent, name)| self.path(parent, name, &moved, &gone));
+            let is_move = is_move(&change);
+            let one = Seen { device: self.mounted.mount.device, change, path, before };
+            if is_move {
+                moved.push(one.clone());
+            }
+            seen.push(one);
+        }
+        if !moved.is_empty() || !gone.is_empty() {
+            self.directories.clear();
+        }
+        seen.reverse();
+        (seen, lost)
     }
+
+    fn drain(&mut self) -> (Vec<Change>, bool) {
+        self.watch.changes().unwrap_or((Vec::new(), true))
+    }
+
+    /// Learns what a directory is called now.
+    fn ask(&mut self, directory: &Handle) {
+        if self.directories.contains_key(directory) {
+            return;
+        }
+        let found = self
+            .mounted
+            .directory()
+            .and_then(|top| file_handle::path_of(&file_handle::open(&top, directory.0, &directory.1).ok()?));
+        if let Some(path) = found.and_then(|path| self.mounted.mount.inside(&path)) {
+            self.directories.insert(directory.clone(), path);
+        }
+    }
+
+    /// The name in a directory, before these moves, the newest first. The last part alone where nobody knows the directory.
+    fn path(&self, parent: &Handle, name: &str, moved: &[Seen], gone: &Gone) -> String {
+        let mut parts = vec![name];
+        let mut parent = parent;
+        // A directory that is gone by now is called as it was when it went.
+        while let (None, Some((above, name))) = (self.directories.get(parent), gone.get(parent)) {
+            parts.push(name);
+            parent = above;
+            if parts.len() > gone.len() + 1 {
+                break;
+            }
+        }
+        let Some(top) = self.directories.get(parent) else { return name.to_owned() };
+        let mut path = PathBuf::from(name_before(top.clone(), 0, moved.iter()));
+        path.extend(parts.iter().rev());
+        path.to_string_lossy().into()
+    }
+}
+
+/// True where files below have other names afterwards.
+fn is_move(change: &Change) -> bool {
+    change.directory && change.before.is_some()
 }

@@ -5,9 +5,7 @@
 //! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,10 +14,10 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::machine::capture::tracefs::changes::Creations;
+use crate::machine::capture::tracefs::changes::{Changes, Creations};
 use crate::machine::capture::tracefs::file_names::{FileNames, Seen};
 use crate::machine::capture::tracefs::links::Links;
-use crate::machine::capture::tracefs::places::Places;
+use crate::machine::capture::tracefs::sources::{self, Source};
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
 use crate::machine::files::file_handle;
@@ -43,6 +41,8 @@ pub struct Known {
     pub directory: bool,
     /// The watch saw it being created.
     pub created: bool,
+    /// Its last name was removed.
+    pub nameless: bool,
     /// True once its name was handed on.
     pub told: bool,
     /// True once somebody asked where it lies, or saw it from its first block on.
@@ -58,6 +58,7 @@ impl Known {
             links: Links::default(),
             directory: change.directory,
             created: change.created,
+            nameless: false,
             told: false,
             placed: change.created,
         }
@@ -72,46 +73,6 @@ fn named(mut path: String, is_directory: bool) -> String {
     path
 }
 
-/// The events without which nobody tells that a number was given to a new file, by the beginning of a filesystem's name.
-const CREATIONS: [(&str, &[&str]); 3] = [
-    ("ext", &["events/ext4/ext4_allocate_inode"]),
-    ("xfs", &["events/xfs/xfs_create", "events/xfs/xfs_iget_miss"]),
-    ("btrfs", &["events/btrfs/btrfs_inode_new"]),
-];
-
-/// A filesystem whose files can be asked for.
-#[derive(Debug)]
-struct Source {
-    mounted: Mounted,
-    places: Places,
-    /// Records tell when a number is given to a new file.
-    tells_creations: bool,
-    /// The mount point's inode number; 0 on Btrfs, where each subvolume has one of that number.
-    top: u64,
-}
-
-impl Source {
-    /// ext2 and ext3 are mounted by the same driver. It does not tell where it writes what it wrote before.
-    fn is_ext4(&self) -> bool {
-        self.mounted.mount.kind.starts_with("ext")
-    }
-
-    /// Whose removals are told by records of the thread that removes.
-    fn tells_removals(&self) -> bool {
-        self.is_ext4() || self.mounted.mount.kind == "f2fs"
-    }
-
-    /// Whose own records name the file of each sync call. /proc would be asked later, when the descriptor may be another file's.
-    fn tells_syncs(&self) -> bool {
-        self.is_ext4() || matches!(self.mounted.mount.kind.as_str(), "xfs" | "btrfs" | "f2fs")
-    }
-
-    /// XFS's requests say themselves that they carry a directory (REQ_META); to F2FS a directory's blocks are data.
-    fn places_directories(&self) -> bool {
-        matches!(self.mounted.mount.kind.as_str(), "xfs" | "f2fs")
-    }
-}
-
 /// Every file that was seen.
 #[derive(Debug, Default)]
 pub struct Files {
@@ -121,6 +82,10 @@ pub struct Files {
     mounts: Vec<Mount>,
     known: FxHashMap<(DeviceNumber, u64), Known>,
     watch: FileNames,
+    /// What the watch saw, and no record told yet.
+    changes: Changes,
+    /// The kernel threw away what the watch would have seen.
+    has_lost_names: bool,
     /// Files that the watch saw and whose creation no record told yet.
     creations: Creations<Known>,
     /// Made since the start, and not yet asked for.
@@ -132,33 +97,21 @@ pub struct Files {
 impl Files {
     /// Knows the files of these volumes, of which these events tell. The second: what is missed, a sentence each.
     pub fn new(mounts: Vec<Mount>, volumes: &[Mounted], events: &[String]) -> (Self, Vec<String>) {
-        let (disks, mut unplaced) = (disks::list(), Vec::new());
-        let sources = volumes.iter().map(|mounted| {
-            let top = mounted.top.filter(|_| mounted.mount.kind != "btrfs").map_or(0, |(_, inode)| inode);
-            let tells = |event: &&str| events.iter().any(|path| path == event);
-            let creation = CREATIONS.iter().find(|(kind, _)| mounted.mount.kind.starts_with(kind));
-            let tells_creations = creation.is_some_and(|(_, events)| events.iter().all(tells));
-            let places = Places::of(mounted, &disks).unwrap_or_else(|missed| {
-                unplaced.push(missed);
-                Places::default()
-            });
-            Source { mounted: mounted.clone(), places, tells_creations, top }
-        });
-        let sources = sources.collect();
+        let disks = disks::list();
+        let sources = volumes.iter().map(|mounted| Source::of(mounted, &disks, events));
+        let (sources, unplaced): (Vec<Source>, Vec<Option<String>>) = sources.unzip();
         let (watch, mut limits) = FileNames::watch(volumes);
-        limits.extend(unplaced);
+        limits.extend(unplaced.into_iter().flatten());
         let started = Some(SystemTime::now());
         (Self { started, sources, mounts, watch, ..Self::default() }, limits)
     }
 
-    /// Takes what the watch saw. Renamings and removals are handed back: their times are yet to be found. True if the kernel
-    /// threw some away. To be called when the records up to now were read and not yet used: a record of a creation is there
-    /// before the watch sees it, and waits longer.
-    pub fn look(&mut self, lost: &mut bool) -> (u64, Vec<Seen>) {
-        let (seen, some_lost) = self.watch.changes();
+    /// Takes what the watch saw. Renamings and removals wait: their times are yet to be found. To be called when the records up to
+    /// now were read and not yet used: a record of a creation is there before the watch sees it, and waits longer.
+    pub fn look(&mut self) {
+        let (seen, lost) = self.watch.changes();
         let now_ns = clock::shared_ns();
-        *lost |= some_lost;
-        let mut later = Vec::new();
+        self.has_lost_names |= lost;
         for seen in seen {
             if seen.change.created {
                 self.saw_creation(now_ns, &seen);
@@ -169,10 +122,60 @@ impl Files {
                 had.links.note_going(&seen.path);
             }
             if seen.change.deleted || !seen.change.created {
-                later.push(Seen { change: Change { created: false, ..seen.change }, ..seen });
+                let change = Change { created: false, ..seen.change };
+                self.changes.push(now_ns, Seen { change, ..seen });
             }
         }
-        (now_ns, later)
+    }
+
+    /// True once the kernel threw away what the watch would have seen.
+    pub fn has_lost_names(&self) -> bool {
+        self.has_lost_names
+    }
+
+    /// A thread's call has changed names: the events for it, where no record tells, and their names.
+    pub fn names_changed(&mut self, thread: u32, removed: bool) -> Vec<(Event, String)> {
+        let seen = self.changes.of_call(thread, removed);
+        self.change(seen)
+    }
+
+    /// The same for changes seen until `until_ns` of which no record told, with their times.
+    pub fn overdue(&mut self, until_ns: u64) -> Vec<(Event, String)> {
+        let mut told = Vec::new();
+        for (time_ns, seen) in self.changes.overdue(until_ns) {
+            let changed = self.change(vec![seen]).into_iter();
+            told.extend(changed.map(|(event, name)| (Event { time_ns, ..event }, name)));
+        }
+        told
+    }
+
+    /// What one call changed.
+    fn change(&mut self, seen: Vec<Seen>) -> Vec<(Event, String)> {
+        let mut told = self.follow(&seen);
+        told.extend(seen.into_iter().filter_map(|seen| self.changed(seen)));
+        told
+    }
+
+    /// Files below directories that have other names now are called otherwise, too.
+    fn follow(&mut self, seen: &[Seen]) -> Vec<(Event, String)> {
+        let moved: Vec<&Seen> =
+            seen.iter().filter(|seen| seen.change.directory && seen.before.is_some()).collect();
+        let mut told = Vec::new();
+        if moved.is_empty() {
+            return told;
+        }
+        for ((device, inode), known) in &mut self.known {
+            let of_it = moved.iter().filter(|seen| seen.device == *device);
+            let now = |name: &str| of_it.clone().find_map(|seen| seen.name_after(*inode, name));
+            known.links.follow(&now);
+            let Some(name) = known.name.as_deref().and_then(now) else { continue };
+            known.name = Some(name.clone());
+            if known.told && !known.nameless {
+                let file = FileKey { device: *device, inode: *inode, generation: known.generation };
+                told.push((Event { kind: EventKind::Named, file, ..Event::default() }, name));
+            }
+        }
+        told
     }
 
     fn saw_creation(&mut self, now_ns: u64, seen: &Seen) {
@@ -192,7 +195,7 @@ impl Files {
     }
 
     /// A file has another name, or a name less: the event for it, where no record tells, and the name.
-    pub fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
+    fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
         let Seen { device, change, path, before } = seen;
         let path = named(path, change.directory);
         let key = (device, change.inode);
@@ -200,7 +203,7 @@ impl Files {
         let source = self.source(device);
         let tells_removals = source.is_some_and(Source::tells_removals);
         let event = |kind| Event { kind, file, ..Event::default() };
-        let Some(Known { links, name, directory, .. }) = self.had(key, change.generation) else {
+        let Some(Known { links, name, directory, nameless, .. }) = self.had(key, change.generation) else {
             if change.deleted {
                 // Its number may be another's by now.
                 return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
@@ -213,6 +216,7 @@ impl Files {
             let before = before.map(|before| named(before, *directory));
             links.rename(name, before.as_deref(), path);
         } else if !links.remove(name, &path) {
+            *nameless = true;
             return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
         }
         let now = name.clone().filter(|_| *name != shown)?;
@@ -234,11 +238,19 @@ impl Files {
             let mut is_later =
                 |found: &Known| self.creations.of(key).any(|new| new.generation == found.generation);
             let found = found.filter(|found| !is_later(found));
+            let found = found.map(|found| self.named_then(key, found));
             let found = self.distinct(key, found);
             let placed = found.placed || self.young.remove(&key);
             self.known.insert(key, Known { placed, ..found });
         }
         self.known.entry(key).or_default()
+    }
+
+    /// A file that was asked for now, with the name that it had when what waits had not happened yet.
+    fn named_then(&mut self, key: (DeviceNumber, u64), found: Known) -> Known {
+        self.look();
+        let name = found.name.map(|name| self.changes.name_then(key, name));
+        Known { name, ..found }
     }
 
     /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are; and
@@ -273,6 +285,16 @@ impl Files {
         }
     }
 
+    /// An inode was brought into memory. One that had lost its last name does not come back: another file has the number (XFS, which
+    /// does not tell of files without a name).
+    pub fn fetched(&mut self, file: FileKey) {
+        let key = (file.device, file.inode);
+        if self.known.get(&key).is_some_and(|known| known.nameless) {
+            self.ended(file);
+            self.young.insert(key);
+        }
+    }
+
     /// The file is gone.
     pub fn ended(&mut self, file: FileKey) {
         let key = (file.device, file.inode);
@@ -297,8 +319,12 @@ impl Files {
         if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
             return FileKey::NONE;
         }
-        let known = self.known.entry((key.device, key.inode)).or_insert(known);
-        FileKey { generation: known.generation, ..key }
+        let place = (key.device, key.inode);
+        if !self.known.contains_key(&place) {
+            let known = self.named_then(place, known);
+            self.known.insert(place, known);
+        }
+        FileKey { generation: self.known.entry(place).or_default().generation, ..key }
     }
 
     /// Learns a file by its path. Its name, where it has blocks: no record may ever name it, as when sync(2) writes them. And
@@ -367,33 +393,13 @@ impl Files {
         self.sources.iter().find(|source| source.mounted.volume.device == device)
     }
 
-    /// A descriptor that names the file.
-    fn find(&self, file: FileKey) -> Option<File> {
-        let source = self.source(file.device)?;
-        if file.inode == source.top {
-            return source.mounted.directory();
-        }
-        // Elsewhere a handle needs the generation, which is what we want to know. F2FS would do without, but takes a number that
-        // is no inode's for damage: from then on it writes in other ways, and asks for fsck (f2fs_check_nid_range).
-        source.is_ext4().then_some(())?;
-        file_handle::open_inode(&source.mounted.directory()?, file.inode, 0).ok()
-    }
-
     fn by_number(&self, file: FileKey) -> Option<Known> {
-        let found = self.find(file)?;
+        let source = self.source(file.device)?;
+        let found = source.find(file)?;
         let facts = found.metadata().ok()?;
-        let descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found));
-        let path = fs::read_link(&descriptor).ok();
-        let Source { mounted, top, .. } = self.source(file.device)?;
-        let mount = &mounted.mount;
-        // Where the kernel has no name in memory, it calls the file by the mount's own name.
-        let nameless = |path: &Path| path == mount.mount_point || path == Path::new("/");
-        let path = path.filter(|path| file.inode == *top || !nameless(path));
         Some(Known {
-            generation: file_handle::generation(Path::new(&descriptor)).unwrap_or(0),
-            name: path
-                .and_then(|path| mount.inside(&without_deleted(path, &facts)))
-                .map(|path| named(path, facts.is_dir())),
+            generation: file_handle::generation_of(&found).unwrap_or(0),
+            name: source.name_of(&found, &facts).map(|name| named(name, facts.is_dir())),
             links: Links::of(&facts, self.started),
             directory: facts.is_dir(),
             ..Known::default()
@@ -425,8 +431,9 @@ impl Files {
         } else {
             fs::canonicalize(path).ok()?
         };
-        let target = without_deleted(target, &facts);
-        let inside = self.mounts.iter().filter(|mount| mount.device == device);
+        let target = file_handle::without_deleted(target, &facts);
+        let is_named = !sources::is_made_up(&target, &facts);
+        let inside = self.mounts.iter().filter(|mount| is_named && mount.device == device);
         let name = inside.filter_map(|mount| mount.inside(&target)).min_by_key(String::len);
         let name = name.map(|path| named(path, facts.is_dir()));
         let generation = file_handle::generation(path).unwrap_or(0);
@@ -469,32 +476,6 @@ impl Files {
     }
 }
 
-/// The kernel marks the path of a file without a name.
-fn without_deleted(path: PathBuf, facts: &fs::Metadata) -> PathBuf {
-    if facts.nlink() > 0 {
-        return path;
-    }
-    let bytes = path.as_os_str().as_bytes();
-    bytes.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), |name| OsStr::from_bytes(name).into())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_nobodys_between_two_files() {
-        let file = FileKey { device: DeviceNumber(8), inode: 12, generation: 0 };
-        let mut files = Files::default();
-        assert!(!files.is_gone(file), "nobody said anything of it");
-        files.identify(file, 0);
-        assert!(!files.is_gone(file));
-        files.ended(file);
-        assert!(files.is_gone(file));
-        files.created(file, false, 0);
-        assert!(!files.is_gone(file), "another has it");
-        files.identify(file, 0);
-        files.ended(file);
-        assert!(files.is_gone(file));
-    }
-}
+#[path = "tests/files.rs"]
+mod tests;

@@ -54,6 +54,13 @@ impl Links {
         self.names.push(Link { name, going: false });
     }
 
+    /// A directory above has another name: `now` tells what a name below it became.
+    pub fn follow(&mut self, now: &dyn Fn(&str) -> Option<String>) {
+        for link in &mut self.names {
+            link.name = now(&link.name).unwrap_or_else(|| std::mem::take(&mut link.name));
+        }
+    }
+
     /// The watch saw a name go.
     pub fn note_going(&mut self, name: &str) {
         self.names.iter_mut().filter(|link| link.name == name).for_each(|link| link.going = true);

@@ -5,6 +5,7 @@
 //!
 //! capture      the whole capture
 //! files        which file an inode number stands for
+//! sources      the filesystems whose files can be asked for
 //! links        the other names of a file that has several
 //! places       where a file lies that was there before the capture
 //! changes      when files got and lost their names, and which file was created under a number
@@ -18,6 +19,7 @@
 
 pub mod capture;
 mod files;
+mod sources;
 mod links;
 mod places;
 mod changes;
