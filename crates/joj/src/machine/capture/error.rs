@@ -194,7 +194,9 @@ fn remedy(error: &io::Error) -> &'static str {
         Some(libc::EACCES | libc::EPERM) => {
             "run joj as root, on Android with SELinux allowing it (`su 0 setenforce 0` on a test device)"
         }
-        Some(libc::EROFS) => "tracefs is mounted read-only here: `mount -o remount,rw /sys/kernel/tracing`",
+        Some(libc::EROFS) => {
+            "tracefs is mounted read-only: `mount -o remount,rw` its directory, such as /sys/kernel/tracing"
+        }
         Some(libc::ENOMEM) => "there is no memory for its buffers: free some",
         _ => "look into `dmesg`",
     }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::machine::capture::error::TracefsError;
+use crate::machine::files::mounts::{self, Mount};
 use crate::machine::proc::clock;
 
-/// Where tracefs is, newest place first.
+/// Where tracefs usually is, newest place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "joj-";
 /// Of this process's instances.
@@ -94,13 +95,20 @@ impl Drop for Instance {
     }
 }
 
+/// Where it may be: its usual places, then wherever it is mounted.
+fn places(mounts: &[Mount]) -> Vec<PathBuf> {
+    let mounted =
+        mounts.iter().filter(|mount| mount.kind == "tracefs").map(|mount| mount.mount_point.clone());
+    PLACES.iter().map(PathBuf::from).chain(mounted).collect()
+}
+
 fn place() -> Result<PathBuf, TracefsError> {
-    let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
-    if let Some(place) = found {
-        return Ok(place.to_owned());
+    let places = places(&mounts::list().unwrap_or_default());
+    if let Some(place) = places.iter().find(|place| place.join("instances").is_dir()) {
+        return Ok(place.clone());
     }
     // Without search permission nobody sees what is mounted there.
-    let hidden = PLACES
+    let hidden = places
         .iter()
         .any(|place| fs::read_dir(place).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied));
     if hidden {
@@ -125,6 +133,21 @@ fn remove_stale(instances: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tracefs_is_found_wherever_it_is_mounted() {
+        let mount = |kind: &str, mount_point: &str| Mount {
+            identity: 1,
+            device: joj_analysis::trace::event::DeviceNumber(1),
+            root: "/".into(),
+            mount_point: mount_point.into(),
+            kind: kind.to_owned(),
+            source: "nodev".into(),
+            options: String::new(),
+        };
+        let mounts = [mount("tmpfs", "/tmp"), mount("tracefs", "/mnt/a trace")];
+        assert_eq!(places(&mounts), [PLACES[0], PLACES[1], "/mnt/a trace"].map(PathBuf::from));
+    }
 
     #[test]
     fn instances_of_dead_processes_go_and_ours_goes_with_the_value() {
