@@ -222,6 +222,17 @@ write(other, 1024)
 os.close(file)
 unnamed = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
 write(unnamed, 2048)
+os.close(unnamed)
+time.sleep(0.3)
+replaced = make('replaced')
+write(replaced, 4096)
+os.rmdir('c')
+os.close(make('replacing'))
+os.rename('replacing', 'replaced')
+os.close(replaced)
+time.sleep(0.3)
+unnamed = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
+write(unnamed, 8192)
 time.sleep(0.3)
 ";
 
@@ -233,7 +244,7 @@ fn tracefs_follows_directories_that_are_moved_and_gives_no_name_to_files_without
             let _ = std::fs::remove_dir_all(volume.path().join("older"));
             let _ = std::fs::remove_dir_all(volume.path().join("b"));
             let _ = std::fs::remove_dir_all(volume.path().join("gone"));
-            let _ = std::fs::remove_dir_all(volume.path().join("c"));
+            let _ = std::fs::remove_file(volume.path().join("replaced"));
             std::fs::create_dir(volume.path().join("old")).expect("a directory");
             std::fs::write(volume.path().join("old/file"), vec![1; 1 << 16]).expect("a file");
             volume.settle();
@@ -252,7 +263,7 @@ fn tracefs_follows_directories_that_are_moved_and_gives_no_name_to_files_without
                 }
             }
             let expected = [
-                ("", 2048),
+                ("", 2048 + 8192),
                 ("/a/b/file", 16 + 64 + 256),
                 ("/b/file", 128),
                 ("/c/b/file", 32),
@@ -260,6 +271,7 @@ fn tracefs_follows_directories_that_are_moved_and_gives_no_name_to_files_without
                 ("/gone/below/file", 512),
                 ("/old/file", 4),
                 ("/older/file", 8),
+                ("/replaced", 4096),
             ];
             let expected = expected.map(|(name, kib)| (name.to_owned(), kib));
             assert_eq!(kib, expected.into(), "{kind}, {pause} s");

@@ -99,6 +99,29 @@ pub fn filesystems(mounts: &[Mount], disks: &[Disk]) -> Vec<MountedFilesystem> {
     found
 }
 
+/// `s_dev` of the file at a path, which may be one of a process's descriptors in /proc: what stat says where that `is_known`. On
+/// Btrfs each subvolume has a device number of its own, and the mount says more.
+pub fn device_of(
+    path: &Path,
+    process: u32,
+    mounts: &[Mount],
+    is_known: impl Fn(DeviceNumber) -> bool,
+) -> Option<DeviceNumber> {
+    let device = fs::metadata(path).ok()?.dev();
+    let device = DeviceNumber::new(rustix::fs::major(device), rustix::fs::minor(device))?;
+    if is_known(device) {
+        return Some(device);
+    }
+    if let Ok(descriptor) = path.strip_prefix(format!("/proc/{process}/fd")) {
+        let facts = fs::read_to_string(format!("/proc/{process}/fdinfo/{}", descriptor.display())).ok()?;
+        let number: u64 = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())?;
+        return mounts.iter().find(|mount| mount.identity == number).map(|mount| mount.device);
+    }
+    let path = fs::canonicalize(path).ok()?;
+    let holding = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+    holding.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(|mount| mount.device)
+}
+
 /// The mount that `file` was opened through.
 /// # Errors
 /// The kernel does not say.

@@ -6,6 +6,7 @@
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -22,7 +23,7 @@ use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
 use crate::machine::files::file_handle;
 use crate::machine::files::file_watch::Change;
-use crate::machine::files::mounts::Mount;
+use crate::machine::files::mounts::{self, Mount};
 use crate::machine::proc::clock;
 
 /// A file of none of the filesystems that are captured.
@@ -43,6 +44,8 @@ pub struct Known {
     pub created: bool,
     /// Its last name was removed.
     pub nameless: bool,
+    /// Its number came into memory again: another file may have it.
+    pub doubtful: bool,
     /// True once its name was handed on.
     pub told: bool,
     /// True once somebody asked where it lies, or saw it from its first block on.
@@ -59,6 +62,7 @@ impl Known {
             directory: change.directory,
             created: change.created,
             nameless: false,
+            doubtful: false,
             told: false,
             placed: change.created,
         }
@@ -84,6 +88,8 @@ pub struct Files {
     watch: FileNames,
     /// What the watch saw, and no record told yet.
     changes: Changes,
+    /// When the watch was last asked.
+    looked_ns: u64,
     /// The kernel threw away what the watch would have seen.
     has_lost_names: bool,
     /// Files that the watch saw and whose creation no record told yet.
@@ -109,12 +115,13 @@ impl Files {
     /// Takes what the watch saw. Renamings and removals wait: their times are yet to be found. To be called when the records up to
     /// now were read and not yet used: a record of a creation is there before the watch sees it, and waits longer.
     pub fn look(&mut self) {
+        let since_ns = std::mem::replace(&mut self.looked_ns, clock::shared_ns());
         let (seen, lost) = self.watch.changes();
         let now_ns = clock::shared_ns();
         self.has_lost_names |= lost;
         for seen in seen {
             if seen.change.created {
-                self.saw_creation(now_ns, &seen);
+                self.saw_creation(since_ns..now_ns, &seen);
             }
             if seen.change.deleted
                 && let Some(had) = self.had((seen.device, seen.change.inode), seen.change.generation)
@@ -178,7 +185,7 @@ impl Files {
         told
     }
 
-    fn saw_creation(&mut self, now_ns: u64, seen: &Seen) {
+    fn saw_creation(&mut self, between_ns: Range<u64>, seen: &Seen) {
         let Seen { device, change, path, .. } = seen;
         let key = (*device, change.inode);
         // A file that we have got a link: another name, and no number.
@@ -188,7 +195,7 @@ impl Files {
         }
         let known = Known::seen(change, path);
         if self.source(*device).is_some_and(|source| source.tells_creations) {
-            self.creations.push(key, now_ns, known);
+            self.creations.push(key, between_ns, known);
         } else {
             self.known.insert(key, known);
         }
@@ -232,6 +239,7 @@ impl Files {
     /// The file behind a number; asks once.
     pub fn identify(&mut self, file: FileKey, process: u32) -> &mut Known {
         let key = (file.device, file.inode);
+        self.ask_again(file, process);
         if !self.known.contains_key(&key) {
             let found = self.by_number(file).or_else(|| self.by_process(file, process));
             // Who has the number now got it later than this event.
@@ -286,12 +294,28 @@ impl Files {
     }
 
     /// An inode was brought into memory. One that had lost its last name does not come back: another file has the number (XFS, which
-    /// does not tell of files without a name).
+    /// does not tell of files without a name). One whose name another file took has lost it, too, and nobody said so.
     pub fn fetched(&mut self, file: FileKey) {
         let key = (file.device, file.inode);
-        if self.known.get(&key).is_some_and(|known| known.nameless) {
+        let Some(known) = self.known.get_mut(&key) else { return };
+        known.doubtful = true;
+        if known.nameless {
             self.ended(file);
             self.young.insert(key);
+        }
+    }
+
+    /// Asks who has a number that came into memory again: who has it open knows.
+    fn ask_again(&mut self, file: FileKey, process: u32) {
+        let key = (file.device, file.inode);
+        let Some(known) = self.known.get_mut(&key).filter(|known| known.doubtful) else { return };
+        known.doubtful = false;
+        let before = known.generation;
+        let found = self.by_process(file, process).filter(|found| found.generation != before);
+        if let Some(found) = found
+            && self.creations.of(key).all(|new| new.generation != found.generation)
+        {
+            self.ended(file);
         }
     }
 
@@ -442,23 +466,8 @@ impl Files {
         Some((key, Known { generation, name, links, directory, ..Known::default() }))
     }
 
-    /// `s_dev`: what stat says, but for Btrfs, where each subvolume has a device number of its own.
     fn device_of(&self, path: &Path, process: u32) -> Option<DeviceNumber> {
-        let device = fs::metadata(path).ok()?.dev();
-        let device = DeviceNumber::new(rustix::fs::major(device), rustix::fs::minor(device))?;
-        if self.source(device).is_some() {
-            return Some(device);
-        }
-        if let Ok(descriptor) = path.strip_prefix(format!("/proc/{process}/fd")) {
-            let facts =
-                fs::read_to_string(format!("/proc/{process}/fdinfo/{}", descriptor.display())).ok()?;
-            let number: u64 =
-                facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())?;
-            return self.mounts.iter().find(|mount| mount.identity == number).map(|mount| mount.device);
-        }
-        let path = fs::canonicalize(path).ok()?;
-        let holding = self.mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
-        holding.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(|mount| mount.device)
+        mounts::device_of(path, process, &self.mounts, |device| self.source(device).is_some())
     }
 
     /// Another generation than the file had that was here before.
