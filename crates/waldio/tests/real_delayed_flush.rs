@@ -127,9 +127,9 @@ fn a_bound_holds_under_normal_too_and_status_shows_it() {
         (0..100).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(100))")));
         assert_eq!(number(&db, "flushes"), before, "somebody flushed");
         assert!(number(&db, "not_durable_bytes") >= 100 * 4096);
-        assert!(db.status("not_durable_since").parse::<f64>().unwrap() > 0.0);
+        assert!(db.status("not_durable_age").parse::<f64>().unwrap() > 0.0);
         db.rows("PRAGMA waldio_flush; PRAGMA waldio_group='1073741824,20'");
-        assert_eq!((number(&db, "not_durable_bytes"), db.status("not_durable_since").as_str()), (0, "NULL"));
+        assert_eq!((number(&db, "not_durable_bytes"), db.status("not_durable_age").as_str()), (0, "NULL"));
         let (until, counted) = (Instant::now() + Duration::from_secs(20), number(&db, "delayed_flushes"));
         db.rows("INSERT INTO t VALUES(2)");
         while number(&db, "delayed_flushes") == counted {

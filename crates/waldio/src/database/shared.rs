@@ -78,6 +78,19 @@ pub struct Helpers {
     pub super_journals: Arc<SuperJournals>,
 }
 
+#[cfg(any(test, feature = "model"))]
+impl Helpers {
+    /// Those of tests that must be repeatable: growth happens in the caller, and delayed flushes never.
+    pub fn inline() -> Helpers {
+        Helpers {
+            worker: Worker::Inline,
+            flusher: Flusher::Never,
+            lock_watch: Timer::new("test"),
+            super_journals: Arc::default(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct OpenLog {
     options: Options,

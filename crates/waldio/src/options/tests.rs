@@ -104,6 +104,8 @@ fn wrong_values_change_nothing_and_say_what_is_right() {
         ("waldio_db_chunk", "5000"),
         ("waldio_db_chunk", "2048"),
         ("waldio_layout", "x"),
+        ("waldio_durability", ""),
+        ("waldio_durability", "always"),
         ("waldio_fill", "x"),
         ("waldio_persist", ""),
         ("waldio_log_bytes", "-1"),

@@ -134,7 +134,7 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
     let age = group_commit.oldest_since().map(|since| since.elapsed().as_nanos());
     let age =
         age.map_or(Value::Null, |age| Value::Real(microseconds(u64::try_from(age).unwrap_or(u64::MAX))));
-    rows.push("not_durable_since", age, "us", "the oldest commit that no flush covers yet");
+    rows.push("not_durable_age", age, "us", "the oldest commit that no flush covers yet");
     let bytes = group_commit.outstanding_bytes();
     rows.number("not_durable_bytes", bytes, "bytes", "of the log, of commits that no flush covers yet");
 }

@@ -10,10 +10,7 @@ use waldio::log::frame::{Salts, Version};
 use waldio::options::Options;
 use waldio::testing::model::{now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{
-    CLOSED_MAX, Connection, Database, Flusher, Granted, Helpers, Nap, Outcome, SlowReader, TakenLock, Timer,
-    Turn, Worker,
-};
+use waldio::{CLOSED_MAX, Connection, Database, Granted, Helpers, Nap, Outcome, SlowReader, TakenLock, Turn};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -40,12 +37,7 @@ struct House {
 impl House {
     fn new() -> House {
         let (path, disk) = (PathBuf::from("/app.db"), Arc::new(SimDisk::new()));
-        let helpers = Helpers {
-            worker: Worker::Inline,
-            flusher: Flusher::Never,
-            lock_watch: Timer::new("model"),
-            super_journals: Arc::default(),
-        };
+        let helpers = Helpers::inline();
         let database = Database::new(path, None, "unix".to_owned(), disk, helpers, Options::default());
         House { database: Arc::new(database), base: Mutex::default() }
     }

@@ -83,12 +83,12 @@ impl EarlyLock {
     }
 
     /// What came early is given back, where `may`, before anybody else looks; false where there was nothing.
-    fn give_back(&self, may: impl FnOnce(Instant) -> bool, then: Holder) -> bool {
+    fn give_back(&self, may: impl FnOnce(Instant) -> bool) -> bool {
         let mut holder = self.holder();
         if !matches!(*holder, Holder::Early(_, until) if may(until)) {
             return false;
         }
-        if let Holder::Early(lock, _) = std::mem::replace(&mut *holder, then) {
+        if let Holder::Early(lock, _) = std::mem::replace(&mut *holder, Holder::Free) {
             lock.give_back();
         }
         self.is_early.store(false, SeqCst);
@@ -110,7 +110,7 @@ impl Connection {
             return;
         }
         self.database.queue.give_back(self.id, || {
-            let gave_back = self.early_lock.give_back(|_| true, Holder::Unusable);
+            let gave_back = self.early_lock.give_back(|_| true);
             *self.early_lock.holder() = Holder::Unusable;
             gave_back
         });
@@ -128,7 +128,7 @@ impl Connection {
             return Tried::Got;
         }
         self.early_lock.is_watched.store(false, SeqCst);
-        self.early_lock.give_back(|_| true, Holder::Free);
+        self.early_lock.give_back(|_| true);
         Tried::Not
     }
 
@@ -156,7 +156,7 @@ impl Connection {
 
     fn drop_early_lock_if(&self, may: impl FnOnce(Instant) -> bool) {
         if self.has_early_lock() && !self.database.origin.is_parent() {
-            self.database.queue.give_back(self.id, || self.early_lock.give_back(may, Holder::Free));
+            self.database.queue.give_back(self.id, || self.early_lock.give_back(may));
         }
     }
 
@@ -188,14 +188,14 @@ mod tests {
         assert_eq!(early.take(free), Tried::Not, "it has it");
         assert_eq!((early.hold(), early.hold()), (true, false));
         assert_eq!(early.take(free), Tried::Not, "SQLite has it");
-        assert!(!early.give_back(|_| true, Holder::Free), "SQLite has it");
+        assert!(!early.give_back(|_| true), "SQLite has it");
         early.release();
         assert_eq!(early.take(free), Tried::Got);
-        assert!(!early.give_back(|until| until < Instant::now(), Holder::Free), "it did not lapse yet");
+        assert!(!early.give_back(|until| until < Instant::now()), "it did not lapse yet");
         early.release();
         assert!(early.is_early.load(SeqCst), "it is nobody's to release but its own");
-        assert!(early.give_back(|_| true, Holder::Unusable) && !early.is_early.load(SeqCst));
-        assert_eq!(early.take(free), Tried::Not);
+        assert!(early.give_back(|_| true) && !early.is_early.load(SeqCst));
+        assert_eq!(early.take(|| None), Tried::Busy, "it is free again");
     }
 
     #[test]
@@ -213,5 +213,7 @@ mod tests {
         assert!((0..3).any(|_| !waits()), "the checkpoint would wait for it, and it for the checkpoint");
         connection.drop_early_lock();
         assert!(waits());
+        connection.note_mapped(false);
+        assert_eq!(connection.early_lock.take(|| None), Tried::Not, "there is no wal-index any more");
     }
 }

@@ -12,12 +12,10 @@ use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 
 use crate::database::{Database, Helpers};
 use crate::durability::delayed_flush::Flusher;
-use crate::durability::growth::Worker;
 use crate::durability::log_session::LogSession;
 use crate::log::layout::Layout;
 use crate::options::{DurabilityChoice, FlushDelay, Options};
 use crate::sqlite::process::{Opening, Process};
-use crate::threads::timer::Timer;
 use hooked_disk::{Call, HookedDisk};
 
 #[allow(dead_code, reason = "other tests use all of it")]
@@ -29,12 +27,7 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     let (path, disk) = (Path::new("/app.db"), SimDisk::new());
     drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
     let disk = Arc::new(disk);
-    let helpers = Helpers {
-        worker: Worker::Inline,
-        flusher: Flusher::Never,
-        lock_watch: Timer::new("test"),
-        super_journals: Arc::default(),
-    };
+    let helpers = Helpers::inline();
     let delay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(2) };
     let options = Options { durability: DurabilityChoice::Bounded(delay), ..Options::default() };
     let database =

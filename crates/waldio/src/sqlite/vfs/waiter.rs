@@ -92,6 +92,10 @@ pub(crate) fn refused(connection: &Arc<Connection>) {
 /// SQLite calls a method of `connection`'s files on this thread.
 #[inline]
 pub(crate) fn heard(connection: &Connection, call: Call) {
+    if call == Call::Other {
+        // Also where another thread than the marked one uses the connection.
+        connection.drop_early_lock();
+    }
     let marked = MARKED.try_with(Cell::get).unwrap_or(0);
     if marked != 0 {
         judge(marked == std::ptr::from_ref(connection).addr(), call);

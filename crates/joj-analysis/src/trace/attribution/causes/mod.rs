@@ -82,16 +82,12 @@ impl Causes {
 
     /// The call for which a kernel thread hands something over: one that had begun by then, and did not return until now.
     fn waiting(&self, work: &Work) -> Option<&Sync> {
-        let queued_ns = work.queued_ns;
+        let (queued_ns, device) = (work.queued_ns, work.filesystem?);
         match self.role(work.command) {
             Role::Own => None,
             // In ordered mode it writes other files' data first, for whoever waits for the commit.
-            Role::Journal => {
-                let device = work.filesystem?;
-                self.syncs.waiting_for_commit(device, self.journals.of(device), queued_ns)
-            }
+            Role::Journal => self.syncs.waiting_for_commit(device, self.journals.of(device), queued_ns),
             Role::Helper => {
-                let device = work.filesystem?;
                 match self.journals.handed_over(device).filter(|_| work.class == Class::Journal) {
                     Some(handed_over) => self.syncs.waiting_for_checkpoint(device, handed_over, queued_ns),
                     None => {

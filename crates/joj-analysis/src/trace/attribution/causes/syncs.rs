@@ -366,11 +366,16 @@ mod tests {
         Event { thread, file, ..Event::default() }
     }
 
+    /// A call for a file begins, of no transaction.
+    fn start(syncs: &mut Syncs, event: &Event) -> Option<Ended> {
+        syncs.begin(event, Scope::File, FileInfo::default(), None, None)
+    }
+
     #[test]
     fn a_kernel_thread_works_for_the_call_that_began_first() {
         let mut syncs = Syncs::default();
-        syncs.begin(&begin(1, 10), Scope::File, FileInfo::default(), None, None);
-        syncs.begin(&begin(2, 20), Scope::File, FileInfo::default(), None, None);
+        start(&mut syncs, &begin(1, 10));
+        start(&mut syncs, &begin(2, 20));
         let cause = |syncs: &Syncs, file: Option<u64>| {
             let data_of = file.map(|inode| begin(0, inode).file);
             syncs.waiting(DeviceNumber(3), data_of, 9).map(|sync| sync.id.0)
@@ -393,18 +398,12 @@ mod tests {
         let mut syncs = Syncs::default();
         let endless = Event { detail: NO_END, ..begin(1, 10) };
         for _ in 0..3 {
-            let told = syncs
-                .begin(&endless, Scope::File, FileInfo::default(), None, None)
-                .expect("told at once")
-                .sync;
+            let told = start(&mut syncs, &endless).expect("told at once").sync;
             assert_eq!((told.ended_ns, told.file.inode), (None, 10));
         }
         assert_eq!((syncs.of_thread(1), syncs.waiting(DeviceNumber(3), None, 9)), (None, None));
-        assert!(syncs.begin(&begin(1, 11), Scope::File, FileInfo::default(), None, None).is_none());
-        let before = syncs
-            .begin(&begin(1, 12), Scope::File, FileInfo::default(), None, None)
-            .expect("its end was not seen")
-            .sync;
+        assert!(start(&mut syncs, &begin(1, 11)).is_none());
+        let before = start(&mut syncs, &begin(1, 12)).expect("its end was not seen").sync;
         assert_eq!((before.file.inode, before.ended_ns, syncs.finish().len()), (11, None, 1));
     }
 
@@ -421,13 +420,7 @@ mod tests {
     fn two_calls() -> Syncs {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 30)] {
-            syncs.begin(
-                &Event { time_ns, ..begin(thread, 10) },
-                Scope::File,
-                FileInfo::default(),
-                None,
-                None,
-            );
+            start(&mut syncs, &Event { time_ns, ..begin(thread, 10) });
         }
         assert_eq!(owner(&syncs, commit(7, 20)), Some(0));
         syncs.committed(commit(7, 20));
@@ -464,13 +457,7 @@ mod tests {
     fn what_the_capture_tells_goes_before_what_can_be_concluded() {
         let mut syncs = Syncs::default();
         for (thread, time_ns) in [(1, 10), (2, 11)] {
-            syncs.begin(
-                &Event { time_ns, ..begin(thread, 10) },
-                Scope::File,
-                FileInfo::default(),
-                None,
-                None,
-            );
+            start(&mut syncs, &Event { time_ns, ..begin(thread, 10) });
         }
         let wait = |thread, detail| Event { thread, detail, device: DeviceNumber(3), ..Event::default() };
         syncs.waits(&wait(2, 7));
@@ -485,12 +472,12 @@ mod tests {
     fn a_checkpoint_is_for_the_first_call_that_waits_for_the_next_that_is_not_handed_over() {
         let mut syncs = Syncs::default();
         for (thread, checkpoint) in [(1, 0), (2, 8), (3, 7), (4, 7)] {
-            syncs.begin(&begin(thread, 10), Scope::File, FileInfo::default(), None, None);
+            start(&mut syncs, &begin(thread, 10));
             let device = DeviceNumber(3);
             syncs.waits(&Event { thread, detail: checkpoint, device, ..Event::default() });
         }
         // One that did not say so waits for none.
-        syncs.begin(&begin(5, 10), Scope::File, FileInfo::default(), None, None);
+        start(&mut syncs, &begin(5, 10));
         let owner =
             |handed_over| syncs.waiting_for_checkpoint(DeviceNumber(3), handed_over, 9).map(|sync| sync.id.0);
         assert_eq!([6, 7, 8].map(owner), [Some(2), Some(1), Some(0)]);

@@ -12,12 +12,9 @@ use blockio::simulated::image::Image;
 
 use super::*;
 use crate::database::Helpers;
-use crate::durability::delayed_flush::Flusher;
-use crate::durability::growth::Worker;
 use crate::log::frame::{FrameHeader, Salts};
 use crate::log::recovery::synthetic_log;
 use crate::options::FlushDelay;
-use crate::threads::timer::Timer;
 
 pub(super) const LOG: &str = "/app.db-wal";
 pub(super) const FRAME_BYTES: usize = 24 + 4096;
@@ -40,12 +37,7 @@ impl Bench {
     pub(super) fn new(options: Options) -> Bench {
         let disk = SimDisk::new();
         disk.open(Path::new("/app.db"), CREATE).unwrap();
-        let helpers = Helpers {
-            worker: Worker::Inline,
-            flusher: Flusher::Never,
-            lock_watch: Timer::new("test"),
-            super_journals: Arc::default(),
-        };
+        let helpers = Helpers::inline();
         let database =
             Database::new("/app.db".into(), None, "sim".to_owned(), Arc::new(disk.clone()), helpers, options);
         let connection = Connection::new(Arc::new(database), options);

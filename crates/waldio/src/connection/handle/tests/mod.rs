@@ -10,12 +10,9 @@ use blockio::simulated::log::Op;
 use super::*;
 use crate::checkpoint::barrier::Outcome;
 use crate::database::Helpers;
-use crate::durability::delayed_flush::Flusher;
-use crate::durability::growth::Worker;
 use crate::ffi::codes::{LockRange, WAL_LOG_READ_LOCKS};
 use crate::options::PersistChoice;
 use crate::threads::origin::Origin;
-use crate::threads::timer::Timer;
 use crate::write_lock::queue_state::Turn;
 
 use super::bench::*;
@@ -360,12 +357,7 @@ fn what_a_connection_asked_for_in_vain_is_told() {
 fn a_log_that_cannot_be_opened_is_not_taken_for_none() {
     let folder = std::env::temp_dir().join(format!("waldio-unopened-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("app.db-wal")).unwrap();
-    let helpers = Helpers {
-        worker: Worker::Inline,
-        flusher: Flusher::Never,
-        lock_watch: Timer::new("test"),
-        super_journals: Arc::default(),
-    };
+    let helpers = Helpers::inline();
     let (path, disk) = (folder.join("app.db"), Arc::new(blockio::real::disk::RealDisk));
     let database = Database::new(path, None, "unix".to_owned(), disk, helpers, Options::default());
     let flushed = database.flush_now();

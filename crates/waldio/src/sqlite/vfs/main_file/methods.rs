@@ -121,9 +121,6 @@ fn heard(file: *mut sqlite3_file, call: Call) {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         waiter::heard(connection, call);
-        if call == Call::Other {
-            connection.drop_early_lock();
-        }
     });
 }
 

@@ -30,9 +30,6 @@ pub(super) unsafe extern "C" fn shm_lock(
         last_close::goes_on(file);
         let locks = flags & SQLITE_SHM_UNLOCK == 0;
         waiter::heard(connection, call_of(slot, locks));
-        if call_of(slot, locks) == Call::Other {
-            connection.drop_early_lock();
-        }
         if locks && memory::is_short() {
             return SQLITE_IOERR_NOMEM;
         }
