@@ -267,6 +267,12 @@ mod tests {
             barriers.missed(DISK).and_then(|run| run.cause)
         };
         assert_eq!(missed(&mut barriers), Some(SyncId(3)));
+        // Rather one whose own thread asked than one for which a kernel thread did, however late.
+        barriers.want(DISK, run(4096, 4, 4), false);
+        barriers.written(DISK, &written(4));
+        assert_eq!(flush(&mut barriers, 5), Some(4));
+        assert_eq!(missed(&mut barriers), Some(SyncId(3)));
+        barriers.over(SyncId(4), |_, _| None);
         barriers.over(SyncId(3), |_, _| None);
         barriers.over(SyncId(2), |_, _| None);
         assert_eq!(missed(&mut barriers), None);
