@@ -144,6 +144,23 @@ fn a_bound_holds_under_normal_too_and_status_shows_it() {
     });
 }
 
+/// A bound is worth nothing in a log whose name is not on the medium. SQLite makes it so under FULL alone.
+#[test]
+fn under_normal_the_first_bounded_commit_makes_the_logs_name_durable() {
+    in_own_process("under_normal_the_first_bounded_commit_makes_the_logs_name_durable", || {
+        let scratch = Scratch::new("window-name");
+        let path = scratch.join("a.db");
+        system().load(None).unwrap();
+        let stock = system().open_stock(&path);
+        stock.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE TABLE t(value)");
+        let db = untouched(system(), &path, "waldio_durability=bounded");
+        db.rows("PRAGMA synchronous=NORMAL; SELECT count(*) FROM t");
+        assert_eq!(db.status("log_name"), "not synced yet");
+        db.rows("INSERT INTO t VALUES(1)");
+        assert_eq!(db.status("log_name"), "durable");
+    });
+}
+
 #[test]
 fn with_normal_no_commit_is_flushed_under_full() {
     in_own_process("with_normal_no_commit_is_flushed_under_full", || {
