@@ -152,8 +152,8 @@ impl Chosen {
     }
 }
 
-/// True for what is not the trace's: a request's events before or after the span are in no counter of the disks; a call, a lock or a
-/// commit after it may have been seen in part, as the kernel's probes end one after the other. What becomes known of files counts always.
+/// True for what is not the trace's. A request's events before or after the span are in no counter of the disks. A call, a lock or a
+/// commit after it may be seen in part, because the kernel's probes end one after the other. What becomes known of files is never outside.
 fn is_outside(event: &Event, span_ns: &Range<u64>) -> bool {
     if event.kind.is_of_a_request() {
         return !span_ns.contains(&event.time_ns);

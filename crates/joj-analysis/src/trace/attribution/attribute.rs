@@ -36,11 +36,11 @@ use crate::trace::texts::Texts;
 
 /// A run that was not issued for so long will not be: its issue was lost, or its device has no request queue.
 const UNISSUED_NS: u64 = 30_000_000_000;
-/// What a call returns whose descriptor or memory leads to nothing that it could make durable (EBADF, ENOMEM, EFAULT): where nothing was
-/// written for it either, it is about nothing on a disk. Filesystems do not hear of it, and so tracefs does not.
-const LEADS_NOWHERE: [i64; 3] = [-9, -12, -14];
 /// How many events pass between two looks for such runs.
 const LOOK_EVERY: u64 = 1 << 16;
+/// What a call returns whose descriptor or memory leads to nothing that it could make durable: EBADF, ENOMEM, EFAULT. Where nothing was
+/// written for it either, it is about nothing on a disk. Filesystems do not hear of it, and so tracefs does not.
+const LEADS_NOWHERE: [i64; 3] = [-9, -12, -14];
 
 /// Something that is complete.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! The write lock that a connection got while its busy handler slept, before SQLite asks for it.
 //!
-//! SQLite gives up its snapshot before it calls the busy handler, and takes a new one before it asks again. Beside a process that
-//! commits in a loop the lock is free for microseconds, and taken again by then. So whoever sleeps takes it at once; SQLite reads
-//! the newest snapshot under it, asks, and is told that it has it.
+//! SQLite gives up its snapshot before it calls the busy handler, and takes a new one before it asks again. A process that commits in a
+//! loop leaves the lock free for microseconds, and has it again by then. So the connection takes it in its sleep. SQLite then reads the
+//! newest snapshot under it, and asks for a lock that the connection has.
 //!
 //! ```text
 //! unusable: no wal-index is mapped
 //! free -> got in a nap -+-> SQLite asks: held
 //!   |                   +-> SQLite does anything that leads nowhere near that: given back
 //!   |                   +-> 10 ms: given back by a thread, whatever the connection does
-//!   +-> held by SQLite, or by waldio itself: nobody takes it in a nap
+//!   +-> held by SQLite, or by waldio itself: no nap takes it
 //! ```
 //!
 //! The base VFS grants a lock twice to one file, and one release ends both. A nap may be an application's own sleep that looks like the

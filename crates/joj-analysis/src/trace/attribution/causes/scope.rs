@@ -3,15 +3,15 @@
 use crate::trace::event::Event;
 use crate::trace::texts::Texts;
 
-/// What a call is for. What a kernel thread writes is for the narrowest that it can be for: a call for a file waits for that
-/// file at least, while one for all may be busy elsewhere.
+/// What a call is for. What a kernel thread writes stands with the narrowest call that may wait for it. A call for a file waits for
+/// that file at least, while one for all may be busy with another filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// A file.
     File,
     /// A filesystem: syncfs.
     Filesystem,
-    /// Every filesystem: sync. So is a call of which nobody knows the file.
+    /// Every filesystem: sync. So is a call whose file is not known.
     All,
 }
 

@@ -231,9 +231,9 @@ impl Syncs {
         expecting.min_by_key(order).map(|open| &open.sync)
     }
 
-    /// The call that jbd2's thread works for, of which `commit` is under way: of those that most surely wait for it the one that
-    /// began first, but one for a file before one for more. A commit that several wait for is the first one's. One that is satisfied already is never named: its thread may
-    /// run long after it was woken.
+    /// The call that jbd2's thread works for while `commit` is under way. Of those that most surely wait for it, a call for a file goes
+    /// before one for more, and then the one that began first. A call that is satisfied is never the one: its thread may run long
+    /// after it was woken.
     pub fn waiting_for_commit(
         &self,
         filesystem: DeviceNumber,

@@ -75,7 +75,8 @@ impl Changes {
     }
 }
 
-/// A file is created so soon after it got its number that it is the one; later it is another with that number, and this one has no name.
+/// Only a file that is created so soon after it got its number is the one that got it. Later it is another one with that number, and the
+/// first had no name.
 const CREATING_NS: u64 = 100_000_000;
 
 /// What was seen of one number, and between which times, in order.

@@ -112,8 +112,8 @@ impl Files {
         (Self { started, sources, mounts, watch, ..Self::default() }, limits)
     }
 
-    /// Takes what the watch saw. Renamings and removals wait: their times are yet to be found. To be called when the records up to
-    /// now were read and not yet used: a record of a creation is there before the watch sees it, and waits longer.
+    /// Takes what the watch saw. Renamings and removals wait, as their times are yet to be found. To be called when the records up to
+    /// now were read and not yet used. A record of a creation is there before the watch sees it, and waits longer.
     pub fn look(&mut self) {
         let since_ns = std::mem::replace(&mut self.looked_ns, clock::shared_ns());
         let (seen, lost) = self.watch.changes();
