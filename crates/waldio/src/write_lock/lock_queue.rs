@@ -154,13 +154,17 @@ impl LockQueue {
 
     /// The lock that a connection got in its sleep is given back, for want of use; `give` tells whether it still had it so.
     pub fn give_back(&self, connection: usize, give: impl FnOnce() -> bool) {
-        self.change(|state| {
-            if give() && state.holder == Some(connection) {
+        let gave_back = self.change(|state| {
+            let gave_back = give();
+            if gave_back && state.holder == Some(connection) {
                 state.release();
                 self.hand_over(state);
             }
+            gave_back
         });
-        self.ring_others();
+        if gave_back {
+            self.ring_others();
+        }
     }
 
     /// A connection closes: it holds nothing and waits for nothing.
