@@ -6,9 +6,10 @@
 
 mod real;
 
+use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use real::child::{in_own_process, no_python, output_within, python};
@@ -103,6 +104,36 @@ fn every_connection_of_a_process_may_load_it_by_sql() {
                 "1"
             );
         }
+    });
+}
+
+/// A pool opens its first connections at the same moment, and each loads. Two that both found it missing would register
+/// it twice, one over the other, and a log over waldio is passed through.
+#[test]
+fn threads_that_load_it_at_the_same_moment_register_it_once() {
+    const NAME: &str = "threads_that_load_it_at_the_same_moment_register_it_once";
+    const ROUNDS: usize = 300;
+    const THREADS: usize = 4;
+    in_own_process(NAME, || {
+        let library = system();
+        library.routines();
+        for number in 0..ROUNDS {
+            let name: &'static CStr = Box::leak(CString::new(format!("at-once-{number}")).unwrap().into());
+            let ready = Barrier::new(THREADS);
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        ready.wait();
+                        library.register_as_default(name);
+                    });
+                }
+            });
+        }
+        let mut names = library.vfs_names();
+        assert!(names.len() > ROUNDS, "{names:?}");
+        names.sort();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{} registered twice: {twice:?}", twice.len());
     });
 }
 

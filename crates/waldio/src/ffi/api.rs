@@ -5,7 +5,6 @@
 //! freed by the other.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -37,7 +36,9 @@ pub(crate) mod slot {
     pub const CREATE_MODULE_V2: usize = 119;
     pub const FILE_CONTROL: usize = 127;
     pub const MUTEX_ALLOC: usize = 130;
+    pub const MUTEX_ENTER: usize = 131;
     pub const MUTEX_FREE: usize = 132;
+    pub const MUTEX_LEAVE: usize = 133;
     pub const OPEN_V2: usize = 135;
     pub const VFS_FIND: usize = 141;
     pub const VFS_REGISTER: usize = 142;
@@ -59,7 +60,7 @@ const TRANSIENT: isize = -1;
 /// A copyable handle on the table.
 #[derive(Clone, Copy)]
 pub struct Api {
-    routines: *const sqlite3_api_routines,
+    pub(super) routines: *const sqlite3_api_routines,
 }
 
 // SAFETY: the table is constant for the life of the SQLite library, and its functions may be called by any thread.
@@ -73,9 +74,10 @@ macro_rules! routine {
         // SAFETY: SQLite handed out the table and keeps it for its life (`Api::new`).
         let routines = unsafe { &*$api.routines };
         // SAFETY: the slot holds a function of this type since before 3.32 (sqlite3ext.h), or null: Option.
-        unsafe { transmute::<*const c_void, Option<$function>>(routines.slots[$slot]) }
+        unsafe { std::mem::transmute::<*const std::ffi::c_void, Option<$function>>(routines.slots[$slot]) }
     }};
 }
+pub(super) use routine;
 
 impl Api {
     /// Takes the table that SQLite passed to the entry point.
@@ -91,26 +93,6 @@ impl Api {
         let call = routine!(self, slot::LIBVERSION_NUMBER, unsafe extern "C" fn() -> c_int);
         // SAFETY: takes nothing, changes nothing.
         call.map_or(0, |call| unsafe { call() })
-    }
-
-    /// True where SQLite has mutexes: it was not built without, and `SQLITE_CONFIG_SINGLETHREAD` did not take them away. Without, each
-    /// mutex is the same (mutex_noop.c).
-    pub fn has_mutexes(self) -> bool {
-        type Alloc = unsafe extern "C" fn(c_int) -> *mut c_void;
-        const SQLITE_MUTEX_FAST: c_int = 0;
-        let is_safe = routine!(self, slot::THREADSAFE, unsafe extern "C" fn() -> c_int);
-        // SAFETY: takes nothing, changes nothing.
-        if is_safe.is_none_or(|call| unsafe { call() } == 0) {
-            return false;
-        }
-        let Some(alloc) = routine!(self, slot::MUTEX_ALLOC, Alloc) else { return false };
-        // SAFETY: SQLite is initialised.
-        let mutexes = [(); 2].map(|()| unsafe { alloc(SQLITE_MUTEX_FAST) });
-        if let Some(free) = routine!(self, slot::MUTEX_FREE, unsafe extern "C" fn(*mut c_void)) {
-            // SAFETY: allocated just now, and not locked; null is allowed.
-            mutexes.iter().for_each(|mutex| unsafe { free(*mutex) });
-        }
-        mutexes.iter().all(|mutex| !mutex.is_null()) && mutexes[0] != mutexes[1]
     }
 
     /// The VFS of this name, or the default for `None`; null where there is none.

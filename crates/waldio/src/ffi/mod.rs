@@ -10,6 +10,7 @@
 //! base_vfs         calls to the VFS below ours, and its files
 //! static_table     the table of SQLite's functions where SQLite is linked in
 //! own_connection   a connection that waldio opens itself, to convert a database
+//! mutexes          SQLite's mutexes: whether it has any, and the one for what two threads must not do at once
 //! api              SQLite's functions, called through the table that it handed to us
 //! types, codes     the shapes of SQLite's C structures; its numbers, by its own names
 //! ```
@@ -28,6 +29,7 @@ pub(crate) mod base_vfs;
 #[cfg(feature = "static-link")]
 pub(crate) mod static_table;
 pub(crate) mod own_connection;
+mod mutexes;
 pub mod api;
 pub mod types;
 pub mod codes;

@@ -140,6 +140,14 @@ unsafe fn load(
 pub unsafe fn register(routines: *const sqlite3_api_routines, registration: Registration) -> c_int {
     // SAFETY: the caller's promise.
     let Some(api) = (unsafe { Api::new(routines) }) else { return SQLITE_ERROR };
+    // Two threads that load at once would both find it missing, and register it over itself.
+    // SAFETY: the caller's promise.
+    api.alone(|| unsafe { register_alone(api, registration) })
+}
+
+/// # Safety
+/// As `register`.
+unsafe fn register_alone(api: Api, registration: Registration) -> c_int {
     let existing = api.vfs_find(Some(registration.name));
     let base = api.vfs_find(registration.base);
     if !existing.is_null() {

@@ -7,7 +7,7 @@ use std::mem::transmute;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use blockio::disk::Disk;
 pub use libsqlite3_sys as ffi;
@@ -205,24 +205,28 @@ impl Library {
         assert_eq!(code, ffi::SQLITE_OK, "waldio refused to load");
     }
 
+    /// Registers `waldio` as it is linked into the test over the default VFS, and makes it the default.
+    pub fn register_as_default(&'static self, name: &'static CStr) {
+        self.register(name, None, Arc::new(blockio::real::disk::RealDisk));
+    }
+
     /// Registers `waldio` as it is linked into the test over a VFS that counts as a plain one. Not the default.
     pub fn register_over(&'static self, name: &'static CStr, base: &'static CStr) {
-        self.register_on(name, base, std::sync::Arc::new(blockio::real::disk::RealDisk));
+        self.register_on(name, base, Arc::new(blockio::real::disk::RealDisk));
     }
 
     /// As `register_over`, with the log on a disk of the test's.
-    pub fn register_on(
-        &'static self,
-        name: &'static CStr,
-        base: &'static CStr,
-        disk: std::sync::Arc<dyn Disk>,
-    ) {
+    pub fn register_on(&'static self, name: &'static CStr, base: &'static CStr, disk: Arc<dyn Disk>) {
+        self.register(name, Some(base), disk);
+    }
+
+    fn register(&'static self, name: &'static CStr, base: Option<&'static CStr>, disk: Arc<dyn Disk>) {
         let registration = waldio::Registration {
             name,
-            base: Some(base),
+            base,
             disk,
-            make_default: false,
-            treat_base_as_unix: true,
+            make_default: base.is_none(),
+            treat_base_as_unix: base.is_some(),
             options: waldio::options::Options::default(),
             inline_worker: false,
         };
@@ -284,6 +288,20 @@ impl Library {
     pub fn version_number(&self) -> i32 {
         // SAFETY: takes nothing, changes nothing.
         unsafe { (self.functions.sqlite3_libversion_number)() }
+    }
+
+    /// The names of all VFSes, the default first.
+    pub fn vfs_names(&self) -> Vec<String> {
+        // SAFETY: the default, or null.
+        let mut vfs = unsafe { (self.functions.sqlite3_vfs_find)(ptr::null()) };
+        let mut names = Vec::new();
+        // SAFETY: registered, so complete, and no other thread registers or takes away.
+        while let Some(registered) = unsafe { vfs.as_ref() } {
+            // SAFETY: terminated, for as long as it is registered.
+            names.push(unsafe { CStr::from_ptr(registered.zName) }.to_string_lossy().into_owned());
+            vfs = registered.pNext;
+        }
+        names
     }
 
     /// The name of the default VFS, or of the one asked for; `None` where there is none.
