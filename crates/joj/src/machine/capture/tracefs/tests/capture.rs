@@ -170,7 +170,10 @@ fn on_ext4_a_synced_write_leads_to_its_file_its_call_and_its_offset() {
         .expect("its end");
     assert_eq!((end.file, end.detail, end.process), (sync.file, 0, std::process::id()));
     let commits = events.iter().filter(|event| event.kind == EventKind::JournalEnd).count();
-    assert_eq!(commits, 1, "the journal's");
+    // Another's sync(2) in between has one of its own.
+    let others =
+        events.iter().filter(|event| event.kind == EventKind::SyncBegin && !event.file.is_some()).count();
+    assert!((1..=1 + others).contains(&commits), "the journal's: {commits} beside {others} of others");
 }
 
 #[test]
