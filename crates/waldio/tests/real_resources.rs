@@ -254,3 +254,16 @@ fn what_a_program_prints_beside_its_commits_goes_to_no_file_of_ours() {
     assert_eq!(told, "spoiled 0, written for it 0");
     assert_eq!(system().open(&path).one("PRAGMA integrity_check"), "ok");
 }
+
+/// Its threads end when they have nothing to do.
+#[test]
+fn a_program_whose_main_thread_ends_first_ends() {
+    if let Some(reason) = no_python() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("leaving");
+    let path = scratch.join("a.db");
+    let threads = must(&mut python("leaving.py", &[path.to_str().unwrap()]));
+    assert_eq!(threads, "waldio-flush waldio-grow", "they ran");
+    assert_eq!(system().open(&path).one("SELECT count(*) FROM t"), "200");
+}

@@ -4,12 +4,11 @@
 //! is moved, and what the program prints meanwhile would go to the log.
 
 use std::sync::Weak;
-use std::sync::mpsc::Receiver;
 
 use blockio::disk::DiskFile;
 
 use crate::durability::log_session::LogSession;
-use crate::threads::lazy_thread::LazyThread;
+use crate::threads::lazy_thread::{LazyThread, Orders};
 
 /// One order to reserve space.
 #[derive(Debug)]
@@ -47,19 +46,25 @@ impl Worker {
         Worker::Thread(LazyThread::new("waldio-grow", serve))
     }
 
-    /// Has an order carried out. Where no thread can be had the log simply does not grow ahead.
+    /// Has an order carried out. Where no thread can be had the log does not grow ahead until one can.
     pub fn grow(&self, growth: Growth) {
         match self {
             Worker::Inline => growth.run(),
             Worker::Thread(thread) => {
-                thread.send(growth);
+                let session = Weak::clone(&growth.session);
+                if !thread.send(growth)
+                    && let Some(session) = session.upgrade()
+                {
+                    session.space.decline();
+                }
             }
         }
     }
 }
 
-fn serve(orders: Receiver<Growth>) {
-    for growth in orders {
+#[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
+fn serve(orders: Orders<Growth>) {
+    while let Some(growth) = orders.next() {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| growth.run()));
     }
 }

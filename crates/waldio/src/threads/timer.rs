@@ -1,11 +1,11 @@
-//! A thread that does things when they are due. It starts with the first order (`lazy_thread`).
+//! A thread that does things when they are due. It runs while there is something to do (`lazy_thread`).
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
-use crate::threads::lazy_thread::LazyThread;
+use crate::threads::lazy_thread::{LazyThread, Orders};
 
 /// What is done; returns when it is due again, `None` where it is done for good.
 type Act = Box<dyn FnMut() -> Option<Instant> + Send>;
@@ -39,12 +39,12 @@ impl Timer {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the thread owns its orders")]
-fn serve(orders: Receiver<Order>) {
+fn serve(orders: Orders<Order>) {
     let mut waiting: Vec<Order> = Vec::new();
     loop {
         let next = match waiting.iter().map(|order| order.due).min() {
-            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
-            None => orders.recv().map_err(RecvTimeoutError::from),
+            Some(due) => orders.next_until(due),
+            None => orders.next().ok_or(RecvTimeoutError::Disconnected),
         };
         match next {
             Ok(order) => waiting.push(order),
