@@ -388,3 +388,40 @@ fn nobody_is_told_busy_before_the_timeout() {
         }
     });
 }
+
+/// Transactions over two databases: SQLite counts on in the second where it has waited for the first, and its naps there are longer.
+#[test]
+fn who_waited_for_one_database_waits_in_the_queue_of_the_next() {
+    const COMMITS: usize = 100;
+    in_own_process("who_waited_for_one_database_waits_in_the_queue_of_the_next", || {
+        let scratch = Scratch::new("naps-attached");
+        let paths = ["a.db", "z.db"].map(|name| scratch.join(name));
+        let [first, second] = paths.each_ref().map(|path| prepare(system(), path));
+        thread::scope(|scope| {
+            for writer in 0..2 {
+                let [a, z] = &paths;
+                scope.spawn(move || {
+                    let db = open(system(), a);
+                    db.rows(&format!("ATTACH '{}' AS z; PRAGMA z.synchronous=FULL", z.display()));
+                    for number in 0..COMMITS {
+                        db.rows("BEGIN IMMEDIATE");
+                        for name in ["main", "z"] {
+                            db.rows(&format!("INSERT INTO {name}.t VALUES ({writer}, {number}, 0)"));
+                        }
+                        db.rows("COMMIT");
+                    }
+                });
+            }
+        });
+        let handed_over = |path: &Path| -> usize {
+            let of =
+                format!("FROM waldio_status WHERE database = '{}' AND name = 'hand_overs'", path.display());
+            first.one(&format!("SELECT value {of}")).parse().unwrap()
+        };
+        let [a, z] = paths.each_ref().map(|path| handed_over(path));
+        assert!(z > COMMITS / 4, "{z} of the second database, {a} of the first");
+        for db in [&first, &second] {
+            assert_eq!(db.one("SELECT count(*) FROM t"), (2 * COMMITS).to_string());
+        }
+    });
+}

@@ -8,12 +8,22 @@
 //! with the lock in hand (`connection/handle/early_lock`): else all naps would be used up in a moment beside one that takes
 //! the lock again and again.
 //!
-//! A sleep of another length is not the handler's.
+//! A sleep of another length is not the handler's. It counts the naps of one statement, for whichever database they were: a
+//! transaction over two attached databases that waited for the first goes on with the third nap, say, for the second.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The handler's naps in milliseconds; all further ones are as the last.
 const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+
+/// A wait that came to its lock: how many naps it had, and until when they would have lasted.
+type Waited = (usize, Option<Instant>);
+
+thread_local! {
+    /// This thread's newest, for whichever database.
+    static WAITED: Cell<Waited> = const { Cell::new((0, None)) };
+}
 
 /// How long one connection's busy handler has slept so far.
 #[derive(Debug, Default)]
@@ -75,6 +85,9 @@ impl BusyTimeout {
 
     /// A sleep of `nominal` is asked for at `now`: `None` where it is not the handler's next nap.
     pub fn nap(&mut self, now: Instant, nominal: Duration) -> Option<Nap> {
+        if self.naps == 0 && nominal != Duration::from_millis(NAPS[0]) {
+            (self.naps, self.deadline) = WAITED.try_with(Cell::take).unwrap_or_default();
+        }
         let next = Duration::from_millis(NAPS[self.naps.min(NAPS.len() - 1)]);
         let is_rest =
             nominal < next && !nominal.is_zero() && nominal.subsec_nanos().is_multiple_of(1_000_000);
@@ -99,9 +112,14 @@ impl BusyTimeout {
 
     /// The lock was granted: the wait is over.
     pub fn granted(&mut self, has_snapshot: bool) {
-        if !self.only_looks(has_snapshot) {
-            self.begin();
+        if self.only_looks(has_snapshot) {
+            return;
         }
+        if self.naps > 0 {
+            // A thread that is ending naps no more.
+            let _ = WAITED.try_with(|waited| waited.set((self.naps, self.deadline)));
+        }
+        self.begin();
     }
 }
 
@@ -179,6 +197,39 @@ mod tests {
         assert_eq!(busy_timeout.nap(Instant::now(), MS / 2), None, "the handler counts in milliseconds");
         assert!(busy_timeout.nap(Instant::now(), MS).is_some());
         assert_eq!(busy_timeout.nap(Instant::now(), MS), None, "two naps for one refusal");
+    }
+
+    #[test]
+    fn a_statement_that_waited_for_one_database_goes_on_counting_for_the_next() {
+        let (mut first, mut second, mut third) =
+            (BusyTimeout::default(), BusyTimeout::default(), BusyTimeout::default());
+        let start = Instant::now();
+        for milliseconds in [1, 2, 5] {
+            first.refused(true);
+            assert!(first.nap(start, milliseconds * MS).is_some());
+        }
+        first.granted(true);
+        // Granted without a nap.
+        third.granted(true);
+        second.refused(true);
+        // The naps before were cut short, and the timeout counts all of them.
+        assert_eq!(until(&mut second, start, 10 * MS), Some(start + 18 * MS));
+        second.refused(true);
+        assert_eq!(until(&mut second, start, 15 * MS), Some(start + 33 * MS));
+        third.refused(true);
+        assert_eq!(until(&mut third, start, 10 * MS), None, "that wait was gone on with");
+    }
+
+    #[test]
+    fn another_statement_counts_from_the_beginning() {
+        let (mut first, mut second, start) = (BusyTimeout::default(), BusyTimeout::default(), Instant::now());
+        first.refused(true);
+        assert!(first.nap(start, MS).is_some());
+        first.granted(true);
+        second.refused(true);
+        assert_eq!(until(&mut second, start, MS), Some(start + MS));
+        second.refused(true);
+        assert_eq!(until(&mut second, start, 2 * MS), Some(start + 3 * MS));
     }
 
     #[test]
