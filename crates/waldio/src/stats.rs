@@ -1,7 +1,7 @@
 //! Counts of one database in this process, for `waldio_status`.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::histogram::Histogram;
 
@@ -18,6 +18,10 @@ pub struct Stats {
     pub flush_times: Histogram,
     /// Bytes that SQLite wrote to the log.
     pub bytes_from_sqlite: AtomicU64,
+    /// Commits that no sync was asked for, and that no delay makes durable: `synchronous=NORMAL` or OFF.
+    pub unsynced_commits: AtomicU64,
+    /// The newest commit is one of them.
+    pub is_newest_unsynced: AtomicBool,
     /// Bytes that waldio wrote to the log, whole blocks and reserved space included.
     pub bytes_written: AtomicU64,
     /// Writes to the log: system calls.

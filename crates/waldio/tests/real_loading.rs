@@ -334,6 +334,11 @@ fn over_a_shim_the_log_is_passed_through() {
         let log = connection.status_row("log");
         assert_eq!(log[0], "passed through");
         assert!(log[1].contains("below"), "the reason is {:?}", log[1]);
+        let advice = connection.status("advice");
+        assert!(
+            advice.contains("VFS below is below") && advice.contains("load waldio before it"),
+            "{advice}"
+        );
         assert_eq!(logs.load(SeqCst), 1, "the shim below gets the log");
         assert_eq!(connection.status_row("layout"), ["stock", &*log[1]]);
         drop(connection);

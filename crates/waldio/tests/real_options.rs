@@ -101,3 +101,41 @@ fn what_a_connection_asks_for_in_vain_is_told() {
         assert!(row[0].contains("waldio_log_bytes=4194304, not 65536"), "{row:?}");
     });
 }
+
+/// The rows `advice`: what each says that it would take, done, takes it away.
+#[test]
+fn advice_goes_when_it_is_followed() {
+    in_own_process("advice_goes_when_it_is_followed", || {
+        system().load(None).unwrap();
+        let scratch = Scratch::new("options-advice");
+        let path = scratch.join("a.db");
+        let db = open(&path, "");
+        let other = open(&scratch.join("other.db"), "");
+        let advice = || {
+            let file = path.display();
+            db.one(&format!(
+                "SELECT ifnull(group_concat(value), 'none') FROM waldio_status
+                 WHERE name = 'advice' AND database = '{file}'"
+            ))
+        };
+        assert_eq!(advice(), "none", "nothing happened");
+        db.rows("CREATE TABLE t(value)");
+        assert!(advice().contains("PRAGMA journal_mode=WAL"), "{}", advice());
+        db.rows("PRAGMA journal_mode=WAL");
+        db.rows("INSERT INTO t VALUES(1)");
+        assert_eq!(advice(), "none", "WAL and FULL");
+        // Another database's journal is none of this one's.
+        other.rows("CREATE TABLE t(value)");
+        assert_eq!(advice(), "none");
+        for (durability, unsynced) in [("normal", false), ("full", true), ("bounded", false)] {
+            db.rows(&format!("PRAGMA waldio_durability={durability}; PRAGMA synchronous=NORMAL"));
+            for _ in 0..2 {
+                db.rows("INSERT INTO t VALUES(1)");
+            }
+            let told = advice();
+            assert_eq!(told.contains("PRAGMA waldio_durability=bounded"), unsynced, "{durability}: {told}");
+            assert!(unsynced || told == "none", "{told}");
+        }
+        assert_eq!(number(&db, "unsynced_commits"), 4, "those of normal and full");
+    });
+}

@@ -19,6 +19,7 @@
 //! Source: wal.c (`walFrames`, `walWriteToLog`, `walRewriteChecksums`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
@@ -376,17 +377,23 @@ impl LogFile {
 
     /// A commit is over; where no sync came, none will come after the next. It is durable after this delay all the same.
     pub fn end_commit(&mut self, delay: Option<FlushDelay>) {
-        if let Some(delay) = delay.filter(|_| self.transaction.is_committed()) {
+        let is_committed = self.transaction.is_committed();
+        if let Some(delay) = delay.filter(|_| is_committed) {
             self.number(Share::FlushDelay(delay));
         }
-        self.sync_follows &= !self.transaction.is_committed();
+        self.sync_follows &= !is_committed;
         self.end_transaction();
+        if is_committed && delay.is_none() {
+            Stats::add(&self.database.stats.unsynced_commits, 1);
+            self.database.stats.is_newest_unsynced.store(true, Relaxed);
+        }
     }
 
     fn end_transaction(&mut self) {
         let ended = self.transaction.end();
         if ended.is_committed() {
             Stats::add(&self.database.stats.commits, 1);
+            self.database.stats.is_newest_unsynced.store(false, Relaxed);
         }
         self.pending.give_back();
         self.session.space.note_used(ended.end);

@@ -102,6 +102,8 @@ struct OpenLog {
     not_had: Option<String>,
     /// Why this database's log goes through the base VFS, if it does.
     passed_through: Option<String>,
+    /// SQLite opened a rollback journal, and no log since.
+    rolls_back: bool,
     /// Why it has SQLite's own layout, if another was asked for.
     stays_stock: Option<String>,
 }
@@ -123,6 +125,7 @@ impl Database {
             poison: Poison::default(),
             not_had: None,
             passed_through: None,
+            rolls_back: false,
             stays_stock: None,
         };
         let stats = Arc::<Stats>::default();
@@ -196,6 +199,7 @@ impl Database {
         open.session = Some(Arc::clone(&session));
         session.handles.fetch_add(1, SeqCst);
         open.passed_through = None;
+        open.rolls_back = false;
         Ok((session, file))
     }
 
@@ -303,7 +307,19 @@ impl Database {
 
     /// The log goes through the base VFS, and why.
     pub fn pass_through(&self, why: &str) {
-        self.open().passed_through = Some(why.to_owned());
+        let mut open = self.open();
+        open.passed_through = Some(why.to_owned());
+        open.rolls_back = false;
+    }
+
+    /// SQLite opens a rollback journal.
+    pub fn note_rollback_journal(&self) {
+        self.open().rolls_back = true;
+    }
+
+    /// True where SQLite opened a rollback journal, and no log since.
+    pub fn rolls_back(&self) -> bool {
+        self.open().rolls_back
     }
 
     /// Why the log goes through the base VFS, if it does.

@@ -30,6 +30,7 @@ pub const SQLITE_OPEN_READONLY: c_int = 0x1;
 pub const SQLITE_OPEN_READWRITE: c_int = 0x2;
 pub const SQLITE_OPEN_CREATE: c_int = 0x4;
 pub const SQLITE_OPEN_MAIN_DB: c_int = 0x100;
+pub const SQLITE_OPEN_MAIN_JOURNAL: c_int = 0x800;
 pub const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
 pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
 

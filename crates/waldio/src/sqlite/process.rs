@@ -5,6 +5,7 @@
 //! wipes, and by its id where the kernel does not: ids begin again in a new pid namespace.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -138,6 +139,15 @@ impl Process {
                 && database.file_id == disk.identity_of(&database.path).ok()
         };
         self.databases().values().filter_map(Weak::upgrade).find(is_there)
+    }
+
+    /// SQLite opens the rollback journal of this name.
+    pub fn note_rollback_journal(&self, journal: &Path) {
+        let database = journal.as_os_str().as_bytes().strip_suffix(b"-journal");
+        let is_its = |known: &Arc<Database>| Some(known.path.as_os_str().as_bytes()) == database;
+        for database in self.databases().values().filter_map(Weak::upgrade).filter(is_its) {
+            database.note_rollback_journal();
+        }
     }
 
     /// The connections that this process has to a database.

@@ -12,6 +12,7 @@ use crate::log::embedded_file::in_layout;
 use crate::log::layout::Layout;
 use crate::log::recovery;
 use crate::options::{Options, fill_name, layout_name, persist_name};
+use crate::sqlite::advice;
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,9 @@ pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
         (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
     }
     connection_rows(&mut rows, connections);
+    for (text, source) in advice::for_database(database, connections) {
+        rows.text("advice", &text, source);
+    }
     let not_had = database.not_had().map_or(Value::Null, Value::Text);
     rows.push("options_not_had", not_had, "", "what a connection asked for when the log was open already");
     let (shared_lock_queue, source) = database.queue.shared_lock_queue();
@@ -180,8 +184,9 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 18] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 19] = [
         ("commits", &stats.commits, "transactions"),
+        ("unsynced_commits", &stats.unsynced_commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
         ("durable_writes", &stats.durable_writes, "writes"),
         ("writes", &stats.writes, "writes"),

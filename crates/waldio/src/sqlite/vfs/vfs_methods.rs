@@ -120,6 +120,10 @@ unsafe extern "C" fn open(
             // SAFETY: a terminated name.
             Process::current().super_journals.created(&unsafe { path_of(name) });
         }
+        if !name.is_null() && flags & SQLITE_OPEN_MAIN_JOURNAL != 0 {
+            // SAFETY: a terminated name.
+            Process::current().note_rollback_journal(&unsafe { path_of(name) });
+        }
         // Journals, temporary files: the base VFS fills SQLite's memory itself, and we are out of the way.
         // SAFETY: SQLite's own arguments.
         unsafe { registered.base.open(name, file, flags, flags_out) }
