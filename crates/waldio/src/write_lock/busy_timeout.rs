@@ -9,7 +9,8 @@
 //! the lock again and again.
 //!
 //! A sleep of another length is not the handler's. It counts the naps of one statement, for whichever database they were: a
-//! transaction over two attached databases that waited for the first goes on with the third nap, say, for the second.
+//! transaction over two attached databases that waited for the first, and has its lock, goes on with the third nap, say, for the second.
+//! It came back then, so its naps there may end early from the first on.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 type Waited = (usize, Option<Instant>);
 
 thread_local! {
-    /// This thread's newest, for whichever database.
+    /// This thread's newest, for whichever database, until that lock is given back.
     static WAITED: Cell<Waited> = const { Cell::new((0, None)) };
 }
 
@@ -61,6 +62,16 @@ impl Nap {
     }
 }
 
+/// The handler's nap that follows so many.
+fn nap_after(naps: usize) -> Duration {
+    Duration::from_millis(NAPS[naps.min(NAPS.len() - 1)])
+}
+
+/// A thread gives a write lock back: its next transaction waits anew.
+pub fn transaction_ended() {
+    let _ = WAITED.try_with(Cell::take);
+}
+
 impl BusyTimeout {
     /// The lock was refused. A refusal that no nap precedes begins a new wait.
     pub fn refused(&mut self, has_snapshot: bool) {
@@ -85,10 +96,11 @@ impl BusyTimeout {
 
     /// A sleep of `nominal` is asked for at `now`: `None` where it is not the handler's next nap.
     pub fn nap(&mut self, now: Instant, nominal: Duration) -> Option<Nap> {
-        if self.naps == 0 && nominal != Duration::from_millis(NAPS[0]) {
+        if self.naps == 0 && nominal != nap_after(0) {
             (self.naps, self.deadline) = WAITED.try_with(Cell::take).unwrap_or_default();
+            self.comes_back |= self.naps > 0 && nominal == nap_after(self.naps);
         }
-        let next = Duration::from_millis(NAPS[self.naps.min(NAPS.len() - 1)]);
+        let next = nap_after(self.naps);
         let is_rest =
             nominal < next && !nominal.is_zero() && nominal.subsec_nanos().is_multiple_of(1_000_000);
         if self.napped || self.used_up || nominal != next && !is_rest {
@@ -213,11 +225,23 @@ mod tests {
         third.granted(true);
         second.refused(true);
         // The naps before were cut short, and the timeout counts all of them.
-        assert_eq!(until(&mut second, start, 10 * MS), Some(start + 18 * MS));
+        let nap = second.nap(start, 10 * MS).expect("the handler's");
+        assert_eq!((nap.until, nap.comes_back), (start + 18 * MS, true));
         second.refused(true);
         assert_eq!(until(&mut second, start, 15 * MS), Some(start + 33 * MS));
         third.refused(true);
         assert_eq!(until(&mut third, start, 10 * MS), None, "that wait was gone on with");
+    }
+
+    #[test]
+    fn what_was_waited_for_ends_with_its_transaction() {
+        let (mut first, mut second, start) = (BusyTimeout::default(), BusyTimeout::default(), Instant::now());
+        first.refused(true);
+        assert!(first.nap(start, MS).is_some());
+        first.granted(true);
+        transaction_ended();
+        second.refused(true);
+        assert_eq!(until(&mut second, start, 2 * MS), None, "an application's own sleep");
     }
 
     #[test]

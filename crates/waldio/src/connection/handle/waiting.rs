@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Connection;
 use crate::ffi::taken_lock::TakenLock;
 use crate::threads::primitives::{now, thread};
-use crate::write_lock::busy_timeout::{BusyTimeout, Nap};
+use crate::write_lock::busy_timeout::{self, BusyTimeout, Nap};
 use crate::write_lock::lock_queue::LockQueue;
 use crate::write_lock::queue_state::{Tried, Turn};
 
@@ -53,6 +53,7 @@ impl Connection {
 
     /// The write lock was given back to the base VFS.
     pub fn write_released(&self) {
+        busy_timeout::transaction_ended();
         self.database.queue.released(self.id);
     }
 
