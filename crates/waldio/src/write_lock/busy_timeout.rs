@@ -127,7 +127,8 @@ impl BusyTimeout {
         if self.only_looks(has_snapshot) {
             return;
         }
-        if self.naps > 0 {
+        // One that was refused after its last nap gave up: these naps are none of this statement's.
+        if self.napped {
             // A thread that is ending naps no more.
             let _ = WAITED.try_with(|waited| waited.set((self.naps, self.deadline)));
         }
@@ -231,6 +232,27 @@ mod tests {
         assert_eq!(until(&mut second, start, 15 * MS), Some(start + 33 * MS));
         third.refused(true);
         assert_eq!(until(&mut third, start, 10 * MS), None, "that wait was gone on with");
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_is_no_part_of_the_next_statement() {
+        let (mut first, mut second, mut third) =
+            (BusyTimeout::default(), BusyTimeout::default(), BusyTimeout::default());
+        let start = Instant::now();
+        let wait = |waiter: &mut BusyTimeout, naps: &[u32]| {
+            for milliseconds in naps {
+                waiter.refused(true);
+                assert!(waiter.nap(start, *milliseconds * MS).is_some());
+            }
+        };
+        wait(&mut second, &[1, 2, 5, 2]);
+        // The timeout of 10 ms is over: SQLite tells BUSY.
+        second.refused(true);
+        wait(&mut first, &[1, 2]);
+        first.granted(true);
+        second.granted(true);
+        third.refused(true);
+        assert_eq!(until(&mut third, start, 5 * MS), Some(start + 8 * MS));
     }
 
     #[test]

@@ -51,9 +51,15 @@ impl Connection {
         self.shares_commits() && !self.blocks_in_base.load(Relaxed)
     }
 
+    /// SQLite gave the write lock back: its transaction is over.
+    pub fn transaction_ended(&self) {
+        busy_timeout::transaction_ended();
+        self.write_lock_is_free();
+        self.write_released();
+    }
+
     /// The write lock was given back to the base VFS.
     pub fn write_released(&self) {
-        busy_timeout::transaction_ended();
         self.database.queue.released(self.id);
     }
 

@@ -53,8 +53,7 @@ pub(super) unsafe extern "C" fn shm_lock(
         }
         let code = forward!(shm_of(file) => xShmLock(slot, count, flags), SQLITE_IOERR);
         if slot == WAL_WRITE_LOCK {
-            connection.write_lock_is_free();
-            connection.write_released();
+            connection.transaction_ended();
         }
         code
     })
