@@ -230,7 +230,8 @@ fn flushing_threads() -> usize {
 fn each_database_has_a_thread_that_ends_with_it() {
     in_own_process("each_database_has_a_thread_that_ends_with_it", || {
         let scratch = Scratch::new("window-thread");
-        let options = "waldio_group=1073741824,1";
+        // A flush is due in a minute: until then they have something to do, and end with their databases alone.
+        let options = "waldio_group=1073741824,60000";
         let open = ["a.db", "b.db"].map(|name| prepare(&scratch.join(name), options, 1));
         until_flushing_threads_are(2);
         let [one, other] = open;

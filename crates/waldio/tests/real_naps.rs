@@ -7,9 +7,9 @@
 mod real;
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -423,5 +423,42 @@ fn who_waited_for_one_database_waits_in_the_queue_of_the_next() {
         for db in [&first, &second] {
             assert_eq!(db.one("SELECT count(*) FROM t"), (2 * COMMITS).to_string());
         }
+    });
+}
+
+/// The second database's holder is none of waldio's, so the base VFS is asked, and refuses: the wait goes on all the same.
+#[test]
+fn a_wait_that_goes_on_in_the_next_database_is_not_told_busy_before_the_timeout() {
+    const TIMEOUT: Duration = Duration::from_millis(50);
+    in_own_process("a_wait_that_goes_on_in_the_next_database_is_not_told_busy_before_the_timeout", || {
+        let scratch = Scratch::new("naps-next");
+        let paths = ["a.db", "z.db"].map(|name| scratch.join(name));
+        let [mut holder, _keeps] = paths.each_ref().map(|path| prepare(system(), path));
+        let stock = system().open_stock(&paths[1]);
+        let waiter = open(system(), &paths[0]);
+        waiter.rows(&format!("ATTACH '{}' AS z", paths[1].display()));
+        prove(&holder, &waiter);
+        waiter.busy_timeout(i32::try_from(TIMEOUT.as_millis()).unwrap());
+        stock.rows("BEGIN IMMEDIATE");
+        let waits: Vec<Duration> = (0..10)
+            .map(|_| {
+                holder.rows("BEGIN IMMEDIATE");
+                let asks = &Barrier::new(2);
+                thread::scope(|scope| {
+                    let committing = &mut holder;
+                    scope.spawn(move || {
+                        asks.wait();
+                        // In the middle of the fifth nap, which is the last whole one.
+                        thread::sleep(Duration::from_millis(24));
+                        committing.rows("COMMIT");
+                    });
+                    asks.wait();
+                    let began = Instant::now();
+                    assert_eq!(code(&waiter, "BEGIN IMMEDIATE"), Some(ffi::SQLITE_BUSY));
+                    began.elapsed()
+                })
+            })
+            .collect();
+        assert!(waits.iter().all(|wait| *wait >= TIMEOUT), "told BUSY after {waits:?} of {TIMEOUT:?}");
     });
 }

@@ -8,9 +8,9 @@
 //! with the lock in hand (`connection/handle/early_lock`): else all naps would be used up in a moment beside one that takes
 //! the lock again and again.
 //!
-//! A sleep of another length is not the handler's. It counts the naps of one statement, for whichever database they were: a
-//! transaction over two attached databases that waited for the first, and has its lock, goes on with the third nap, say, for the second.
-//! It came back then, so its naps there may end early from the first on.
+//! A sleep of another length is not the handler's. It counts the naps of a statement over all attached databases.
+//! So a transaction that got the first one's lock after two naps goes on with the third for the second database. It came back for the
+//! first lock, so its naps for the second may end early from the beginning.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const NAPS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 type Waited = (usize, Option<Instant>);
 
 thread_local! {
-    /// This thread's newest, for whichever database, until that lock is given back.
+    /// This thread's newest, for whichever database, until it gives a write lock back.
     static WAITED: Cell<Waited> = const { Cell::new((0, None)) };
 }
 
