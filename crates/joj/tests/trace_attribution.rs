@@ -187,7 +187,7 @@ fn check_both_on<Block: Ord + Clone + std::fmt::Debug>(
         command.push(volume.path().display().to_string());
         command.extend(volume.inserts(mode, 50));
         // What was made before a capture began, only one of the two ways knows whole.
-        rustix::fs::sync();
+        volume.settle();
         let options = ["--backend", "tracefs", "--export", &outer, "--json", "/dev/null"];
         let output = joj(&volume, &options, &[], &command);
         assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));

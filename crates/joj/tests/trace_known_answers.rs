@@ -231,7 +231,7 @@ fn a_capture_of_nothing_is_an_error() {
     let options = ["--json", &json, "--save", &save, "--export", &format!("runs={runs}")];
     // What mounting wrote may still be on its way.
     let mut captures = (0..5).map(|_| {
-        rustix::fs::sync();
+        volume.settle();
         files.iter().for_each(|file| drop(std::fs::remove_file(file)));
         joj(&volume, &options, &[], &["true".to_owned()])
     });

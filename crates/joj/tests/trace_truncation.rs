@@ -45,7 +45,7 @@ fn fill(volume: &Volume) {
     let file = std::fs::File::create(volume.path().join("filler")).expect("a file");
     let mode = rustix::fs::FallocateFlags::empty();
     rustix::fs::fallocate(&file, mode, 0, bytes).expect("room");
-    rustix::fs::sync();
+    volume.settle();
 }
 
 fn check(kind: &str, backend: &str) {

@@ -22,6 +22,8 @@ static OBJECT: &Aligned<[u8]> = &Aligned([]);
 
 /// What libbpf said while it loaded: the verifier's reasons among it.
 static COMPLAINTS: Mutex<String> = Mutex::new(String::new());
+/// One load at a time: [`COMPLAINTS`] are the process's.
+static LOADING: Mutex<()> = Mutex::new(());
 /// Without these there is no trace; each of the others only adds to it.
 const NEEDED: [&str; 5] = ["block_bio_queue", "block_rq_issue", "block_rq_complete", "sys_enter", "sys_exit"];
 
@@ -141,6 +143,8 @@ fn load(
     kernel: &Described,
     selection: &Selection,
 ) -> Result<(Object, Vec<Link>), Refused> {
+    let _alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+    COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let object = open(settings, kernel)?.load().map_err(|error| {
         let complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let program = refused_program(&complaints).unwrap_or_default().to_owned();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use joj_analysis::trace::event::{Backing, Content, Event, EventKind, Operation, RequestFlags};
 
-use super::{assert_completed, captured, of_kind, settled_file, volume, write_and_sync, writes};
+use super::{assert_completed, captured, of_kind, settled_file, sync, volume, write_and_sync, writes};
 use crate::machine::devices::disks;
 use crate::machine::files::test_volume::TestVolume;
 
@@ -57,7 +57,7 @@ fn a_file_is_named_before_its_first_request_also_where_nobody_syncs_it() {
     let Some(mounted) = volume("ext4", 64) else { return };
     let Some((events, texts)) = captured(&mounted, || {
         fs::write(mounted.path().join("page.bin"), [7; 8192]).expect("a file");
-        rustix::fs::syncfs(File::open(mounted.path()).expect("the volume")).expect("a sync");
+        sync(&mounted);
     }) else {
         return;
     };
@@ -292,7 +292,7 @@ fn no_request_is_missing_beside_the_kernels_own_counters() {
                 file.sync_all().expect("a sync");
                 fs::remove_file(path).expect("the file");
             }
-            super::run("sync", &[]).expect("sync");
+            sync(&mounted);
         };
         let Some((events, _)) = captured(&mounted, work) else { return };
         let after = counters(&mounted);

@@ -112,8 +112,14 @@ fn write_and_sync(path: &Path, offset: u64) {
 fn settled_file(mounted: &TestVolume, name: &str) -> PathBuf {
     let path = mounted.path().join(name);
     File::create(&path).expect("a file").write_all(&[1; 65536]).expect("room");
-    run("sync", &[]).expect("sync");
+    sync(mounted);
     path
+}
+
+/// Everything of this filesystem is on disk. A `sync` would mean those of other tests, too, whose captures would show it.
+fn sync(mounted: &TestVolume) {
+    let directory = File::open(mounted.path()).expect("the volume");
+    rustix::fs::syncfs(&directory).expect("a sync");
 }
 
 /// Every run that somebody awaited is issued and completed: by sectors, as requests are merged and split. Writeback by others
