@@ -7,6 +7,7 @@
 mod real;
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
@@ -386,6 +387,41 @@ fn nobody_is_told_busy_before_the_timeout() {
             let waits = refused_after(&path, timeout);
             assert!(waits.iter().all(|wait| *wait >= timeout), "told BUSY after {waits:?} of {timeout:?}");
         }
+    });
+}
+
+/// A process without waldio has the lock until it is killed.
+const HOLDER: &str = "
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute('BEGIN IMMEDIATE')
+print('holds', flush=True)
+time.sleep(60)
+";
+
+/// Nobody tells when such a lock is free, so the waiter looks again and again: every 50 us, that was 9,000 times a second.
+#[test]
+fn a_long_wait_for_another_process_looks_ever_less_often() {
+    in_own_process("a_long_wait_for_another_process_looks_ever_less_often", || {
+        if let Some(why) = no_python() {
+            return skipped(&why);
+        }
+        let scratch = Scratch::new("naps-long");
+        let path = scratch.join("a.db");
+        let waiter = prepare(system(), &path);
+        waiter.busy_timeout(1000);
+        let mut stock = Running::start(Command::new("/usr/bin/python3").args(["-c", HOLDER]).arg(&path));
+        assert_eq!(stock.line().as_deref(), Some("holds"));
+        let sleeps = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse::<u32>().unwrap()
+        };
+        let before = sleeps();
+        assert_eq!(code(&waiter, "BEGIN IMMEDIATE"), Some(ffi::SQLITE_BUSY));
+        let count = sleeps() - before;
+        assert!((20..1000).contains(&count), "{count} sleeps in a second");
+        stock.kill();
     });
 }
 

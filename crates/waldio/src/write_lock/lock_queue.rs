@@ -23,7 +23,7 @@ use crate::testing::planted::{self, Bug};
 use crate::threads::primitives::{self, Mutex, MutexGuard};
 use crate::write_lock::busy_timeout::Nap;
 use crate::write_lock::queue_state::{
-    LOOK_AGAIN, Look, QueueState, RESERVATION, Reserved, Sleeper, TRY_EVERY, TRY_UNRUNG, Tried, Turn,
+    LOOK_AGAIN, Look, QueueState, RESERVATION, Reserved, Sleeper, TRY_UNRUNG, Tried, Turn,
 };
 use crate::write_lock::shared_lock_queue::SharedLockQueue;
 
@@ -249,7 +249,7 @@ impl LockQueue {
                 Look::At(look_at) => look_at,
                 _ if tried == Tried::Not => now + LOOK_AGAIN,
                 _ if standing.is_some() && self.rings_come() => now + TRY_UNRUNG,
-                _ => now + TRY_EVERY,
+                _ => state.try_again(connection, self.waiting_processes(), now),
             });
             let left = until.saturating_duration_since(now);
             let place = standing.take().filter(|_| tried == Tried::Busy);

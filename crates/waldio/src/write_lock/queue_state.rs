@@ -9,10 +9,12 @@ use crate::threads::primitives::{Condvar, now};
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
-/// How often the first in the queue tries for a lock that another process holds.
-pub const TRY_EVERY: Duration = Duration::from_micros(50);
-/// The same where other processes ring: who should may be killed, or stopped, or stock SQLite.
+/// How often all who are first in their processes' queues try for a lock that another process holds.
+const TRY_EVERY: Duration = Duration::from_micros(50);
+/// Each tries no less often. And so often where other processes ring: who should may be killed, or stopped, or stock SQLite.
 pub const TRY_UNRUNG: Duration = Duration::from_millis(4);
+/// Who has waited longer tries less often: after this part of its wait.
+const TRY_PART: u32 = 32;
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A place in the queue of a connection that neither sleeps nor asks is kept this long.
@@ -302,6 +304,15 @@ impl QueueState {
         if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
             place.shared_place = Some(number);
         }
+    }
+
+    /// When a connection tries again for a lock that another process holds, where so many processes do. Their tries together cost as
+    /// much as one's, and those of a long wait next to nothing.
+    pub fn try_again(&self, connection: usize, processes: u32, now: Instant) -> Instant {
+        let came =
+            self.places.iter().find(|place| place.connection == connection).map_or(now, |place| place.came);
+        let part = now.saturating_duration_since(came) / TRY_PART;
+        now + TRY_EVERY.saturating_mul(processes.max(1)).max(part).min(TRY_UNRUNG)
     }
 
     /// Takes a connection out of the queue.

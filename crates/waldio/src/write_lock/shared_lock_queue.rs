@@ -85,6 +85,11 @@ impl SharedLockQueue {
         self.words().is_some_and(|words| words.waiting.load(Relaxed) != 0)
     }
 
+    /// How many processes wait, or were killed that did; 0 without a page.
+    pub fn count(&self) -> u32 {
+        self.words().map_or(0, |words| words.waiting.load(Relaxed).count_ones())
+    }
+
     /// Takes a place; `None` where there is none. Who looks at the lock afterwards and finds it taken is rung for when it is
     /// given back.
     pub fn stand(&self) -> Option<Standing<'_>> {

@@ -62,6 +62,11 @@ impl LockQueue {
         self.shared.as_ref().is_some_and(SharedLockQueue::rings_come)
     }
 
+    /// How many processes wait; 0 where nobody knows.
+    pub(super) fn waiting_processes(&self) -> u32 {
+        self.shared.as_ref().map_or(0, SharedLockQueue::count)
+    }
+
     /// Whoever was told and does not come tells the next.
     pub(super) fn ring_on(&self, slept: Slept) {
         if let Some(shared) = self.shared.as_ref().filter(|_| slept == Slept::Rung) {

@@ -194,3 +194,17 @@ fn places_of_those_not_heard_of_for_long_are_given_up() {
     let shared: Vec<Option<usize>> = queue.places.iter().map(|place| place.shared_place).collect();
     assert_eq!(shared, [None, Some(7)]);
 }
+
+#[test]
+fn who_waits_with_many_or_for_long_tries_less_often() {
+    let came = now();
+    let queue = asleep(&[1], came);
+    let pause = |processes, waited_ms| {
+        let at = came + Duration::from_millis(waited_ms);
+        queue.try_again(1, processes, at) - at
+    };
+    let micros = Duration::from_micros;
+    assert_eq!([0, 1, 2, 40, 64].map(|processes| pause(processes, 0)), [50, 50, 100, 2000, 3200].map(micros));
+    assert_eq!([1, 8, 64, 10_000].map(|waited_ms| pause(1, waited_ms)), [50, 250, 2000, 4000].map(micros));
+    assert_eq!(pause(u32::MAX, 0), TRY_UNRUNG, "whatever the page says");
+}
