@@ -8,13 +8,12 @@
 //! What a power cut leaves is a prefix all the same: frames are in the log in the order of their commits, and recovery ends
 //! at the first whose checksum is wrong.
 
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blockio::disk::DiskFile;
 
-use crate::durability::log_session::LogSession;
+use crate::durability::log_session::{FlushOrder, LogSession};
 use crate::stats::Stats;
 use crate::threads::timer::Timer;
 
@@ -36,21 +35,23 @@ impl Flusher {
     /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
         let Flusher::Thread(timer) = self else { return true };
-        if session.flush_ordered.swap(true, SeqCst) {
+        let mut due = Instant::now() + time;
+        if !session.order_flush(due, time) {
             return true;
         }
         *session.flush_with() = Some(Arc::clone(file));
         // The log, if it is still open by then.
-        let flushed = Arc::downgrade(session);
-        let ordered = timer.order(Instant::now() + time, move || {
+        let (flushed, ordered) = (Arc::downgrade(session), due);
+        let has_thread = timer.order(due, move || {
             let session = flushed.upgrade()?;
             let file = session.flush_with().clone()?;
-            session.flush_ordered(&*file, time)
+            due = session.flush_ordered(&*file, due)?;
+            Some(due)
         });
-        if !ordered {
-            session.flush_ordered.store(false, SeqCst);
+        if !has_thread {
+            session.take_order(ordered);
         }
-        ordered
+        has_thread
     }
 }
 
@@ -60,15 +61,35 @@ impl LogSession {
         self.flush_with.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The delay is over for the commit that ordered a flush. Where others flushed it, and the oldest that waits now came later,
-    /// the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
-    pub fn flush_ordered(&self, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
-        let due = self.durability.group_commit.oldest_since().map(|since| since + time);
-        if let Some(due) = due.filter(|due| *due > Instant::now()) {
-            return Some(due);
-        }
+    fn flush_order(&self) -> MutexGuard<'_, Option<FlushOrder>> {
+        self.flush_order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A commit wants to be flushed by then, `time` after it. False where an order stands that comes no later: else this one takes its
+    /// place, as options are a connection's own, and one that waits long is no use to one that does not.
+    pub fn order_flush(&self, due: Instant, time: Duration) -> bool {
+        let mut standing = self.flush_order();
+        let time = standing.map_or(time, |order| order.time.min(time));
+        let is_new = standing.is_none_or(|order| order.due > due);
+        let due = standing.filter(|_| !is_new).map_or(due, |order| order.due);
+        *standing = Some(FlushOrder { due, time });
+        is_new
+    }
+
+    /// Ends the order for that moment; `None` where another took its place.
+    fn take_order(&self, due: Instant) -> Option<FlushOrder> {
+        self.flush_order().take_if(|order| order.due == due)
+    }
+
+    /// The delay is over for the commit that ordered a flush for that moment. Where others flushed it, and the oldest that waits now came
+    /// later, the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
+    pub fn flush_ordered(&self, file: &dyn DiskFile, due: Instant) -> Option<Instant> {
         // First: a commit that comes from here on orders the next flush.
-        self.flush_ordered.store(false, SeqCst);
+        let FlushOrder { time, .. } = self.take_order(due)?;
+        let later = self.durability.group_commit.oldest_since().map(|since| since + time);
+        if let Some(later) = later.filter(|later| *later > Instant::now()) {
+            return self.order_flush(later, time).then_some(later);
+        }
         if self.durability.group_commit.is_outstanding()
             && self.durability.flush_unlocked(file, false).is_ok()
         {

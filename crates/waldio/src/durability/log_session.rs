@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId};
 
@@ -16,6 +17,14 @@ use crate::durability::reserved_space::ReservedSpace;
 use crate::log::layout::Layout;
 use crate::options::Options;
 use crate::stats::Stats;
+
+/// A flush that a thread will do.
+#[derive(Debug, Clone, Copy)]
+pub struct FlushOrder {
+    pub(super) due: Instant,
+    /// The shortest delay of those that rely on it.
+    pub(super) time: Duration,
+}
 
 /// A log as it was found, or just made.
 #[derive(Debug)]
@@ -58,7 +67,7 @@ pub struct LogSession {
     fresh: AtomicBool,
     name: Mutex<Name>,
     /// Somebody flushes when the delay of `waldio_group` is over.
-    pub(crate) flush_ordered: AtomicBool,
+    pub(super) flush_order: Mutex<Option<FlushOrder>>,
     pub(super) flush_with: Mutex<Option<Arc<dyn DiskFile>>>,
     pub(crate) stats: Arc<Stats>,
 }
@@ -92,7 +101,7 @@ impl LogSession {
             handles: AtomicUsize::new(0),
             fresh: AtomicBool::new(is_new),
             name: Mutex::new(Name::Unknown),
-            flush_ordered: AtomicBool::new(false),
+            flush_order: Mutex::default(),
             flush_with: Mutex::default(),
             stats,
         }

@@ -45,11 +45,18 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
     (database, session, file)
 }
 
+/// What became of an order whose time is over.
+fn ordered_and_due(session: &LogSession, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
+    let now = Instant::now();
+    assert!(session.order_flush(now, time), "nothing comes earlier");
+    session.flush_ordered(file, now)
+}
+
 #[test]
 fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
     let (database, session, file) = outstanding(false);
     for _ in 0..2 {
-        assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+        assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
     }
     assert_eq!(session.durability.group_commit.outstanding_bytes(), 0);
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
@@ -64,10 +71,10 @@ fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
     // By their bytes, before the time is over; then another commit.
     session.durability.flush_unlocked(&*file, false).expect("a sound disk");
     session.durability.group_commit.issue(4120);
-    let due = session.flush_ordered(&*file, Duration::from_secs(3600)).expect("it is young");
+    let due = ordered_and_due(&session, &*file, Duration::from_secs(3600)).expect("it is young");
     assert!(due >= first + Duration::from_secs(3600));
     assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (1, 4120));
-    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
     assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (2, 0));
 }
 
@@ -89,10 +96,31 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     assert_eq!(database.stats.flushes.load(SeqCst), 2);
 }
 
+/// A connection with a short delay beside one with a long one, which committed first.
+#[test]
+fn a_commit_with_a_shorter_delay_is_flushed_in_its_own_time() {
+    let (_database, session, file) = outstanding(false);
+    let flusher = Flusher::thread();
+    assert!(flusher.flush_within(&session, &file, Duration::from_secs(3600)));
+    assert!(flusher.flush_within(&session, &file, Duration::from_millis(5)));
+    let began = Instant::now();
+    while session.durability.group_commit.is_outstanding() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nobody flushes");
+        std::thread::yield_now();
+    }
+    // Nor does an order that stands put off what relies on it: the first was flushed, the second came just before it is due.
+    let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+    assert!(session.order_flush(now, hour));
+    session.durability.group_commit.issue(4120);
+    assert!(!session.order_flush(now + Duration::from_millis(5), Duration::from_millis(5)));
+    let due = session.flush_ordered(&*file, now).unwrap_or(now);
+    assert!(due < now + Duration::from_secs(60), "{:?}", due - now);
+}
+
 #[test]
 fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_lock() {
     let (database, session, file) = outstanding(true);
-    assert_eq!(session.flush_ordered(&*file, Duration::ZERO), None);
+    assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
     assert!(session.durability.flush_unlocked(&*file, false).is_err(), "never retry and trust");
     assert_eq!(session.durability.group_commit.outstanding_bytes(), 4120);
