@@ -399,7 +399,7 @@ print('holds', flush=True)
 time.sleep(60)
 ";
 
-/// Nobody tells when such a lock is free, so the waiter looks again and again: every 50 us, that was 9,000 times a second.
+/// Stock SQLite wakes no waiter, so that one tries again and again. With a fixed pause of 50 us it did so 9,000 times a second.
 #[test]
 fn a_long_wait_for_another_process_looks_ever_less_often() {
     in_own_process("a_long_wait_for_another_process_looks_ever_less_often", || {

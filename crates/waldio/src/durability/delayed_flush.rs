@@ -42,7 +42,7 @@ impl Flusher {
         *session.flush_with() = Some(Arc::clone(file));
         // The log, if it is still open by then.
         let (flushed, ordered) = (Arc::downgrade(session), due);
-        let has_thread = timer.order(due, move || {
+        let has_thread = timer.order_instead(Arc::as_ptr(session) as usize, due, move || {
             let session = flushed.upgrade()?;
             let file = session.flush_with().clone()?;
             due = session.flush_ordered(&*file, due)?;
@@ -65,8 +65,8 @@ impl LogSession {
         self.flush_order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A commit wants to be flushed by then, `time` after it. False where an order stands that comes no later: else this one takes its
-    /// place, as options are a connection's own, and one that waits long is no use to one that does not.
+    /// A commit wants to be flushed by then, `time` after it. False where an order stands that comes no later. Else this one takes its
+    /// place: the other one may be for a connection whose delay is longer.
     pub fn order_flush(&self, due: Instant, time: Duration) -> bool {
         let mut standing = self.flush_order();
         let time = standing.map_or(time, |order| order.time.min(time));
@@ -81,8 +81,8 @@ impl LogSession {
         self.flush_order().take_if(|order| order.due == due)
     }
 
-    /// The delay is over for the commit that ordered a flush for that moment. Where others flushed it, and the oldest that waits now came
-    /// later, the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
+    /// The delay is over for the commit that ordered a flush for that moment. Where others flushed it, and the oldest that waits now
+    /// came later, the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
     pub fn flush_ordered(&self, file: &dyn DiskFile, due: Instant) -> Option<Instant> {
         // First: a commit that comes from here on orders the next flush.
         let FlushOrder { time, .. } = self.take_order(due)?;

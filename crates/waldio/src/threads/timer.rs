@@ -13,6 +13,8 @@ type Act = Box<dyn FnMut() -> Option<Instant> + Send>;
 /// Something to do at a time.
 struct Order {
     due: Instant,
+    /// One order waits for each key.
+    key: Option<usize>,
     act: Act,
 }
 
@@ -34,7 +36,17 @@ impl Timer {
 
     /// Has `act` run at this time, or later where another one takes long; false where no thread can be had. One that panics is done.
     pub fn order(&self, due: Instant, act: impl FnMut() -> Option<Instant> + Send + 'static) -> bool {
-        self.0.send(Order { due, act: Box::new(act) })
+        self.0.send(Order { due, key: None, act: Box::new(act) })
+    }
+
+    /// The same in place of what waits under this key.
+    pub fn order_instead(
+        &self,
+        key: usize,
+        due: Instant,
+        act: impl FnMut() -> Option<Instant> + Send + 'static,
+    ) -> bool {
+        self.0.send(Order { due, key: Some(key), act: Box::new(act) })
     }
 }
 
@@ -47,7 +59,10 @@ fn serve(orders: Orders<Order>) {
             None => orders.next().ok_or(RecvTimeoutError::Disconnected),
         };
         match next {
-            Ok(order) => waiting.push(order),
+            Ok(order) => {
+                waiting.retain(|waits| order.key.is_none() || waits.key != order.key);
+                waiting.push(order);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -87,6 +102,25 @@ mod tests {
         assert_eq!((runs.len(), soonest.0), (3, "sooner"));
         assert!(soonest.1 >= began + Duration::from_millis(10), "{runs:?}");
         assert!(latest.1 >= began + Duration::from_millis(11), "{runs:?}");
+    }
+
+    #[test]
+    fn what_another_takes_the_place_of_is_forgotten_at_once() {
+        let (timer, hour) = (Timer::new("test"), Duration::from_secs(3600));
+        let order = |key: usize, after: Duration| {
+            let (done, ran) = channel();
+            assert!(timer.order_instead(key, Instant::now() + after, move || {
+                let _ = done.send(());
+                None
+            }));
+            ran
+        };
+        let [first, other] = [1, 2].map(|key| order(key, hour));
+        let second = order(1, Duration::from_millis(5));
+        let minute = Duration::from_secs(60);
+        assert_eq!(first.recv_timeout(minute), Err(RecvTimeoutError::Disconnected));
+        assert_eq!(second.recv_timeout(minute), Ok(()));
+        assert_eq!(other.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty), "it waits on");
     }
 
     #[test]

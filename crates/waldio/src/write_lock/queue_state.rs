@@ -9,11 +9,11 @@ use crate::threads::primitives::{Condvar, now};
 
 /// How long a reservation holds: a woken thread needs some 50 us, and a busy machine's scheduler 4 ms and more.
 pub const RESERVATION: Duration = Duration::from_millis(10);
-/// How often all who are first in their processes' queues try for a lock that another process holds.
+/// The pause between two tries for a lock that another process holds, of all processes that wait together.
 const TRY_EVERY: Duration = Duration::from_micros(50);
-/// Each tries no less often. And so often where other processes ring: who should may be killed, or stopped, or stock SQLite.
+/// The longest pause of one process. It is also the pause where others ring: a holder that should may be killed, stopped, or stock SQLite.
 pub const TRY_UNRUNG: Duration = Duration::from_millis(4);
-/// Who has waited longer tries less often: after this part of its wait.
+/// After a long wait the pause is this part of the wait.
 const TRY_PART: u32 = 32;
 /// Whoever sleeps until it is woken looks again after this time: what was kept for another may have lapsed since.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -306,8 +306,8 @@ impl QueueState {
         }
     }
 
-    /// When a connection tries again for a lock that another process holds, where so many processes do. Their tries together cost as
-    /// much as one's, and those of a long wait next to nothing.
+    /// When a connection tries again for a lock that another process holds, while so many processes wait. Their tries together cost as
+    /// much as those of one process; a long wait costs next to nothing.
     pub fn try_again(&self, connection: usize, processes: u32, now: Instant) -> Instant {
         let came =
             self.places.iter().find(|place| place.connection == connection).map_or(now, |place| place.came);

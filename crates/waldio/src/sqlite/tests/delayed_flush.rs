@@ -96,7 +96,7 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     assert_eq!(database.stats.flushes.load(SeqCst), 2);
 }
 
-/// A connection with a short delay beside one with a long one, which committed first.
+/// Two connections: the first one's delay is long, the second one's short.
 #[test]
 fn a_commit_with_a_shorter_delay_is_flushed_in_its_own_time() {
     let (_database, session, file) = outstanding(false);
@@ -108,7 +108,7 @@ fn a_commit_with_a_shorter_delay_is_flushed_in_its_own_time() {
         assert!(began.elapsed() < Duration::from_secs(60), "nobody flushes");
         std::thread::yield_now();
     }
-    // Nor does an order that stands put off what relies on it: the first was flushed, the second came just before it is due.
+    // An order is due, and the commit that gave it was flushed by others. One with a short delay came just before.
     let (now, hour) = (Instant::now(), Duration::from_secs(3600));
     assert!(session.order_flush(now, hour));
     session.durability.group_commit.issue(4120);

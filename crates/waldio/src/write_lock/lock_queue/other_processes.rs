@@ -62,7 +62,7 @@ impl LockQueue {
         self.shared.as_ref().is_some_and(SharedLockQueue::rings_come)
     }
 
-    /// How many processes wait; 0 where nobody knows.
+    /// How many processes wait; 0 without a page that all share.
     pub(super) fn waiting_processes(&self) -> u32 {
         self.shared.as_ref().map_or(0, SharedLockQueue::count)
     }

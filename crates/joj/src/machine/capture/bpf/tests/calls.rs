@@ -11,8 +11,8 @@ use super::{captured, of_kind, settled_file, volume};
 use crate::machine::sqlite::connection::Connection;
 use crate::machine::sqlite::sqlite_api::Api;
 
-/// Captures, one of which must be right: whose mapping `msync` means cannot be read at a moment at which another thread changes its
-/// process's mappings, as other tests do.
+/// So many captures are made; one must be right. eBPF cannot look up the mapping of an `msync` while another thread of the process, a
+/// test's, changes mappings.
 const ATTEMPTS: usize = 5;
 
 #[test]
