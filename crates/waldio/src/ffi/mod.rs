@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! memory           a static reserve for when malloc has nothing left; SQLite is told `SQLITE_NOMEM`
-//! kernel           system calls that no safe library offers
 //! sync_observer    tells SQLite's own test program of each sync of a log
 //! guard            turns a panic into a result code before it reaches C
+//! kernel           system calls that no safe library offers
 //! wal_index        the few fields of SQLite's wal-index, in shared memory, that waldio reads
 //! taken_lock       a write lock that was taken from the base VFS before SQLite asks for it
 //! base_vfs         calls to the VFS below ours, and its files
@@ -20,9 +20,9 @@
     allow(dead_code, reason = "a program that links waldio has its own allocator")
 )]
 pub(crate) mod memory;
-pub mod kernel;
 pub(crate) mod sync_observer;
 pub(crate) mod guard;
+pub mod kernel;
 pub mod wal_index;
 pub(crate) mod taken_lock;
 pub(crate) mod base_vfs;

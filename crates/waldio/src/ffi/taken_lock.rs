@@ -68,7 +68,12 @@ mod tests {
     }
 
     /// Refuses the lock to whoever has asked before.
-    unsafe extern "C" fn shm_lock(_: *mut sqlite3_file, slot: c_int, count: c_int, flags: c_int) -> c_int {
+    unsafe extern "C-unwind" fn shm_lock(
+        _: *mut sqlite3_file,
+        slot: c_int,
+        count: c_int,
+        flags: c_int,
+    ) -> c_int {
         CALLS.with_borrow_mut(|calls| {
             calls.push((slot, count, flags));
             if calls.len() == 1 || flags & SQLITE_SHM_UNLOCK != 0 { SQLITE_OK } else { SQLITE_BUSY }

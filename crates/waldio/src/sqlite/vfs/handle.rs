@@ -101,6 +101,7 @@ macro_rules! forward {
     };
     ($base:expr => $method:ident($($argument:expr),*), $absent:expr) => {{
         let base = $base;
+        let _uncancelled = $crate::ffi::kernel::cancellation::Uncancelled::begin();
         // SAFETY: SQLite calls methods of open files only, and `fill` put ours in front of an open base file.
         match unsafe { methods_of(base) }.and_then(|methods| methods.$method) {
             // SAFETY: the arguments are SQLite's own, for the same method.

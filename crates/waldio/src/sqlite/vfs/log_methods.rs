@@ -42,7 +42,7 @@ static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     xSync: Some(sync),
     xFileSize: Some(file_size),
     xLock: Some(lock),
-    xUnlock: Some(lock),
+    xUnlock: Some(unlock),
     xCheckReservedLock: Some(check_reserved_lock),
     xFileControl: Some(file_control),
     xSectorSize: Some(sector_size),
@@ -233,7 +233,11 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c
 }
 
 /// A log carries no file locks.
-unsafe extern "C" fn lock(_: *mut sqlite3_file, _: c_int) -> c_int {
+unsafe extern "C-unwind" fn lock(_: *mut sqlite3_file, _: c_int) -> c_int {
+    SQLITE_OK
+}
+
+unsafe extern "C" fn unlock(_: *mut sqlite3_file, _: c_int) -> c_int {
     SQLITE_OK
 }
 

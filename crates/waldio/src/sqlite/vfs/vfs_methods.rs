@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::kernel::cancellation::{self, Uncancelled};
 use crate::ffi::memory;
 use crate::ffi::taken_lock::TakenLock;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
@@ -353,6 +354,7 @@ macro_rules! forward {
     ($vfs:expr, $method:ident($($argument:expr),*), $absent:expr) => {{
         // SAFETY: SQLite passes the VFS that it got from us.
         let base = unsafe { registered($vfs) }.base;
+        let _uncancelled = Uncancelled::begin();
         match base.fields().$method {
             // SAFETY: the arguments are SQLite's own, for the same method.
             Some(call) => unsafe { call(base.pointer() $(, $argument)*) },
@@ -400,7 +402,8 @@ unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *m
     forward!(vfs, xRandomness(out_bytes, out), 0)
 }
 
-unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
+unsafe extern "C-unwind" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
+    cancellation::point();
     let nominal = Duration::from_micros(u64::try_from(microseconds).unwrap_or(0));
     // SAFETY: SQLite passes a VFS of ours.
     let has_mutexes = unsafe { registered(vfs) }.has_mutexes;

@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::kernel::cancellation;
 use crate::ffi::types::{sqlite3_file, sqlite3_io_methods};
 use crate::ffi::wal_index::WalIndex;
 use crate::sqlite::process::Process;
@@ -109,10 +110,10 @@ unsafe extern "C" fn read(
     offset: i64,
 ) -> c_int {
     // SAFETY: SQLite calls methods of open files only.
-    match guard::code_or(SQLITE_IOERR_READ, || unsafe { before_page(file) }) {
+    guard::code_or(SQLITE_IOERR_READ, || match unsafe { before_page(file) } {
         SQLITE_OK => forward!(file, xRead(into, len_bytes, offset), SQLITE_IOERR_READ),
         code => code,
-    }
+    })
 }
 
 /// Tells what SQLite does with an open file.
@@ -127,10 +128,10 @@ fn heard(file: *mut sqlite3_file, call: Call) {
 /// # Safety
 /// As `handle`.
 unsafe fn before_page(file: *mut sqlite3_file) -> c_int {
-    heard(file, Call::Reads);
     // SAFETY: the caller's promise.
-    let read = unsafe { connection(file) }.before_page();
-    read.map_or_else(|failure| code_of(&failure, SQLITE_IOERR_FSYNC), |()| SQLITE_OK)
+    let connection = unsafe { connection(file) };
+    waiter::heard(connection, Call::Reads);
+    connection.before_page().map_or_else(|failure| code_of(&failure, SQLITE_IOERR_FSYNC), |()| SQLITE_OK)
 }
 
 unsafe extern "C" fn write(
@@ -185,7 +186,10 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size_out: *mut i64) -> c
     forward!(file, xFileSize(size_out), SQLITE_IOERR_FSTAT)
 }
 
-unsafe extern "C" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
+unsafe extern "C-unwind" fn lock(file: *mut sqlite3_file, level: c_int) -> c_int {
+    if level == SQLITE_LOCK_SHARED {
+        cancellation::point();
+    }
     heard(file, Call::Begins);
     guard::code_or(SQLITE_IOERR, || {
         let code =
@@ -221,10 +225,10 @@ unsafe extern "C" fn fetch(
     out: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: SQLite calls methods of open files only.
-    match guard::code_or(SQLITE_IOERR, || unsafe { before_page(file) }) {
+    guard::code_or(SQLITE_IOERR, || match unsafe { before_page(file) } {
         SQLITE_OK => forward!(file, xFetch(offset, len_bytes, out), SQLITE_IOERR),
         code => code,
-    }
+    })
 }
 
 unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: i64, page: *mut c_void) -> c_int {

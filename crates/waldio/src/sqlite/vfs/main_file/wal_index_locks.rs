@@ -7,6 +7,7 @@ use crate::connection::{Connection, Granted};
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::kernel::cancellation;
 use crate::ffi::memory;
 use crate::ffi::types::sqlite3_file;
 use crate::sqlite::vfs::answers::code_of;
@@ -18,12 +19,16 @@ use crate::sqlite::vfs::taking_back;
 use crate::sqlite::vfs::waiter::{self, Call};
 use crate::write_lock::queue_state::Turn;
 
-pub(super) unsafe extern "C" fn shm_lock(
+pub(super) unsafe extern "C-unwind" fn shm_lock(
     file: *mut sqlite3_file,
     slot: c_int,
     count: c_int,
     flags: c_int,
 ) -> c_int {
+    if flags == SQLITE_SHM_LOCK | SQLITE_SHM_SHARED {
+        // A transaction begins.
+        cancellation::point();
+    }
     guard::code_or(SQLITE_IOERR, || {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
