@@ -170,11 +170,21 @@ fn programs() -> u64 {
     std::env::var("JOJ_FILE_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(PROGRAMS)
 }
 
-fn knows_whose_each_byte_is(backend: &str) {
+/// `tries`: one of so many captures must know all names. No capture gives bytes to another file.
+fn knows_whose_each_byte_is(backend: &str, tries: usize) {
     for kind in ["ext4", "xfs", "btrfs"] {
         let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { continue };
         for seed in 0..programs() {
-            let (truth, told, nameless) = run(&volume, backend, seed, ACTS);
+            let (mut truth, mut told, mut nameless) = run(&volume, backend, seed, ACTS);
+            for _ in 1..tries {
+                let is_of = |(name, bytes): (&String, &u64)| truth.get(name).is_some_and(|all| bytes <= all);
+                let all = told.values().sum::<u64>() + nameless;
+                assert!(told.iter().all(is_of), "{backend}, {kind}, seed {seed}: {told:?}, not {truth:?}");
+                assert_eq!(all, truth.values().sum::<u64>(), "{backend}, {kind}, seed {seed}");
+                if nameless > 0 {
+                    (truth, told, nameless) = run(&volume, backend, seed, ACTS);
+                }
+            }
             assert_eq!((told, nameless), (truth, 0), "{backend}, {kind}, seed {seed}");
         }
     }
@@ -182,10 +192,11 @@ fn knows_whose_each_byte_is(backend: &str) {
 
 #[test]
 fn ebpf_knows_whose_each_byte_is() {
-    knows_whose_each_byte_is("bpf");
+    knows_whose_each_byte_is("bpf", 1);
 }
 
 #[test]
 fn tracefs_knows_whose_each_byte_is() {
-    knows_whose_each_byte_is("tracefs");
+    // On a busy machine it looks late, and says that it does not know.
+    knows_whose_each_byte_is("tracefs", 3);
 }

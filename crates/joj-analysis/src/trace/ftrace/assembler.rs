@@ -112,9 +112,7 @@ impl Assembler {
             What::Unlinked(file) => {
                 around.event(Event { file: self.key(file), ..event(EventKind::Unlinked) }, None);
             }
-            What::NamesChanged { removed } => {
-                (around.sink)(Step::NamesChanged { thread, removed });
-            }
+            What::NamesChanged(change) => (around.sink)(Step::NamesChanged { thread, change }),
             What::CreateBegin => drop(self.creating.insert(thread)),
             What::Fetched(file) => {
                 let (file, is_new) = (self.key(file), self.creating.remove(&thread));

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::trace::event::DeviceNumber;
+use crate::trace::ftrace::record::NameChange;
 use crate::trace::ftrace::volume::{Addressing, Base};
 use crate::trace::texts::Texts;
 
@@ -304,13 +305,13 @@ fn the_inode_that_a_creating_thread_brings_into_memory_is_the_new_file() {
         (2, fetched(12)),
         (1, fetched(13)),
         (1, fetched(14)),
-        (2, What::NamesChanged { removed: true }),
+        (2, What::NamesChanged(NameChange::Removed)),
     ];
     for (thread, what) in records {
         assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
     }
     let created = Step::Created { file: key(13), directory: false };
     let fetched = |number| Step::Fetched(key(number));
-    let removed = Step::NamesChanged { thread: 2, removed: true };
+    let removed = Step::NamesChanged { thread: 2, change: NameChange::Removed };
     assert_eq!(found, [fetched(11), fetched(12), created, fetched(14), removed]);
 }

@@ -116,6 +116,17 @@ impl Call {
     }
 }
 
+/// What a call did to names of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameChange {
+    /// A file got a further name (link).
+    Added,
+    /// A file got another name (rename), or two got each other's.
+    Renamed,
+    /// A file lost a name (unlink, rmdir).
+    Removed,
+}
+
 /// What a record says, whichever filesystem's event it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -183,10 +194,7 @@ pub enum What {
     /// A file has a name less.
     Unlinked(Inode),
     /// A thread changed names of files: a call of its own succeeded.
-    NamesChanged {
-        /// True where a name was removed, false where a file got another one.
-        removed: bool,
-    },
+    NamesChanged(NameChange),
     /// A thread begins to create a file (XFS): the next inode that it brings into memory is the new one.
     CreateBegin,
     /// An inode was brought into memory.

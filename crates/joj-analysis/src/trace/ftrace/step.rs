@@ -2,7 +2,7 @@
 
 use crate::trace::event::{Event, FileKey};
 use crate::trace::ftrace::bracket::Bracket;
-use crate::trace::ftrace::record::Command;
+use crate::trace::ftrace::record::{Command, NameChange};
 use crate::trace::texts::Texts;
 
 /// What comes out: events, of which generation, process and command are still to be filled in, and what helps with that.
@@ -21,12 +21,11 @@ pub enum Step {
     Ended(FileKey),
     /// An inode was brought into memory, for another reason than that a thread creates a file.
     Fetched(FileKey),
-    /// A call of a thread that removes a name, or gives a file another one, has succeeded.
+    /// A call of a thread that changes names of files has succeeded.
     NamesChanged {
         /// The thread in which it happened.
         thread: u32,
-        /// True for a removal.
-        removed: bool,
+        change: NameChange,
     },
     /// A new thread.
     NewThread {

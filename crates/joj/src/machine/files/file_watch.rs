@@ -12,7 +12,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -90,6 +90,13 @@ impl Watch {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { messages, area: vec![0; 1 << 16] })
+    }
+
+    /// Readable where something changed.
+    /// # Errors
+    /// EMFILE.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.messages.try_clone().map(OwnedFd::from)
     }
 
     /// What changed since the last call, in order. The flag is true if the kernel threw some away.

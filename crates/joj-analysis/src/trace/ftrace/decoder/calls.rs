@@ -2,7 +2,7 @@
 
 use crate::trace::event::EventKind;
 use crate::trace::ftrace::known::{Known, Values};
-use crate::trace::ftrace::record::{Call, What};
+use crate::trace::ftrace::record::{Call, NameChange, What};
 
 /// Locks by which SQLite's transactions are seen (`attribution::transactions`): write locks of bytes 120 and 121 of the shared memory's file (WAL) and of
 /// the 512 bytes from 2^30 on of a database, and what gives back 120, 121 or RESERVED (2^30 + 1). Those of readers tell nothing.
@@ -31,12 +31,16 @@ const fn name_call(names: &'static [&'static str], read: fn(&Values<'_>) -> Opti
     Known { system: "syscalls", names, fields: &["ret"], device_field: "", filter: "ret == 0", without, read }
 }
 
+fn added(values: &Values<'_>) -> Option<What> {
+    (values.signed(0)? == 0).then_some(What::NamesChanged(NameChange::Added))
+}
+
 fn renamed(values: &Values<'_>) -> Option<What> {
-    (values.signed(0)? == 0).then_some(What::NamesChanged { removed: false })
+    (values.signed(0)? == 0).then_some(What::NamesChanged(NameChange::Renamed))
 }
 
 fn removed(values: &Values<'_>) -> Option<What> {
-    (values.signed(0)? == 0).then_some(What::NamesChanged { removed: true })
+    (values.signed(0)? == 0).then_some(What::NamesChanged(NameChange::Removed))
 }
 
 const fn call_end(names: &'static [&'static str]) -> Known {
@@ -65,6 +69,8 @@ pub(super) const CALLS: &[Known] = &[
     call_end(&["sys_exit_msync"]),
     call_end(&["sys_exit_sync"]),
     call_end(&["sys_exit_pwritev2"]),
+    name_call(&["sys_exit_link"], added),
+    name_call(&["sys_exit_linkat"], added),
     name_call(&["sys_exit_rename"], renamed),
     name_call(&["sys_exit_renameat"], renamed),
     name_call(&["sys_exit_renameat2"], renamed),

@@ -14,7 +14,7 @@ use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKe
 use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
-use joj_analysis::trace::ftrace::record::{Call, Command, Record};
+use joj_analysis::trace::ftrace::record::{Call, Command, Record, What};
 use joj_analysis::trace::ftrace::step::{Step, Surroundings};
 use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
@@ -65,6 +65,10 @@ pub struct TracefsCapture {
     /// Those of the files that were learned at the start, yet to be told.
     names: Vec<(Event, String)>,
     started_ns: u64,
+    /// When names were last looked at.
+    looked_ns: u64,
+    /// Records until then were used.
+    handed_ns: u64,
     begun: bool,
     limits: Vec<String>,
     lost: u64,
@@ -106,6 +110,8 @@ impl TracefsCapture {
             sorter: Sorter::new(u64::MAX),
             names: Vec::new(),
             started_ns,
+            looked_ns: started_ns,
+            handed_ns: started_ns,
             begun: false,
             limits: enabled.limits,
             lost: 0,
@@ -114,6 +120,9 @@ impl TracefsCapture {
             instance,
         };
         capture.learn(known_files);
+        // What files were called until now is known.
+        capture.looked_ns = clock::shared_ns();
+        capture.handed_ns = capture.looked_ns;
         Ok(capture)
     }
 
@@ -151,10 +160,11 @@ impl TracefsCapture {
     ) -> Result<(), TracefsError> {
         self.begin(texts, sink);
         self.buffers.wait(timeout);
-        let until_ns = clock::shared_ns().saturating_sub(SETTLE_NS);
-        self.read()?;
-        self.files.look();
-        self.hand_on(until_ns, texts, sink);
+        let now_ns = clock::shared_ns();
+        self.look(texts)?;
+        // Whether the changes that an earlier look saw are all that was changed tells the end of a call that was under way then.
+        let looked_ns = std::mem::replace(&mut self.looked_ns, now_ns);
+        self.hand_on(looked_ns.min(now_ns.saturating_sub(SETTLE_NS)), texts, sink);
         Ok(())
     }
 
@@ -164,8 +174,7 @@ impl TracefsCapture {
     pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, TracefsError> {
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
-        self.read()?;
-        self.files.look();
+        self.look(texts)?;
         self.hand_on(u64::MAX, texts, sink);
         self.manners = None;
         Ok(self.lost.max(self.buffers.overrun(&self.instance)))
@@ -192,7 +201,7 @@ impl TracefsCapture {
 
     /// Empties the kernel's buffers into `waiting`.
     fn read(&mut self) -> Result<(), TracefsError> {
-        let Self { buffers, decoder, waiting, lost, sorter, .. } = self;
+        let Self { buffers, decoder, waiting, lost, sorter, files, .. } = self;
         let before = *lost;
         let mut gone = |time_ns, count: Lost| {
             let (known, detail) = match count {
@@ -210,7 +219,11 @@ impl TracefsCapture {
             };
             gone(page.time_ns(), page.lost());
             for (time_ns, data) in page.by_ref() {
-                waiting.extend(decoder.record(time_ns, data));
+                let record = decoder.record(time_ns, data);
+                if let Some(Record { thread, what: What::NamesChanged(change), time_ns }) = record {
+                    files.note_call(thread, change, time_ns);
+                }
+                waiting.extend(record);
             }
             if page.is_damaged() {
                 gone(page.time_ns(), Lost::Unknown);
@@ -222,6 +235,17 @@ impl TracefsCapture {
         if self.lost > before {
             // Where files got new places in between nobody told us.
             self.files.forget_places();
+        }
+        Ok(())
+    }
+
+    /// Takes the records, and what happened to names of files.
+    fn look(&mut self, texts: &mut Texts) -> Result<(), TracefsError> {
+        self.files.look();
+        // With the calls whose changes were just seen.
+        self.read()?;
+        for (event, name) in self.files.settle_names(self.handed_ns) {
+            self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
         }
         Ok(())
     }
@@ -259,6 +283,7 @@ impl TracefsCapture {
             }
         };
         let until_ns = if is_held { time_ns.saturating_sub(1) } else { until_ns };
+        self.handed_ns = self.handed_ns.max(until_ns);
         self.held = (time_ns, steps);
         waiting.drain(..taken);
         self.waiting = waiting;
@@ -318,8 +343,8 @@ impl TracefsCapture {
             Step::Created { file, directory } => self.files.created(file, directory, time_ns),
             Step::Ended(file) => self.files.ended(file),
             Step::Fetched(file) => self.files.fetched(file),
-            Step::NamesChanged { thread, removed } => {
-                for (event, name) in self.files.names_changed(thread, removed) {
+            Step::NamesChanged { thread, change } => {
+                for (event, name) in self.files.names_changed(thread, change, time_ns) {
                     let name = texts.keep(&name);
                     self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
                 }
@@ -393,6 +418,11 @@ impl TracefsCapture {
         }
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
+        // The end of the doubt tells whether it has a name.
+        if event.kind == EventKind::Unlinked && self.files.is_doubtful(event.file, event.time_ns) {
+            return false;
+        }
+        let known = self.files.identify(bare, event.process);
         let directory = known.directory && event.kind == EventKind::Extent;
         let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
         // Most events have no need of the name.

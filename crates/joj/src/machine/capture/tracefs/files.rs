@@ -6,7 +6,6 @@
 //! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
 
 use std::fs;
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -15,16 +14,19 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::machine::capture::tracefs::changes::{Changes, Creations};
-use crate::machine::capture::tracefs::file_names::{FileNames, Seen};
-use crate::machine::capture::tracefs::links::Links;
+use crate::machine::capture::tracefs::name_changes::changes::Changes;
+use crate::machine::capture::tracefs::name_changes::creations::Creations;
+use crate::machine::capture::tracefs::name_changes::doubts::Doubtful;
+use crate::machine::capture::tracefs::name_changes::doubts::Doubts;
+use crate::machine::capture::tracefs::name_changes::file_names::FileNames;
+use crate::machine::capture::tracefs::name_changes::links::Links;
+use crate::machine::capture::tracefs::name_changes::watcher::Watcher;
 use crate::machine::capture::tracefs::sources::{self, Source};
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
 use crate::machine::files::file_handle;
 use crate::machine::files::file_watch::Change;
 use crate::machine::files::mounts::{self, Mount};
-use crate::machine::proc::clock;
 
 /// A file of none of the filesystems that are captured.
 pub const ELSEWHERE: FileKey = FileKey { device: DeviceNumber(u32::MAX), inode: 1, generation: 0 };
@@ -54,7 +56,7 @@ pub struct Known {
 
 impl Known {
     /// As the watch saw it, with this name.
-    fn seen(change: &Change, path: &str) -> Self {
+    pub(super) fn seen(change: &Change, path: &str) -> Self {
         Self {
             generation: change.generation,
             name: Some(named(path.to_owned(), change.directory)),
@@ -70,7 +72,7 @@ impl Known {
 }
 
 /// A name as it is handed on.
-fn named(mut path: String, is_directory: bool) -> String {
+pub(super) fn named(mut path: String, is_directory: bool) -> String {
     if is_directory && !path.ends_with('/') {
         path.push('/');
     }
@@ -84,16 +86,20 @@ pub struct Files {
     started: Option<SystemTime>,
     sources: Vec<Source>,
     mounts: Vec<Mount>,
-    known: FxHashMap<(DeviceNumber, u64), Known>,
-    watch: FileNames,
+    pub(super) known: FxHashMap<(DeviceNumber, u64), Known>,
+    pub(super) watcher: Watcher,
     /// What the watch saw, and no record told yet.
-    changes: Changes,
+    pub(super) changes: Changes,
     /// When the watch was last asked.
-    looked_ns: u64,
+    pub(super) looked_ns: u64,
     /// The kernel threw away what the watch would have seen.
-    has_lost_names: bool,
+    pub(super) has_lost_names: bool,
     /// Files that the watch saw and whose creation no record told yet.
-    creations: Creations<Known>,
+    pub(super) creations: Creations<Known>,
+    /// What is not known for a while.
+    pub(super) doubts: Doubts,
+    /// Files of which that is yet to be told.
+    pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
     young: FxHashSet<(DeviceNumber, u64)>,
     /// Generations of files that are gone.
@@ -106,134 +112,21 @@ impl Files {
         let disks = disks::list();
         let sources = volumes.iter().map(|mounted| Source::of(mounted, &disks, events));
         let (sources, unplaced): (Vec<Source>, Vec<Option<String>>) = sources.unzip();
-        let (watch, mut limits) = FileNames::watch(volumes);
+        let (names, mut limits) = FileNames::watch(volumes);
         limits.extend(unplaced.into_iter().flatten());
         let started = Some(SystemTime::now());
-        (Self { started, sources, mounts, watch, ..Self::default() }, limits)
-    }
-
-    /// Takes what the watch saw. Renamings and removals wait, as their times are yet to be found. To be called when the records up to
-    /// now were read and not yet used. A record of a creation is there before the watch sees it, and waits longer.
-    pub fn look(&mut self) {
-        let since_ns = std::mem::replace(&mut self.looked_ns, clock::shared_ns());
-        let (seen, lost) = self.watch.changes();
-        let now_ns = clock::shared_ns();
-        self.has_lost_names |= lost;
-        for seen in seen {
-            if seen.change.created {
-                self.saw_creation(since_ns..now_ns, &seen);
-            }
-            if seen.change.deleted
-                && let Some(had) = self.had((seen.device, seen.change.inode), seen.change.generation)
-            {
-                had.links.note_going(&seen.path);
-            }
-            if seen.change.deleted || !seen.change.created {
-                let change = Change { created: false, ..seen.change };
-                self.changes.push(now_ns, Seen { change, ..seen });
-            }
-        }
-    }
-
-    /// True once the kernel threw away what the watch would have seen.
-    pub fn has_lost_names(&self) -> bool {
-        self.has_lost_names
-    }
-
-    /// A thread's call has changed names: the events for it, where no record tells, and their names.
-    pub fn names_changed(&mut self, thread: u32, removed: bool) -> Vec<(Event, String)> {
-        let seen = self.changes.of_call(thread, removed);
-        self.change(seen)
-    }
-
-    /// The same for changes seen until `until_ns` of which no record told, with their times.
-    pub fn overdue(&mut self, until_ns: u64) -> Vec<(Event, String)> {
-        let mut told = Vec::new();
-        for (time_ns, seen) in self.changes.overdue(until_ns) {
-            let changed = self.change(vec![seen]).into_iter();
-            told.extend(changed.map(|(event, name)| (Event { time_ns, ..event }, name)));
-        }
-        told
-    }
-
-    /// What one call changed.
-    fn change(&mut self, seen: Vec<Seen>) -> Vec<(Event, String)> {
-        let mut told = self.follow(&seen);
-        told.extend(seen.into_iter().filter_map(|seen| self.changed(seen)));
-        told
-    }
-
-    /// Files below directories that have other names now are called otherwise, too.
-    fn follow(&mut self, seen: &[Seen]) -> Vec<(Event, String)> {
-        let moved: Vec<&Seen> =
-            seen.iter().filter(|seen| seen.change.directory && seen.before.is_some()).collect();
-        let mut told = Vec::new();
-        if moved.is_empty() {
-            return told;
-        }
-        for ((device, inode), known) in &mut self.known {
-            let of_it = moved.iter().filter(|seen| seen.device == *device);
-            let now = |name: &str| of_it.clone().find_map(|seen| seen.name_after(*inode, name));
-            known.links.follow(&now);
-            let Some(name) = known.name.as_deref().and_then(now) else { continue };
-            known.name = Some(name.clone());
-            if known.told && !known.nameless {
-                let file = FileKey { device: *device, inode: *inode, generation: known.generation };
-                told.push((Event { kind: EventKind::Named, file, ..Event::default() }, name));
-            }
-        }
-        told
-    }
-
-    fn saw_creation(&mut self, between_ns: Range<u64>, seen: &Seen) {
-        let Seen { device, change, path, .. } = seen;
-        let key = (*device, change.inode);
-        // A file that we have got a link: another name, and no number.
-        if let Some(had) = self.had(key, change.generation).filter(|had| !had.links.is_born()) {
-            had.links.add(path.clone());
-            return;
-        }
-        let known = Known::seen(change, path);
-        if self.source(*device).is_some_and(|source| source.tells_creations) {
-            self.creations.push(key, between_ns, known);
-        } else {
-            self.known.insert(key, known);
-        }
-    }
-
-    /// A file has another name, or a name less: the event for it, where no record tells, and the name.
-    fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
-        let Seen { device, change, path, before } = seen;
-        let path = named(path, change.directory);
-        let key = (device, change.inode);
-        let file = FileKey { device, inode: change.inode, generation: change.generation };
-        let source = self.source(device);
-        let tells_removals = source.is_some_and(Source::tells_removals);
-        let event = |kind| Event { kind, file, ..Event::default() };
-        let Some(Known { links, name, directory, nameless, .. }) = self.had(key, change.generation) else {
-            if change.deleted {
-                // Its number may be another's by now.
-                return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
-            }
-            self.known.insert(key, Known::seen(&change, &path));
-            return Some((event(EventKind::Named), path));
-        };
-        let shown = name.clone();
-        if !change.deleted {
-            let before = before.map(|before| named(before, *directory));
-            links.rename(name, before.as_deref(), path);
-        } else if !links.remove(name, &path) {
-            *nameless = true;
-            return (!tells_removals).then(|| (event(EventKind::Unlinked), path));
-        }
-        let now = name.clone().filter(|_| *name != shown)?;
-        Some((event(EventKind::Named), now))
+        (Self { started, sources, mounts, watcher: Watcher::begin(names), ..Self::default() }, limits)
     }
 
     /// The file that we have under a number, or shall have when a record tells of its creation.
-    fn had(&mut self, key: (DeviceNumber, u64), generation: u32) -> Option<&mut Known> {
+    pub(super) fn had(&mut self, key: (DeviceNumber, u64), generation: u32) -> Option<&mut Known> {
         let waiting = self.creations.of(key).find(|waiting| waiting.generation == generation);
         waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == generation))
+    }
+
+    /// True where nobody knows what this file was called at this time.
+    pub fn is_doubtful(&self, file: FileKey, time_ns: u64) -> bool {
+        self.doubts.has(file, time_ns)
     }
 
     /// The file behind a number; asks once.
@@ -258,6 +151,7 @@ impl Files {
     fn named_then(&mut self, key: (DeviceNumber, u64), found: Known) -> Known {
         self.look();
         let name = found.name.map(|name| self.changes.name_then(key, name));
+        let name = name.filter(|name| !self.doubts.is_below(key.0, name));
         Known { name, ..found }
     }
 
@@ -270,7 +164,7 @@ impl Files {
     /// True where the watch will say which file the number was given to at this time, and has not yet.
     pub fn awaits_creation(&mut self, file: FileKey, time_ns: u64) -> bool {
         let is_told = self.source(file.device).is_some_and(|source| source.tells_creations);
-        if !is_told || !self.watch.sees(file.device) {
+        if !is_told || !self.watcher.sees(file.device) {
             return false;
         }
         !self.creations.has((file.device, file.inode), time_ns)
@@ -413,7 +307,7 @@ impl Files {
         source.map_or_else(Vec::new, |source| source.places.extents(&source.mounted, file, path))
     }
 
-    fn source(&self, device: DeviceNumber) -> Option<&Source> {
+    pub(super) fn source(&self, device: DeviceNumber) -> Option<&Source> {
         self.sources.iter().find(|source| source.mounted.volume.device == device)
     }
 

@@ -4,12 +4,11 @@
 //! instance -> buffer -> events -> spool
 //!
 //! capture      the whole capture
+//! following    how the names of files follow what the watch saw, and when nobody knows them
 //! files        which file an inode number stands for
 //! sources      the filesystems whose files can be asked for
-//! links        the other names of a file that has several
 //! places       where a file lies that was there before the capture
-//! changes      when files got and lost their names, and which file was created under a number
-//! file_names   names that files get and lose on the watched filesystems
+//! name_changes when files got and lost their names
 //! threads      which process a thread belongs to, and what it is called
 //! volumes      the mounted filesystems whose files can be placed
 //! buffer       an instance's per-processor buffers, read as pages
@@ -18,12 +17,11 @@
 //! ```
 
 pub mod capture;
+mod following;
 mod files;
 mod sources;
-mod links;
 mod places;
-mod changes;
-mod file_names;
+mod name_changes;
 mod threads;
 mod volumes;
 mod buffer;

@@ -1,6 +1,8 @@
 //! Names that files get and lose on the watched filesystems, with their directories.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use joj_analysis::trace::event::DeviceNumber;
@@ -108,9 +110,16 @@ impl FileNames {
         (names, limits)
     }
 
-    /// True for a filesystem that is watched.
-    pub fn sees(&self, device: DeviceNumber) -> bool {
-        self.watched.iter().any(|watched| watched.mounted.mount.device == device)
+    /// The watched filesystems.
+    pub fn devices(&self) -> Vec<DeviceNumber> {
+        self.watched.iter().map(|watched| watched.mounted.mount.device).collect()
+    }
+
+    /// Readable where something happened, one for each.
+    /// # Errors
+    /// EMFILE.
+    pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        self.watched.iter().map(|watched| watched.watch.descriptor()).collect()
     }
 
     /// What changed since the last call, in order for each filesystem. True if the kernel threw some away.

@@ -7,18 +7,10 @@ use std::time::{Duration, SystemTime};
 /// A file's time of creation is the kernel's last tick: up to so much too early.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Another name of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Link {
-    name: String,
-    /// The watch saw it go. When that was is not known yet.
-    going: bool,
-}
-
 /// Other names of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links {
-    names: Vec<Link>,
+    names: Vec<String>,
     /// How many more there are, from before the capture: nobody lists them.
     unlisted: u64,
     /// The file is younger than the capture, and was found before the watch told of its creation.
@@ -44,52 +36,62 @@ impl Links {
         self.left() == 0
     }
 
+    /// True where this may be one of a file's names, which is shown by that one.
+    pub fn may_have(&self, shown: Option<&str>, name: &str) -> bool {
+        self.unlisted > 0
+            || shown.is_none_or(|shown| shown == name)
+            || self.names.iter().any(|one| one == name)
+    }
+
     /// True where the next name that the watch tells is the file's first.
     pub fn is_born(&self) -> bool {
         self.born
     }
 
-    /// The file has this name, too.
-    pub fn add(&mut self, name: String) {
-        self.names.push(Link { name, going: false });
+    /// So many that nobody lists.
+    pub fn unlisted(count: u64) -> Self {
+        Self { unlisted: count, ..Self::default() }
+    }
+
+    /// The file has this name, too; `shown` is the one that it is shown by.
+    pub fn add(&mut self, shown: &mut Option<String>, name: String) {
+        if shown.is_none() {
+            self.unlisted += 1;
+            *shown = Some(name);
+        } else {
+            self.names.push(name);
+        }
     }
 
     /// A directory above has another name: `now` tells what a name below it became.
     pub fn follow(&mut self, now: &dyn Fn(&str) -> Option<String>) {
-        for link in &mut self.names {
-            link.name = now(&link.name).unwrap_or_else(|| std::mem::take(&mut link.name));
+        for name in &mut self.names {
+            *name = now(name).unwrap_or_else(|| std::mem::take(name));
         }
     }
 
-    /// The watch saw a name go.
-    pub fn note_going(&mut self, name: &str) {
-        self.names.iter_mut().filter(|link| link.name == name).for_each(|link| link.going = true);
-    }
-
-    /// A name is gone. True where the file has another; `shown` is one that it has, or had where nobody lists those left.
+    /// A name is gone. True where the file has another; `shown` is one that it has, or none where nobody lists those left.
     pub fn remove(&mut self, shown: &mut Option<String>, gone: &str) -> bool {
         if self.is_empty() {
             return false;
         }
         if shown.as_deref() == Some(gone) {
-            match self.take(|link| !link.going) {
-                Some(left) => *shown = Some(left.name),
-                // The watch merges equal changes, so that removals may be out of order: one that goes, too, went first.
-                None if self.names.pop().is_some() => {}
-                None => self.unlisted -= 1,
+            *shown = self.names.pop();
+            if shown.is_none() {
+                self.unlisted -= 1;
             }
-        } else if self.take(|link| link.name == gone).is_none() {
+        } else if self.take(gone).is_none() {
             match self.unlisted.checked_sub(1) {
                 Some(left) => self.unlisted = left,
-                // It went before the one that is shown, as which it counted.
-                None => *shown = self.names.pop().map(|link| link.name),
+                // It is the one that nobody knew.
+                None => *shown = self.names.pop(),
             }
         }
         true
     }
 
-    fn take(&mut self, is_it: impl Fn(&Link) -> bool) -> Option<Link> {
-        let place = self.names.iter().position(is_it)?;
+    fn take(&mut self, name: &str) -> Option<String> {
+        let place = self.names.iter().position(|one| one == name)?;
         Some(self.names.swap_remove(place))
     }
 
@@ -99,12 +101,13 @@ impl Links {
             *shown = Some(now);
             return;
         }
-        match self.names.iter_mut().find(|link| Some(link.name.as_str()) == before) {
-            Some(link) => link.name = now,
-            None => {
-                self.unlisted = self.unlisted.saturating_sub(1);
-                self.names.push(Link { name: now, going: false });
-            }
+        if before.and_then(|before| self.take(before)).is_none() {
+            self.unlisted = self.unlisted.saturating_sub(1);
+        }
+        self.names.push(now);
+        if shown.is_none() {
+            *shown = self.names.pop();
+            self.unlisted += 1;
         }
     }
 }
@@ -120,8 +123,8 @@ mod tests {
     #[test]
     fn a_file_is_gone_with_its_last_name() {
         let (mut links, mut shown) = (Links::default(), name("/a"));
-        links.add("/b".to_owned());
-        links.add("/c".to_owned());
+        links.add(&mut shown, "/b".to_owned());
+        links.add(&mut shown, "/c".to_owned());
         assert!(links.remove(&mut shown, "/b") && shown == name("/a"));
         assert!(links.remove(&mut shown, "/a") && shown == name("/c"));
         assert!(links.is_empty() && !links.remove(&mut shown, "/c"));
@@ -132,7 +135,7 @@ mod tests {
         let (mut links, mut shown) = (Links::default(), name("/a"));
         links.rename(&mut shown, Some("/elsewhere"), "/b".to_owned());
         assert_eq!(shown, name("/b"), "it has one name");
-        links.add("/c".to_owned());
+        links.add(&mut shown, "/c".to_owned());
         links.rename(&mut shown, Some("/c"), "/d".to_owned());
         assert_eq!(shown, name("/b"));
         links.rename(&mut shown, Some("/b"), "/e".to_owned());
@@ -140,30 +143,27 @@ mod tests {
     }
 
     #[test]
-    fn removals_may_be_told_out_of_order() {
-        let (mut links, mut shown) = (Links::default(), name("/a"));
-        links.add("/b".to_owned());
-        links.note_going("/b");
-        assert!(links.remove(&mut shown, "/a") && shown == name("/a"), "/b went first");
-        assert!(!links.remove(&mut shown, "/b"));
-    }
-
-    #[test]
     fn a_name_that_nobody_listed_goes_and_the_listed_ones_stay() {
         let (mut links, mut shown) = (Links { unlisted: 1, ..Links::default() }, name("/a"));
-        links.add("/b".to_owned());
+        links.add(&mut shown, "/b".to_owned());
         assert!(links.remove(&mut shown, "/old"));
         assert!(links.remove(&mut shown, "/a") && shown == name("/b"));
         assert!(!links.remove(&mut shown, "/b"));
     }
 
     #[test]
-    fn names_that_nobody_lists_keep_the_file() {
-        let (mut links, mut shown) = (Links { unlisted: 2, ..Links::default() }, name("/a"));
+    fn a_file_whose_names_nobody_lists_is_shown_by_none_until_one_is_told() {
+        let (mut links, mut shown) = (Links::unlisted(2), name("/a"));
         links.rename(&mut shown, Some("/x"), "/y".to_owned());
-        assert_eq!((&shown, links.unlisted), (&name("/a"), 1));
+        assert_eq!((&shown, links.left()), (&name("/a"), 2));
         assert!(links.remove(&mut shown, "/a") && shown == name("/y"));
-        assert!(links.remove(&mut shown, "/y") && shown == name("/y"), "one is left, and had this name");
-        assert!(!links.remove(&mut shown, "/z"));
+        assert!(links.remove(&mut shown, "/y") && shown.is_none(), "one is left, and nobody knows it");
+        links.add(&mut shown, "/b".to_owned());
+        assert_eq!((&shown, links.left()), (&name("/b"), 1));
+        assert!(links.remove(&mut shown, "/old") && shown == name("/b"));
+        assert!(!links.remove(&mut shown, "/b"));
+        let (mut links, mut shown) = (Links::unlisted(1), None);
+        links.rename(&mut shown, Some("/x"), "/y".to_owned());
+        assert_eq!((&shown, links.left()), (&name("/y"), 1));
     }
 }
