@@ -57,5 +57,5 @@ pub use {
     threads::primitives::Waker,
     write_lock::busy_timeout::Nap,
     write_lock::lock_queue::LockQueue,
-    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, Sleeper, Tried, Turn},
+    write_lock::queue_state::{LOOK_AGAIN, PASSES_MAX, RESERVATION, SLICE, Sleeper, Tried, Turn},
 };

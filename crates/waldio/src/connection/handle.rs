@@ -415,6 +415,9 @@ impl Connection {
             log.before_publish(wal_index)?;
             log.end_commit(delay);
             self.note_pending(log);
+            if log.awaits_flush() {
+                self.database.queue.note_pause(self.id);
+            }
             log.await_flush(wal_index).inspect_err(|_| self.commit_failed.store(true, Relaxed))?;
         }
         if std::mem::take(&mut state.publish_failed) {

@@ -72,8 +72,9 @@ impl LockQueue {
     /// A connection wants the write lock.
     pub fn ask(&self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) -> Turn {
         self.change(|state| {
+            state.note_ask(connection, now);
             if state.holder == Some(connection) || state.may_take(connection, now) {
-                state.take(connection);
+                state.take(connection, now);
                 return Turn::Try;
             }
             state.wait_in_queue(connection, sleeper, now);
@@ -114,6 +115,11 @@ impl LockQueue {
         })
     }
 
+    /// A connection waits for a flush between its transactions: it does not come back at once.
+    pub fn note_pause(&self, connection: usize) {
+        self.change(|state| state.note_pause(connection));
+    }
+
     /// The base VFS granted the lock to one that gives it back at once, and keeps its place.
     pub fn granted_in_vain(&self, connection: usize) {
         self.change(|state| state.grant_in_vain(connection));
@@ -128,7 +134,7 @@ impl LockQueue {
     pub fn released(&self, connection: usize) {
         self.change(|state| {
             if state.holder == Some(connection) {
-                state.release();
+                state.release(primitives::now());
                 self.hand_over(state);
             }
         });
@@ -157,7 +163,7 @@ impl LockQueue {
         let gave_back = self.change(|state| {
             let gave_back = give();
             if gave_back && state.holder == Some(connection) {
-                state.release();
+                state.release(primitives::now());
                 self.hand_over(state);
             }
             gave_back
@@ -173,8 +179,9 @@ impl LockQueue {
             state.leave(connection);
             state.drop_kept_for(connection);
             if state.holder == Some(connection) {
-                state.release();
+                state.release(primitives::now());
             }
+            state.note_pause(connection);
             if !planted::is(Bug::HandOverSwallowed) {
                 self.hand_over(state);
             }
@@ -190,6 +197,13 @@ impl LockQueue {
         let now = primitives::now();
         if state.is_kept(now) {
             // For one who was woken and comes, or came.
+            return;
+        }
+        if state.slice_end(now).is_some() {
+            // Whoever had it comes back: the first looks by itself when that is over.
+            if let Some(first) = state.first_asleep(now).filter(|first| !first.timed) {
+                self.wake(first);
+            }
             return;
         }
         // Nothing of ours can keep it: whoever is first looks, and naps on for as long as it asked for.
@@ -230,7 +244,7 @@ impl LockQueue {
             let is_rung = look == Look::OtherProcess && slept == Slept::Rung;
             is_next = match tried {
                 Tried::Got => {
-                    state.take_asleep(connection);
+                    state.take_asleep(connection, now);
                     true
                 }
                 Tried::Not if look == Look::Mine || is_rung => {
@@ -245,8 +259,11 @@ impl LockQueue {
             if is_next || now >= deadline {
                 break;
             }
+            if let Look::Slice(_) = look {
+                state.set_timed(connection);
+            }
             let until = deadline.min(match look {
-                Look::At(look_at) => look_at,
+                Look::At(look_at) | Look::Slice(look_at) => look_at,
                 _ if tried == Tried::Not => now + LOOK_AGAIN,
                 _ if standing.is_some() && self.rings_come() => now + TRY_UNRUNG,
                 _ => state.try_again(connection, self.waiting_processes(), now),

@@ -1,6 +1,6 @@
 //! The queue for the write lock: who stands in it, whom the lock is kept for, who may pass. Decides; waits for nobody.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,14 @@ const PLACE_KEPT: Duration = Duration::from_secs(1);
 const CONTENDED: Duration = Duration::from_millis(5);
 /// A reservation is passed at most so often while its thread wakes up.
 pub const PASSES_MAX: u32 = 8;
+
+/// Whoever comes back for the lock at once again and again may keep it from others for so long: then a hand-over, which takes longer than
+/// a commit that waits for no flush, comes once in many commits.
+pub const SLICE: Duration = Duration::from_millis(1);
+/// So soon after it gave the lock back a connection comes that does nothing but write, and waits for no flush.
+const AT_ONCE: Duration = Duration::from_micros(30);
+/// So often in a row it has come back at once.
+const STREAK: u32 = 4;
 
 /// What `xShmLock` of the write lock should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +70,27 @@ pub struct QueueState {
     /// Who had the lock last, and since when the lock counts as contended.
     last: Option<usize>,
     contended_until: Option<Instant>,
+    /// Until when the last may come back for it before others.
+    slice_until: Option<Instant>,
+    /// How soon connections come back for it.
+    habits: BTreeMap<usize, Habit>,
+}
+
+/// How soon a connection comes back for the lock.
+#[derive(Debug, Default)]
+struct Habit {
+    /// When it gave the lock back.
+    released: Option<Instant>,
+    /// It has not asked since.
+    away: bool,
+    /// How often in a row it asked at once.
+    at_once: u32,
+}
+
+impl Habit {
+    fn is_back_at_once(&self, now: Instant) -> bool {
+        self.released.is_some_and(|released| now.saturating_duration_since(released) < AT_ONCE)
+    }
 }
 
 /// One connection in the queue.
@@ -75,6 +104,8 @@ pub struct QueuedConnection {
     pub asleep: bool,
     /// It was woken, and has not looked yet.
     pub woken: bool,
+    /// It looks by itself when the holder's slice is over.
+    pub timed: bool,
     /// It sleeps at this place among other processes.
     pub shared_place: Option<usize>,
     /// Its first BUSY, and when it was last heard of.
@@ -112,6 +143,8 @@ pub enum Look {
     OtherProcess,
     /// It looks again at this time, if nobody wakes it before.
     At(Instant),
+    /// It is first, and looks again when the slice of the one who writes is over.
+    Slice(Instant),
     /// It sleeps until it is woken, or until `LOOK_AGAIN` is over.
     Woken,
 }
@@ -132,6 +165,9 @@ impl QueueState {
     pub fn may_take(&self, connection: usize, now: Instant) -> bool {
         if self.shut || self.holder.is_some() && !planted::is(Bug::HolderIgnored) {
             return false;
+        }
+        if self.is_in_slice(connection, now) {
+            return self.reserved.is_none_or(|kept| !kept.awake || kept.connection == connection);
         }
         let is_few = self.passes < PASSES_MAX || planted::is(Bug::PassesUnlimited);
         let may_pass = !self.passes_others(connection) || is_few;
@@ -168,32 +204,68 @@ impl QueueState {
 
     /// Keeps the lock for a thread that is awake and asks for it next.
     pub fn claim(&mut self, connection: usize, now: Instant) {
-        self.count_pass(connection);
+        self.count_pass(connection, now);
         // What was kept for it stays kept for as long as it was.
         let kept = self.reserved.filter(|reserved| reserved.connection == connection && now < reserved.until);
         let until = kept.map_or(now + RESERVATION, |reserved| reserved.until);
         self.reserved = Some(Reserved { connection, until, awake: true });
     }
 
+    /// A connection asks for the lock.
+    pub fn note_ask(&mut self, connection: usize, now: Instant) {
+        let habit = self.habits.entry(connection).or_default();
+        if std::mem::take(&mut habit.away) {
+            habit.at_once = if habit.is_back_at_once(now) { habit.at_once + 1 } else { 0 };
+        }
+    }
+
+    /// A connection waits for something else between its transactions: others need not wait for it.
+    pub fn note_pause(&mut self, connection: usize) {
+        self.habits.remove(&connection);
+    }
+
+    /// True while this connection may come back for the lock before others: it had it last, and does nothing but write.
+    fn is_in_slice(&self, connection: usize, now: Instant) -> bool {
+        let Some(habit) = self.habits.get(&connection) else { return false };
+        self.last == Some(connection)
+            && habit.at_once >= STREAK
+            && self.slice_until.is_some_and(|until| now < until)
+            && (self.holder == Some(connection) || habit.is_back_at_once(now))
+    }
+
+    /// When others look for the lock again, while one that had it last may come back for it.
+    pub fn slice_end(&self, now: Instant) -> Option<Instant> {
+        let last = self.last.filter(|last| !self.shut && self.is_in_slice(*last, now))?;
+        self.holder.is_none_or(|holder| holder == last).then_some(self.slice_until?)
+    }
+
     /// The connection asks the base VFS for the lock: from here on it counts as its holder, not from the grant on, because
     /// a thread may lose the processor between the two.
-    pub fn take(&mut self, connection: usize) {
+    pub fn take(&mut self, connection: usize, now: Instant) {
         let claimed = self.reserved.is_some_and(|reserved| reserved.connection == connection);
         if !claimed {
-            self.count_pass(connection);
+            self.count_pass(connection, now);
         }
         self.reserved = None;
         (self.holder, self.early) = (Some(connection), false);
     }
 
     /// Nobody has the lock any more.
-    pub fn release(&mut self) {
-        (self.holder, self.early) = (None, false);
+    pub fn release(&mut self, now: Instant) {
+        if let Some(holder) = self.holder.take() {
+            let habit = self.habits.entry(holder).or_default();
+            (habit.released, habit.away) = (Some(now), true);
+        }
+        self.early = false;
     }
 
     /// The lock goes to `connection`: past those who sleep in the queue before it, or it was its turn.
-    fn count_pass(&mut self, connection: usize) {
-        self.passes = if self.passes_others(connection) { self.passes + 1 } else { 0 };
+    fn count_pass(&mut self, connection: usize, now: Instant) {
+        if !self.passes_others(connection) {
+            self.passes = 0;
+        } else if !self.is_in_slice(connection, now) {
+            self.passes += 1;
+        }
     }
 
     /// True where somebody sleeps in the queue before this connection.
@@ -211,6 +283,11 @@ impl QueueState {
 
     /// A thread in the queue looks.
     pub fn next_look(&self, connection: usize, now: Instant) -> Look {
+        let first = self.places.iter().find(|place| place.asleep);
+        let is_first = first.is_some_and(|place| place.connection == connection);
+        if let Some(end) = self.slice_end(now).filter(|_| is_first) {
+            return Look::Slice(end);
+        }
         if self.shut || self.holder.is_some() {
             return Look::Woken;
         }
@@ -220,8 +297,7 @@ impl QueueState {
             Some(reserved) if now < reserved.until => return Look::At(reserved.until),
             _ => {}
         }
-        let first = self.places.iter().find(|place| place.asleep);
-        if first.is_none_or(|place| place.connection != connection) {
+        if !is_first {
             return Look::Woken;
         }
         // Nobody of this process has it: it is this one's turn.
@@ -229,15 +305,15 @@ impl QueueState {
     }
 
     /// A connection that sleeps got the lock: SQLite asks for it next.
-    pub fn take_asleep(&mut self, connection: usize) {
-        self.take(connection);
+    pub fn take_asleep(&mut self, connection: usize, now: Instant) {
+        self.take(connection, now);
         (self.early, self.foreign) = (true, false);
     }
 
     /// The base VFS refused the lock to a connection that asked for it, with or without having taken it.
     pub fn refuse(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
         if self.holder == Some(connection) {
-            self.release();
+            self.release(now);
         }
         self.drop_kept_for(connection);
         if self.holder.is_none() && !self.shut {
@@ -268,6 +344,9 @@ impl QueueState {
         if !self.places.is_empty() || self.last.is_some_and(|last| last != connection) {
             self.contended_until = Some(now + CONTENDED);
         }
+        if self.last != Some(connection) {
+            self.slice_until = Some(now + SLICE);
+        }
         self.last = Some(connection);
         (place, self.contended_until.is_some_and(|until| now < until))
     }
@@ -289,6 +368,7 @@ impl QueueState {
                     sleeper,
                     asleep: false,
                     woken: false,
+                    timed: false,
                     shared_place: None,
                     came: now,
                     seen: now,
@@ -321,6 +401,14 @@ impl QueueState {
         self.places.remove(at)
     }
 
+    /// A connection that sleeps looks by itself when the slice is over.
+    pub fn set_timed(&mut self, connection: usize) {
+        self.drop_kept_for(connection);
+        if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
+            place.timed = true;
+        }
+    }
+
     /// True where a thread of this process woke the connection since it slept.
     pub fn was_woken(&self, connection: usize) -> bool {
         self.places.iter().any(|place| place.connection == connection && place.woken)
@@ -330,7 +418,7 @@ impl QueueState {
     pub fn set_asleep(&mut self, connection: usize, asleep: bool) {
         if let Some(place) = self.places.iter_mut().find(|place| place.connection == connection) {
             place.asleep = asleep;
-            place.woken = false;
+            (place.woken, place.timed) = (false, false);
             place.shared_place = None;
             place.seen = now();
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waldio::testing::model::{self, now, thread};
 use waldio::testing::planted::Bug;
-use waldio::{LOOK_AGAIN, LockQueue, Nap, PASSES_MAX, RESERVATION, Sleeper, Tried, Turn};
+use waldio::{LOOK_AGAIN, LockQueue, Nap, PASSES_MAX, RESERVATION, SLICE, Sleeper, Tried, Turn};
 
 use crate::explore::Clock::{Fickle, Hasty, Patient};
 use crate::explore::{assert_took_at_most, finds, holds, holds_under_all};
@@ -31,6 +31,10 @@ struct Base {
     shared: bool,
     /// Who was told to wait and did not write since, in this order; and how often each was passed asleep.
     line: Vec<(usize, Arc<Sleeper>, u32)>,
+    /// Who had the lock last, and since when nobody else.
+    turn: Option<(usize, Duration)>,
+    /// Clients wait for something else after each transaction.
+    pauses: bool,
 }
 
 struct House {
@@ -57,11 +61,12 @@ impl House {
             self.queue.granted(client.id, now());
             return true;
         }
+        let asks_at = model::elapsed();
         if self.queue.ask(client.id, &client.sleeper, now()) == Turn::Wait {
             self.base().stands(client);
             return false;
         }
-        self.base().judge_passing(client.id);
+        self.base().judge_passing(client.id, asks_at);
         step();
         let mut base = self.base();
         if let Some(writer) = base.writer {
@@ -75,6 +80,7 @@ impl House {
         base.line.retain(|(id, ..)| *id != client.id);
         drop(base);
         self.queue.granted(client.id, now());
+        self.base().note_turn(client.id);
         true
     }
 
@@ -83,6 +89,9 @@ impl House {
         let writer = self.base().writer.take();
         assert_eq!(writer, Some(client.id), "two have the lock");
         self.queue.released(client.id);
+        if self.base().pauses {
+            self.queue.note_pause(client.id);
+        }
     }
 
     /// `xSleep`.
@@ -99,7 +108,8 @@ impl House {
                 Tried::Busy
             }
             None => {
-                base.judge_passing(client.id);
+                base.judge_passing(client.id, model::elapsed());
+                base.note_turn(client.id);
                 (base.writer, base.early) = (Some(client.id), true);
                 Tried::Got
             }
@@ -166,8 +176,18 @@ impl Base {
         }
     }
 
-    /// `winner` may have the lock: past the first who sleeps in the queue?
-    fn judge_passing(&mut self, winner: usize) {
+    fn note_turn(&mut self, winner: usize) {
+        if self.turn.is_none_or(|(last, _)| last != winner) {
+            self.turn = Some((winner, model::elapsed()));
+        }
+    }
+
+    /// `winner` may have the lock: past the first who sleeps in the queue? In its slice it does.
+    fn judge_passing(&mut self, winner: usize, at: Duration) {
+        let began = self.turn.filter(|(last, _)| *last == winner && !self.pauses).map(|(_, began)| began);
+        if began.is_some_and(|began| at < began + SLICE) {
+            return;
+        }
         let passed = self.line.iter_mut().take_while(|(id, ..)| *id != winner);
         if let Some((id, _, passes)) = passed.into_iter().find(|(_, sleeper, _)| sleeper.woken.is_waited_on())
         {
@@ -182,21 +202,26 @@ fn step() {
     shuttle::thread::sleep(Duration::ZERO);
 }
 
-/// So many threads, each with a connection that writes so often.
-fn take_turns(threads: usize, transactions: usize) {
+/// So many threads, each with a connection that writes so often, and each transaction takes so long.
+fn take_turns_of(threads: usize, transactions: usize, takes: Duration, pauses: bool) {
     let house = House::new();
+    house.base().pauses = pauses;
     thread::scope(|scope| {
         for id in 0..threads {
             let house = &house;
             scope.spawn(move || {
                 let client = House::client(id);
                 for _ in 0..transactions {
-                    house.write(&client, Duration::ZERO);
+                    house.write(&client, takes);
                 }
             });
         }
     });
     assert!(!house.queue.is_awaited(), "somebody stands in line who left");
+}
+
+fn take_turns(threads: usize, transactions: usize) {
+    take_turns_of(threads, transactions, Duration::ZERO, true);
 }
 
 fn one_transaction_each() {
@@ -219,7 +244,7 @@ fn three_take_turns_on_a_slow_machine() {
 }
 
 fn one_sleeps_while_another_writes_on_and_on() {
-    take_turns(2, 12);
+    take_turns(2, 20);
     assert_took_at_most(Duration::ZERO);
 }
 
@@ -424,6 +449,16 @@ fn writers_take_turns_and_nobody_waits_for_time() {
 #[test]
 fn whoever_sleeps_in_line_is_passed_eight_times_at_most() {
     holds(&[Patient], one_sleeps_while_another_writes_on_and_on);
+}
+
+#[test]
+fn whoever_writes_on_and_on_does_so_for_a_slice() {
+    holds(&[Patient], || {
+        take_turns_of(3, 12, SLICE / 8, false);
+        // Half of it. Who waits does not hear of it that another one is done.
+        assert_took_at_most(9 * SLICE);
+    });
+    holds(&[Hasty, Fickle], || take_turns_of(2, 8, SLICE / 8, false));
 }
 
 #[test]

@@ -49,6 +49,11 @@ impl LogFile {
         }
     }
 
+    /// True where there is a commit that `sync` let share: `await_flush` waits.
+    pub fn awaits_flush(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Returns when the commit that `sync` let share is durable; at once where there is none.
     /// # Errors
     /// It is published and may not be on the medium; the log is poisoned.

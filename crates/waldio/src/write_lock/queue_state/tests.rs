@@ -60,13 +60,13 @@ fn those_who_sleep_are_passed_a_few_times_and_no_more() {
     let mut queue = asleep(&[1], now);
     for _ in 0..PASSES_MAX {
         assert!(queue.may_take(2, now));
-        queue.take(2);
+        queue.take(2, now);
         queue.holder = None;
     }
     assert!(!queue.may_take(2, now) && queue.may_take(1, now));
     // Whoever claimed was counted then.
     queue.claim(1, now);
-    queue.take(1);
+    queue.take(1, now);
     assert_eq!((queue.holder, queue.passes, queue.reserved.is_none()), (Some(1), 0, true));
     assert!(!queue.may_take(1, now) && !queue.may_take(2, now), "held");
 }
@@ -76,8 +76,8 @@ fn who_passes_nobody_may_take_the_lock_however_often_others_were_passed() {
     let now = now();
     let mut queue = asleep(&[1, 2], now);
     for _ in 0..PASSES_MAX {
-        queue.take(3);
-        queue.release();
+        queue.take(3, now);
+        queue.release(now);
     }
     assert_eq!([1, 2, 3].map(|one| queue.may_take(one, now)), [true, false, false]);
     // Its nap ended by itself, as where nobody can try for the lock in its sleep. The other one sleeps on.
@@ -91,13 +91,13 @@ fn a_lock_that_came_in_a_sleep_is_held_and_a_stale_snapshot_is_told_so() {
     let mut queue = asleep(&[1, 2], now);
     queue.refuse(3, &Arc::default(), now);
     assert!(queue.is_foreign());
-    queue.take_asleep(1);
+    queue.take_asleep(1, now);
     assert_eq!((queue.holder, queue.is_foreign(), queue.may_take(2, now)), (Some(1), false, false));
     let stale = |queue: &mut QueueState, one| queue.ask_in_vain(one, &Arc::default(), now);
     assert_eq!([2, 1].map(|one| stale(&mut queue, one)), [Turn::Stale, Turn::Try]);
     queue.grant(1, now);
     assert_eq!(stale(&mut queue, 2), Turn::Wait, "it writes");
-    queue.release();
+    queue.release(now);
     assert_eq!(stale(&mut queue, 2), Turn::Try);
 }
 
@@ -207,4 +207,72 @@ fn who_waits_with_many_or_for_long_tries_less_often() {
     assert_eq!([0, 1, 2, 40, 64].map(|processes| pause(processes, 0)), [50, 50, 100, 2000, 3200].map(micros));
     assert_eq!([1, 8, 64, 10_000].map(|waited_ms| pause(1, waited_ms)), [50, 250, 2000, 4000].map(micros));
     assert_eq!(pause(u32::MAX, 0), TRY_UNRUNG, "whatever the page says");
+}
+
+/// One that does nothing but write has the lock again and again, each time so long after it gave it back. Returns the time of its last
+/// release.
+fn writes(queue: &mut QueueState, times: u32, gap: Duration, begins: Instant) -> Instant {
+    let mut now = begins;
+    for _ in 0..times {
+        now += gap;
+        queue.note_ask(1, now);
+        assert!(queue.may_take(1, now));
+        queue.take(1, now);
+        queue.grant(1, now);
+        queue.release(now);
+    }
+    now
+}
+
+#[test]
+fn who_comes_back_at_once_has_the_lock_for_a_slice_and_no_longer() {
+    let mut now = now();
+    let gap = AT_ONCE / 2;
+    let mut queue = QueueState::default();
+    now = writes(&mut queue, STREAK + 2, gap, now);
+    // Another had it in between: its slice is over, and the habit stays.
+    queue.grant(3, now);
+    queue.release(now);
+    now = writes(&mut queue, 1, gap, now);
+    let end = now + SLICE;
+    queue.wait_in_queue(2, &Arc::default(), now);
+    queue.set_asleep(2, true);
+    assert_eq!(look(&queue, 2, now), Look::Slice(end));
+    queue.set_timed(2);
+    now = writes(&mut queue, PASSES_MAX * 2, gap, now);
+    assert_eq!((queue.slice_end(now), queue.passes), (Some(end), 0));
+    queue.holder = Some(1);
+    assert_eq!(look(&queue, 2, now), Look::Slice(end), "while it writes, too");
+    assert_eq!([2, 4].map(|one| queue.may_take(one, now)), [false; 2]);
+    queue.holder = None;
+    assert_eq!(look(&queue, 2, now + AT_ONCE), Look::Mine, "it did not come back");
+    assert_eq!(look(&queue, 2, end), Look::Mine);
+    // From here on it passes others as anybody does.
+    now = end;
+    queue.wait_in_queue(2, &Arc::default(), now);
+    for _ in 0..PASSES_MAX {
+        assert!(queue.may_take(1, now));
+        queue.take(1, now);
+        queue.release(now);
+    }
+    assert!(!queue.may_take(1, now) && queue.may_take(2, now));
+}
+
+#[test]
+fn who_waits_for_something_else_between_its_transactions_has_no_slice() {
+    let begins = now();
+    let has_slice = |gap, pauses: bool| {
+        let mut queue = asleep(&[], begins);
+        let mut now = begins;
+        for _ in 0..STREAK * 2 {
+            now = writes(&mut queue, 1, gap, now);
+            if pauses {
+                queue.note_pause(1);
+            }
+        }
+        queue.slice_end(now).is_some()
+    };
+    assert!(has_slice(AT_ONCE / 2, false));
+    assert!(!has_slice(AT_ONCE, false), "it thinks");
+    assert!(!has_slice(AT_ONCE / 2, true), "for a flush");
 }
