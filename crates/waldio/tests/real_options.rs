@@ -102,6 +102,29 @@ fn what_a_connection_asks_for_in_vain_is_told() {
     });
 }
 
+/// The row `advice` of a log that a reader keeps from being emptied: it is there while the reader is.
+#[test]
+fn advice_tells_of_a_reader_that_pins_the_log() {
+    in_own_process("advice_tells_of_a_reader_that_pins_the_log", || {
+        system().load(None).unwrap();
+        let scratch = Scratch::new("options-pinned");
+        let path = scratch.join("a.db");
+        let (db, reader) = (open(&path, ""), open(&path, ""));
+        db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(value)");
+        let advice =
+            || db.one("SELECT ifnull(group_concat(value), 'none') FROM waldio_status WHERE name = 'advice'");
+        let write = || (0..2000).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(3000))")));
+        write();
+        assert_eq!(advice(), "none", "nobody reads");
+        reader.rows("BEGIN; SELECT count(*) FROM t");
+        write();
+        assert!(advice().contains("a reader keeps the snapshot"), "{}", advice());
+        reader.rows("COMMIT");
+        write();
+        assert_eq!(advice(), "none", "it has left");
+    });
+}
+
 /// The rows `advice`: what each says that it would take, done, takes it away.
 #[test]
 fn advice_goes_when_it_is_followed() {

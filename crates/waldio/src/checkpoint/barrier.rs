@@ -157,6 +157,18 @@ impl Barrier {
         true
     }
 
+    /// True where the last checkpoints waited for one reader in vain: the log grows until it has left.
+    pub fn is_pinned(&self) -> bool {
+        let state = self.state();
+        state.slow_reader.is_some() && state.stays >= READER_WAITS.len()
+    }
+
+    /// The log was begun anew: no reader has a snapshot of what was in it.
+    pub fn note_new_log(&self) {
+        let mut state = self.state();
+        (state.slow_reader, state.stays) = (None, 0);
+    }
+
     /// How long whoever closed it waits for the write lock, and then for the readers.
     pub fn waits(&self) -> (Duration, Duration) {
         let state = self.state();

@@ -29,11 +29,16 @@ pub fn for_database(database: &Database, connections: &[Options]) -> Vec<Advice>
                     PRAGMA synchronous=FULL keeps all";
         (text.to_owned(), "the newest commit asked for no sync: synchronous is NORMAL or OFF")
     });
+    let pinned = database.barrier.is_pinned().then(|| {
+        let text = "the log grows: a reader keeps the snapshot that it began with, and no checkpoint can empty the log. \
+                    End that transaction: COMMIT, or reset or finalize its statement";
+        (text.to_owned(), "the last three checkpoints waited for the same reader")
+    });
     let not_had = database.not_had().map(|what| {
         let text = format!(
             "{what} came too late: set it in WALDIO_ variables, or in the URI of the first connection"
         );
         (text, "options_not_had")
     });
-    [passed_through, rolls_back, not_durable, not_had].into_iter().flatten().collect()
+    [passed_through, rolls_back, not_durable, pinned, not_had].into_iter().flatten().collect()
 }

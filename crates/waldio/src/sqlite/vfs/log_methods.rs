@@ -179,7 +179,11 @@ unsafe extern "C" fn write(
         {
             return code;
         }
-        answer(connection.log_write(data, offset), SQLITE_IOERR_WRITE)
+        let written = connection.log_write(data, offset);
+        if offset == 0 && written.is_ok() {
+            connection.database.barrier.note_new_log();
+        }
+        answer(written, SQLITE_IOERR_WRITE)
     })
 }
 
