@@ -122,6 +122,7 @@ test)
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
+    export JOJ_NAME_SEEDS=${JOJ_NAME_SEEDS:-40}
     export CRASH_LENGTH=${CRASH_LENGTH:-2} CRASH_EXTRA=${CRASH_EXTRA:-300} CRASH_SAMPLES=${CRASH_SAMPLES:-24}
     export JOJ_CRASH_STATES=${JOJ_CRASH_STATES:-1000}
     # Each of the generator's two suites takes so long.

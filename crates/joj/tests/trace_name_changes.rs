@@ -138,7 +138,7 @@ fn run(volume: &Volume, seed: u64, elsewhere: bool) -> (usize, usize, Vec<String
 
 /// So many programs run on each filesystem.
 fn seeds() -> u64 {
-    std::env::var("JOJ_NAME_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+    std::env::var("JOJ_NAME_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
 #[test]
