@@ -63,6 +63,8 @@ static void start(struct writer *writer)
     if (sqlite3_open(database, &writer->db) != OK)
         abort();
     sqlite3_busy_timeout(writer->db, 60000);
+    /* A log that is begun anew often: SQLite asks for a read lock in the midst of a commit then. */
+    run(writer->db, "PRAGMA wal_autocheckpoint = 20");
     if (pthread_create(&writer->thread, NULL, write_rows, writer) != 0)
         abort();
 }

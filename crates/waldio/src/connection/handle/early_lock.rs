@@ -74,6 +74,11 @@ impl EarlyLock {
         true
     }
 
+    /// True where the connection has it, or asks for it.
+    fn is_had(&self) -> bool {
+        !matches!(*self.holder(), Holder::Free | Holder::Unusable)
+    }
+
     /// It was given back, or refused.
     fn release(&self) {
         let mut holder = self.holder();
@@ -97,6 +102,11 @@ impl EarlyLock {
 }
 
 impl Connection {
+    /// True where this connection has the write lock, or asks for it.
+    pub fn has_write_lock(&self) -> bool {
+        self.early_lock.is_had()
+    }
+
     /// A wal-index is mapped, or will not be any more.
     pub fn note_mapped(&self, is_mapped: bool) {
         if self.database.origin.is_parent() {

@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::kernel::cancellation::{self, Uncancelled};
+use crate::ffi::kernel::cancellation::Uncancelled;
 use crate::ffi::memory;
 use crate::ffi::taken_lock::TakenLock;
 use crate::ffi::types::{SystemCall, sqlite3_file, sqlite3_vfs};
@@ -402,8 +402,7 @@ unsafe extern "C" fn randomness(vfs: *mut sqlite3_vfs, out_bytes: c_int, out: *m
     forward!(vfs, xRandomness(out_bytes, out), 0)
 }
 
-unsafe extern "C-unwind" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
-    cancellation::point();
+unsafe extern "C" fn sleep(vfs: *mut sqlite3_vfs, microseconds: c_int) -> c_int {
     let nominal = Duration::from_micros(u64::try_from(microseconds).unwrap_or(0));
     // SAFETY: SQLite passes a VFS of ours.
     let has_mutexes = unsafe { registered(vfs) }.has_mutexes;

@@ -25,8 +25,9 @@ pub(super) unsafe extern "C-unwind" fn shm_lock(
     count: c_int,
     flags: c_int,
 ) -> c_int {
-    if flags == SQLITE_SHM_LOCK | SQLITE_SHM_SHARED {
-        // A transaction begins.
+    // A transaction begins; or a writer has begun the log anew, and looks for a place in it.
+    // SAFETY: SQLite calls methods of open files only.
+    if flags == SQLITE_SHM_LOCK | SQLITE_SHM_SHARED && !unsafe { connection(file) }.has_write_lock() {
         cancellation::point();
     }
     guard::code_or(SQLITE_IOERR, || {
