@@ -165,6 +165,9 @@ impl Barrier {
 
     /// The log was begun anew: no reader has a snapshot of what was in it.
     pub fn note_new_log(&self) {
+        if self.origin.is_parent() {
+            return;
+        }
         let mut state = self.state();
         (state.slow_reader, state.stays) = (None, 0);
     }

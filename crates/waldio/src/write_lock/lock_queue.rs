@@ -176,12 +176,7 @@ impl LockQueue {
     /// A connection closes: it holds nothing and waits for nothing.
     pub fn forget(&self, connection: usize) {
         self.change(|state| {
-            state.leave(connection);
-            state.drop_kept_for(connection);
-            if state.holder == Some(connection) {
-                state.release(primitives::now());
-            }
-            state.note_pause(connection);
+            state.forget(connection, primitives::now());
             if !planted::is(Bug::HandOverSwallowed) {
                 self.hand_over(state);
             }

@@ -85,6 +85,8 @@ struct Habit {
     away: bool,
     /// How often in a row it asked at once.
     at_once: u32,
+    /// It waited for a flush since.
+    pauses: bool,
 }
 
 impl Habit {
@@ -104,6 +106,8 @@ pub struct QueuedConnection {
     pub asleep: bool,
     /// It was woken, and has not looked yet.
     pub woken: bool,
+    /// It waits for flushes between its transactions.
+    pauses: bool,
     /// It looks by itself when the holder's slice is over.
     pub timed: bool,
     /// It sleeps at this place among other processes.
@@ -219,16 +223,29 @@ impl QueueState {
         }
     }
 
-    /// A connection waits for something else between its transactions: others need not wait for it.
+    /// A connection waits for a flush between its transactions: others need not wait for it.
     pub fn note_pause(&mut self, connection: usize) {
+        let habit = self.habits.entry(connection).or_default();
+        (habit.at_once, habit.away, habit.pauses) = (0, false, true);
+    }
+
+    /// A connection closes: it holds nothing and waits for nothing.
+    pub fn forget(&mut self, connection: usize, now: Instant) {
+        self.leave(connection);
+        self.drop_kept_for(connection);
+        if self.holder == Some(connection) {
+            self.release(now);
+        }
         self.habits.remove(&connection);
     }
 
-    /// True while this connection may come back for the lock before others: it had it last, and does nothing but write.
+    /// True while this connection may come back for the lock before others: it had it last, and does nothing but write. Nobody waits then
+    /// who waits for flushes, too: he would get one commit for many of the others.
     fn is_in_slice(&self, connection: usize, now: Instant) -> bool {
         let Some(habit) = self.habits.get(&connection) else { return false };
         self.last == Some(connection)
             && habit.at_once >= STREAK
+            && self.places.iter().all(|place| !place.pauses)
             && self.slice_until.is_some_and(|until| now < until)
             && (self.holder == Some(connection) || habit.is_back_at_once(now))
     }
@@ -254,7 +271,7 @@ impl QueueState {
     pub fn release(&mut self, now: Instant) {
         if let Some(holder) = self.holder.take() {
             let habit = self.habits.entry(holder).or_default();
-            (habit.released, habit.away) = (Some(now), true);
+            (habit.released, habit.away, habit.pauses) = (Some(now), true, false);
         }
         self.early = false;
     }
@@ -359,8 +376,9 @@ impl QueueState {
 
     /// Puts a connection in the queue, or notes that it is still there.
     pub fn wait_in_queue(&mut self, connection: usize, sleeper: &Arc<Sleeper>, now: Instant) {
+        let pauses = self.habits.get(&connection).is_some_and(|habit| habit.pauses);
         match self.places.iter_mut().find(|place| place.connection == connection) {
-            Some(place) => place.seen = now,
+            Some(place) => (place.seen, place.pauses) = (now, pauses),
             None => {
                 let sleeper = Arc::clone(sleeper);
                 let place = QueuedConnection {
@@ -368,6 +386,7 @@ impl QueueState {
                     sleeper,
                     asleep: false,
                     woken: false,
+                    pauses,
                     timed: false,
                     shared_place: None,
                     came: now,

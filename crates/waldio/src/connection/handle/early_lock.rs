@@ -102,9 +102,9 @@ impl EarlyLock {
 }
 
 impl Connection {
-    /// True where this connection has the write lock, or asks for it.
-    pub fn has_write_lock(&self) -> bool {
-        self.early_lock.is_had()
+    /// True where this connection has the write lock, or asks for it; perhaps, in a child of fork.
+    pub fn may_have_write_lock(&self) -> bool {
+        self.database.origin.is_parent() || self.early_lock.is_had()
     }
 
     /// A wal-index is mapped, or will not be any more.

@@ -209,8 +209,7 @@ fn who_waits_with_many_or_for_long_tries_less_often() {
     assert_eq!(pause(u32::MAX, 0), TRY_UNRUNG, "whatever the page says");
 }
 
-/// One that does nothing but write has the lock again and again, each time so long after it gave it back. Returns the time of its last
-/// release.
+/// One that does nothing but write has the lock again and again, each time so long after it gave it back. Returns the time of its last release.
 fn writes(queue: &mut QueueState, times: u32, gap: Duration, begins: Instant) -> Instant {
     let mut now = begins;
     for _ in 0..times {
@@ -241,6 +240,11 @@ fn who_comes_back_at_once_has_the_lock_for_a_slice_and_no_longer() {
     queue.set_timed(2);
     now = writes(&mut queue, PASSES_MAX * 2, gap, now);
     assert_eq!((queue.slice_end(now), queue.passes), (Some(end), 0));
+    // One that waits for flushes waits here, too.
+    queue.note_pause(5);
+    queue.wait_in_queue(5, &Arc::default(), now);
+    assert_eq!((queue.slice_end(now), look(&queue, 2, now)), (None, Look::Mine));
+    queue.forget(5, now);
     queue.holder = Some(1);
     assert_eq!(look(&queue, 2, now), Look::Slice(end), "while it writes, too");
     assert_eq!([2, 4].map(|one| queue.may_take(one, now)), [false; 2]);

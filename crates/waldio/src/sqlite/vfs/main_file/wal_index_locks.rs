@@ -27,7 +27,7 @@ pub(super) unsafe extern "C-unwind" fn shm_lock(
 ) -> c_int {
     // A transaction begins; or a writer has begun the log anew, and looks for a place in it.
     // SAFETY: SQLite calls methods of open files only.
-    if flags == SQLITE_SHM_LOCK | SQLITE_SHM_SHARED && !unsafe { connection(file) }.has_write_lock() {
+    if flags == SQLITE_SHM_LOCK | SQLITE_SHM_SHARED && !unsafe { connection(file) }.may_have_write_lock() {
         cancellation::point();
     }
     guard::code_or(SQLITE_IOERR, || {
