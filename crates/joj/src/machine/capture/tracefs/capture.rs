@@ -416,13 +416,12 @@ impl TracefsCapture {
                     .push(Event { time_ns: event.time_ns, command: event.command, ..extent }, &mut |_| {});
             }
         }
-        let known = self.files.identify(bare, event.process);
-        event.file.generation = known.generation;
-        // The end of the doubt tells whether it has a name.
-        if event.kind == EventKind::Unlinked && self.files.is_doubtful(event.file, event.time_ns) {
+        // When it is known again whether the file has a name, that is told.
+        if event.kind == EventKind::Unlinked && self.files.is_doubtful(bare, event.process, event.time_ns) {
             return false;
         }
         let known = self.files.identify(bare, event.process);
+        event.file.generation = known.generation;
         let directory = known.directory && event.kind == EventKind::Extent;
         let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
         // Most events have no need of the name.

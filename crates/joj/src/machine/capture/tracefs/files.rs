@@ -124,9 +124,10 @@ impl Files {
         waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == generation))
     }
 
-    /// True where nobody knows what this file was called at this time.
-    pub fn is_doubtful(&self, file: FileKey, time_ns: u64) -> bool {
-        self.doubts.has(file, time_ns)
+    /// True where it is not known what the file behind this number was called at this time.
+    pub fn is_doubtful(&mut self, file: FileKey, process: u32, time_ns: u64) -> bool {
+        let generation = self.identify(file, process).generation;
+        self.doubts.has(FileKey { generation, ..file }, time_ns)
     }
 
     /// The file behind a number; asks once.

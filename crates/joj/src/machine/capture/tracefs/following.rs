@@ -9,14 +9,11 @@ use joj_analysis::trace::ftrace::record::NameChange;
 
 use crate::machine::capture::tracefs::files::{Files, Known, named};
 use crate::machine::capture::tracefs::name_changes::doubts::{Doubtful, rest_below};
-use crate::machine::capture::tracefs::name_changes::file_names::Seen;
+use crate::machine::capture::tracefs::name_changes::file_names::{LOOKS_MAX, Seen};
 use crate::machine::capture::tracefs::name_changes::links::Links;
 use crate::machine::capture::tracefs::sources::Source;
 use crate::machine::files::file_handle;
 use crate::machine::files::file_watch::Change;
-
-/// So often the watch is asked again for what happened while files were asked for their names.
-const LOOKS_MAX: usize = 8;
 
 impl Files {
     /// Takes what the watch saw. Changes of names wait, as their times are yet to be found: [`Files::settle_names`], when the records up to
@@ -32,7 +29,8 @@ impl Files {
                 Seen { change, ..seen.clone() }
             };
             let is_further_name = created && !self.saw_creation(look.since_ns..look.ended_ns, &seen);
-            let had_name = is_further_name && self.may_have_name(&seen);
+            // It came and went, or went and came: the watch does not say which was first.
+            let is_doubtful = is_further_name && deleted && self.may_have_name(&seen);
             let mut push = |kind, seen| self.changes.push(look, kind, seen);
             if is_further_name {
                 push(NameChange::Added, as_change(true, false));
@@ -42,8 +40,7 @@ impl Files {
             } else if !created {
                 push(NameChange::Renamed, as_change(false, false));
             }
-            // It came and went, or went and came: the watch does not say which was first.
-            if is_further_name && deleted && had_name {
+            if is_doubtful {
                 self.doubtful.push((look.since_ns, seen));
             }
         }

@@ -7,7 +7,7 @@
 //! thread may have returned before a look than it saw changes. Which call made which change is not known then, and files with such
 //! changes are called nothing for that time.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use joj_analysis::trace::event::{DeviceNumber, FileKey};
 use joj_analysis::trace::ftrace::record::NameChange;
@@ -94,22 +94,22 @@ impl Changes {
         let again = self.perhaps_merged();
         let mut unclear = Vec::new();
         for (thread, waiting) in &mut self.waiting {
-            let mut looks: BTreeSet<(NameChange, Look)> = BTreeSet::new();
-            looks.extend(waiting.iter().filter(|one| one.call_ns.is_none()).map(|one| (one.kind, one.look)));
-            for (kind, look) in looks {
+            let mut of_looks: BTreeMap<(NameChange, Look), Vec<&mut Waiting>> = BTreeMap::new();
+            for one in waiting.iter_mut().filter(|one| one.call_ns.is_none()) {
+                of_looks.entry((one.kind, one.look)).or_default().push(one);
+            }
+            for ((kind, look), changes) in of_looks {
                 let who = (*thread, kind);
                 let calls = self.calls.entry(who).or_default();
                 // What they changed was seen by an earlier look, if it was on a watched filesystem at all.
                 calls.drain(..calls.partition_point(|call_ns| *call_ns <= look.since_ns));
-                let is_of_it =
-                    |one: &&mut Waiting| (one.kind, one.look) == (kind, look) && one.call_ns.is_none();
-                let count = waiting.iter_mut().filter(is_of_it).filter(|one| !one.second).count();
+                let count = changes.iter().filter(|one| !one.second).count();
                 let returned = calls.partition_point(|call_ns| *call_ns <= look.began_ns);
                 let returning = calls.partition_point(|call_ns| *call_ns <= look.ended_ns + RETURNING_NS);
                 let is_merged = again.contains(&(who, look)) && (returned, returned) != (count, returning);
                 if returned > count || is_merged {
                     calls.drain(..returned);
-                    for one in waiting.iter_mut().filter(is_of_it) {
+                    for one in changes {
                         one.call_ns = Some(look.ended_ns);
                         if !one.doubtful {
                             unclear.push((kind, look.since_ns, one.seen.clone()));
@@ -118,7 +118,7 @@ impl Changes {
                     continue;
                 }
                 let mut call_ns = None;
-                for one in waiting.iter_mut().filter(is_of_it) {
+                for one in changes {
                     if !one.second {
                         call_ns = calls.pop_front();
                     }
@@ -209,9 +209,13 @@ impl Changes {
     /// What a thread's call changed that returned at this time: one change, and the second of an exchange.
     pub fn of_call(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<Seen> {
         let Some(waiting) = self.waiting.get_mut(&thread) else { return Vec::new() };
-        let (found, left): (VecDeque<Waiting>, VecDeque<Waiting>) =
-            waiting.drain(..).partition(|one| (one.kind, one.call_ns) == (kind, Some(time_ns)));
-        *waiting = left;
+        let is_of_it = |one: &Waiting| (one.kind, one.call_ns) == (kind, Some(time_ns));
+        let mut found = Vec::new();
+        if let Some(place) = waiting.iter().position(is_of_it) {
+            while waiting.get(place).is_some_and(is_of_it) {
+                found.extend(waiting.remove(place));
+            }
+        }
         if waiting.is_empty() {
             self.waiting.remove(&thread);
         }

@@ -70,8 +70,8 @@ pub fn name_before<'a>(mut name: String, inode: u64, newest_first: impl Iterator
     name
 }
 
-/// So often the watch is asked again for what happened while directories were asked for their names.
-const LOOKS_MAX: usize = 8;
+/// So often the watch is asked again for what happened while files were asked for their names.
+pub const LOOKS_MAX: usize = 8;
 
 /// Directories that were removed: in which directory each was, and its name there.
 type Gone = HashMap<Handle, (Handle, String)>;
