@@ -100,21 +100,6 @@ pub fn percentile<T: Copy>(sorted: &[T], parts: u64) -> Option<T> {
     sorted.get(usize::try_from(rank - 1).ok()?).copied()
 }
 
-/// The median of per-round ratios `top / bottom`, each pair taken in the same round.
-///
-/// Rounds are minutes apart and a disk drifts; the two of one round are neighbours in time, so their ratio
-/// keeps what the drift would hide.
-pub fn paired_ratio(top: &[(u32, f64)], bottom: &[(u32, f64)]) -> Option<Estimate> {
-    let ratios: Vec<f64> = top
-        .iter()
-        .filter_map(|(round, above)| {
-            let below = bottom.iter().find(|(other, _)| other == round)?.1;
-            (below > 0.0).then_some(above / below)
-        })
-        .collect();
-    Estimate::of(&ratios)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,14 +147,5 @@ mod tests {
         let grid = quantile_grid();
         assert!(grid.is_sorted_by(|left, right| left < right));
         assert_eq!((grid[0], grid[grid.len() - 1]), (0, WHOLE));
-    }
-
-    #[test]
-    fn ratio_pairs_rounds_and_drops_the_unpaired() {
-        let top = [(0, 20.0), (1, 60.0), (2, 9.0)];
-        let bottom = [(1, 20.0), (0, 10.0), (3, 1.0)];
-        let ratio = paired_ratio(&top, &bottom).unwrap();
-        assert_eq!((ratio.median, ratio.samples), (2.5, 2));
-        assert_eq!(paired_ratio(&top, &[(0, 0.0)]), None);
     }
 }

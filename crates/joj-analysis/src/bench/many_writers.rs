@@ -6,8 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, Schema, Synchronous, Word, words};
+use crate::bench::pairs::versus;
 use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
-use crate::statistics::{Estimate, paired_ratio};
+use crate::statistics::Estimate;
 
 words! {
     /// What a writer is.
@@ -198,8 +199,9 @@ impl ContendedRow {
         }
     }
 
-    fn by_round(&self, value: impl Fn(&ContendedRun) -> f64) -> Vec<(u32, f64)> {
-        self.runs.iter().map(|run| (run.run.round, value(run))).collect()
+    /// Its runs without what only many writers have.
+    pub fn plain_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().map(|run| &run.run)
     }
 
     /// The median over the runs, per commit; `None` where one of them lacks the value.
@@ -210,15 +212,14 @@ impl ContendedRow {
     }
 
     fn summarise(&self, stock: Option<&ContendedRow>, latency: Latency) -> Option<ContendedSummary> {
-        let speeds = |row: &ContendedRow| row.by_round(|run| run.run.transactions_per_s());
-        let waits = |row: &ContendedRow| row.by_round(|run| run.run.latency.max_ns as f64);
-        let versus = |of: &dyn Fn(&ContendedRow) -> Vec<(u32, f64)>| paired_ratio(&of(self), &of(stock?));
+        let wait = |run: &Run| run.latency.max_ns as f64;
+        let versus_stock = |value| versus(self.plain_runs(), stock?.plain_runs(), value);
         Some(ContendedSummary {
-            commits_per_s: estimate(speeds(self).into_iter().map(|(_, speed)| speed))?,
-            versus_stock_wal: versus(&speeds),
+            commits_per_s: estimate(self.plain_runs().map(Run::transactions_per_s))?,
+            versus_stock_wal: versus_stock(Run::transactions_per_s),
             latency,
-            worst_wait_ns: estimate(waits(self).into_iter().map(|(_, wait)| wait)),
-            worst_wait_versus_stock_wal: versus(&waits),
+            worst_wait_ns: estimate(self.plain_runs().map(wait)),
+            worst_wait_versus_stock_wal: versus_stock(wait),
             fairness: estimate(self.runs.iter().filter_map(ContendedRun::fairness)),
             flushes_per_commit: self.syncs.as_ref().map(SyncCount::per_transaction),
             device_flushes: self.per_commit(|run| run.device.and_then(|device| device.flushes)),

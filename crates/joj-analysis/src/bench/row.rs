@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::key::RowKey;
+use crate::bench::pairs::versus;
 use crate::bench::run::{Latency, Run, StatusLine, SyncCount};
-use crate::statistics::{Estimate, paired_ratio};
+use crate::statistics::Estimate;
 
 /// Everything measured under one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +31,7 @@ pub struct Row {
 pub struct RowSummary {
     /// Transactions per second.
     pub transactions_per_s: Estimate,
-    /// Throughput as a multiple of stock WAL's with the same build, paired by round.
+    /// Throughput as a multiple of stock WAL's with the same build, paired by round; absent where the [disk moved](crate::bench::pairs).
     pub versus_stock_wal: Option<Estimate>,
     /// Throughput as a share of the disk's limit, paired with the limit measured just before.
     pub share_of_limit: Option<Estimate>,
@@ -73,11 +74,6 @@ impl Row {
             summary: None,
         }
     }
-
-    /// (round, transactions per second) of every run.
-    pub fn throughputs(&self) -> Vec<(u32, f64)> {
-        self.runs.iter().map(|run| (run.round, run.transactions_per_s())).collect()
-    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -94,14 +90,13 @@ fn median_if_all(runs: &[Run], value: impl Fn(&Run) -> Option<u64>) -> Option<f6
 /// Latencies of all runs from the pooled, ascending `sorted_ns`; `stock` is the row of stock WAL, if any.
 fn summarise_row(row: &Row, stock: Option<&Row>, latency: Latency) -> Option<RowSummary> {
     let runs = &row.runs;
-    let throughputs = row.throughputs();
-    let speeds: Vec<f64> = throughputs.iter().map(|(_, speed)| *speed).collect();
+    let speeds: Vec<f64> = runs.iter().map(Run::transactions_per_s).collect();
     let limits: Vec<f64> =
         runs.iter().filter_map(|run| run.limit_per_s.map(|limit| run.transactions_per_s() / limit)).collect();
     let bound_by_flushes = row.key.workload.is_bound_by_flushes();
     Some(RowSummary {
         transactions_per_s: Estimate::of(&speeds)?,
-        versus_stock_wal: stock.and_then(|stock| paired_ratio(&throughputs, &stock.throughputs())),
+        versus_stock_wal: stock.and_then(|stock| versus(runs, &stock.runs, Run::transactions_per_s)),
         share_of_limit: if bound_by_flushes { Estimate::of(&limits) } else { None },
         latency,
         cpu_user_us: median(runs.iter().map(|run| run.per_transaction(run.cpu_user_us)))?,

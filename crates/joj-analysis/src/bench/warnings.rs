@@ -3,8 +3,9 @@
 //! Thresholds are where a ratio of two rows begins to say something about the machine's other work instead of
 //! the rows: found by running the same plan on an idle machine and beside a compiler.
 
-use crate::bench::document::{Document, Limit, LimitRun, Warning};
+use crate::bench::document::{Document, Limit, Warning};
 use crate::bench::many_writers::ContendedRow;
+use crate::bench::pairs::{alike, is_refused};
 use crate::bench::row::Row;
 use crate::bench::run::Run;
 use crate::bench::study::parts::Study;
@@ -18,9 +19,6 @@ const TICK_SHARE_MAX: f64 = 0.05;
 
 /// Half width of an interval, relative to its median, past which a row's median says little.
 const HALF_WIDTH_MAX: f64 = 0.15;
-
-/// How far the limit may move between its fastest and slowest measurement.
-const LIMIT_SPREAD_MAX: f64 = 2.0;
 
 /// Others' bytes per second as a share of what joj's overwrites cause, past which device columns mislead.
 const FOREIGN_SHARE_MAX: f64 = 0.25;
@@ -139,18 +137,39 @@ fn foreign_writes(document: &Document) -> Option<Warning> {
     )
 }
 
+/// The runs of each row, of whatever kind.
+fn runs_of_rows(document: &Document) -> impl Iterator<Item = Vec<&Run>> {
+    let of_rows = document.rows.iter().map(|row| row.runs.iter().collect());
+    let of_contended = document.contended.iter().map(|row| row.plain_runs().collect());
+    let of_study = document.study.iter().flat_map(Study::measurements);
+    of_rows.chain(of_contended).chain(of_study.map(|(_, measurement)| measurement.runs.iter().collect()))
+}
+
 fn moving_limit(document: &Document) -> Option<Warning> {
-    let limit = document.best_limit()?;
-    let speeds: Vec<f64> = limit.runs.iter().map(LimitRun::operations_per_s).collect();
-    let fastest = speeds.iter().copied().fold(0.0, f64::max);
-    let slowest = speeds.iter().copied().fold(f64::INFINITY, f64::min);
-    if speeds.len() < 2 || fastest <= slowest * LIMIT_SPREAD_MAX {
+    let limits: Vec<Vec<Option<f64>>> =
+        runs_of_rows(document).map(|runs| runs.iter().map(|run| run.limit_per_s).collect()).collect();
+    let rounds_alike: Vec<Vec<bool>> = limits.iter().map(|of_row| alike(of_row)).collect();
+    let is_left_out = |alike: &&bool| !**alike;
+    let left_out = rounds_alike.iter().flatten().filter(is_left_out).count();
+    if left_out == 0 {
         return None;
     }
+    let known = || limits.iter().flatten().copied().flatten();
+    let (slowest, fastest) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    let refused = rounds_alike.iter().filter(|of_row| is_refused(of_row)).count();
+    let refusal = if refused == 0 {
+        String::new()
+    } else {
+        format!("; {refused} of {} rows have none, as half of their runs or more were such", limits.len())
+    };
     warning(
         "moving_limit",
-        format!("the disk's limit moved between {slowest:.0} and {fastest:.0} writes per second"),
-        "compare only ratios, which are paired in time; for absolute figures wait until the disk is left alone",
+        format!(
+            "the disk's limit moved between {slowest:.0} and {fastest:.0} writes per second: {left_out} of {} runs, made \
+             when it was more than a third off its median, count in no ratio{refusal}",
+            limits.iter().flatten().count()
+        ),
+        "wait until the disk is left alone and run again; figures that are no ratios hold for these moments only",
     )
 }
 
@@ -226,6 +245,7 @@ fn cut_waits(document: &Document) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::document::LimitRun;
     use crate::bench::document::tests::{contended, document, study};
     use crate::bench::run::{DeviceDelta, Latency};
     use crate::bench::study::initialisation::InitialisationRow;
@@ -271,8 +291,16 @@ mod tests {
         assert_eq!(kinds(&shared), ["foreign_writes"]);
 
         let mut moving = document();
-        moving.limits[0].runs = vec![limit_run(100_000_000, 409_600), limit_run(300_000_000, 409_600)];
+        for row in &mut moving.rows {
+            row.runs[1].limit_per_s = Some(1_340.0);
+        }
         assert_eq!(kinds(&moving), ["moving_limit"]);
+        assert!(warnings(&moving)[0].what.contains("2 of 6 runs"), "{:?}", warnings(&moving));
+        assert!(!warnings(&moving)[0].what.contains("have none"), "{:?}", warnings(&moving));
+        for row in &mut moving.rows {
+            row.runs[0].limit_per_s = Some(740.0);
+        }
+        assert!(warnings(&moving)[0].what.contains("2 of 2 rows have none"), "{:?}", warnings(&moving));
 
         let mut failed = document();
         failed.rows[1].failure = Some("count is 99 and 100 were acknowledged".to_owned());

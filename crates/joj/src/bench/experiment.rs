@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use joj_analysis::bench::document::Document;
+use joj_analysis::bench::run::Run;
 
 use crate::bench::ask::Stop;
 use crate::bench::disk_limits::DiskLimits;
@@ -98,6 +99,13 @@ pub struct Round {
     pub all: u32,
     /// The disk's limit per second, where it was measured just before.
     pub limit_per_s: Option<f64>,
+}
+
+impl Round {
+    /// Marks a run as one of this round.
+    pub fn mark(self, run: Run) -> Run {
+        Run { round: self.number, limit_per_s: self.limit_per_s, ..run }
+    }
 }
 
 /// So many rounds.

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::bench::durability::Durability;
 use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
-use crate::statistics::{Estimate, paired_ratio};
+use crate::bench::pairs::versus;
+use crate::bench::run::Run;
+use crate::statistics::Estimate;
 
 /// Bytes of a page, of a frame's header, and of the log's header.
 pub const PAGE_BYTES: u64 = 4096;
@@ -153,16 +155,15 @@ impl PatternRow {
 
 /// Sums up each row.
 pub fn summarise(rows: &mut [PatternRow]) {
-    let speeds = |row: &PatternRow| -> Vec<(u32, f64)> {
-        row.commits.runs.iter().map(|run| (run.round, run.transactions_per_s())).collect()
-    };
-    let all: Vec<(PatternKey, Vec<(u32, f64)>)> = rows.iter().map(|row| (row.key, speeds(row))).collect();
+    let all: Vec<(PatternKey, Vec<Run>)> =
+        rows.iter().map(|row| (row.key, row.commits.runs.clone())).collect();
     for row in rows {
         row.commits.summarise();
         row.last_flush.summarise();
         let wal = PatternKey { pattern: Pattern::Wal, ..row.key };
         let stock = all.iter().find(|(key, _)| *key == wal);
-        row.versus_wal = stock.and_then(|(_, stock)| paired_ratio(&speeds(row), stock));
+        row.versus_wal =
+            stock.and_then(|(_, stock)| versus(&row.commits.runs, stock, Run::transactions_per_s));
     }
 }
 

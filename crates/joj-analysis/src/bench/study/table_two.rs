@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::bench::durability::Durability;
 use crate::bench::key::{JournalMode, RowKey, Word, words};
 use crate::bench::measurement::Measurement;
+use crate::bench::pairs::versus;
 use crate::bench::run::{Run, StatusLine};
-use crate::statistics::{Estimate, paired_ratio};
+use crate::statistics::Estimate;
 
 /// The window of the rows with Group Synch, as `waldio_group` takes it: the paper's four pages and 2 ms.
 pub const GROUP_WINDOW: &str = "16KiB,2ms";
@@ -168,17 +169,16 @@ fn device_bytes(run: &Run) -> Option<u64> {
 
 /// Sums up each row.
 pub fn summarise(rows: &mut [TableTwoRow]) {
-    let speeds = |row: &TableTwoRow| -> Vec<(u32, f64)> {
-        row.transactions.runs.iter().map(|run| (run.round, run.transactions_per_s())).collect()
-    };
     let sound = rows.iter().filter(|row| row.failure.is_none());
-    let all: Vec<(TableTwoKey, Vec<(u32, f64)>)> = sound.map(|row| (row.key.clone(), speeds(row))).collect();
+    let all: Vec<(TableTwoKey, Vec<Run>)> =
+        sound.map(|row| (row.key.clone(), row.transactions.runs.clone())).collect();
     for row in rows {
         for step in [&mut row.transactions, &mut row.log_flush, &mut row.checkpoint] {
             step.summarise();
         }
         let stock = all.iter().find(|(key, _)| key.is_stock_of(&row.key));
-        row.versus_stock_wal = stock.and_then(|(_, stock)| paired_ratio(&speeds(row), stock));
+        row.versus_stock_wal =
+            stock.and_then(|(_, stock)| versus(&row.transactions.runs, stock, Run::transactions_per_s));
     }
 }
 

@@ -3,7 +3,6 @@
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
-use joj_analysis::bench::run::Run;
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationKey, InitialisationRow};
 use joj_analysis::bench::study::parts::Study;
 
@@ -52,7 +51,7 @@ impl Experiment for Initialisations {
     }
 
     fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
-        let (row, round) = (&mut self.rows[row], round.number);
+        let row = &mut self.rows[row];
         let answer = session.perform(&InitialisationTask {
             directory: session.directory(),
             key: row.key,
@@ -65,11 +64,11 @@ impl Experiment for Initialisations {
                 row.failure = failure;
                 // Nothing was made ready there: a row of zeros would look like a price.
                 if row.key.approach != Approach::Appended {
-                    row.create.runs.push(Run { round, ..create });
-                    row.extend.runs.push(Run { round, ..extend });
+                    row.create.runs.push(round.mark(create));
+                    row.extend.runs.push(round.mark(extend));
                 }
-                row.first_pass.runs.push(Run { round, ..first_pass });
-                row.second_pass.runs.push(Run { round, ..second_pass });
+                row.first_pass.runs.push(round.mark(first_pass));
+                row.second_pass.runs.push(round.mark(second_pass));
             }
         }
         Ok(())

@@ -3,7 +3,6 @@
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
-use joj_analysis::bench::run::Run;
 use joj_analysis::bench::study::parts::Study;
 use joj_analysis::bench::study::pattern::{Pattern, PatternKey, PatternRow, summarise};
 
@@ -56,7 +55,7 @@ impl Experiment for LogPatterns {
     }
 
     fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
-        let (row, round) = (&mut self.rows[row], round.number);
+        let row = &mut self.rows[row];
         let answer = session.perform(&PatternTask {
             directory: session.directory(),
             key: row.key,
@@ -67,8 +66,8 @@ impl Experiment for LogPatterns {
             Err(reason) => row.refused = Some(reason),
             Ok(PatternRuns { commits, last_flush, failure }) => {
                 row.failure = failure;
-                row.commits.runs.push(Run { round, ..commits });
-                row.last_flush.runs.push(Run { round, ..last_flush });
+                row.commits.runs.push(round.mark(commits));
+                row.last_flush.runs.push(round.mark(last_flush));
             }
         }
         Ok(())

@@ -196,7 +196,7 @@ impl Experiment for ManyWriters {
     fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
         let mut contended = self.ask(row, self.contention.run_ns, false, session)?;
         let (row, latencies_ns) = &mut self.rows[row];
-        contended.run.run.round = round.number;
+        contended.run.run = round.mark(contended.run.run);
         row.failure.clone_from(&contended.run.run.failure);
         if let Some(syncs) = &contended.run.syncs {
             row.syncs.get_or_insert_with(SyncCount::default).add(syncs);

@@ -6,7 +6,7 @@
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
 use joj_analysis::bench::row::{Row, summarise};
-use joj_analysis::bench::run::{Run, distribution};
+use joj_analysis::bench::run::distribution;
 
 use crate::bench::ask::Stop;
 use crate::bench::builds::name_sync_calls;
@@ -191,7 +191,7 @@ impl Experiment for Rows {
         let measured = self.ask(row, None, session)?;
         let (row, latencies_ns) = &mut self.rows[row];
         row.failure.clone_from(&measured.run.failure);
-        row.runs.push(Run { round: round.number, limit_per_s: round.limit_per_s, ..measured.run });
+        row.runs.push(round.mark(measured.run));
         row.waldio_status = measured.waldio_status;
         latencies_ns.extend(measured.latencies_ns);
         Ok(())

@@ -3,7 +3,6 @@
 use joj_analysis::bench::document::Document;
 use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
-use joj_analysis::bench::run::Run;
 use joj_analysis::bench::study::parts::Study;
 use joj_analysis::bench::study::table_two::{Layout, TableTwoKey, TableTwoRow, summarise};
 
@@ -105,7 +104,7 @@ impl Experiment for TableTwo {
     }
 
     fn run(&mut self, row: usize, round: Round, session: &Session<'_>) -> Result<(), Stop> {
-        let (row, round) = (&mut self.rows[row], round.number);
+        let row = &mut self.rows[row];
         let key = &row.key.row;
         let measured = session.perform(&RowTask {
             libraries: session.libraries(&key.library, key.mode),
@@ -119,10 +118,10 @@ impl Experiment for TableTwo {
         })?;
         row.failure.clone_from(&measured.run.failure);
         row.waldio_status = measured.waldio_status;
-        row.transactions.runs.push(Run { round, ..measured.run });
+        row.transactions.runs.push(round.mark(measured.run));
         if let Some((log_flush, checkpoint)) = measured.apart {
-            row.log_flush.runs.push(Run { round, ..log_flush });
-            row.checkpoint.runs.push(Run { round, ..checkpoint });
+            row.log_flush.runs.push(round.mark(log_flush));
+            row.checkpoint.runs.push(round.mark(checkpoint));
         }
         Ok(())
     }
