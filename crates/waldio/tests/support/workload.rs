@@ -253,9 +253,12 @@ impl Run<'_> {
             Step::Rejoin => {
                 self.second = None;
                 self.first = None;
-                if self.machine.side.window().is_some() && !self.faulty {
-                    // The process is done with the log, and nobody of it would flush later.
-                    self.promise_all();
+                let ours = self.outstanding.back().filter(|_| !self.faulty);
+                if let Some((state, _)) = ours {
+                    // The process is done with the log, and nobody of it would flush later. What a process without waldio
+                    // committed since is its own affair.
+                    self.machine.disk.ack(*state);
+                    self.outstanding.clear();
                 }
                 self.first().map(|_| ())
             }
