@@ -38,6 +38,7 @@ fn a_cancelled_thread_takes_nothing_with_it() {
         ("none", plain),
         ("none", ("WALDIO_GROUP", "64KiB,5ms")),
         ("none", ("WALDIO_PERSIST", "fua")),
+        ("asynchronous", plain),
     ];
     for (points, environment) in ways {
         let path = scratch.join(&format!("{points}-{}.db", environment.0));

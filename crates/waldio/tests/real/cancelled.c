@@ -1,5 +1,6 @@
-/* cancelled DATABASE own|none [WALDIO]: threads that commit, and wait for each other, are cancelled again and again.
- * own: they have a cancellation point of their own between statements; none: they have none.
+/* cancelled DATABASE own|none|asynchronous [WALDIO]: threads that commit, and wait for each other, are cancelled again and again.
+ * own: they have a cancellation point of their own between statements; none: they have none; asynchronous: they have none, and
+ * asked to be cancelled at any instruction before they first called SQLite.
  * Prints the cancelled threads, acknowledged rows that are missing, and what failed. */
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ int sqlite3_load_extension(sqlite3 *db, const char *file, const char *entry, cha
 int sqlite3_exec(sqlite3 *db, const char *sql, int (*row)(void *, int, char **, char **), void *with, char **why);
 
 static const char *database;
-static int own_point;
+static int own_point, asynchronous;
 static atomic_int acknowledged, failed;
 
 struct writer {
@@ -38,6 +39,14 @@ static int run(sqlite3 *db, const char *sql)
 static void *write_rows(void *of)
 {
     struct writer *writer = of;
+    if (asynchronous) {
+        int before;
+        /* Not in SQLite's own code, which must not be left so; waldio is to end it before that may happen. */
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+        run(writer->db, "SELECT count(*) FROM t");
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    }
     for (;;) {
         if (own_point)
             pthread_testcancel();
@@ -74,6 +83,7 @@ int main(int count, char **arguments)
     database = arguments[1];
     sqlite3 *first;
     own_point = strcmp(arguments[2], "own") == 0;
+    asynchronous = strcmp(arguments[2], "asynchronous") == 0;
     if (count > 3) {
         sqlite3_open(":memory:", &first);
         sqlite3_enable_load_extension(first, 1);

@@ -1,8 +1,9 @@
 //! `pthread_cancel` of a thread in the middle of our work waits until the next statement begins.
 //!
 //! The C library ends a cancelled thread in its next system call, and unwinds its stack. Rust frames cannot be unwound so:
-//! the process would abort, or leave locks behind that nobody gives back. Source: pthreads(7), "Cancellation points";
-//! pthread_setcancelstate(3).
+//! the process would abort, or leave locks behind that nobody gives back. A thread that may be cancelled at any instruction
+//! (`PTHREAD_CANCEL_ASYNCHRONOUS`) would end where a call of ours ends, which is ours still: from its first call on it may be
+//! cancelled at cancellation points alone. Source: pthreads(7), "Cancellation points"; pthread_setcancelstate(3).
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -12,11 +13,13 @@ use std::marker::PhantomData;
 mod state {
     use std::ffi::c_int;
 
-    /// The same in glibc, musl and uclibc.
+    /// The same in glibc, musl and uclibc, as the next one.
     pub(super) const DISABLE: c_int = 1;
+    const DEFERRED: c_int = 0;
 
     unsafe extern "C" {
-        pub(super) safe fn pthread_setcancelstate(state: c_int, before_out: &mut c_int) -> c_int;
+        safe fn pthread_setcancelstate(state: c_int, before_out: &mut c_int) -> c_int;
+        safe fn pthread_setcanceltype(kind: c_int, before_out: &mut c_int) -> c_int;
     }
     unsafe extern "C-unwind" {
         pub(super) safe fn pthread_testcancel();
@@ -27,6 +30,12 @@ mod state {
         let mut before = DISABLE;
         pthread_setcancelstate(state, &mut before);
         before
+    }
+
+    /// From now on, this thread is not cancelled but at cancellation points.
+    pub(super) fn defer() {
+        let mut before = DEFERRED;
+        pthread_setcanceltype(DEFERRED, &mut before);
     }
 
     pub(super) fn point() {
@@ -43,6 +52,8 @@ mod state {
     pub(super) fn set(_: c_int) -> c_int {
         DISABLE
     }
+
+    pub(super) fn defer() {}
 
     pub(super) fn point() {}
 }
@@ -61,9 +72,11 @@ pub(crate) struct Uncancelled {
 }
 
 impl Uncancelled {
-    /// Costs two stores to the thread's own memory; within another, too.
+    /// Costs three stores to the thread's own memory; within another, too.
     pub(crate) fn begin() -> Uncancelled {
-        Uncancelled { before: state::set(state::DISABLE), _thread: PhantomData }
+        let before = state::set(state::DISABLE);
+        state::defer();
+        Uncancelled { before, _thread: PhantomData }
     }
 }
 
