@@ -42,7 +42,9 @@ pub enum Filesystem {
     Overlay,
     /// Any file system in user space.
     Fuse,
-    /// Anything else, network file systems among them.
+    /// NFS, SMB, Ceph, AFS or 9p: the files are another machine's.
+    Network,
+    /// Anything else.
     #[default]
     Other,
 }

@@ -90,6 +90,8 @@ pub struct Options {
     pub layout: Layout,
     /// Tests only, from the environment alone: no flush at all, as SQLite's own `SQLITE_NO_SYNC` build option.
     pub no_sync: bool,
+    /// SQLite's own `cache=shared` of the URI: several connections of the application's may be one to waldio.
+    pub shares_cache: bool,
 }
 
 impl Default for Options {
@@ -105,6 +107,7 @@ impl Default for Options {
             db_chunk_bytes: 0,
             layout: Layout::Stock,
             no_sync: false,
+            shares_cache: false,
         }
     }
 }

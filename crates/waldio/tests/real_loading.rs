@@ -145,7 +145,7 @@ fn the_second_entry_point_leaves_the_default() {
         assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
         let by_default = library.open(&scratch.join("a.db"));
         by_default.rows(WAL);
-        assert_eq!(by_default.one("SELECT count(*) FROM waldio_status"), "0");
+        assert_eq!(by_default.one("SELECT group_concat(name) FROM waldio_status"), "advice");
         let asked = open_uri(&scratch.join("b.db"), "vfs=waldio").unwrap();
         asked.rows(WAL);
         assert_eq!(asked.status("log"), "open");
@@ -255,6 +255,21 @@ fn round(library: &'static Library, path: &Path) -> String {
     connection.rows("INSERT INTO t(b) VALUES (hex(zeroblob(500)))");
     connection.rows("SELECT * FROM waldio_status");
     connection.status("log")
+}
+
+/// Two builds in one process would each take the other's files for another process's.
+#[test]
+fn a_second_copy_of_waldio_is_refused_and_told_why() {
+    in_own_process("a_second_copy_of_waldio_is_refused_and_told_why", || {
+        let scratch = Scratch::new("second-copy");
+        let copy = scratch.join("libwaldio.so");
+        std::fs::copy(extension_path(), &copy).unwrap();
+        let db = system().open_with(":memory:", None).unwrap();
+        db.load_extension(&extension_path(), None).unwrap();
+        let message = db.load_extension(&copy, None).unwrap_err();
+        assert!(message.contains("another copy of waldio"), "{message}");
+        db.load_extension(&extension_path(), None).unwrap();
+    });
 }
 
 #[test]

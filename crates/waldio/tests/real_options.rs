@@ -10,7 +10,7 @@ use std::path::Path;
 
 use real::child::in_own_process;
 use real::place::Scratch;
-use real::sqlite::{Connection, system};
+use real::sqlite::{Connection, extension_path, system};
 use real::writers::number;
 
 /// No flush comes by itself.
@@ -122,6 +122,40 @@ fn advice_tells_of_a_reader_that_pins_the_log() {
         reader.rows("COMMIT");
         write();
         assert_eq!(advice(), "none", "it has left");
+    });
+}
+
+/// The row `advice` of a connection that waldio came too late for, in files that it opens and attaches, but not in one opened since.
+#[test]
+fn advice_tells_of_connections_that_pass_waldio_by() {
+    in_own_process("advice_tells_of_connections_that_pass_waldio_by", || {
+        let scratch = Scratch::new("options-passed-by");
+        let early = system().open_with(scratch.join("early.db").to_str().unwrap(), None).unwrap();
+        early.load_extension(&extension_path(), None).unwrap();
+        early.rows(&format!("ATTACH '{}' AS more", scratch.join("more.db").display()));
+        early.rows("ATTACH ':memory:' AS memory");
+        let told = "SELECT group_concat(replace(database, rtrim(database, replace(database, '/', '')), '')) \
+                    FROM waldio_status WHERE name = 'advice' AND value LIKE '%before waldio was loaded%'";
+        assert_eq!(early.one(told), "early.db,more.db");
+        let late = open(&scratch.join("late.db"), "");
+        assert_eq!(late.one(told), "NULL");
+        assert_eq!(open(&scratch.join("off.db"), "waldio=off").one(told), "NULL", "it was asked for");
+        assert_eq!(early.one("SELECT count(*) FROM waldio_status WHERE database LIKE '%early.db'"), "1");
+    });
+}
+
+/// The row `advice` of connections that share a cache.
+#[test]
+fn advice_tells_of_a_shared_cache() {
+    in_own_process("advice_tells_of_a_shared_cache", || {
+        system().load(None).unwrap();
+        let scratch = Scratch::new("options-shared");
+        let told = "SELECT count(*) FROM waldio_status WHERE name = 'advice' AND value LIKE '%cache=shared%'";
+        for (cache, rows) in [("private", "0"), ("shared", "1")] {
+            let db = open(&scratch.join("a.db"), &format!("cache={cache}"));
+            db.rows("PRAGMA journal_mode=WAL; CREATE TABLE IF NOT EXISTS t(value)");
+            assert_eq!(db.one(told), rows, "{cache}");
+        }
     });
 }
 

@@ -13,7 +13,7 @@ use crate::disk::{Facts, Filesystem};
 type Described = (&'static str, String, String);
 
 /// The file system kinds by statfs(2)'s `f_type`.
-const MAGIC: [(u64, Filesystem, &str); 10] = [
+const MAGIC: [(u64, Filesystem, &str); 17] = [
     (0xef53, Filesystem::Ext4, "ext4"),
     (0x5846_5342, Filesystem::Xfs, "xfs"),
     (0x9123_683e, Filesystem::Btrfs, "btrfs"),
@@ -23,7 +23,14 @@ const MAGIC: [(u64, Filesystem, &str); 10] = [
     (0x8584_58f6, Filesystem::Tmpfs, "ramfs"),
     (0x794c_7630, Filesystem::Overlay, "overlay"),
     (0x6573_5546, Filesystem::Fuse, "fuse"),
-    (0x0102_1997, Filesystem::Other, "9p"),
+    (0x6969, Filesystem::Network, "nfs"),
+    (0xff53_4d42, Filesystem::Network, "cifs"),
+    (0xfe53_4d42, Filesystem::Network, "smb2"),
+    (0x517b, Filesystem::Network, "smb"),
+    (0x00c3_6400, Filesystem::Network, "ceph"),
+    (0x5346_414f, Filesystem::Network, "afs"),
+    (0x6b41_4653, Filesystem::Network, "afs"),
+    (0x0102_1997, Filesystem::Network, "9p"),
 ];
 
 /// The kind of file system and its direct I/O alignment; `Other` and none where nobody can tell.
@@ -110,5 +117,19 @@ fn describe_device(sysfs: &str, facts: &mut Vec<Described>) {
 fn push_file(name: &'static str, path: &Path, facts: &mut Vec<Described>) {
     if let Ok(text) = fs::read_to_string(path) {
         facts.push((name, text.trim().to_owned(), path.display().to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of linux/magic.h, of what no test machine has mounted.
+    #[test]
+    fn a_network_filesystem_is_known_by_its_number() {
+        for magic in [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x6b41_4653, 0x0102_1997] {
+            assert_eq!(kind_of(magic), Filesystem::Network, "{magic:#x}");
+        }
+        assert_eq!(kind_of(0), Filesystem::Other);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blockio::disk::{Disk, DiskFile, Facts, FileId};
+use blockio::disk::{Disk, DiskFile, Facts, FileId, Filesystem};
 
 use crate::durability::flush::{Durability, Poison};
 use crate::durability::persist_choice::{self, Persist};
@@ -52,6 +52,8 @@ pub struct LogSession {
     pub file_id: FileId,
     /// Where frames stand in its file.
     pub layout: Layout,
+    /// What it lies on.
+    pub filesystem: Filesystem,
     /// The options that held when it was opened.
     pub options: Options,
     /// How commits become durable. `fua` may fall to false when a direct write is refused.
@@ -95,6 +97,7 @@ impl LogSession {
             log_path: path,
             file_id,
             layout,
+            filesystem: facts.filesystem,
             options,
             fua: AtomicBool::new(persist.fua),
             persist,

@@ -115,7 +115,7 @@ impl Api {
 
     /// A parameter of a database's URI, as `file:app.db?name=value`.
     /// # Safety
-    /// `filename` came to our `xOpen` with `SQLITE_OPEN_MAIN_DB`.
+    /// `filename` came to our `xOpen` with `SQLITE_OPEN_MAIN_DB`, or from `filename`.
     pub unsafe fn uri_parameter(self, filename: *const c_char, name: &CStr) -> Option<String> {
         type Parameter = unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char;
         let call = routine!(self, slot::URI_PARAMETER, Parameter)?;
@@ -307,14 +307,22 @@ impl Api {
         call.is_none_or(|call| unsafe { call(db, schema.as_ptr()) } != 0)
     }
 
+    /// SQLite's name of a database's file, which `uri_parameter` takes; null where it has none.
+    /// # Safety
+    /// `db` is a live connection. The name is there as long as the database is.
+    pub unsafe fn filename(self, db: *mut sqlite3, schema: &CStr) -> *const c_char {
+        type Filename = unsafe extern "C" fn(*mut sqlite3, *const c_char) -> *const c_char;
+        let call = routine!(self, slot::DB_FILENAME, Filename);
+        // SAFETY: the caller's promise, and a terminated name.
+        call.map_or(std::ptr::null(), |call| unsafe { call(db, schema.as_ptr()) })
+    }
+
     /// The file of a database of a connection.
     /// # Safety
     /// `db` is a live connection.
     pub unsafe fn database_path(self, db: *mut sqlite3, schema: &CStr) -> Option<PathBuf> {
-        type Filename = unsafe extern "C" fn(*mut sqlite3, *const c_char) -> *const c_char;
-        let call = routine!(self, slot::DB_FILENAME, Filename)?;
-        // SAFETY: the caller's promise, and a terminated name.
-        let name = unsafe { call(db, schema.as_ptr()) };
+        // SAFETY: the caller's promise.
+        let name = unsafe { self.filename(db, schema) };
         if name.is_null() {
             return None;
         }

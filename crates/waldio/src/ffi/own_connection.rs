@@ -71,17 +71,32 @@ impl OwnConnection {
     }
 }
 
+/// A row: the text of each value, `None` for NULL.
+pub(crate) type Texts = Vec<Option<CString>>;
+
 /// Runs statements on somebody's connection; the first value of the last row, where it is a number.
 /// # Errors
 /// SQLite's words.
 /// # Safety
 /// `db` is a live connection.
 pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result<Option<i64>, SqliteMessage> {
-    let mut found: Option<i64> = None;
-    // SAFETY: the caller's promise, terminated text, and a callback that takes an `Option<i64>`.
-    let code = unsafe { api.exec(db, sql, take_number, (&raw mut found).cast()) };
+    // SAFETY: the caller's promise.
+    let rows = unsafe { rows_of(api, db, sql) }?;
+    let first = rows.last().and_then(|row| row.first()?.as_ref());
+    Ok(first.and_then(|text| text.to_str().ok()?.parse().ok()))
+}
+
+/// Runs statements on somebody's connection; their rows.
+/// # Errors
+/// SQLite's words.
+/// # Safety
+/// `db` is a live connection.
+pub(crate) unsafe fn rows_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result<Vec<Texts>, SqliteMessage> {
+    let mut rows: Vec<Texts> = Vec::new();
+    // SAFETY: the caller's promise, terminated text, and a callback that takes such rows.
+    let code = unsafe { api.exec(db, sql, take_row, (&raw mut rows).cast()) };
     if code == 0 {
-        return Ok(found);
+        return Ok(rows);
     }
     // SAFETY: as above.
     Err(SqliteMessage(unsafe { api.message(db) }))
@@ -94,23 +109,19 @@ impl Drop for OwnConnection {
     }
 }
 
-unsafe extern "C" fn take_number(
+unsafe extern "C" fn take_row(
     place: *mut c_void,
     count: c_int,
     values: *mut *mut c_char,
     _: *mut *mut c_char,
 ) -> c_int {
-    if count < 1 {
-        return 0;
-    }
-    // SAFETY: `number_of` passes the place.
-    let place = unsafe { &mut *place.cast::<Option<i64>>() };
+    // SAFETY: `rows_of` passes the place.
+    let rows = unsafe { &mut *place.cast::<Vec<Texts>>() };
+    let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else { return 0 };
     // SAFETY: SQLite passes so many values, one at least.
-    let value = unsafe { *values };
-    if !value.is_null() {
-        // SAFETY: SQLite's values are terminated.
-        let text = unsafe { CStr::from_ptr(value) };
-        *place = text.to_str().ok().and_then(|text| text.parse().ok());
-    }
+    let values = unsafe { std::slice::from_raw_parts(values, count) };
+    // SAFETY: SQLite's values are terminated.
+    let text = |value: &*mut c_char| unsafe { CStr::from_ptr(*value) }.to_owned();
+    rows.push(values.iter().map(|value| (!value.is_null()).then(|| text(value))).collect());
     0
 }

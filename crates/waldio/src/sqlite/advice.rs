@@ -2,11 +2,22 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use blockio::disk::Filesystem;
+
 use crate::database::Database;
 use crate::options::{DurabilityChoice, Options};
 
 /// A sentence, and the fact that it follows from.
 pub type Advice = (String, &'static str);
+
+/// What to change for a connection that has its database through this VFS, not through waldio.
+pub fn for_passed_by(vfs: &str) -> Advice {
+    let text = format!(
+        "waldio does nothing for this connection, which goes through the VFS {vfs}: it was opened before waldio was loaded, \
+         or it asked for that VFS. Load waldio, then open the database again"
+    );
+    (text, "SQLITE_FCNTL_VFSNAME")
+}
 
 /// What to change for one database, whose connections have these options. Nothing where waldio does all it can.
 pub fn for_database(database: &Database, connections: &[Options]) -> Vec<Advice> {
@@ -34,11 +45,25 @@ pub fn for_database(database: &Database, connections: &[Options]) -> Vec<Advice>
                     End that transaction: COMMIT, or reset or finalize its statement";
         (text.to_owned(), "the last three checkpoints waited for the same reader")
     });
+    let shared_cache = connections.iter().any(|options| options.shares_cache).then(|| {
+        let text = "connections that share a cache are one to waldio: their commits share no flush, and SQLite answers \
+                    SQLITE_LOCKED where others wait in the queue. Leave out cache=shared";
+        (text.to_owned(), "cache=shared in a URI")
+    });
+    let filesystem = database.session().map(|session| session.filesystem);
+    let remote = (filesystem == Some(Filesystem::Network)).then(|| {
+        let text = "the database lies on a network filesystem. In WAL mode the processes of one machine alone may have it \
+                    open, and what a flush is worth is the server's choice. Keep it on a disk of this machine";
+        (text.to_owned(), "statfs f_type")
+    });
     let not_had = database.not_had().map(|what| {
         let text = format!(
             "{what} came too late: set it in WALDIO_ variables, or in the URI of the first connection"
         );
         (text, "options_not_had")
     });
-    [passed_through, rolls_back, not_durable, pinned, not_had].into_iter().flatten().collect()
+    [passed_through, rolls_back, not_durable, pinned, shared_cache, remote, not_had]
+        .into_iter()
+        .flatten()
+        .collect()
 }

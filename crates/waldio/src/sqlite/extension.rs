@@ -101,10 +101,8 @@ unsafe fn load(
             found / 1000 % 1000,
             found % 1000
         );
-        if !error_out.is_null() {
-            // SAFETY: SQLite passes a place for a message of its allocator, which it frees.
-            unsafe { error_out.write(api.string(&text)) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { complain(api, error_out, &text) };
         return SQLITE_ERROR;
     }
     let (options, complaints) = Options::from_environment(|name| std::env::var(name).ok());
@@ -120,6 +118,14 @@ unsafe fn load(
         options,
         inline_worker: false,
     };
+    let existing = api.vfs_find(Some(registration.name));
+    // SAFETY: SQLite found it registered.
+    if !existing.is_null() && !unsafe { vfs_methods::is_ours(existing) } {
+        let text = "another copy of waldio is loaded, from another file: load only one";
+        // SAFETY: the caller's promise.
+        unsafe { complain(api, error_out, text) };
+        return SQLITE_ERROR;
+    }
     // SAFETY: the table as above.
     let code = unsafe { register(routines, registration) };
     if code != SQLITE_OK {
@@ -132,6 +138,16 @@ unsafe fn load(
     }
     // SAFETY: SQLite passes the connection that loads us.
     unsafe { add_table(db, api) }
+}
+
+/// Why waldio does not load.
+/// # Safety
+/// `error_out` is null, or SQLite's place for a message of its allocator, which it frees.
+unsafe fn complain(api: Api, error_out: *mut *mut c_char, text: &str) {
+    if !error_out.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { error_out.write(api.string(text)) };
+    }
 }
 
 /// Registers waldio with one SQLite library; does nothing but make it the default where it is registered already.

@@ -5,6 +5,7 @@
 //! vfs                   SQLite opens, reads, writes, locks, syncs: each call goes to a connection, or to the base VFS
 //! status                one row of `waldio_status` for each thing a database counts
 //! advice                what waldio does not do for a database, and what would change that
+//! advice_tests          tests of advice for what no test machine has
 //! delayed_flush_tests   tests of `waldio_group` that open their log as `process` does
 //! process               databases that this process has open, by device and inode
 //! ```
@@ -13,6 +14,9 @@ pub(crate) mod extension;
 pub(crate) mod vfs;
 pub(crate) mod status;
 mod advice;
+#[cfg(test)]
+#[path = "tests/advice.rs"]
+mod advice_tests;
 #[cfg(test)]
 #[path = "tests/delayed_flush.rs"]
 mod delayed_flush_tests;

@@ -58,6 +58,14 @@ pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
     rows.rows
 }
 
+/// The fact that a connection has a database through this VFS, not through waldio.
+pub fn passed_by(path: &str, vfs: &str) -> Vec<Row> {
+    let mut rows = Rows { database: path.to_owned(), rows: Vec::new() };
+    let (text, source) = advice::for_passed_by(vfs);
+    rows.text("advice", &text, source);
+    rows.rows
+}
+
 /// The layout of the log, or the one that its next opening would ask for.
 fn layout_row(rows: &mut Rows, database: &Database) {
     let asked = database.options().layout;

@@ -131,6 +131,15 @@ unsafe extern "C" fn open(
     })
 }
 
+/// True where the URI of a database says `waldio=off`.
+/// # Safety
+/// `name` is a database's name that SQLite gave.
+pub(super) unsafe fn is_left_out(registered: &Registered, name: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    let value = unsafe { registered.api.uri_parameter(name, c"waldio") };
+    value.is_some_and(|value| matches!(value.as_str(), "off" | "0" | "no" | "false"))
+}
+
 /// # Safety
 /// As SQLite's `xOpen` with `SQLITE_OPEN_MAIN_DB`.
 unsafe fn open_main(
@@ -144,11 +153,13 @@ unsafe fn open_main(
     descriptors::fill_streams();
     // SAFETY: a database's name, as the caller promises.
     let parameter = |key: &CStr| unsafe { registered.api.uri_parameter(name, key) };
-    if parameter(c"waldio").is_some_and(|value| matches!(value.as_str(), "off" | "0" | "no" | "false")) {
+    // SAFETY: as above.
+    if unsafe { is_left_out(registered, name) } {
         // SAFETY: SQLite's own arguments.
         return unsafe { registered.base.open(name, file, flags, flags_out) };
     }
     let mut options = registered.options;
+    options.shares_cache = parameter(c"cache").is_some_and(|value| value == "shared");
     // SAFETY: as above.
     let keys = (0..).map_while(|place| unsafe { registered.api.uri_key(name, place) });
     // SQLite ignores what nobody knows, and the user would believe that it holds.

@@ -4,13 +4,15 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use crate::database::Database;
-use crate::ffi::api::{Api, Value};
+use crate::ffi::api::Value;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
+use crate::ffi::own_connection::rows_of;
 use crate::ffi::types::*;
 use crate::sqlite::process::Process;
 use crate::sqlite::status::{self, Row};
 use crate::sqlite::vfs::registered::Registered;
+use crate::sqlite::vfs::vfs_methods::is_left_out;
 
 /// The table's module. `xCreate` is null: the table exists without CREATE, and only so.
 pub(crate) static MODULE: sqlite3_module = sqlite3_module {
@@ -33,13 +35,15 @@ pub(crate) static MODULE: sqlite3_module = sqlite3_module {
 #[repr(C)]
 struct Table {
     base: sqlite3_vtab,
-    api: Api,
+    registered: &'static Registered,
+    db: *mut sqlite3,
 }
 
 #[repr(C)]
 struct Cursor {
     base: sqlite3_vtab_cursor,
-    api: Api,
+    registered: &'static Registered,
+    db: *mut sqlite3,
     rows: Vec<Row>,
     at: usize,
 }
@@ -54,7 +58,7 @@ unsafe extern "C" fn connect(
 ) -> c_int {
     guard::code_or(SQLITE_ERROR, || {
         // SAFETY: `extension` registered the module with a `Registered` that lives as long as the process.
-        let registered = unsafe { &*client.cast::<Registered>() };
+        let registered: &'static Registered = unsafe { &*client.cast::<Registered>() };
         let columns = c"CREATE TABLE waldio_status(database TEXT, name TEXT, value, unit TEXT, source TEXT)";
         // SAFETY: SQLite passes its connection.
         let code = unsafe { registered.api.declare_vtab(db, columns) };
@@ -62,7 +66,7 @@ unsafe extern "C" fn connect(
             return code;
         }
         let base = sqlite3_vtab { pModule: std::ptr::null(), nRef: 0, zErrMsg: std::ptr::null_mut() };
-        let table = Box::into_raw(Box::new(Table { base, api: registered.api }));
+        let table = Box::into_raw(Box::new(Table { base, registered, db }));
         // SAFETY: SQLite passes a place for the table.
         unsafe { table_out.write(table.cast()) };
         SQLITE_OK
@@ -86,9 +90,10 @@ unsafe extern "C" fn best_index(_: *mut sqlite3_vtab, index: *mut sqlite3_index_
 unsafe extern "C" fn open(table: *mut sqlite3_vtab, cursor_out: *mut *mut sqlite3_vtab_cursor) -> c_int {
     guard::code_or(SQLITE_ERROR, || {
         // SAFETY: `connect` made it.
-        let api = unsafe { &*table.cast::<Table>() }.api;
+        let table_of = unsafe { &*table.cast::<Table>() };
+        let (registered, db) = (table_of.registered, table_of.db);
         let base = sqlite3_vtab_cursor { pVtab: table };
-        let cursor = Box::into_raw(Box::new(Cursor { base, api, rows: Vec::new(), at: 0 }));
+        let cursor = Box::into_raw(Box::new(Cursor { base, registered, db, rows: Vec::new(), at: 0 }));
         // SAFETY: SQLite passes a place for the cursor.
         unsafe { cursor_out.write(cursor.cast()) };
         SQLITE_OK
@@ -127,9 +132,34 @@ unsafe extern "C" fn filter(
             status::rows(database, &options)
         };
         cursor.rows = process.open_databases().iter().flat_map(rows).collect();
+        // SAFETY: the connection that asks.
+        cursor.rows.extend(unsafe { passed_by(cursor.registered, cursor.db) });
         cursor.at = 0;
         SQLITE_OK
     })
+}
+
+/// Advice for the databases of a connection that do not go through waldio, but for those that say so themselves.
+/// # Safety
+/// `db` is a live connection of the library that `registered` belongs to.
+unsafe fn passed_by(registered: &Registered, db: *mut sqlite3) -> Vec<Row> {
+    // SAFETY: the caller's promise.
+    let listed = unsafe { rows_of(registered.api, db, c"PRAGMA database_list") }.unwrap_or_default();
+    let in_files = listed.into_iter().filter_map(|row| match &row[..] {
+        [_, Some(schema), Some(file)] if !file.is_empty() => Some((schema.clone(), file.clone())),
+        _ => None,
+    });
+    let passed_by = in_files.filter_map(|(schema, file)| {
+        // SAFETY: as above.
+        let names = unsafe { registered.api.vfs_names(db, &schema) }.ok()?;
+        let is_ours = names.split('/').any(|name| name == registered.name());
+        // SAFETY: as above.
+        let name = unsafe { registered.api.filename(db, &schema) };
+        // SAFETY: SQLite's name of a database that is open.
+        let is_left_out = unsafe { is_left_out(registered, name) };
+        (!is_ours && !is_left_out).then(|| status::passed_by(&file.to_string_lossy(), &names))
+    });
+    passed_by.flatten().collect()
 }
 
 unsafe extern "C" fn next(cursor: *mut sqlite3_vtab_cursor) -> c_int {
@@ -161,7 +191,7 @@ unsafe extern "C" fn column(
             _ => Value::Text(row.source.clone()),
         };
         // SAFETY: SQLite passes its context.
-        unsafe { cursor.api.result(context, &value) };
+        unsafe { cursor.registered.api.result(context, &value) };
         SQLITE_OK
     })
 }

@@ -1,0 +1,36 @@
+//! Goal: advice that depends on what no test machine has, or not at will, is given, and given there alone.
+//! Method: a log on a simulated disk of each kind of filesystem. What SQL can bring about is in `real_options.rs`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use blockio::disk::{Disk, Filesystem, OpenOptions};
+use blockio::simulated::disk::SimDisk;
+use blockio::simulated::image::Image;
+use blockio::simulated::state::SimOptions;
+
+use crate::database::{Database, Helpers};
+use crate::log::layout::Layout;
+use crate::options::Options;
+use crate::sqlite::advice;
+
+#[test]
+fn a_log_on_a_network_filesystem_is_told_of_and_no_other() {
+    for filesystem in [Filesystem::Network, Filesystem::Ext4, Filesystem::Fuse, Filesystem::Other] {
+        let disk = SimDisk::from_image(&Image::default(), SimOptions { filesystem, ..SimOptions::default() });
+        let path = Path::new("/app.db");
+        drop(disk.open(path, OpenOptions { create: true, ..OpenOptions::EXISTING }).expect("an empty disk"));
+        let options = Options::default();
+        let (base, helpers) = ("base".to_owned(), Helpers::inline());
+        let database = Database::new(path.to_path_buf(), None, base, Arc::new(disk), helpers, options);
+        assert_eq!(advice::for_database(&database, &[options]), [], "no log is open");
+        let _log = database.open_log(true, Layout::Stock).expect("a sound disk");
+        let told = advice::for_database(&database, &[options]);
+        let is_told = told.iter().any(|(text, _)| text.contains("network filesystem"));
+        assert_eq!(
+            (is_told, told.len()),
+            (filesystem == Filesystem::Network, usize::from(is_told)),
+            "{told:?}"
+        );
+    }
+}
