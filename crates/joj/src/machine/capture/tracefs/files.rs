@@ -1,9 +1,9 @@
 //! Which file an inode number stands for: its generation, its name, and whether it is a directory. Trace records have the
 //! number only.
 //!
-//! Asked, in this order: the watch of its filesystem (which sees every creation), its number itself (ext4 finds a file
-//! by it), and the descriptors of the process that uses it. A file that was deleted before anybody could be asked has no name,
-//! and the generation is one more than its predecessor's: a number that tells them apart, not the kernel's.
+//! Three sources are asked, in this order: the watch of its filesystem, which sees every creation; its number itself, by which
+//! ext4 finds a file; and the descriptors of the process that uses it. A file that was deleted before one of them was asked has
+//! no name. Its generation is one more than that of the file before: not the kernel's number, but another one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +34,7 @@ pub const ELSEWHERE: FileKey = FileKey { device: DeviceNumber(u32::MAX), inode: 
 /// What is known of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
-    /// `i_generation`, or a number that tells it from others that had its inode number.
+    /// `i_generation`, or a number other than those of the files that had its inode number before.
     pub generation: u32,
     /// Its last name, from the filesystem's root; a directory's ends with a slash.
     pub name: Option<String>,
@@ -50,7 +50,7 @@ pub struct Known {
     pub doubtful: bool,
     /// True once its name was handed on.
     pub told: bool,
-    /// True once somebody asked where it lies, or saw it from its first block on.
+    /// True once its blocks were asked for, or all of them were seen when it got them.
     pub placed: bool,
 }
 
@@ -88,17 +88,17 @@ pub struct Files {
     mounts: Vec<Mount>,
     pub(super) known: FxHashMap<(DeviceNumber, u64), Known>,
     pub(super) watcher: Watcher,
-    /// What the watch saw, and no record told yet.
+    /// What the watch saw, and no record reported yet.
     pub(super) changes: Changes,
     /// When the watch was last asked.
     pub(super) looked_ns: u64,
     /// The kernel threw away what the watch would have seen.
     pub(super) has_lost_names: bool,
-    /// Files that the watch saw and whose creation no record told yet.
+    /// Files that the watch saw and whose creation no record reported yet.
     pub(super) creations: Creations<Known>,
     /// What is not known for a while.
     pub(super) doubts: Doubts,
-    /// Files of which that is yet to be told.
+    /// Files of which that is yet to be reported.
     pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
     young: FxHashSet<(DeviceNumber, u64)>,
@@ -118,19 +118,19 @@ impl Files {
         (Self { started, sources, mounts, watcher: Watcher::begin(names), ..Self::default() }, limits)
     }
 
-    /// The file that we have under a number, or shall have when a record tells of its creation.
+    /// The file that we have under a number, or shall have when a record reports its creation.
     pub(super) fn had(&mut self, key: (DeviceNumber, u64), generation: u32) -> Option<&mut Known> {
         let waiting = self.creations.of(key).find(|waiting| waiting.generation == generation);
         waiting.or_else(|| self.known.get_mut(&key).filter(|had| had.generation == generation))
     }
 
-    /// True where it is not known what the file behind this number was called at this time.
+    /// True where it is not known what the file with this number was called at this time.
     pub fn is_doubtful(&mut self, file: FileKey, process: u32, time_ns: u64) -> bool {
         let generation = self.identify(file, process).generation;
         self.doubts.has(FileKey { generation, ..file }, time_ns)
     }
 
-    /// The file behind a number; asks once.
+    /// The file with a number; asks once.
     pub fn identify(&mut self, file: FileKey, process: u32) -> &mut Known {
         let key = (file.device, file.inode);
         self.ask_again(file, process);
@@ -156,8 +156,8 @@ impl Files {
         Known { name, ..found }
     }
 
-    /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are; and
-    /// the file that had a directory's number before might not be known from it: nothing there tells when a number changes hands.
+    /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are.
+    /// There no record says when a number changes hands, so a directory might be taken for the file that had its number before.
     pub fn hides_directories(&self, device: DeviceNumber) -> bool {
         !self.source(device).is_some_and(Source::places_directories)
     }
@@ -189,7 +189,7 @@ impl Files {
     }
 
     /// An inode was brought into memory. One that had lost its last name does not come back: another file has the number (XFS, which
-    /// does not tell of files without a name). One whose name another file took has lost it, too, and nobody said so.
+    /// does not tell of files without a name). One whose name another file took has lost it, too, without a record of that.
     pub fn fetched(&mut self, file: FileKey) {
         let key = (file.device, file.inode);
         let Some(known) = self.known.get_mut(&key) else { return };
@@ -222,14 +222,14 @@ impl Files {
         }
     }
 
-    /// True where the number's last owner is gone, and nobody saw another. Whoever asks for it now asks in vain, and at length.
+    /// True where the number's last owner is gone, and no other was seen. To ask for it now is in vain, and takes long.
     pub fn is_gone(&self, file: FileKey) -> bool {
         let key = (file.device, file.inode);
         self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains(&key)
     }
 
-    /// The file behind a thread's descriptor, and what is known of it; none where that filesystem would have named it itself, if such a
-    /// call is named: then the descriptor was another file's when the call was made.
+    /// The file that a thread's descriptor leads to, and what is known of it. None where that filesystem would have named the file
+    /// of such a call itself (`is_named`): then the descriptor was another file's when the call was made.
     pub fn by_descriptor(&mut self, thread: u32, descriptor: u32, is_named: bool) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
         let Some((key, known)) = self.at(&path, thread) else {

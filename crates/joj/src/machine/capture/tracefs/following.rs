@@ -1,4 +1,4 @@
-//! How the names of files follow what the watch saw, and when nobody knows them.
+//! How the names of files follow what the watch saw, and when they are not known.
 
 use std::fs::Metadata;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Files {
     }
 
     /// To be called after a look, when all calls were noted that have returned ([`Files::note_call`]). Returns the events of files whose
-    /// names nobody knows for a while. `handed_ns`: the records until then were used.
+    /// names are not known for a while. `handed_ns`: the records until then were used.
     pub fn settle_names(&mut self, handed_ns: u64) -> Vec<(Event, String)> {
         for (kind, from_ns, seen) in self.changes.unclear(self.looked_ns) {
             // The only name of a file goes once, and is not asked for afterwards.
@@ -65,7 +65,7 @@ impl Files {
         self.changes.note_call(thread, kind, time_ns);
     }
 
-    /// Asks doubtful files what they are called now; until then nobody knows.
+    /// Asks doubtful files what they are called now. Until then they have no name.
     fn doubt(&mut self, handed_ns: u64) -> Vec<(Event, String)> {
         let mut files: Vec<(FileKey, Doubtful, Option<Metadata>, Option<String>)> = Vec::new();
         let mut is_settled = false;
@@ -205,13 +205,13 @@ impl Files {
         self.has_lost_names
     }
 
-    /// A thread's call that returned at this time has changed names: the events for it, where no record tells, and their names.
+    /// A thread's call that returned at this time has changed names: the events for it, where no record reports it, and their names.
     pub fn names_changed(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<(Event, String)> {
         let seen = self.changes.of_call(thread, kind, time_ns);
         self.change(seen)
     }
 
-    /// The same for changes seen until `until_ns` of which no record told, with their times.
+    /// The same for changes seen until `until_ns` that no record reported, with their times.
     pub fn overdue(&mut self, until_ns: u64) -> Vec<(Event, String)> {
         let mut told = Vec::new();
         self.doubts.forget(until_ns);
@@ -267,7 +267,7 @@ impl Files {
         true
     }
 
-    /// A file has another name, a name more or a name less: the event for it, where no record tells, and the name.
+    /// A file has another name, a name more or a name less: the event for it, where no record reports it, and the name.
     fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
         let Seen { device, change, path, before } = seen;
         let path = named(path, change.directory);

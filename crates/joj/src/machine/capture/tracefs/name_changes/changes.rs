@@ -22,7 +22,7 @@ const RETURNING_NS: u64 = 1_000_000;
 /// A thread, and what its calls do.
 type Who = (u32, NameChange);
 
-/// A change whose call no record told yet.
+/// A change whose call no record reported yet.
 #[derive(Debug)]
 struct Waiting {
     look: Look,
@@ -46,7 +46,7 @@ struct OfFile<'a> {
 }
 
 impl OfFile<'_> {
-    /// True where a rename took or gave a name that it also got or lost. Where only link and unlink did, their number tells.
+    /// True where a rename took or gave a name that it also got or lost. Where only link and unlink did, their number shows it.
     fn has_a_name_again(&self) -> bool {
         let is_got = |(name, renamed): &(&str, bool)| {
             self.got.contains(&(*name, true)) || *renamed && self.got.contains(&(*name, false))
@@ -55,7 +55,7 @@ impl OfFile<'_> {
     }
 }
 
-/// Changes whose call no record told yet.
+/// Changes whose call no record reported yet.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// By thread.
@@ -80,7 +80,7 @@ impl Changes {
         waiting.push_back(Waiting { look, number, kind, seen, second, call_ns, doubtful });
     }
 
-    /// A record tells that a thread's call returned at this time.
+    /// A record says that a thread's call returned at this time.
     pub fn note_call(&mut self, thread: u32, kind: NameChange, time_ns: u64) {
         let calls = self.calls.entry((thread, kind)).or_default();
         // Those of two processors are not read in order.
@@ -225,7 +225,7 @@ impl Changes {
         found.into_iter().filter(|one| !one.doubtful).map(|one| one.seen).collect()
     }
 
-    /// Those seen until `until_ns`, in order, with the time: no record tells of them (io_uring, for example).
+    /// Those seen until `until_ns`, in order, with the time: no record reports them (io_uring, for example).
     pub fn overdue(&mut self, until_ns: u64) -> Vec<(u64, Seen)> {
         let mut overdue = Vec::new();
         self.waiting.retain(|_, waiting| {
