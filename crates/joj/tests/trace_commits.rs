@@ -1,5 +1,5 @@
 //! Goal: SQLite's commits are counted for each database, whatever else their thread has locked, and what cannot be counted is said.
-//! Method: one thread that has a lock on one database and commits to another; the last close of a database in WAL mode.
+//! Method: one thread that has a lock on one database and commits to another; the first opening and the last close of a log.
 
 mod trace;
 
@@ -31,6 +31,17 @@ connection.execute('PRAGMA journal_mode=WAL')
 connection.execute('PRAGMA synchronous=FULL')
 connection.execute('CREATE TABLE t(a)')
 connection.close()
+";
+
+/// Processes that each open a database in WAL mode first, commit once or read only, and leave it without closing.
+const OPENINGS: &str = "
+import os, sqlite3, sys
+for sql in ['INSERT INTO t VALUES(1)'] * 4 + ['SELECT count(*) FROM t'] * 3:
+    child = os.fork()
+    if child == 0:
+        sqlite3.connect(sys.argv[1] + '/opened.db', isolation_level=None).execute(sql).fetchall()
+        os._exit(0)
+    os.waitpid(child, 0)
 ";
 
 fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
@@ -66,6 +77,27 @@ fn a_thread_that_has_the_lock_of_one_database_commits_to_another() {
             let expected = [(name("held"), 1), (name("other"), others)].into();
             assert_eq!(found, expected, "{backend}, {mode}, {lock}");
         }
+    }
+}
+
+/// Who opens a log first takes the write lock, and commits nothing.
+#[test]
+fn to_open_a_log_is_no_commit() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let script = volume.beside("openings.py");
+    std::fs::write(&script, OPENINGS).expect("a script");
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let directory = volume.path().join(format!("openings-{backend}"));
+        std::fs::create_dir(&directory).expect("a directory");
+        let place = directory.display().to_string();
+        let make = "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1] + '/opened.db', isolation_level=None); \
+                    c.execute('PRAGMA journal_mode=WAL'); c.execute('CREATE TABLE t(a)'); os._exit(0)";
+        let made = std::process::Command::new("/usr/bin/python3").args(["-c", make, &place]).status();
+        assert!(made.expect("python3").success());
+        let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
+        let traced = Traced::command(&volume, backend, "openings", &[], &words);
+        assert_eq!(traced.summary["commits"]["total"], 4, "{backend}");
+        assert_eq!(traced.commits.len(), 4, "{backend}");
     }
 }
 

@@ -59,6 +59,7 @@ impl TransactionRow {
         let what = match transaction.kind {
             TransactionKind::Commit => "commit",
             TransactionKind::Checkpoint => "checkpoint",
+            TransactionKind::Recovery => "recovery",
         };
         Self {
             what: what.to_owned(),

@@ -168,13 +168,15 @@ pub enum TransactionKind {
     Commit,
     /// A checkpoint: its own lock of the wal-index.
     Checkpoint,
+    /// Who opens a log first makes the wal-index from it. It has the write lock meanwhile, and commits nothing.
+    Recovery,
 }
 
-/// A transaction of SQLite: a commit or a checkpoint, from its lock to its last request.
+/// A transaction of SQLite: a commit, a checkpoint or a recovery, from its lock to its last request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
     pub id: TransactionId,
-    /// Whether it is a commit or a checkpoint.
+    /// Which of the three it is.
     pub kind: TransactionKind,
     /// The file that was locked (database or wal-index).
     pub file: FileKey,

@@ -2,6 +2,7 @@
 //!
 //! A rollback-journal transaction holds RESERVED (byte 0x40000001 of the database) from its first change to its end; a
 //! transaction in WAL mode holds byte 120 of the wal-index, a checkpoint byte 121 (sqlite.org/lockingv3.html, walformat.html).
+//! Who opens a log first recovers the wal-index with byte 120 and with 121 and 122 together, which nothing else gives back at once.
 //! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still: that is how
 //! an extension shares flushes. In exclusive locking mode there are no such locks, and so no commits.
 //!
@@ -21,6 +22,8 @@ use crate::trace::texts::{Text, Texts};
 const RESERVED_BYTE: u64 = 0x4000_0001;
 const WAL_WRITE_BYTE: u64 = 120;
 const WAL_CHECKPOINT_BYTE: u64 = 121;
+/// The checkpoint's byte and that of recovery: (first byte, count).
+const RECOVERY_BYTES: (u64, u64) = (121, 2);
 /// `detail` of a lock event (F_WRLCK, F_UNLCK).
 const WRITE_LOCK: i64 = 1;
 const UNLOCK: i64 = 2;
@@ -43,6 +46,9 @@ impl OpenTransactions {
         match event.detail {
             WRITE_LOCK => return self.begin(event, info, texts),
             UNLOCK => {
+                if (event.offset, event.bytes) == RECOVERY_BYTES {
+                    self.recovers(event);
+                }
                 for byte in [RESERVED_BYTE, WAL_WRITE_BYTE, WAL_CHECKPOINT_BYTE] {
                     if event.offset <= byte && (event.bytes == 0 || byte - event.offset < event.bytes) {
                         self.end(event, byte);
@@ -98,6 +104,17 @@ impl OpenTransactions {
             self.threads.remove(&transaction.id);
         }
         over
+    }
+
+    /// Who has the write lock of this wal-index made it anew.
+    fn recovers(&mut self, event: &Event) {
+        let Some(thread) = self.holders.get(&(event.process, event.file, WAL_WRITE_BYTE)) else { return };
+        let transactions = self.of_thread.get_mut(thread).into_iter().flatten();
+        let mut under_way = transactions
+            .filter(|transaction| transaction.file == event.file && transaction.ended_ns.is_none());
+        if let Some(transaction) = under_way.find(|transaction| transaction.kind == TransactionKind::Commit) {
+            transaction.kind = TransactionKind::Recovery;
+        }
     }
 
     fn end(&mut self, event: &Event, byte: u64) {
@@ -279,6 +296,22 @@ mod tests {
         transactions.lock(&lock(4, 6, 0, 0, 2), FileInfo::default(), &texts);
         let left = transactions.finish();
         assert_eq!((left.len(), left[0].kind, left[0].ended_ns), (1, TransactionKind::Checkpoint, Some(4)));
+    }
+
+    #[test]
+    fn who_makes_the_wal_index_commits_nothing() {
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
+        let mut seen = |time_ns, byte, bytes, detail| {
+            transactions.lock(&lock(time_ns, 5, byte, bytes, detail), FileInfo::default(), &texts)
+        };
+        seen(1, WAL_WRITE_BYTE, 1, WRITE_LOCK);
+        seen(2, 121, 2, UNLOCK);
+        seen(3, WAL_WRITE_BYTE, 1, UNLOCK);
+        let recovery = seen(4, WAL_WRITE_BYTE, 1, WRITE_LOCK);
+        seen(5, WAL_WRITE_BYTE, 1, UNLOCK);
+        let kinds = |of: Vec<Transaction>| of.iter().map(|one| (one.kind, one.ended_ns)).collect::<Vec<_>>();
+        assert_eq!(kinds(recovery), [(TransactionKind::Recovery, Some(3))]);
+        assert_eq!(kinds(transactions.finish()), [(TransactionKind::Commit, Some(5))]);
     }
 
     #[test]

@@ -178,11 +178,15 @@ impl DurabilityCounter {
         self.path_ns += duration_ns;
     }
 
-    /// A commit or checkpoint is over.
+    /// A commit, checkpoint or recovery is over. A recovery is in no row; its sync calls are in neither of the others.
     pub fn transaction(&mut self, transaction: &Transaction) {
         let group = match transaction.kind {
             TransactionKind::Commit => &mut self.commits,
             TransactionKind::Checkpoint => &mut self.checkpoints,
+            TransactionKind::Recovery => {
+                self.outside += transaction.syncs;
+                return;
+            }
         };
         group.out.total += 1;
         group.out.with_requests += u64::from(transaction.syncs + transaction.writes > 0);

@@ -136,6 +136,7 @@ fn transaction_head(
             format!("commit {}  {}", transaction.id.0, way(transaction, steps, texts, header))
         }
         TransactionKind::Checkpoint => format!("checkpoint {}", transaction.id.0),
+        TransactionKind::Recovery => format!("recovery {}", transaction.id.0),
     };
     let joj = match transaction.journal_of_journal_bytes {
         0 => String::new(),
