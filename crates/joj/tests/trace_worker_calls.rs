@@ -70,17 +70,24 @@ fn syncs_by_io_uring_and_aio_are_counted_and_their_ends_are_not_made_up() {
     }
 }
 
-/// Calls of which no filesystem tells the file. Their descriptor is another file's when joj looks.
+/// Calls of which no filesystem tells the file. When joj looks, their descriptor is another file's, or their thread has ended.
 const RANGES: &str = "
-import ctypes, os, sys, time
+import ctypes, os, sys, threading, time
 file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT, 0o600)
 libc = ctypes.CDLL(None)
-for _ in range(5):
-    os.write(file, b'x' * 4096)
-    assert libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
-for _ in range(3):
-    assert libc.syncfs(file) == 0
-os.dup2(os.open(sys.argv[1] + '/app.db-wal', os.O_RDWR | os.O_CREAT, 0o600), file)
+def calls():
+    for _ in range(5):
+        os.write(file, b'x' * 4096)
+        assert libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
+    for _ in range(3):
+        assert libc.syncfs(file) == 0
+if sys.argv[3] == 'thread':
+    thread = threading.Thread(target=calls)
+    thread.start()
+    thread.join()
+else:
+    calls()
+    os.dup2(os.open(sys.argv[1] + '/app.db-wal', os.O_RDWR | os.O_CREAT, 0o600), file)
 time.sleep(float(sys.argv[2]))
 os._exit(0)
 ";
@@ -89,10 +96,10 @@ os._exit(0)
 fn calls_that_no_filesystem_tells_are_counted_or_said_to_be_left_out() {
     for kind in ["ext4", "xfs", "btrfs"] {
         let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
-        for seconds in ["0.4", "0"] {
+        for (seconds, who) in [("0.4", "main"), ("0", "main"), ("0.4", "thread")] {
             let json = volume.beside("summary.json");
             let place = volume.path().display().to_string();
-            let command = ["/usr/bin/python3", "-c", RANGES, &place, seconds].map(str::to_owned);
+            let command = ["/usr/bin/python3", "-c", RANGES, &place, seconds, who].map(str::to_owned);
             let [json, saved, again] = [json, volume.beside("saved"), volume.beside("again.json")]
                 .map(|path| path.display().to_string());
             let options = ["--backend", "tracefs", "--json", &json, "--save", &saved];
@@ -117,7 +124,7 @@ fn calls_that_no_filesystem_tells_are_counted_or_said_to_be_left_out() {
             let expected = [("sync_file_range", 5, 0, 0), ("syncfs", 3, 0, 0)];
             let inferred = summary["header"]["inferred"].to_string();
             let is_said = seconds == "0" && inferred.contains("sync_file_range and syncfs");
-            assert!(found == expected || is_said, "{kind}, {seconds} s: {found:?}, {inferred}");
+            assert!(found == expected || is_said, "{kind}, {who}, {seconds} s: {found:?}, {inferred}");
         }
     }
 }

@@ -264,8 +264,10 @@ impl TracefsCapture {
             }
             let Some(record) = waiting[..count].get(taken) else { break false };
             (taken, time_ns) = (taken + 1, record.time_ns);
-            let Self { assembler, files, .. } = self;
-            let mut ask = |thread, descriptor, is_named| files.by_descriptor(thread, descriptor, is_named);
+            let Self { assembler, files, threads, .. } = self;
+            let mut ask = |thread, descriptor, is_named| {
+                files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
+            };
             let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
             assembler.take(record, &mut around);
             // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
@@ -300,8 +302,10 @@ impl TracefsCapture {
     /// Tells the beginnings whose file no record named. Returns the time of the first that waits for such a record still.
     fn settle(&mut self, until_ns: u64, texts: &mut Texts) -> u64 {
         let mut told = Vec::new();
-        let Self { assembler, files, .. } = self;
-        let mut ask = |thread, descriptor, is_named| files.by_descriptor(thread, descriptor, is_named);
+        let Self { assembler, files, threads, .. } = self;
+        let mut ask = |thread, descriptor, is_named| {
+            files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
+        };
         let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| told.push(step) };
         let awaited_ns = assembler.settle(until_ns.saturating_sub(BEGIN_NS / 2), &mut around);
         for step in told {

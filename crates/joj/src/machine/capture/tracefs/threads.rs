@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use joj_analysis::trace::ftrace::record::Command;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -56,6 +57,12 @@ impl Threads {
     /// Its process; the thread itself where nobody knows.
     pub fn process(&mut self, thread: u32, texts: &mut Texts) -> u32 {
         self.find(thread, texts).process
+    }
+
+    /// Who has a thread's descriptors: itself, or its process once it has ended.
+    pub fn with_descriptors_of(&self, thread: u32) -> u32 {
+        let process = self.known.get(&thread).map_or(thread, |known| known.process);
+        if Path::new(&format!("/proc/{thread}")).exists() { thread } else { process }
     }
 
     /// Its process, and what it is called.
