@@ -48,6 +48,8 @@ pub enum Bug {
     DelayUnbounded,
     /// A log in the `embedded` layout has SQLite's own header.
     GuardOff,
+    /// No bug: who closes, and is not the last, loses its processor for 0.1 s in the midst of it.
+    SlowClose,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -20,13 +20,14 @@ use crate::database::Database;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
+use crate::testing::planted::{self, Bug};
 
 /// What SQLite's `databaseName` (main.c) goes back to from a name in hand.
 const NAME_FRONT: [u8; 4] = [0; 4];
 /// How often who comes while another looks whether it is the last tries again, and the pause. SQLite's busy handler does so after that.
 const JOINS: (u32, Duration) = (20, Duration::from_millis(1));
 /// How often who closes looks whether another who closes is gone, and the pause.
-const CLOSES: (u32, Duration) = (50, Duration::from_millis(1));
+const CLOSES: (u32, Duration) = (1000, Duration::from_millis(1));
 
 /// The file `app.db-waldio`, opened by the base VFS.
 pub(super) struct PrivateShm {
@@ -130,7 +131,13 @@ impl PrivateShm {
                     others_close = true;
                     std::thread::sleep(CLOSES.1);
                 }
-                SQLITE_OK => return (self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK).then_some(others_close),
+                SQLITE_OK => {
+                    let is_last = self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK;
+                    if !is_last && planted::is(Bug::SlowClose) {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                    return is_last.then_some(others_close);
+                }
                 _ => return None,
             }
         }
