@@ -31,10 +31,11 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from
 /// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
 const PAUSE_FACTOR: u32 = 4;
 
-/// So much may be left to copy and to flush when the barrier closes: nobody writes meanwhile.
-const LEFT_BYTES_MAX: u64 = 8 << 20;
-/// A checkpoint beside the writers flushes the database first where more than this waits for it.
-const UNSYNCED_BYTES_MAX: u64 = LEFT_BYTES_MAX / 2;
+/// So much may be left to copy and to flush when the barrier closes, as nobody writes meanwhile: little where it is to be brief. Half of
+/// it may wait for a flush of the database, or a checkpoint beside the writers flushes that first.
+const fn left_bytes_max(is_brief: bool) -> u64 {
+    if is_brief { 1 << 20 } else { 8 << 20 }
+}
 /// After so many passes beside the writers, each of which copied all that there was and found no less afterwards, writers
 /// are faster than the copy: they wait for all of it, or the log grows without end.
 const FUTILE_PASSES_MAX: u32 = 4;
@@ -118,14 +119,14 @@ impl Barrier {
 
     /// Whether a checkpoint beside the writers should flush the database first: else the one behind the barrier would. SQLite flushes
     /// it only behind a checkpoint that nobody added to, which here is one behind the closed barrier.
-    pub fn wants_sync(&self, unsynced_bytes: u64) -> bool {
-        self.syncs.load(Relaxed) && unsynced_bytes > UNSYNCED_BYTES_MAX
+    pub fn wants_sync(&self, unsynced_bytes: u64, is_brief: bool) -> bool {
+        self.syncs.load(Relaxed) && unsynced_bytes > left_bytes_max(is_brief) / 2
     }
 
     /// Whether a checkpoint that has so much to copy may close it; else it copies beside the writers.
-    pub fn may_close_on(&self, extent: Extent) -> bool {
+    pub fn may_close_on(&self, extent: Extent, is_brief: bool) -> bool {
         let mut state = self.state();
-        if extent.left_bytes <= LEFT_BYTES_MAX {
+        if extent.left_bytes <= left_bytes_max(is_brief) {
             (state.beside, state.futile_passes) = (None, 0);
             return true;
         }
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn a_long_log_is_copied_beside_the_writers_until_little_is_left() {
         let barrier = Barrier::default();
-        let closes = |frames, copied| barrier.may_close_on(extent(frames, copied));
+        let closes = |frames, copied| barrier.may_close_on(extent(frames, copied), false);
         assert!(closes(1500, 100), "a log of working size");
         assert!(!closes(48_000, 40));
         // A reader left it to the next checkpoint, again and again.
@@ -324,21 +325,26 @@ mod tests {
     #[test]
     fn the_database_is_flushed_first_where_much_of_it_waits_and_sqlite_flushes_at_all() {
         let barrier = Barrier::default();
-        assert!(!barrier.wants_sync(UNSYNCED_BYTES_MAX + 1), "synchronous=OFF, as far as was seen");
+        assert!(!barrier.wants_sync(u64::MAX, true), "synchronous=OFF, as far as was seen");
         barrier.synced_log();
-        assert!(barrier.wants_sync(UNSYNCED_BYTES_MAX + 1));
-        assert!(!barrier.wants_sync(UNSYNCED_BYTES_MAX));
-        assert_eq!((LEFT_BYTES_MAX, UNSYNCED_BYTES_MAX), (8 << 20, 4 << 20));
+        for (is_brief, left) in [(false, 8 << 20), (true, 1 << 20)] {
+            assert!(barrier.wants_sync(left / 2 + 1, is_brief));
+            assert!(!barrier.wants_sync(left / 2, is_brief));
+            let left_bytes = |left_bytes| Extent { left_bytes, ..extent(3000, 2999) };
+            assert!(barrier.may_close_on(left_bytes(left), is_brief));
+            assert!(!barrier.may_close_on(left_bytes(left + 1), is_brief));
+        }
     }
 
     #[test]
     fn writers_that_are_faster_than_the_copy_wait_in_the_end() {
         let barrier = Barrier::default();
-        let passes = (1..20).take_while(|pass| !barrier.may_close_on(extent(3000 * (pass + 1), 3000 * pass)));
+        let passes =
+            (1..20).take_while(|pass| !barrier.may_close_on(extent(3000 * (pass + 1), 3000 * pass), false));
         assert_eq!(passes.count(), 4);
         barrier.close(Instant::now(), stays);
         barrier.open(Instant::now(), Outcome::Succeeded);
-        assert!(!barrier.may_close_on(extent(6000, 3000)), "it begins anew");
+        assert!(!barrier.may_close_on(extent(6000, 3000), false), "it begins anew");
     }
 
     #[test]

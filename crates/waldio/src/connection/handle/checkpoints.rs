@@ -1,5 +1,7 @@
 //! The part of a connection that closes the barrier for its checkpoint, or stands at it (`barrier`, `sqlite/vfs/checkpoint_locks.rs`).
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{Connection, WriteLock};
 use crate::checkpoint::barrier::{Extent, Outcome, SlowReader};
 use crate::ffi::wal_index::WalIndex;
@@ -11,6 +13,9 @@ use crate::threads::primitives::now;
 const fn too_long(log_bytes: u64) -> u64 {
     log_bytes / 2 * 3
 }
+
+/// Up to so many times its working size a log may grow for a brief barrier.
+const BRIEF_UNTIL: u64 = 4;
 
 /// How a checkpoint should run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +51,13 @@ impl Connection {
         let is_long = left <= frames / 2 && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes);
         let extent = Extent { frames, copied, left_bytes };
         let due = copied > 0 && is_long && !state.holds_write();
-        if !due || !barrier.may_close_on(extent) {
-            return if due && barrier.wants_sync(unsynced_bytes) {
+        // Where commits wait for no flush, the barrier is all that they wait for. A flush of the database beside them would hold up those
+        // that do.
+        let is_newest_unsynced = self.database.stats.is_newest_unsynced.load(Relaxed);
+        let waits_for_none = self.options().durability.delay().is_some() || is_newest_unsynced;
+        let is_brief = waits_for_none && end < log_bytes.saturating_mul(BRIEF_UNTIL);
+        if !due || !barrier.may_close_on(extent, is_brief) {
+            return if due && barrier.wants_sync(unsynced_bytes, is_brief) {
                 Way::BesideOnceSynced
             } else {
                 Way::Beside
