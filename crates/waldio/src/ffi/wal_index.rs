@@ -12,7 +12,9 @@
 //! are copied as the log header has them.
 
 use std::ptr;
-use std::sync::atomic::{Ordering::SeqCst, fence};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 
 use crate::log::frame::{Checksum, LOG_HEADER_BYTES, Prefix, Salts, Version};
 use crate::log::layout::frame_bytes;
@@ -49,22 +51,32 @@ impl WalIndex {
         WalIndex { address: words.as_ptr().expose_provenance() }
     }
 
-    fn read<T: Copy>(self, offset: usize) -> T {
-        let field = ptr::with_exposed_provenance::<T>(self.address + offset);
-        // SAFETY: mapped and large enough (`new`); aligned, as the region is page-aligned and offsets are multiples
-        // of the field's size. Other processes write it meanwhile, hence volatile; any value is valid for T, an
-        // integer or bytes.
-        unsafe { ptr::read_volatile(field) }
+    /// The four bytes from `offset` on, a multiple of four. SQLite writes them without a lock that readers have, and says by two copies and
+    /// a checksum what belongs together: no order is asked for here.
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        let field = ptr::with_exposed_provenance_mut::<u32>(self.address + offset);
+        // SAFETY: mapped and large enough (`new`), for as long as the value; aligned, as the region is page-aligned.
+        unsafe { AtomicU32::from_ptr(field) }
+    }
+
+    fn read(self, offset: usize) -> u32 {
+        self.word(offset).load(Relaxed)
+    }
+
+    fn salts_at(self, offset: usize) -> Salts {
+        let [[a, b, c, d], [e, f, g, h]] = [0, 4].map(|more| self.read(offset + more).to_ne_bytes());
+        Salts([a, b, c, d, e, f, g, h])
     }
 
     /// The generation that is current.
     pub fn salts(self) -> Salts {
-        Salts(self.read::<u64>(32).to_ne_bytes())
+        self.salts_at(32)
     }
 
     /// The database's page size in bytes; `None` before the index was made.
     pub fn page_bytes(self) -> Option<u32> {
-        match self.read::<u16>(14) {
+        let [.., first, second] = self.read(12).to_ne_bytes();
+        match u16::from_ne_bytes([first, second]) {
             0 => None,
             1 => Some(65536),
             size => Some(u32::from(size)),
@@ -73,14 +85,14 @@ impl WalIndex {
 
     /// The newest commit: its generation and its last frame.
     pub fn newest(self) -> Version {
-        Version { salts: self.salts(), frames: self.read::<u32>(16) }
+        Version { salts: self.salts(), frames: self.read(16) }
     }
 
     fn prefix_at(self, copy: usize) -> Prefix {
         Prefix {
-            salts: Salts(self.read::<u64>(copy + 32).to_ne_bytes()),
-            frames: self.read::<u32>(copy + 16),
-            checksum: Checksum(self.read::<u32>(copy + 24), self.read::<u32>(copy + 28)),
+            salts: self.salts_at(copy + 32),
+            frames: self.read(copy + 16),
+            checksum: Checksum(self.read(copy + 24), self.read(copy + 28)),
         }
     }
 
@@ -105,12 +117,12 @@ impl WalIndex {
 
     /// How many frames the log has, and how many of them checkpoints have copied into the database.
     pub fn frames_and_copied(self) -> (u32, u32) {
-        (self.read::<u32>(16), self.read::<u32>(96))
+        (self.read(16), self.read(96))
     }
 
     /// No checkpoint copied a frame behind this one, not even in part.
     pub fn copied_at_most(self) -> u32 {
-        self.read::<u32>(96).max(self.attempted())
+        self.read(96).max(self.attempted())
     }
 
     /// How far checkpoints began to copy.
@@ -120,16 +132,14 @@ impl WalIndex {
 
     /// The checkpoint under way copied nothing, and gives up: none began behind `frames`. The caller has the checkpoint lock.
     pub fn put_attempted(self, frames: u32) {
-        let field = ptr::with_exposed_provenance_mut::<u32>(self.address + ATTEMPTED);
-        // SAFETY: mapped, large enough and aligned, as in `read`. Only whoever has the lock writes.
-        unsafe { ptr::write_volatile(field, frames) };
+        self.word(ATTEMPTED).store(frames, Relaxed);
         fence(SeqCst);
     }
 
     /// Takes the header away: whoever reads next makes the wal-index anew, from the log. The caller has the locks that SQLite takes
     /// for that, and gives them back when the log is as it should be found, or the header is back in its place.
     pub fn take_header(self) -> Header {
-        let header = std::array::from_fn(|word| self.read::<u32>(word * size_of::<u32>()));
+        let header = std::array::from_fn(|word| self.read(word * size_of::<u32>()));
         self.put_header(&[0; HEADER_WORDS]);
         header
     }
@@ -137,9 +147,7 @@ impl WalIndex {
     /// Puts the header, both copies of it, back.
     pub fn put_header(self, header: &Header) {
         for (word, value) in header.iter().enumerate() {
-            let field = ptr::with_exposed_provenance_mut::<u32>(self.address + word * size_of::<u32>());
-            // SAFETY: mapped, large enough and aligned, as in `read`. Nobody else writes: the caller has the locks.
-            unsafe { ptr::write_volatile(field, *value) };
+            self.word(word * size_of::<u32>()).store(*value, Relaxed);
         }
         fence(SeqCst);
     }
@@ -156,12 +164,12 @@ impl WalIndex {
     pub fn snapshot_of(self, number: usize) -> Version {
         const MARKS: usize = 100;
         assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
-        Version { salts: self.salts(), frames: self.read::<u32>(MARKS + 4 * number) }
+        Version { salts: self.salts(), frames: self.read(MARKS + 4 * number) }
     }
 
     /// Where the last published frame ends in the log.
     pub fn published_end(self) -> Option<u64> {
-        let frames = u64::from(self.read::<u32>(16));
+        let frames = u64::from(self.read(16));
         Some(LOG_HEADER_BYTES + frames * frame_bytes(self.page_bytes()?))
     }
 }
