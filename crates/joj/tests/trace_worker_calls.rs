@@ -70,7 +70,7 @@ fn syncs_by_io_uring_and_aio_are_counted_and_their_ends_are_not_made_up() {
     }
 }
 
-/// Calls of which no filesystem tells the file. When joj looks, their descriptor is another file's, or their thread has ended.
+/// Calls whose file no filesystem names. When joj looks, their descriptor is another file's, or their thread has ended.
 const RANGES: &str = "
 import ctypes, os, sys, threading, time
 file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT, 0o600)

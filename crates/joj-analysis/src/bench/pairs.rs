@@ -1,8 +1,8 @@
 //! Runs of two rows side by side: how the one stands to the other where the disk was alike.
 //!
 //! Rounds are minutes apart and a disk drifts. The two runs of one round are neighbours in time, so their ratio keeps what the drift would
-//! hide. A disk whose own limit moved far between rounds has other work, and may have had it during one of the two runs alone: such rounds
-//! do not count, and where most do not, nothing is compared.
+//! hide. But where the disk's own limit moved far between rounds, the disk had other work, perhaps in one of the two runs alone. Such rounds
+//! do not count. Where half of them are such, nothing is compared.
 
 use crate::bench::run::Run;
 use crate::statistics::Estimate;

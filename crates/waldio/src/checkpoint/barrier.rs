@@ -31,8 +31,8 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from
 /// And for so many times as long as it was closed in vain, whoever has left: nobody writes meanwhile.
 const PAUSE_FACTOR: u32 = 4;
 
-/// So much may be left to copy and to flush when the barrier closes, as nobody writes meanwhile: little where it is to be brief. Half of
-/// it may wait for a flush of the database, or a checkpoint beside the writers flushes that first.
+/// So much may be left to copy and to flush when the barrier closes: all writers wait for that, so it is little where the wait is to be
+/// brief. Half of it may wait for a flush of the database. If there is more, a checkpoint that runs with the writers flushes it first.
 const fn left_bytes_max(is_brief: bool) -> u64 {
     if is_brief { 1 << 20 } else { 8 << 20 }
 }

@@ -86,7 +86,7 @@ pub(crate) unsafe fn number_of(api: Api, db: *mut sqlite3, sql: &CStr) -> Result
     Ok(first.and_then(|text| text.to_str().ok()?.parse().ok()))
 }
 
-/// Runs statements on somebody's connection; their rows.
+/// Runs statements on the application's connection; their rows.
 /// # Errors
 /// SQLite's words.
 /// # Safety

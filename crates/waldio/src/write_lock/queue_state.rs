@@ -239,8 +239,8 @@ impl QueueState {
         self.habits.remove(&connection);
     }
 
-    /// True while this connection may come back for the lock before others: it had it last, and does nothing but write. Nobody waits then
-    /// who waits for flushes, too: he would get one commit for many of the others.
+    /// True while this connection may come back for the lock before others: it had it last, and does nothing but write. Not while a
+    /// connection waits that also waits for flushes: it would get one commit for many of the others.
     fn is_in_slice(&self, connection: usize, now: Instant) -> bool {
         let Some(habit) = self.habits.get(&connection) else { return false };
         self.last == Some(connection)

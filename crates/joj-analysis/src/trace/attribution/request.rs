@@ -168,7 +168,7 @@ pub enum TransactionKind {
     Commit,
     /// A checkpoint: its own lock of the wal-index.
     Checkpoint,
-    /// Who opens a log first makes the wal-index from it. It has the write lock meanwhile, and commits nothing.
+    /// Who opens a log first makes the wal-index from it. It has the write lock while it does, and commits nothing.
     Recovery,
 }
 

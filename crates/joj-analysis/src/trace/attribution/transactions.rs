@@ -2,7 +2,8 @@
 //!
 //! A rollback-journal transaction holds RESERVED (byte 0x40000001 of the database) from its first change to its end; a
 //! transaction in WAL mode holds byte 120 of the wal-index, a checkpoint byte 121 (sqlite.org/lockingv3.html, walformat.html).
-//! Who opens a log first recovers the wal-index with byte 120 and with 121 and 122 together, which nothing else gives back at once.
+//! Who opens a log first makes the wal-index from it (recovery). It holds byte 120, and gives back 121 and 122 together, which nothing
+//! else does.
 //! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still: that is how
 //! an extension shares flushes. In exclusive locking mode there are no such locks, and so no commits.
 //!

@@ -50,18 +50,17 @@ impl Connection {
         // be the bulk: on a busy machine a checkpoint beside the writers may lose the race.
         let is_long = left <= frames / 2 && end >= log_bytes / 4 * 3 || end >= too_long(log_bytes);
         let extent = Extent { frames, copied, left_bytes };
-        let due = copied > 0 && is_long && !state.holds_write();
-        // Where commits wait for no flush, the barrier is all that they wait for. A flush of the database beside them would hold up those
-        // that do.
+        if copied == 0 || !is_long || state.holds_write() {
+            return Way::Beside;
+        }
+        // Commits that wait for no flush wait for the barrier alone. Those that do would also wait for a flush of the database during their
+        // own.
         let is_newest_unsynced = self.database.stats.is_newest_unsynced.load(Relaxed);
         let waits_for_none = self.options().durability.delay().is_some() || is_newest_unsynced;
         let is_brief = waits_for_none && end < log_bytes.saturating_mul(BRIEF_UNTIL);
-        if !due || !barrier.may_close_on(extent, is_brief) {
-            return if due && barrier.wants_sync(unsynced_bytes, is_brief) {
-                Way::BesideOnceSynced
-            } else {
-                Way::Beside
-            };
+        if !barrier.may_close_on(extent, is_brief) {
+            let wants_sync = barrier.wants_sync(unsynced_bytes, is_brief);
+            return if wants_sync { Way::BesideOnceSynced } else { Way::Beside };
         }
         drop(state);
         let has_left = |slow_reader: SlowReader| {

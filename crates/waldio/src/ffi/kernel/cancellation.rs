@@ -1,9 +1,9 @@
 //! `pthread_cancel` of a thread in the middle of our work waits until the next statement begins.
 //!
 //! The C library ends a cancelled thread in its next system call, and unwinds its stack. Rust frames cannot be unwound so:
-//! the process would abort, or leave locks behind that nobody gives back. A thread that may be cancelled at any instruction
-//! (`PTHREAD_CANCEL_ASYNCHRONOUS`) would end where a call of ours ends, which is ours still: from its first call on it may be
-//! cancelled at cancellation points alone. Source: pthreads(7), "Cancellation points"; pthread_setcancelstate(3).
+//! the process would abort, or keep locks for ever. A thread may also ask to be cancelled at any instruction
+//! (`PTHREAD_CANCEL_ASYNCHRONOUS`). It would end at the end of a call of ours, still in a Rust frame. So from its first call on
+//! it is cancelled at cancellation points alone. Source: pthreads(7), "Cancellation points"; pthread_setcancelstate(3).
 
 use std::ffi::c_int;
 use std::marker::PhantomData;

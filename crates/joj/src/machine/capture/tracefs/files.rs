@@ -1,8 +1,8 @@
 //! Which file an inode number stands for: its generation, its name, and whether it is a directory. Trace records have the
 //! number only.
 //!
-//! Three sources are asked, in this order: the watch of its filesystem, which sees every creation; its number itself, by which
-//! ext4 finds a file; and the descriptors of the process that uses it. A file that was deleted before one of them was asked has
+//! The watch of its filesystem is asked first, which sees every creation. Next comes its number, by which ext4 finds a file, then
+//! the descriptors of the process that uses it. A file that was deleted before one of them was asked has
 //! no name. Its generation is one more than that of the file before: not the kernel's number, but another one.
 
 use std::fs;

@@ -427,6 +427,25 @@ fn the_barrier_stays_open_for_a_log_of_which_nothing_was_copied() {
     assert!(!bench.connection.database.barrier.is_closed() && !bench.connection.pass_barrier());
 }
 
+/// The log is of a length at which the barrier is due, with 400 frames left to copy: 1.6 MB.
+#[test]
+fn the_barrier_closes_on_little_where_commits_wait_for_no_flush_and_the_log_is_not_long() {
+    let way = |options: Options, is_newest_unsynced: bool, frames: u32| {
+        let bench = Bench::opened(options);
+        bench.publish(6);
+        for copy in [0, 12] {
+            bench.region[copy + 4].store(frames, Relaxed);
+        }
+        bench.copied(frames - 400);
+        bench.stats().is_newest_unsynced.store(is_newest_unsynced, Relaxed);
+        bench.connection.close_barrier(|_| true)
+    };
+    assert_eq!(way(Options::default(), false, 1500), Way::Closed, "each commit waits for a flush");
+    assert_eq!(way(Options::default(), true, 1500), Way::Beside, "synchronous=NORMAL");
+    assert_eq!(way(delay(), false, 1500), Way::Beside, "waldio_group");
+    assert_eq!(way(Options::default(), true, 5000), Way::Closed, "more than four times the working size");
+}
+
 #[test]
 fn what_is_told_of_a_connection_is_kept() {
     let bench = Bench::new(Options::default());
