@@ -285,8 +285,8 @@ impl Database {
         Ok(())
     }
 
-    /// True where another process has the wal-index of the `embedded` layout mapped.
-    pub fn is_private_index_mapped_elsewhere(&self) -> bool {
+    /// Whether another process has the wal-index of the `embedded` layout mapped; `None` where nobody knows.
+    pub fn is_private_index_mapped_elsewhere(&self) -> Option<bool> {
         self.private_shm_probe.is_mapped_elsewhere()
     }
 

@@ -1,9 +1,13 @@
 //! Calls to the VFS below ours, and its files.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::time::Duration;
 
 use super::codes::{SQLITE_CANTOPEN, SQLITE_OK};
 use super::types::{sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
+
+/// How often a lock that does not go is given back again, and the pause.
+const GIVES: (u32, Duration) = (20, Duration::from_millis(1));
 
 /// The VFS that was the default when ours was registered.
 #[derive(Clone, Copy)]
@@ -80,4 +84,18 @@ pub(crate) unsafe fn methods_of(file: *mut sqlite3_file) -> Option<&'static sqli
     let methods = unsafe { (*file).pMethods };
     // SAFETY: a file's methods are a static table, or null.
     unsafe { methods.as_ref() }
+}
+
+/// Gives back a lock that waldio took for itself: SQLite knows nothing of it, and would never do so. Again where that fails, as the
+/// kernel may be short of memory for a moment; SQLite's code at last, and the lock stays.
+pub(crate) fn give_back(mut unlock: impl FnMut() -> c_int) -> c_int {
+    let mut code = unlock();
+    for _ in 1..GIVES.0 {
+        if code == SQLITE_OK {
+            break;
+        }
+        std::thread::sleep(GIVES.1);
+        code = unlock();
+    }
+    code
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::base_vfs::methods_of;
+use super::base_vfs::{self, methods_of};
 use super::codes::{SQLITE_OK, SQLITE_SHM_EXCLUSIVE, SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK, WAL_WRITE_LOCK};
 use super::types::sqlite3_file;
 
@@ -39,7 +39,7 @@ impl TakenLock {
         let file: *mut sqlite3_file = std::ptr::with_exposed_provenance_mut(self.file);
         if !file.is_null() {
             // SAFETY: `take`: it is open still.
-            unsafe { lock(file, SQLITE_SHM_UNLOCK) };
+            base_vfs::give_back(|| unsafe { lock(file, SQLITE_SHM_UNLOCK) }.unwrap_or(SQLITE_OK));
         }
     }
 

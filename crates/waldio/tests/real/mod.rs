@@ -10,6 +10,7 @@ pub mod counting_disk;
 pub mod crew;
 pub mod fork;
 pub mod heap;
+pub mod lock_calls;
 pub mod place;
 pub mod promises;
 pub mod seldom;

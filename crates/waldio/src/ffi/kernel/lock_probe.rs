@@ -113,9 +113,9 @@ impl LockProbe {
         self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
     }
 
-    /// On the wal-index's file: true where another process is known to have it mapped.
-    pub fn is_mapped_elsewhere(&self) -> bool {
-        self.is_free(MAPPED_LOCK, 1) == Some(false)
+    /// On the wal-index's file: whether another process has it mapped; `None` where nobody knows.
+    pub fn is_mapped_elsewhere(&self) -> Option<bool> {
+        self.is_free(MAPPED_LOCK, 1).map(|is_free| !is_free)
     }
 
     fn is_free(&self, start: i64, len_bytes: i64) -> Option<bool> {

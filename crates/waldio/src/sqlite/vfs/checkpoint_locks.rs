@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::database_sync;
 use crate::checkpoint::barrier::Outcome;
 use crate::connection::{Connection, Way};
-use crate::ffi::base_vfs::methods_of;
+use crate::ffi::base_vfs::{give_back, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 
@@ -132,7 +132,7 @@ unsafe fn leave(
     // A lock that SQLite gave back may be another connection's by now.
     if locks.replace(CheckpointLocks::AsAsked) == CheckpointLocks::WithWriteLock {
         // SAFETY: the caller's promise.
-        unsafe { lock(base, LockRange::one(WAL_WRITE_LOCK), SQLITE_SHM_UNLOCK) };
+        unsafe { unlock(base, LockRange::one(WAL_WRITE_LOCK)) };
         connection.write_lock_is_free();
     }
     connection.open_barrier(outcome);
@@ -144,7 +144,7 @@ unsafe fn are_out(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration)
     let out = unsafe { take(base, slots, wait_max) };
     if out {
         // SAFETY: as above.
-        unsafe { lock(base, slots, SQLITE_SHM_UNLOCK) };
+        unsafe { unlock(base, slots) };
     }
     out
 }
@@ -160,6 +160,11 @@ unsafe fn take(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration) ->
             _ => return false,
         }
     }
+}
+
+unsafe fn unlock(base: *mut sqlite3_file, slots: LockRange) {
+    // SAFETY: the caller's promise.
+    give_back(|| unsafe { lock(base, slots, SQLITE_SHM_UNLOCK) });
 }
 
 unsafe fn lock(base: *mut sqlite3_file, slots: LockRange, way: c_int) -> c_int {

@@ -17,7 +17,7 @@ use super::registered::Registered;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::durability::log_session::LogSession;
-use crate::ffi::base_vfs::methods_of;
+use crate::ffi::base_vfs::{give_back, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 use crate::log::embedded::{LogStart, PAGE_BYTES, RESERVED_BYTES};
@@ -93,9 +93,16 @@ impl Opener<'_> {
         // SAFETY: the caller's promise.
         let decision = unsafe { self.decide() }?;
         let opened = self.open_as(decision.layout, decision.begins);
-        if decision.exclusive {
+        if decision.exclusive
             // SAFETY: as above.
-            unsafe { unlock_to_shared(self.main) };
+            && let Err(refusal) = unsafe { unlock_to_shared(self.main) }
+        {
+            if let Ok(Opened { file, session, shm }) = opened {
+                drop((file, session));
+                self.connection.log_close();
+                drop(shm);
+            }
+            return Err(refusal);
         }
         opened
     }
@@ -174,7 +181,7 @@ impl Opener<'_> {
             return stock(&why);
         }
         // SAFETY: as above.
-        let Some(exclusive) = (unsafe { lock_exclusively(self.main) }) else {
+        let Some(exclusive) = (unsafe { lock_exclusively(self.main) })? else {
             return stock("another connection had the database open when the log was begun");
         };
         // Somebody may have begun a log, and left, before the lock came.
@@ -182,7 +189,7 @@ impl Opener<'_> {
         let begins = matches!(again, Ok(LogStart::Nothing));
         if exclusive && matches!(again, Err(_) | Ok(LogStart::Stock)) {
             // SAFETY: as above.
-            unsafe { unlock_to_shared(self.main) };
+            unsafe { unlock_to_shared(self.main) }?;
         }
         if again? == LogStart::Stock {
             return stock("another process began the log at the same moment");
@@ -336,35 +343,39 @@ pub(super) fn somebody_elses(reserved_bytes: c_int) -> String {
 }
 
 /// Takes the exclusive lock; whether it is to be given back. `None`: somebody else has the database.
-unsafe fn lock_exclusively(main: *mut sqlite3_file) -> Option<bool> {
+unsafe fn lock_exclusively(main: *mut sqlite3_file) -> Result<Option<bool>, Refusal> {
     let level = Cell::new(0_i32);
     // SAFETY: the caller's promise.
-    let methods = unsafe { methods_of(main) }?;
-    let (control, lock) = (methods.xFileControl?, methods.xLock?);
+    let methods = unsafe { methods_of(main) };
+    let Some((control, lock)) = methods.and_then(|methods| methods.xFileControl.zip(methods.xLock)) else {
+        return Ok(None);
+    };
     // SAFETY: as above; this control writes an int.
     unsafe { control(main, SQLITE_FCNTL_LOCKSTATE, level.as_ptr().cast::<c_void>()) };
     if level.get() == SQLITE_LOCK_EXCLUSIVE {
-        return Some(false);
+        return Ok(Some(false));
     }
     // Nobody may lose a lock that SQLite believes in.
     if level.get() != SQLITE_LOCK_SHARED {
-        return None;
+        return Ok(None);
     }
     // SAFETY: as above.
     if unsafe { lock(main, SQLITE_LOCK_EXCLUSIVE) } == SQLITE_OK {
-        return Some(true);
+        return Ok(Some(true));
     }
     // The lock in between may have been taken.
     // SAFETY: as above.
-    unsafe { unlock_to_shared(main) };
-    None
+    unsafe { unlock_to_shared(main) }.map(|()| None)
 }
 
-unsafe fn unlock_to_shared(main: *mut sqlite3_file) {
+unsafe fn unlock_to_shared(main: *mut sqlite3_file) -> Result<(), Refusal> {
     // SAFETY: the caller's promise.
-    if let Some(unlock) = unsafe { methods_of(main) }.and_then(|methods| methods.xUnlock) {
-        // SAFETY: as above.
-        unsafe { unlock(main, SQLITE_LOCK_SHARED) };
+    let unlock = unsafe { methods_of(main) }.and_then(|methods| methods.xUnlock);
+    // SAFETY: as above.
+    match unlock.map_or(SQLITE_OK, |unlock| give_back(|| unsafe { unlock(main, SQLITE_LOCK_SHARED) })) {
+        SQLITE_OK => Ok(()),
+        // SQLite gives all of its locks back where a statement fails.
+        code => Err(Refusal::Fails(code, "the database's lock cannot be given back".to_owned())),
     }
 }
 

@@ -70,14 +70,17 @@ pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
         }
         _ => return None,
     }
-    let Some(others_close) = private.become_last() else {
+    // SAFETY: as above.
+    let connection = unsafe { connection(file) };
+    let database = &connection.database;
+    // Who closes has unmapped the wal-index before it gives its locks back.
+    let others_stay = || !connection.is_last() || database.is_private_index_mapped_elsewhere() != Some(false);
+    let Some(others_close) = private.become_last(others_stay) else {
         closing.set(Closing::NotLast);
         return Some(SQLITE_BUSY);
     };
     let code = lock_exclusive(file, if others_close { TRIES } else { 0 });
-    // SAFETY: as above.
-    let database = &unsafe { connection(file) }.database;
-    if code == SQLITE_BUSY && !database.is_private_index_mapped_elsewhere() {
+    if code == SQLITE_BUSY && database.is_private_index_mapped_elsewhere() != Some(true) {
         closing.set(Closing::InName);
         return Some(SQLITE_OK);
     }

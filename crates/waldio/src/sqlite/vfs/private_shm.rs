@@ -17,7 +17,7 @@ use blockio::disk::{Disk, OpenOptions};
 use super::registered::Registered;
 use crate::connection::Connection;
 use crate::database::Database;
-use crate::ffi::base_vfs::methods_of;
+use crate::ffi::base_vfs::{give_back, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 use crate::testing::planted::{self, Bug};
@@ -121,32 +121,41 @@ impl PrivateShm {
     }
 
     /// Makes this the last of us, where nobody else of us has the log open: until it is dropped, or stays. Whether another was just
-    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays.
-    pub(super) fn become_last(&mut self) -> Option<bool> {
-        let mut others_close = false;
+    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays. `others_stay` is asked where others
+    /// have it: true where one of them is not about to go.
+    pub(super) fn become_last(&mut self, others_stay: impl Fn() -> bool) -> Option<bool> {
+        let (mut others_close, mut is_reserved) = (false, false);
         for _ in 0..CLOSES.0 {
-            match self.lock(SQLITE_LOCK_RESERVED) {
-                SQLITE_BUSY => {
-                    // It will be gone, and then this may be the last.
-                    others_close = true;
-                    std::thread::sleep(CLOSES.1);
+            if !is_reserved {
+                match self.lock(SQLITE_LOCK_RESERVED) {
+                    SQLITE_OK => is_reserved = true,
+                    SQLITE_BUSY => {}
+                    _ => return None,
                 }
-                SQLITE_OK => {
-                    let is_last = self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK;
-                    if !is_last && planted::is(Bug::SlowClose) {
+            }
+            if is_reserved {
+                if self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK {
+                    return Some(others_close);
+                }
+                // The unix VFS gives the lock back that this one has now before that of those who have the log open.
+                if others_stay() {
+                    if planted::is(Bug::SlowClose) {
                         std::thread::sleep(Duration::from_millis(100));
                     }
-                    return is_last.then_some(others_close);
+                    return None;
                 }
-                _ => return None,
             }
+            // It will be gone, and then this may be the last.
+            others_close = true;
+            std::thread::sleep(CLOSES.1);
         }
         None
     }
 
     /// The log was not opened. Removes the file, where nobody else of us has it.
     pub(super) fn leave(mut self, database: &Database) {
-        if self.become_last().is_some() {
+        // It has no wal-index to ask about, and did nothing that another would wait for.
+        if self.become_last(|| true).is_some() {
             // Whoever waits for its lock finds that it has gone.
             let _ = database.disk.remove(&database.private_path);
         }
@@ -158,7 +167,7 @@ impl PrivateShm {
         // SAFETY: open, or zeroed.
         if let Some(unlock) = unsafe { methods_of(file) }.and_then(|methods| methods.xUnlock) {
             // SAFETY: as above.
-            unsafe { unlock(file, SQLITE_LOCK_SHARED) };
+            give_back(|| unsafe { unlock(file, SQLITE_LOCK_SHARED) });
         }
     }
 

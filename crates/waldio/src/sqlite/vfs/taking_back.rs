@@ -15,7 +15,7 @@ use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use super::handle::{connection, forward, shm_of};
-use crate::ffi::base_vfs::methods_of;
+use crate::ffi::base_vfs::{give_back, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::types::sqlite3_file;
 
@@ -123,5 +123,5 @@ fn lock(file: *mut sqlite3_file, locks: LockRange, until: Instant) -> bool {
 
 fn unlock(file: *mut sqlite3_file, locks: LockRange) {
     const UNLOCK: c_int = SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE;
-    let _ = forward!(shm_of(file) => xShmLock(locks.slot, locks.count, UNLOCK), SQLITE_IOERR);
+    give_back(|| forward!(shm_of(file) => xShmLock(locks.slot, locks.count, UNLOCK), SQLITE_OK));
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use crate::connection::{Connection, Granted};
-use crate::ffi::base_vfs::methods_of;
+use crate::ffi::base_vfs::{self, methods_of};
 use crate::ffi::codes::*;
 use crate::ffi::guard;
 use crate::ffi::kernel::cancellation;
@@ -148,7 +148,7 @@ unsafe fn lock_exclusively(
     }
     let give_back = |has_it: bool| {
         if has_it {
-            let _ = forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_IOERR);
+            base_vfs::give_back(|| forward!(shm_of(file) => xShmLock(slot, count, UNLOCK), SQLITE_OK));
         }
         if writes {
             connection.write_lock_is_free();
