@@ -14,43 +14,56 @@ use trace::volume::{Volume, has_backend, joj, volume_or_skip};
 /// (seed, directory, file for the truth, how many acts, directory of another filesystem): the names of the file of each written page.
 const PROGRAM: &str = r#"
 import ctypes, json, os, random, sys, time
-seed, place, account, acts, elsewhere = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
+seed, place, account, acts, kind, elsewhere = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:7]
 chance, truth, PAGE = random.Random(seed), {}, 4096
 libc = ctypes.CDLL(None, use_errno=True)
 os.chdir(place)
 POOL = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
-files = [[os.open(name, os.O_RDWR), {name}] for name in POOL[:3]]
+# What directories are called now; names of files are (place in this list, name there).
+directories = ['']
+CALLED = ['p', 'q', 'r', 's', 't']
+if kind == 'directories':
+    for name in CALLED[:2]:
+        os.mkdir(name)
+        directories.append(name + '/')
+files = [[os.open(name, os.O_RDWR), {(0, name)}] for name in POOL[:3]]
+
+def path(name):
+    return directories[name[0]] + name[1]
+
+def all_names():
+    return [(of, name) for of in range(len(directories)) for name in POOL]
 
 def free():
-    return [name for name in POOL if not os.path.lexists(name)]
+    return [name for name in all_names() if not os.path.lexists(path(name))]
 
 def write():
     file = chance.choice(files)
     page = len(truth)
     os.pwrite(file[0], b'w' * PAGE, page * PAGE)
     os.fdatasync(file[0])
-    truth[page] = sorted('/' + name for name in file[1])
+    truth[page] = sorted('/' + path(name) for name in file[1])
 
 def rename():
     file = chance.choice(files)
     before, now = chance.choice(sorted(file[1])), chance.choice(free())
-    os.rename(before, now)
+    os.rename(path(before), path(now))
     file[1] = file[1] - {before} | {now}
 
 def there_and_back():
     file = chance.choice(files)
     before, now = chance.choice(sorted(file[1])), chance.choice(free())
     for _ in range(chance.randint(1, 2)):
-        os.rename(before, now)
-        os.rename(now, before)
+        os.rename(path(before), path(now))
+        os.rename(path(now), path(before))
     if chance.random() < 0.5:
-        os.rename(before, now)
+        os.rename(path(before), path(now))
         file[1] = file[1] - {before} | {now}
 
 def link():
     file = chance.choice(files)
     name = chance.choice(free())
-    os.link(sorted(file[1])[0], name)
+    os.link(path(sorted(file[1])[0]), path(name))
     file[1] = file[1] | {name}
 
 def unlink():
@@ -58,14 +71,31 @@ def unlink():
     if several:
         file = chance.choice(several)
         name = chance.choice(sorted(file[1]))
-        os.unlink(name)
+        os.unlink(path(name))
         file[1] = file[1] - {name}
+
+def swap(one, other):
+    assert libc.renameat2(-100, one.encode(), -100, other.encode(), 2) == 0
 
 def exchange():
     one, other = chance.sample(files, 2)
     names = [chance.choice(sorted(file[1])) for file in (one, other)]
-    assert libc.renameat2(-100, names[0].encode(), -100, names[1].encode(), 2) == 0
+    swap(*map(path, names))
     one[1], other[1] = one[1] - {names[0]} | {names[1]}, other[1] - {names[1]} | {names[0]}
+
+def make():
+    name = chance.choice(free())
+    files.append([os.open(path(name), os.O_RDWR | os.O_CREAT | os.O_EXCL), {name}])
+
+def rename_directory():
+    of = chance.randrange(1, len(directories))
+    now = chance.choice([name for name in CALLED if name + '/' not in directories]) + '/'
+    os.rename(directories[of], now)
+    directories[of] = now
+
+def exchange_directories():
+    swap(directories[1], directories[2])
+    directories[1], directories[2] = directories[2], directories[1]
 
 def other_filesystem():
     os.rename(elsewhere + '/x', elsewhere + '/y')
@@ -75,12 +105,14 @@ def pause():
     time.sleep(chance.choice([0.01, 0.15]))
 
 ACTS = [write] * 8 + [rename] * 4 + [there_and_back, link, link, unlink, unlink, exchange, pause]
-if elsewhere:
+if kind == 'elsewhere':
     open(elsewhere + '/x', 'w').close()
     ACTS += [other_filesystem]
+if kind == 'directories':
+    ACTS += [make] + [rename_directory] * 3 + [exchange_directories]
 for _ in range(acts):
     act = chance.choice(ACTS)
-    if len(free()) > 0 or act not in (rename, there_and_back, link):
+    if len(free()) > 0 or act not in (rename, there_and_back, link, make):
         act()
 json.dump(truth, open(account, 'w'))
 "#;
@@ -88,9 +120,9 @@ json.dump(truth, open(account, 'w'))
 const PAGE_BYTES: i64 = 4096;
 
 /// What a program wrote: pages under a name that they had, those under none, and what stands under another.
-fn run(volume: &Volume, seed: u64, elsewhere: bool) -> (usize, usize, Vec<String>) {
+fn run(volume: &Volume, seed: u64, kind: &str) -> (usize, usize, Vec<String>) {
     for entry in std::fs::read_dir(volume.path()).expect("the volume").flatten() {
-        let _ = std::fs::remove_file(entry.path());
+        let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir_all(entry.path()));
     }
     for name in ["a", "b", "c"] {
         std::fs::write(volume.path().join(name), vec![1; 4 << 20]).expect("a file");
@@ -108,7 +140,8 @@ fn run(volume: &Volume, seed: u64, elsewhere: bool) -> (usize, usize, Vec<String
         text(&volume.path()),
         text(&account),
         "200".to_owned(),
-        if elsewhere { text(&other) } else { String::new() },
+        kind.to_owned(),
+        text(&other),
     ];
     volume.settle();
     let export = format!("runs={}", table.display());
@@ -147,13 +180,30 @@ fn bytes_stand_under_a_name_that_their_file_had_or_under_none() {
         let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
         let (mut named, mut unnamed) = (0, 0);
         for seed in 0..seeds() {
-            let (with, without, wrong) = run(&volume, seed, false);
+            let (with, without, wrong) = run(&volume, seed, "files");
             assert!(wrong.is_empty(), "{kind}, seed {seed}: {wrong:#?}");
             (named, unnamed) = (named + with, unnamed + without);
         }
         println!("{kind}: {named} pages under their name, {unnamed} under none");
         assert!(named > 0, "{kind}: {unnamed} pages under no name");
     }
+}
+
+/// What is below a directory is called otherwise with it, and what moves meanwhile belongs to the directory of that time. One of 12,000 pages
+/// was wrong; one of eleven before joj took changes in the order in which they were seen, and none of them where directories were in doubt.
+#[test]
+fn directories_that_are_renamed_and_exchanged_leave_few_names_below_them_wrong() {
+    let (mut pages, mut all_wrong) = (0, Vec::new());
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(volume) = volume_or_skip(kind).filter(|_| has_backend("tracefs")) else { return };
+        for seed in 0..seeds() {
+            let (named, unnamed, wrong) = run(&volume, seed, "directories");
+            println!("{kind}: {named} pages under their name, {unnamed} under none");
+            pages += named + unnamed + wrong.len();
+            all_wrong.extend(wrong);
+        }
+    }
+    assert!(all_wrong.len() * 100 <= pages, "of {pages} pages: {all_wrong:#?}");
 }
 
 /// A thread that makes such calls all the time makes one while joj looks, too, which hides how many there were. Before joj counted them,
@@ -163,7 +213,7 @@ fn renames_on_another_filesystem_leave_few_names_wrong() {
     let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("tracefs")) else { return };
     let (mut pages, mut all_wrong) = (0, Vec::new());
     for seed in 0..seeds() {
-        let (named, unnamed, wrong) = run(&volume, seed, true);
+        let (named, unnamed, wrong) = run(&volume, seed, "elsewhere");
         pages += named + unnamed + wrong.len();
         all_wrong.extend(wrong);
     }

@@ -16,6 +16,9 @@ const INODE_AND_GENERATION: i32 = 1;
 /// MAX_HANDLE_SZ (linux/exportfs.h).
 const HANDLE_BYTES_MAX: usize = 128;
 
+/// A handle: its type and bytes.
+pub type Handle = (i32, Vec<u8>);
+
 /// A handle as name_to_handle_at(2) makes them.
 #[repr(C)]
 struct RawHandle {
@@ -56,29 +59,29 @@ pub fn open(filesystem: &File, kind: i32, bytes: &[u8]) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// The generation of a file that was found so.
-pub fn generation_of(found: &File) -> Option<u32> {
-    generation(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())))
+/// The handle of a file that was found so.
+pub fn of_found(found: &File) -> Option<Handle> {
+    of(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())))
 }
 
 /// What the kernel calls a file that was found so; without its mark on a path that is gone.
 pub fn path_of(found: &File) -> Option<PathBuf> {
     let path = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
-    Some(without_deleted(path, &found.metadata().ok()?))
+    without_deleted(path, &found.metadata().ok()?)
 }
 
-/// The kernel marks the path of a file without a name.
-pub fn without_deleted(path: PathBuf, facts: &Metadata) -> PathBuf {
-    if facts.nlink() > 0 {
-        return path;
+/// The kernel marks a path that is gone. `None` where the file has other names: which, it does not say.
+pub fn without_deleted(path: PathBuf, facts: &Metadata) -> Option<PathBuf> {
+    let Some(name) = path.as_os_str().as_bytes().strip_suffix(b" (deleted)") else { return Some(path) };
+    if facts.nlink() == 0 {
+        return Some(OsStr::from_bytes(name).into());
     }
-    let bytes = path.as_os_str().as_bytes();
-    bytes.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), |name| OsStr::from_bytes(name).into())
+    let is_it = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
+    fs::symlink_metadata(&path).is_ok_and(is_it).then_some(path)
 }
 
-/// The generation of the file at a path, which may be one of /proc/PID/fd; `None` on filesystems without handles, or whose handles
-/// joj cannot read.
-pub fn generation(path: &Path) -> Option<u32> {
+/// The handle of the file at a path, which may be one of /proc/PID/fd; `None` on filesystems without handles.
+pub fn of(path: &Path) -> Option<Handle> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let bytes = u32::try_from(HANDLE_BYTES_MAX).ok()?;
     let mut handle = RawHandle { bytes, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
@@ -95,7 +98,12 @@ pub fn generation(path: &Path) -> Option<u32> {
         )
     };
     let bytes = handle.handle.get(..usize::try_from(handle.bytes).ok()?)?;
-    (result == 0).then(|| identity(handle.kind, bytes))?.map(|(_, generation)| generation)
+    (result == 0).then(|| (handle.kind, bytes.to_vec()))
+}
+
+/// The generation that a handle names; 0 where joj cannot read it.
+pub fn generation(handle: Option<&Handle>) -> u32 {
+    handle.and_then(|(kind, bytes)| identity(*kind, bytes)).map_or(0, |(_, generation)| generation)
 }
 
 /// (inode, generation) of a handle; its bytes are the filesystem's own business, by its type (linux/exportfs.h).

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use joj_analysis::trace::texts::name_of;
 
-use crate::machine::files::file_handle::identity;
+use crate::machine::files::file_handle::{Handle, identity};
 
 /// FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID | FAN_REPORT_DFID_NAME_TARGET
 const INIT: u32 = 1 | 2 | 0x100 | 0x1e00;
@@ -35,9 +35,6 @@ const NAMED_IN: u8 = 2;
 const RENAMED_FROM: u8 = 10;
 const RENAMED_TO: u8 = 12;
 const HEAD_BYTES: usize = 24;
-
-/// A handle: its type and bytes.
-pub type Handle = (i32, Vec<u8>);
 
 /// A file has another number of names now, or another name.
 #[derive(Debug, Clone, PartialEq, Eq)]

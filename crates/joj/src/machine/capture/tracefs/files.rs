@@ -24,7 +24,7 @@ use crate::machine::capture::tracefs::name_changes::watcher::Watcher;
 use crate::machine::capture::tracefs::sources::{self, Source};
 use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
-use crate::machine::files::file_handle;
+use crate::machine::files::file_handle::{self, Handle};
 use crate::machine::files::file_watch::Change;
 use crate::machine::files::mounts::{self, Mount};
 
@@ -48,6 +48,10 @@ pub struct Known {
     pub nameless: bool,
     /// Its number came into memory again: another file may have it.
     pub doubtful: bool,
+    /// By which it is found.
+    pub handle: Option<Handle>,
+    /// It has a name that was not known for a while, and is to be asked for again.
+    pub withheld: bool,
     /// True once its name was handed on.
     pub told: bool,
     /// True once its blocks were asked for, or all of them were seen when it got them.
@@ -65,6 +69,8 @@ impl Known {
             created: change.created,
             nameless: false,
             doubtful: false,
+            handle: Some(change.handle.clone()),
+            withheld: false,
             told: false,
             placed: change.created,
         }
@@ -145,6 +151,7 @@ impl Files {
             let placed = found.placed || self.young.remove(&key);
             self.known.insert(key, Known { placed, ..found });
         }
+        self.ask_withheld(key);
         self.known.entry(key).or_default()
     }
 
@@ -152,8 +159,8 @@ impl Files {
     fn named_then(&mut self, key: (DeviceNumber, u64), found: Known) -> Known {
         self.look();
         let name = found.name.map(|name| self.changes.name_then(key, name));
-        let name = name.filter(|name| !self.doubts.is_below(key.0, name));
-        Known { name, ..found }
+        let withheld = name.as_ref().is_some_and(|name| self.doubts.is_below(key.0, name));
+        Known { name: name.filter(|_| !withheld), withheld, ..found }
     }
 
     /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are.
@@ -316,8 +323,10 @@ impl Files {
         let source = self.source(file.device)?;
         let found = source.find(file)?;
         let facts = found.metadata().ok()?;
+        let handle = file_handle::of_found(&found);
         Some(Known {
-            generation: file_handle::generation_of(&found).unwrap_or(0),
+            generation: file_handle::generation(handle.as_ref()),
+            handle,
             name: source.name_of(&found, &facts).map(|name| named(name, facts.is_dir())),
             links: Links::of(&facts, self.started),
             directory: facts.is_dir(),
@@ -351,14 +360,16 @@ impl Files {
             fs::canonicalize(path).ok()?
         };
         let target = file_handle::without_deleted(target, &facts);
-        let is_named = !sources::is_made_up(&target, &facts);
-        let inside = self.mounts.iter().filter(|mount| is_named && mount.device == device);
-        let name = inside.filter_map(|mount| mount.inside(&target)).min_by_key(String::len);
+        let target = target.filter(|target| !sources::is_made_up(target, &facts));
+        let mounts = self.mounts.iter().filter(|mount| mount.device == device);
+        let name = target
+            .and_then(|target| mounts.filter_map(|mount| mount.inside(&target)).min_by_key(String::len));
         let name = name.map(|path| named(path, facts.is_dir()));
-        let generation = file_handle::generation(path).unwrap_or(0);
+        let handle = file_handle::of(path);
+        let generation = file_handle::generation(handle.as_ref());
         let key = FileKey { device: source.mounted.volume.device, inode: facts.ino(), generation };
         let (links, directory) = (Links::of(&facts, self.started), facts.is_dir());
-        Some((key, Known { generation, name, links, directory, ..Known::default() }))
+        Some((key, Known { generation, handle, name, links, directory, ..Known::default() }))
     }
 
     fn device_of(&self, path: &Path, process: u32) -> Option<DeviceNumber> {

@@ -1,19 +1,47 @@
 //! How the names of files follow what the watch saw, and when they are not known.
 
 use std::fs::Metadata;
+use std::iter;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
-use joj_analysis::trace::event::{Event, EventKind, FileKey};
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::record::NameChange;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::files::{Files, Known, named};
 use crate::machine::capture::tracefs::name_changes::doubts::{Doubtful, rest_below};
 use crate::machine::capture::tracefs::name_changes::file_names::{LOOKS_MAX, Seen};
 use crate::machine::capture::tracefs::name_changes::links::Links;
 use crate::machine::capture::tracefs::sources::Source;
-use crate::machine::files::file_handle;
+use crate::machine::files::file_handle::{self, Handle};
 use crate::machine::files::file_watch::Change;
+
+/// A directory that had other names for a while, and nobody knows when.
+#[derive(Debug)]
+struct Moved {
+    directory: FileKey,
+    from_ns: u64,
+    /// What it was called, in order.
+    names: Vec<String>,
+    /// What it is called since the last look.
+    now: Option<String>,
+}
+
+impl Moved {
+    /// True for the name of a file that was perhaps below it, or is.
+    fn may_hold(&self, device: DeviceNumber, name: &str) -> bool {
+        let mut names = self.names.iter().chain(&self.now);
+        device == self.directory.device && names.any(|above| rest_below(name, above).is_some())
+    }
+
+    /// What a file is called now that had this name when the directory had its first.
+    fn name_now(&self, name: &str) -> Option<String> {
+        let (first, now) = (self.names.first()?, self.now.as_deref()?);
+        let rest = rest_below(name, first)?;
+        Some(format!("{}/{rest}", now.trim_end_matches('/')))
+    }
+}
 
 impl Files {
     /// Takes what the watch saw. Changes of names wait, as their times are yet to be found: [`Files::settle_names`], when the records up to
@@ -31,7 +59,12 @@ impl Files {
             let is_further_name = created && !self.saw_creation(look.since_ns..look.ended_ns, &seen);
             // It came and went, or went and came: the watch does not say which was first.
             let is_doubtful = is_further_name && deleted && self.may_have_name(&seen);
-            let mut push = |kind, seen| self.changes.push(look, kind, seen);
+            if seen.unsure {
+                self.doubtful.push((look.since_ns, seen.clone()));
+            }
+            let mut push = |kind, seen| {
+                self.changes.push(look, kind, seen, kind == NameChange::Removed && created);
+            };
             if is_further_name {
                 push(NameChange::Added, as_change(true, false));
             }
@@ -70,7 +103,16 @@ impl Files {
         let mut files: Vec<(FileKey, Doubtful, Option<Metadata>, Option<String>)> = Vec::new();
         let mut is_settled = false;
         for _ in 0..LOOKS_MAX {
-            for (from_ns, seen) in std::mem::take(&mut self.doubtful) {
+            let mut doubtful = std::mem::take(&mut self.doubtful);
+            let mut devices: Vec<DeviceNumber> = doubtful.iter().map(|(_, seen)| seen.device).collect();
+            devices.extend(files.iter().map(|(file, ..)| file.device));
+            devices.sort_unstable();
+            devices.dedup();
+            // What a file is called now holds the names of directories of now. Where one of them is yet to be used, or is in doubt
+            // itself, nothing that waits fits to it.
+            devices.retain(|device| self.changes.has_move(*device));
+            doubtful.extend(devices.into_iter().flat_map(|device| self.changes.of_filesystem(device)));
+            for (from_ns, seen) in doubtful {
                 let Change { inode, generation, .. } = seen.change;
                 let file = FileKey { device: seen.device, inode, generation };
                 match files.iter_mut().find(|(known, ..)| *known == file) {
@@ -79,7 +121,7 @@ impl Files {
                 }
             }
             for (_, (_, seen), facts, name) in &mut files {
-                (*facts, *name) = self.ask(seen);
+                (*facts, *name) = self.ask(seen.device, &seen.change.handle);
             }
             let before = self.changes.count();
             self.look();
@@ -88,12 +130,23 @@ impl Files {
                 break;
             }
         }
-        let mut told = Vec::new();
+        // Where directories are among them, all are in doubt since the first is.
+        let mut moving: FxHashMap<DeviceNumber, u64> = FxHashMap::default();
+        for (file, (from_ns, _), ..) in &files {
+            if self.changes.has_move(file.device) {
+                let first_ns = moving.entry(file.device).or_insert(*from_ns);
+                *first_ns = (*from_ns).min(*first_ns);
+            }
+        }
+        let (mut told, mut moved) = (Vec::new(), Vec::new());
+        let keys: FxHashSet<FileKey> = files.iter().map(|(file, ..)| *file).collect();
         for (file, (from_ns, seen), facts, name) in files {
             let FileKey { inode, generation, .. } = file;
             let is_shown_by = self.had((file.device, inode), generation).and_then(|had| had.name.clone());
-            let keeps_name = is_shown_by.is_some_and(|name| !self.changes.has_name(file, &name));
+            let keeps_name = is_shown_by.is_some_and(|name| !self.changes.has_name(file, &name))
+                && !moving.contains_key(&file.device);
             let (first_ns, names) = self.changes.doubt(file);
+            let from_ns = moving.get(&file.device).map_or(from_ns, |first_ns| from_ns.min(*first_ns));
             let from_ns = first_ns.min(from_ns).max(handed_ns);
             if let Some(facts) = facts.as_ref().filter(|facts| keeps_name && is_settled && facts.nlink() > 0)
                 && let Some(had) = self.had((file.device, inode), generation)
@@ -103,10 +156,13 @@ impl Files {
                 continue;
             }
             let name = name.filter(|_| is_settled);
-            if seen.change.directory {
-                self.doubt_below(file, from_ns, names, name.as_deref(), &mut told);
+            if seen.change.directory && !names.is_empty() {
+                moved.push(Moved { directory: file, from_ns, names, now: name.clone() });
             }
             self.call(file, &seen, facts, name, from_ns, &mut told);
+        }
+        if !moved.is_empty() {
+            self.doubt_below(moved, &keys, &mut told);
         }
         told
     }
@@ -115,6 +171,9 @@ impl Files {
     fn may_have_name(&mut self, seen: &Seen) -> bool {
         let Change { inode, generation, directory, .. } = seen.change;
         let file = FileKey { device: seen.device, inode, generation };
+        if self.changes.has_move(file.device) {
+            return true;
+        }
         self.changes.has_now(file, &seen.path).unwrap_or_else(|| {
             let path = named(seen.path.clone(), directory);
             let had = self.had((seen.device, inode), generation);
@@ -122,16 +181,43 @@ impl Files {
         })
     }
 
-    /// What a doubtful file is called now, and what else is known of it; nothing if it is gone.
-    fn ask(&self, seen: &Seen) -> (Option<Metadata>, Option<String>) {
-        let (kind, bytes) = &seen.change.handle;
-        let found = self.source(seen.device).and_then(|source| {
+    /// What a file is called now, and what else is known of it; nothing if it is gone.
+    fn ask(&self, device: DeviceNumber, (kind, bytes): &Handle) -> (Option<Metadata>, Option<String>) {
+        let found = self.source(device).and_then(|source| {
             let found = file_handle::open(&source.mounted.directory()?, *kind, bytes).ok()?;
             let facts = found.metadata().ok()?;
             let name = source.name_of(&found, &facts).filter(|_| facts.nlink() > 0);
             Some((facts, name))
         });
         found.map_or((None, None), |(facts, name)| (Some(facts), name))
+    }
+
+    /// Asks for the name of a file whose name was not known for a while, once nothing changes it any more.
+    pub(super) fn ask_withheld(&mut self, key: (DeviceNumber, u64)) {
+        let Some(known) = self.known.get(&key).filter(|known| known.withheld && known.name.is_none()) else {
+            return;
+        };
+        let (file, handle) =
+            (FileKey { device: key.0, inode: key.1, generation: known.generation }, known.handle.clone());
+        let is_moving = |files: &Self| {
+            files.doubts.has_any_below(key.0) || files.changes.has_move(key.0) || files.changes.has(file)
+        };
+        if is_moving(self) {
+            return;
+        }
+        let (facts, name) = handle.map_or((None, None), |handle| self.ask(key.0, &handle));
+        self.look();
+        if is_moving(self) {
+            return;
+        }
+        let Some(known) = self.known.get_mut(&key) else { return };
+        // Asked in vain, it is asked no more.
+        known.withheld = false;
+        if let (Some(facts), Some(name)) = (facts, name) {
+            let others = if known.directory { 0 } else { facts.nlink().saturating_sub(1) };
+            (known.links, known.told) = (Links::unlisted(others), false);
+            known.name = Some(named(name, known.directory));
+        }
     }
 
     /// A doubtful file has no name for us from `from_ns` on, and this one since the last look.
@@ -156,9 +242,10 @@ impl Files {
             (had.name, had.links) = (name.clone(), Links::unlisted(others));
             (had.told, had.nameless) = (true, names == 0);
         }
-        self.doubts.note(file, until_ns);
+        let again_ns = self.doubts.note(file, from_ns, until_ns);
         let event = |kind, time_ns| Event { kind, file, time_ns, ..Event::default() };
-        told.push((event(EventKind::Named, from_ns), String::new()));
+        let unnamed = iter::once(from_ns).chain(again_ns);
+        told.extend(unnamed.map(|time_ns| (event(EventKind::Named, time_ns), String::new())));
         if names == 0 {
             told.push((event(EventKind::Unlinked, until_ns), String::new()));
         } else if let Some(name) = name {
@@ -166,38 +253,41 @@ impl Files {
         }
     }
 
-    /// Files below a doubtful directory, which was called by the first of these names before. The others may be names of it, too.
-    fn doubt_below(
-        &mut self,
-        directory: FileKey,
-        from_ns: u64,
-        mut names: Vec<String>,
-        now: Option<&str>,
-        told: &mut Vec<(Event, String)>,
-    ) {
-        let (device, until_ns) = (directory.device, self.looked_ns);
-        let before = names.first().cloned().unwrap_or_default();
-        for ((of, inode), known) in self.known.iter_mut().filter(|((of, _), _)| *of == device) {
-            let Some(rest) = known.name.as_deref().and_then(|name| rest_below(name, &before)) else {
-                continue;
-            };
-            let name = now.map(|now| format!("{now}/{rest}"));
-            let file = FileKey { device: *of, inode: *inode, generation: known.generation };
+    /// Files below doubtful directories, but for these, of which that is told already.
+    fn doubt_below(&mut self, moved: Vec<Moved>, but: &FxHashSet<FileKey>, told: &mut Vec<(Event, String)>) {
+        let until_ns = self.looked_ns;
+        for ((device, inode), known) in &mut self.known {
+            let file = FileKey { device: *device, inode: *inode, generation: known.generation };
+            let before = known.name.as_deref().filter(|_| !known.nameless && !but.contains(&file));
+            let Some(before) = before else { continue };
+            let above: Vec<&Moved> = moved.iter().filter(|moved| moved.may_hold(*device, before)).collect();
+            let Some(from_ns) = above.iter().map(|moved| moved.from_ns).min() else { continue };
+            // With two of them, or by a name that a directory got meanwhile, it may be below either.
+            let name = if let [one] = above[..] { one.name_now(before) } else { None };
             let event = |time_ns| Event { kind: EventKind::Named, file, time_ns, ..Event::default() };
-            if known.told && !known.nameless {
-                told.push((event(from_ns), String::new()));
-                told.extend(name.iter().map(|name| (event(until_ns), name.clone())));
-            }
-            self.doubts.note(file, until_ns);
+            // Changes of its name were told even where it was not yet seen otherwise.
+            let again_ns = self.doubts.note(file, from_ns, until_ns);
+            let unnamed = iter::once(from_ns).chain(again_ns);
+            told.extend(unnamed.map(|time_ns| (event(time_ns), String::new())));
+            told.extend(name.iter().map(|name| (event(until_ns), name.clone())));
+            (known.told, known.withheld) = (true, name.is_none());
             known.name = name;
+            known.links.forget();
         }
-        names.extend(now.map(str::to_owned));
         // What was made there meanwhile has one of these names, and we do not know which.
-        let may_be_below = |name: &String| names.iter().any(|above| rest_below(name, above).is_some());
-        for made in self.creations.all() {
-            made.name = made.name.take().filter(|name| !may_be_below(name));
+        for ((device, inode), made) in self.creations.all() {
+            let file = FileKey { device, inode, generation: made.generation };
+            let Some(name) = made.name.as_deref().filter(|_| !but.contains(&file)) else { continue };
+            let above = moved.iter().filter(|moved| moved.may_hold(device, name));
+            let Some(from_ns) = above.map(|moved| moved.from_ns).min() else { continue };
+            (made.name, made.withheld) = (None, true);
+            let unnamed = Event { kind: EventKind::Named, file, time_ns: from_ns, ..Event::default() };
+            told.push((unnamed, String::new()));
         }
-        self.doubts.note_below(device, names, until_ns);
+        for Moved { directory, mut names, now, .. } in moved {
+            names.extend(now);
+            self.doubts.note_below(directory.device, names, until_ns);
+        }
     }
 
     /// True once the kernel threw away what the watch would have seen.
@@ -207,8 +297,8 @@ impl Files {
 
     /// A thread's call that returned at this time has changed names: the events for it, where no record reports it, and their names.
     pub fn names_changed(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<(Event, String)> {
-        let seen = self.changes.of_call(thread, kind, time_ns);
-        self.change(seen)
+        let of_calls = self.changes.of_call(thread, kind, time_ns);
+        of_calls.into_iter().flat_map(|seen| self.change(seen)).collect()
     }
 
     /// The same for changes seen until `until_ns` that no record reported, with their times.
@@ -216,7 +306,7 @@ impl Files {
         let mut told = Vec::new();
         self.doubts.forget(until_ns);
         for (time_ns, seen) in self.changes.overdue(until_ns) {
-            let changed = self.change(vec![seen]).into_iter();
+            let changed = self.change(seen).into_iter();
             told.extend(changed.map(|(event, name)| (Event { time_ns, ..event }, name)));
         }
         told
@@ -243,7 +333,7 @@ impl Files {
             known.links.follow(&now);
             let Some(name) = known.name.as_deref().and_then(now) else { continue };
             known.name = Some(name.clone());
-            if known.told && !known.nameless {
+            if !known.nameless {
                 let file = FileKey { device: *device, inode: *inode, generation: known.generation };
                 told.push((Event { kind: EventKind::Named, file, ..Event::default() }, name));
             }
@@ -253,12 +343,13 @@ impl Files {
 
     /// A file got a name. False where it is a further one: a link, and no new file.
     fn saw_creation(&mut self, between_ns: Range<u64>, seen: &Seen) -> bool {
-        let Seen { device, change, path, .. } = seen;
+        let Seen { device, change, path, unsure, .. } = seen;
         let key = (*device, change.inode);
         if self.had(key, change.generation).is_some_and(|had| !had.links.is_born()) {
             return false;
         }
         let known = Known::seen(change, path);
+        let known = Known { name: known.name.clone().filter(|_| !unsure), withheld: *unsure, ..known };
         if self.source(*device).is_some_and(|source| source.tells_creations) {
             self.creations.push(key, between_ns, known);
         } else {
@@ -269,7 +360,7 @@ impl Files {
 
     /// A file has another name, a name more or a name less: the event for it, where no record reports it, and the name.
     fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
-        let Seen { device, change, path, before } = seen;
+        let Seen { device, change, path, before, .. } = seen;
         let path = named(path, change.directory);
         let key = (device, change.inode);
         let file = FileKey { device, inode: change.inode, generation: change.generation };

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::name_changes::file_names::{self, Seen};
 use crate::machine::capture::tracefs::name_changes::watcher::Look;
+use crate::machine::files::file_handle::Handle;
 
 /// A call that returns so soon after a look may have made its change before it.
 const RETURNING_NS: u64 = 1_000_000;
@@ -31,25 +32,31 @@ struct Waiting {
     seen: Seen,
     /// The second change of a call.
     second: bool,
+    /// A name that came and went: the watch has the creation's place for both.
+    late: bool,
     /// When the call that made it returned.
     call_ns: Option<u64>,
     /// Which call made it is not known.
     doubtful: bool,
 }
 
-/// What one look saw of a file: names that it lost and got, whether by a rename, and who changed them by which calls.
+/// A name in a directory, and whether a rename gave or took it.
+type NameIn<'a> = (&'a Handle, &'a str, bool);
+
+/// What one look saw of a file: names that it lost and got, and who changed them by which calls.
 #[derive(Debug, Default)]
 struct OfFile<'a> {
-    lost: FxHashSet<(&'a str, bool)>,
-    got: FxHashSet<(&'a str, bool)>,
+    lost: FxHashSet<NameIn<'a>>,
+    got: FxHashSet<NameIn<'a>>,
     who: FxHashSet<Who>,
 }
 
 impl OfFile<'_> {
     /// True where a rename took or gave a name that it also got or lost. Where only link and unlink did, their number shows it.
     fn has_a_name_again(&self) -> bool {
-        let is_got = |(name, renamed): &(&str, bool)| {
-            self.got.contains(&(*name, true)) || *renamed && self.got.contains(&(*name, false))
+        let is_got = |(parent, name, renamed): &NameIn<'_>| {
+            self.got.contains(&(*parent, *name, true))
+                || *renamed && self.got.contains(&(*parent, *name, false))
         };
         self.lost.iter().any(is_got)
     }
@@ -68,8 +75,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The watch saw a change.
-    pub fn push(&mut self, look: Look, kind: NameChange, seen: Seen) {
+    /// The watch saw a change. `late`: a name's removal in one with its creation, which may have happened after what the watch saw next.
+    pub fn push(&mut self, look: Look, kind: NameChange, seen: Seen, late: bool) {
         self.count += 1;
         if seen.before.is_some() {
             self.renames.insert(self.count, seen.clone());
@@ -77,7 +84,7 @@ impl Changes {
         let waiting = self.waiting.entry(seen.change.thread).or_default();
         let second = waiting.back().is_some_and(|last| !last.second && last.seen.is_exchanged_with(&seen));
         let (number, call_ns, doubtful) = (self.count, None, false);
-        waiting.push_back(Waiting { look, number, kind, seen, second, call_ns, doubtful });
+        waiting.push_back(Waiting { look, number, kind, seen, second, late, call_ns, doubtful });
     }
 
     /// A record says that a thread's call returned at this time.
@@ -92,6 +99,13 @@ impl Changes {
     /// when all calls are noted that returned until the last look, which began at `looked_ns`.
     pub fn unclear(&mut self, looked_ns: u64) -> Vec<(NameChange, u64, Seen)> {
         let again = self.perhaps_merged();
+        let getting: FxHashSet<(DeviceNumber, u64)> = self
+            .waiting
+            .values()
+            .flatten()
+            .filter(|one| one.kind == NameChange::Added)
+            .map(|one| (one.seen.device, one.seen.change.inode))
+            .collect();
         let mut unclear = Vec::new();
         for (thread, waiting) in &mut self.waiting {
             let mut of_looks: BTreeMap<(NameChange, Look), Vec<&mut Waiting>> = BTreeMap::new();
@@ -107,7 +121,11 @@ impl Changes {
                 let returned = calls.partition_point(|call_ns| *call_ns <= look.began_ns);
                 let returning = calls.partition_point(|call_ns| *call_ns <= look.ended_ns + RETURNING_NS);
                 let is_merged = again.contains(&(who, look)) && (returned, returned) != (count, returning);
-                if returned > count || is_merged {
+                // Which of them was first is not known, and one of their files has another name.
+                let is_late = changes.len() > 1
+                    && changes.iter().any(|one| one.late)
+                    && changes.iter().any(|one| getting.contains(&(one.seen.device, one.seen.change.inode)));
+                if returned > count || is_merged || is_late {
                     calls.drain(..returned);
                     for one in changes {
                         one.call_ns = Some(look.ended_ns);
@@ -140,14 +158,18 @@ impl Changes {
         let of_threads =
             self.waiting.iter().flat_map(|(thread, all)| all.iter().map(move |one| (*thread, one)));
         for (thread, one) in of_threads.filter(|(_, one)| one.call_ns.is_none()) {
-            let Seen { device, change, path, before } = &one.seen;
+            let Seen { device, change, .. } = &one.seen;
             let file = of_files.entry((one.look, *device, change.inode, change.generation)).or_default();
             file.who.insert((thread, one.kind));
             let is_rename = one.kind == NameChange::Renamed;
-            let lost = if is_rename { before.as_ref() } else { Some(path).filter(|_| change.deleted) };
-            let got = Some(path).filter(|_| !change.deleted);
-            file.lost.extend(lost.map(|name| (name.as_str(), is_rename)));
-            file.got.extend(got.map(|name| (name.as_str(), is_rename)));
+            let now = (&change.parent, change.name.as_str(), is_rename);
+            let before = change.before.as_ref().filter(|_| is_rename);
+            file.lost.extend(before.map(|(parent, name)| (parent, name.as_str(), true)));
+            if change.deleted {
+                file.lost.insert(now)
+            } else {
+                file.got.insert(now)
+            };
         }
         let again = of_files.into_iter().filter(|(_, file)| file.has_a_name_again());
         again.flat_map(|((look, ..), file)| file.who.into_iter().map(move |who| (who, look))).collect()
@@ -166,7 +188,7 @@ impl Changes {
     pub fn has_name(&self, file: FileKey, name: &str) -> bool {
         let is_it = |path: &str| path.trim_end_matches('/') == name.trim_end_matches('/');
         self.waiting.values().flatten().filter(|one| !one.doubtful).any(|one| {
-            let Seen { device, change, path, before } = &one.seen;
+            let Seen { device, change, path, before, .. } = &one.seen;
             (*device, change.inode, change.generation) == (file.device, file.inode, file.generation)
                 && (is_it(path) || before.as_deref().is_some_and(is_it))
         })
@@ -189,59 +211,98 @@ impl Changes {
         self.count
     }
 
-    /// Nothing that waits of a file is to be used. Returns when the first of it happened that was no doubt before, at the earliest, and
-    /// what it was called before and after each, in order.
+    /// True where a directory's other name waits, and with it those of files below.
+    pub fn has_move(&self, device: DeviceNumber) -> bool {
+        self.renames.values().any(|seen| seen.device == device && seen.change.directory)
+    }
+
+    /// True where a change of this file waits.
+    pub fn has(&self, file: FileKey) -> bool {
+        let of_it = |Seen { device, change, .. }: &Seen| {
+            (*device, change.inode, change.generation) == (file.device, file.inode, file.generation)
+        };
+        self.waiting.values().flatten().any(|one| of_it(&one.seen))
+    }
+
+    /// What waits on a filesystem and is in no doubt, in order, and when it happened at the earliest.
+    pub fn of_filesystem(&self, device: DeviceNumber) -> Vec<(u64, Seen)> {
+        let of_it = |one: &&Waiting| one.seen.device == device && !one.doubtful;
+        let mut found: Vec<&Waiting> = self.waiting.values().flatten().filter(of_it).collect();
+        found.sort_by_key(|one| one.number);
+        found.into_iter().map(|one| (one.look.since_ns, one.seen.clone())).collect()
+    }
+
+    /// Nothing that waits of a file is to be used. Of what was in no doubt before: when the first of it happened, at the earliest, and what
+    /// the file was called before and after each, in order.
     pub fn doubt(&mut self, file: FileKey) -> (u64, Vec<String>) {
         let (mut from_ns, mut names) = (u64::MAX, BTreeMap::new());
         for one in self.waiting.values_mut().flatten() {
-            let Seen { device, change, path, before } = &one.seen;
+            let Seen { device, change, path, before, .. } = &one.seen;
             if (*device, change.inode, change.generation) == (file.device, file.inode, file.generation) {
                 self.renames.remove(&one.number);
                 if !std::mem::replace(&mut one.doubtful, true) {
                     from_ns = from_ns.min(one.look.since_ns);
+                    names.insert(one.number, before.iter().chain([path]).cloned().collect::<Vec<_>>());
                 }
-                names.insert(one.number, before.iter().chain([path]).cloned().collect::<Vec<_>>());
             }
         }
         (from_ns, names.into_values().flatten().collect())
     }
 
-    /// What a thread's call changed that returned at this time: one change, and the second of an exchange.
-    pub fn of_call(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<Seen> {
-        let Some(waiting) = self.waiting.get_mut(&thread) else { return Vec::new() };
-        let is_of_it = |one: &Waiting| (one.kind, one.call_ns) == (kind, Some(time_ns));
-        let mut found = Vec::new();
-        if let Some(place) = waiting.iter().position(is_of_it) {
-            while waiting.get(place).is_some_and(is_of_it) {
-                found.extend(waiting.remove(place));
-            }
-        }
-        if waiting.is_empty() {
-            self.waiting.remove(&thread);
-        }
-        for one in &found {
-            self.renames.remove(&one.number);
-        }
-        found.into_iter().filter(|one| !one.doubtful).map(|one| one.seen).collect()
+    /// What has happened when a thread's call returned at this time, in order, and of each call the one change or both of an exchange.
+    /// Whatever the watch saw before this call's change on that filesystem has happened, too, even where its own call returned later.
+    pub fn of_call(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<Vec<Seen>> {
+        let Some(waiting) = self.waiting.get(&thread) else { return Vec::new() };
+        let of_it = waiting.iter().filter(|one| (one.kind, one.call_ns) == (kind, Some(time_ns)));
+        let Some((device, last)) = of_it.map(|one| (one.seen.device, one.number)).next_back() else {
+            return Vec::new();
+        };
+        let is_before = |one: &Waiting| {
+            one.number < last && (!one.late || one.call_ns.is_some_and(|call_ns| call_ns <= time_ns))
+        };
+        let happened = self.take(|one| one.seen.device == device && (one.number == last || is_before(one)));
+        happened.into_iter().map(|(_, of_one_call)| of_one_call).collect()
     }
 
-    /// Those seen until `until_ns`, in order, with the time: no record reports them (io_uring, for example).
-    pub fn overdue(&mut self, until_ns: u64) -> Vec<(u64, Seen)> {
-        let mut overdue = Vec::new();
+    /// Those seen until `until_ns`, as [`Changes::of_call`], with the time: no record reports them (io_uring, for example).
+    pub fn overdue(&mut self, until_ns: u64) -> Vec<(u64, Vec<Seen>)> {
+        let is_due = |one: &Waiting| one.look.ended_ns.max(one.call_ns.unwrap_or(0)) <= until_ns;
+        let mut last: FxHashMap<DeviceNumber, u64> = FxHashMap::default();
+        for one in self.waiting.values().flatten().filter(|one| is_due(one)) {
+            let last = last.entry(one.seen.device).or_default();
+            *last = one.number.max(*last);
+        }
+        if last.is_empty() {
+            return Vec::new();
+        }
+        let is_before = |one: &Waiting| last.get(&one.seen.device).is_some_and(|last| one.number < *last);
+        self.take(|one| is_due(one) || !one.late && is_before(one))
+    }
+
+    /// Those that have happened, in order, with the time of their look; they wait no more.
+    fn take(&mut self, has_happened: impl Fn(&Waiting) -> bool) -> Vec<(u64, Vec<Seen>)> {
+        let mut happened = Vec::new();
         self.waiting.retain(|_, waiting| {
-            let (due, left): (VecDeque<Waiting>, VecDeque<Waiting>) = waiting
-                .drain(..)
-                .partition(|one| one.look.ended_ns.max(one.call_ns.unwrap_or(0)) <= until_ns);
-            overdue.extend(due);
+            let (taken, left): (VecDeque<Waiting>, VecDeque<Waiting>) =
+                waiting.drain(..).partition(&has_happened);
+            happened.extend(taken);
             *waiting = left;
             !waiting.is_empty()
         });
-        overdue.sort_by_key(|one| one.number);
-        for one in &overdue {
+        happened.sort_by_key(|one| one.number);
+        for one in &happened {
             self.renames.remove(&one.number);
         }
-        overdue.retain(|one| !one.doubtful);
-        overdue.into_iter().map(|one| (one.look.ended_ns, one.seen)).collect()
+        let mut of_calls: Vec<(u64, Vec<Seen>)> = Vec::new();
+        for one in happened.into_iter().filter(|one| !one.doubtful) {
+            match of_calls.last_mut() {
+                Some((_, first)) if one.second && first[0].is_exchanged_with(&one.seen) => {
+                    first.push(one.seen)
+                }
+                _ => of_calls.push((one.look.ended_ns, vec![one.seen])),
+            }
+        }
+        of_calls
     }
 
     /// What a file was called before all that waits, by what it is called now.
@@ -252,208 +313,5 @@ impl Changes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::files::file_watch::Change;
-
-    fn seen(thread: u32, inode: u64, deleted: bool) -> Seen {
-        let parent = (1, Vec::new());
-        let name = format!("{inode}");
-        let path = format!("/{inode}");
-        let (generation, directory, created, before) = (1, false, false, None);
-        let handle = (1, Vec::new());
-        let change =
-            Change { inode, generation, handle, directory, created, deleted, thread, parent, name, before };
-        Seen { device: DeviceNumber(8), change, path, before: None }
-    }
-
-    use NameChange::{Added, Removed, Renamed};
-
-    /// A look that saw what happened between these times.
-    fn look(since_ns: u64, began_ns: u64) -> Look {
-        Look { since_ns, began_ns, ended_ns: began_ns + 1 }
-    }
-
-    /// All calls that returned until `looked_ns` are noted. The names of those changes of which it is not known which call made them.
-    fn unclear(changes: &mut Changes, looked_ns: u64) -> Vec<String> {
-        changes.unclear(looked_ns).into_iter().map(|(_, _, seen)| seen.path).collect()
-    }
-
-    fn inodes(seen: &[Seen]) -> Vec<u64> {
-        seen.iter().map(|seen| seen.change.inode).collect()
-    }
-
-    #[test]
-    fn a_call_made_the_change_that_was_seen_when_it_returned() {
-        let mut changes = Changes::default();
-        for (look, kind, seen) in [
-            (look(0, 10), Removed, seen(1, 5, true)),
-            (look(0, 10), Renamed, seen(1, 6, false)),
-            (look(10, 20), Removed, seen(2, 7, true)),
-            (look(10, 30), Removed, seen(1, 8, true)),
-        ] {
-            changes.push(look, kind, seen);
-        }
-        for (thread, kind, time_ns) in [(1, Removed, 31), (1, Removed, 8), (1, Renamed, 5), (3, Removed, 7)] {
-            changes.note_call(thread, kind, time_ns);
-        }
-        assert!(unclear(&mut changes, 30).is_empty());
-        let mut of = |thread, kind, time_ns| inodes(&changes.of_call(thread, kind, time_ns));
-        assert_eq!([of(1, Renamed, 5), of(1, Renamed, 6), of(3, Removed, 7)], [vec![6], vec![], vec![]]);
-        assert_eq!(of(1, Removed, 8), [5]);
-        assert_eq!(of(1, Removed, 31), [8], "it changed the name, and returned later");
-        assert_eq!(
-            changes.overdue(21).iter().map(|(time, seen)| (*time, seen.change.inode)).collect::<Vec<_>>(),
-            [(21, 7)]
-        );
-        assert!(changes.waiting.is_empty() && changes.calls.is_empty(), "a capture may last for days");
-    }
-
-    #[test]
-    fn a_call_that_returns_after_the_next_look_has_its_change_still() {
-        let mut changes = Changes::default();
-        changes.push(look(0, 10), Removed, seen(1, 5, true));
-        assert!(unclear(&mut changes, 10).is_empty());
-        changes.note_call(1, Removed, 1_000_000);
-        assert!(unclear(&mut changes, 2_000_000).is_empty());
-        assert_eq!(inodes(&changes.of_call(1, Removed, 1_000_000)), [5]);
-    }
-
-    fn renamed(inode: u64, before: &str, path: &str) -> Seen {
-        Seen { path: path.to_owned(), before: Some(before.to_owned()), ..seen(1, inode, false) }
-    }
-
-    #[test]
-    fn one_call_gives_two_files_each_others_names() {
-        let exchanged = [renamed(5, "/a", "/b"), renamed(6, "/b", "/a")];
-        let mut changes = Changes::default();
-        // There and back again is two calls.
-        for one in exchanged.iter().chain(&[renamed(7, "/c", "/d"), renamed(7, "/d", "/c")]) {
-            changes.push(look(0, 10), Renamed, one.clone());
-        }
-        (1..4).for_each(|time_ns| changes.note_call(1, Renamed, time_ns));
-        assert!(unclear(&mut changes, 10).is_empty(), "three calls, and three changes");
-        let counts: Vec<usize> = (1..5).map(|time_ns| changes.of_call(1, Renamed, time_ns).len()).collect();
-        assert_eq!(counts, [2, 1, 1, 0]);
-    }
-
-    #[test]
-    fn more_calls_than_changes_in_a_look_are_unclear() {
-        let mut changes = Changes::default();
-        changes.push(look(0, 10), Renamed, renamed(5, "/a", "/b"));
-        changes.push(look(0, 10), Removed, seen(1, 6, true));
-        changes.push(look(10, 20), Renamed, renamed(5, "/b", "/c"));
-        // One of the first two was on another filesystem.
-        for (kind, time_ns) in [(Removed, 3), (Renamed, 4), (Renamed, 5), (Renamed, 15)] {
-            changes.note_call(1, kind, time_ns);
-        }
-        assert_eq!(unclear(&mut changes, 20), ["/b"]);
-        let file = FileKey { device: DeviceNumber(8), inode: 5, generation: 1 };
-        let names = ["/a", "/b", "/b", "/c"].map(str::to_owned);
-        assert!(changes.has_name(file, "/b") && !changes.has_name(file, "/d"));
-        assert_eq!(changes.doubt(file), (0, names.to_vec()));
-        assert_eq!(changes.doubt(file).0, u64::MAX, "known to be in doubt");
-        assert!(unclear(&mut changes, 20).is_empty(), "told once");
-        assert_eq!(changes.name_then((DeviceNumber(8), 5), "/a".to_owned()), "/a");
-        assert!(changes.of_call(1, Renamed, 15).is_empty());
-        assert_eq!(changes.of_call(1, Removed, 3).len(), 1, "another file's are certain");
-        changes.overdue(21);
-        assert!(changes.waiting.is_empty());
-    }
-
-    #[test]
-    fn a_call_on_another_filesystem_before_a_look_is_none_of_it() {
-        let mut changes = Changes::default();
-        changes.push(look(10, 20), Renamed, renamed(5, "/a", "/b"));
-        (8..13).step_by(4).for_each(|time_ns| changes.note_call(1, Renamed, time_ns));
-        assert!(unclear(&mut changes, 20).is_empty());
-        assert_eq!(changes.of_call(1, Renamed, 12).len(), 1);
-    }
-
-    #[test]
-    fn a_file_that_gets_a_name_again_needs_as_many_calls_as_changes() {
-        let there_and_back = |calls_ns: &[u64]| {
-            let mut changes = Changes::default();
-            changes.push(look(0, 10), Renamed, renamed(5, "/a", "/b"));
-            changes.push(look(0, 10), Renamed, renamed(5, "/b", "/a"));
-            calls_ns.iter().for_each(|time_ns| changes.note_call(1, Renamed, *time_ns));
-            unclear(&mut changes, 10)
-        };
-        assert!(there_and_back(&[1, 2]).is_empty());
-        // To b again, which is the first change once more.
-        assert_eq!(there_and_back(&[1, 2, 3]), ["/b", "/a"]);
-        assert_eq!(there_and_back(&[1, 2, 12]), ["/b", "/a"], "it changed the name, and had not returned");
-        assert_eq!(there_and_back(&[1, 12]), ["/b", "/a"], "nobody knows whether there is a third");
-        assert!(there_and_back(&[1, 2, RETURNING_NS * 2]).is_empty(), "much later");
-    }
-
-    #[test]
-    fn the_newest_change_of_a_name_says_whether_the_file_has_it() {
-        let mut changes = Changes::default();
-        let file = FileKey { device: DeviceNumber(8), inode: 5, generation: 1 };
-        let has = |changes: &Changes, name| changes.has_now(file, name);
-        changes.push(look(0, 10), Renamed, renamed(5, "/a", "/b"));
-        assert_eq!(
-            [has(&changes, "/a"), has(&changes, "/b"), has(&changes, "/c")],
-            [Some(false), Some(true), None]
-        );
-        let named = |kind| (kind, Seen { path: "/c".to_owned(), ..seen(1, 5, kind == Removed) });
-        for (kind, seen) in [named(Added), named(Removed)] {
-            changes.push(look(10, 20), kind, seen.clone());
-            assert_eq!(has(&changes, "/c"), Some(kind == Added));
-        }
-        changes.doubt(file);
-        assert_eq!(has(&changes, "/c"), Some(true), "perhaps");
-    }
-
-    #[test]
-    fn changes_of_which_no_record_tells_are_overdue() {
-        let mut changes = Changes::default();
-        changes.push(look(0, 10), Added, seen(1, 5, false));
-        assert!(changes.is_adding(&seen(2, 5, true)) && !changes.is_adding(&seen(1, 6, false)));
-        assert!(unclear(&mut changes, 10).is_empty());
-        assert_eq!(changes.overdue(11).len(), 1);
-        changes.note_call(1, Added, 15);
-        changes.push(look(10, 20), Added, seen(1, 6, false));
-        assert!(unclear(&mut changes, 20).is_empty());
-        assert_eq!(inodes(&changes.of_call(1, Added, 15)), [6]);
-    }
-
-    #[test]
-    fn a_name_that_is_asked_for_now_is_that_from_before_what_waits() {
-        let moved = |inode, directory, before: &str, path: &str| {
-            let one = seen(1, inode, false);
-            let change = Change { directory, ..one.change };
-            Seen { change, path: path.to_owned(), before: Some(before.to_owned()), ..one }
-        };
-        let mut changes = Changes::default();
-        let seen = [
-            moved(5, true, "/p", "/q"),
-            moved(6, true, "/new", "/p"),
-            moved(7, false, "/q/a", "/q/b"),
-            // Each other's.
-            moved(5, true, "/q", "/p"),
-            moved(6, true, "/p", "/q"),
-        ];
-        for (nth, one) in (0..).zip(seen) {
-            changes.push(look(nth * 10, nth * 10 + 10), Renamed, one);
-        }
-        let then = |changes: &Changes, inode, name: &str| {
-            changes.name_then((DeviceNumber(8), inode), name.to_owned())
-        };
-        assert_eq!(then(&changes, 7, "/p/b"), "/p/a");
-        assert_eq!(then(&changes, 8, "/p/b"), "/p/b", "another file has the name now");
-        assert_eq!(then(&changes, 8, "/q/c"), "/new/c");
-        assert_eq!(then(&changes, 5, "/p/"), "/p/");
-        assert_eq!(then(&changes, 9, "/pp"), "/pp");
-        let other = (DeviceNumber(9), 8);
-        assert_eq!(changes.name_then(other, "/q/c".to_owned()), "/q/c", "on another filesystem");
-        changes.note_call(1, Renamed, 5);
-        assert!(unclear(&mut changes, 50).is_empty());
-        changes.of_call(1, Renamed, 5);
-        assert_eq!(then(&changes, 8, "/p/b"), "/q/b", "the first has happened");
-        changes.overdue(51);
-        assert_eq!(then(&changes, 8, "/q/c"), "/q/c");
-        assert!(changes.renames.is_empty());
-    }
-}
+#[path = "../tests/changes.rs"]
+mod tests;

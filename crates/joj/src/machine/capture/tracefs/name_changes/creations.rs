@@ -32,9 +32,9 @@ impl<T> Creations<T> {
         self.seen.entry(key).or_default().push_back((between_ns, file));
     }
 
-    /// All of them.
-    pub fn all(&mut self) -> impl Iterator<Item = &mut T> {
-        self.seen.values_mut().flatten().map(|(_, file)| file)
+    /// All of them, with their filesystems and numbers.
+    pub fn all(&mut self) -> impl Iterator<Item = ((DeviceNumber, u64), &mut T)> {
+        self.seen.iter_mut().flat_map(|(key, files)| files.iter_mut().map(move |(_, file)| (*key, file)))
     }
 
     /// Those of a number, in order.

@@ -18,9 +18,12 @@ pub struct Doubts {
 }
 
 impl Doubts {
-    /// A file's name is not known until then.
-    pub fn note(&mut self, file: FileKey, until_ns: u64) {
-        self.files.insert((file.device, file.inode), (file.generation, until_ns));
+    /// A file's name is not known until then. Returns until when it was not known before, if that was after `from_ns`: what it was called
+    /// at that time is in doubt now, too.
+    pub fn note(&mut self, file: FileKey, from_ns: u64, until_ns: u64) -> Option<u64> {
+        let before = self.files.insert((file.device, file.inode), (file.generation, until_ns));
+        let (generation, before_ns) = before?;
+        (generation == file.generation && (from_ns..until_ns).contains(&before_ns)).then_some(before_ns)
     }
 
     /// Nor are those of files below these names, if the file is a directory.
@@ -39,6 +42,11 @@ impl Doubts {
         self.directories
             .iter()
             .any(|(of, directory, _)| *of == device && rest_below(name, directory).is_some())
+    }
+
+    /// True where nobody knows for a while what files below some directory of this filesystem are called.
+    pub fn has_any_below(&self, device: DeviceNumber) -> bool {
+        self.directories.iter().any(|(of, ..)| *of == device)
     }
 
     /// What was before this time is not asked for any more.
@@ -61,7 +69,7 @@ mod tests {
     fn a_doubt_is_about_one_file_and_ends() {
         let mut doubts = Doubts::default();
         let file = FileKey { device: DeviceNumber(8), inode: 12, generation: 3 };
-        doubts.note(file, 100);
+        assert_eq!(doubts.note(file, 50, 100), None);
         assert!(doubts.has(file, 99) && !doubts.has(file, 100));
         assert!(!doubts.has(FileKey { generation: 4, ..file }, 99), "another file that had the number");
         doubts.note_below(DeviceNumber(8), vec!["/a".to_owned()], 100);
@@ -72,7 +80,9 @@ mod tests {
         );
         doubts.forget(100);
         assert!(is_below(&doubts, 8, "/a/x"), "what happened at its end may be asked for");
-        doubts.forget(101);
+        assert_eq!(doubts.note(FileKey { generation: 4, ..file }, 50, 100), None);
+        assert_eq!(doubts.note(FileKey { generation: 4, ..file }, 90, 110), Some(100));
+        doubts.forget(111);
         assert!(!is_below(&doubts, 8, "/a/x") && !doubts.has(file, 99));
     }
 }

@@ -1,6 +1,6 @@
 //! Names that files get and lose on the watched filesystems, with their directories.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use joj_analysis::trace::event::DeviceNumber;
 
 use crate::machine::capture::tracefs::volumes::Mounted;
-use crate::machine::files::file_handle;
-use crate::machine::files::file_watch::{Change, Handle, Watch};
+use crate::machine::files::file_handle::{self, Handle};
+use crate::machine::files::file_watch::{Change, Watch};
 
 /// A change, and the name from the filesystem's root; its last part alone where the directory is gone already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Seen {
     pub path: String,
     /// The name before, where it was renamed.
     pub before: Option<String>,
+    /// Directories may have had other names then: the kernel makes one of equal moves, and one had a name again.
+    pub unsure: bool,
 }
 
 impl Seen {
@@ -152,21 +154,27 @@ impl Watched {
             asked = changes.len();
             let (more, overflow) = self.drain();
             lost |= overflow;
-            changes.extend(more);
-            if changes.len() == asked {
+            if more.is_empty() {
                 break;
             }
+            // What was told may be from before such a move, and what came behind it is called otherwise.
+            if more.iter().any(is_move) {
+                self.directories.clear();
+                asked = 0;
+            }
+            changes.extend(more);
         }
         let gone = changes.iter().filter(|change| change.directory && change.deleted);
         let gone: Gone =
             gone.map(|gone| (gone.handle.clone(), (gone.parent.clone(), gone.name.clone()))).collect();
+        let unsure = has_a_name_again(&changes);
         let (mut seen, mut moved) = (Vec::new(), Vec::new());
         for change in changes.into_iter().rev() {
             let path = self.path(&change.parent, &change.name, &moved, &gone);
             let before = change.before.as_ref();
             let before = before.map(|(parent, name)| self.path(parent, name, &moved, &gone));
             let is_move = is_move(&change);
-            let one = Seen { device: self.mounted.mount.device, change, path, before };
+            let one = Seen { device: self.mounted.mount.device, change, path, before, unsure };
             if is_move {
                 moved.push(one.clone());
             }
@@ -216,7 +224,42 @@ impl Watched {
     }
 }
 
+/// True where a directory came back to a name: of its moves some may be missing, and those that are there may have happened later.
+fn has_a_name_again(changes: &[Change]) -> bool {
+    let mut lost: HashSet<(&Handle, &Handle, &str)> = HashSet::new();
+    changes.iter().filter(|change| is_move(change)).any(|change| {
+        lost.extend(change.before.iter().map(|(parent, name)| (&change.handle, parent, name.as_str())));
+        lost.contains(&(&change.handle, &change.parent, change.name.as_str()))
+    })
+}
+
 /// True where files below have other names afterwards.
 fn is_move(change: &Change) -> bool {
     change.directory && change.before.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_comes_back_to_a_name_makes_the_others_unsure() {
+        let handle = |number: u8| (1, vec![number]);
+        let moved = |directory: u8, before: &str, name: &str| Change {
+            inode: directory.into(),
+            generation: 1,
+            handle: handle(directory),
+            directory: true,
+            created: false,
+            deleted: false,
+            thread: 1,
+            parent: handle(2),
+            name: name.to_owned(),
+            before: Some((handle(2), before.to_owned())),
+        };
+        assert!(!has_a_name_again(&[moved(5, "p", "q"), moved(6, "r", "p"), moved(5, "q", "s")]));
+        assert!(has_a_name_again(&[moved(5, "p", "q"), moved(6, "r", "p"), moved(5, "q", "p")]));
+        let file = Change { directory: false, ..moved(7, "b", "a") };
+        assert!(!has_a_name_again(&[Change { directory: false, ..moved(7, "a", "b") }, file]));
+    }
 }

@@ -53,6 +53,11 @@ impl Links {
         Self { unlisted: count, ..Self::default() }
     }
 
+    /// What they are called is not known any more.
+    pub fn forget(&mut self) {
+        self.unlisted += std::mem::take(&mut self.names).len() as u64;
+    }
+
     /// The file has this name, too; `shown` is the one that it is shown by.
     pub fn add(&mut self, shown: &mut Option<String>, name: String) {
         if shown.is_none() {
