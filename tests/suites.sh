@@ -56,9 +56,24 @@ behind() {
     local name=$1
     shift
     set -m
-    "$@" >"$logs/behind-$name" 2>&1 &
+    ended "$logs/ended-$name" "$@" >"$logs/behind-$name" 2>&1 &
     behind[$name]=$!
     set +m
+}
+# ended FILE COMMAND...: runs it, and leaves the file behind.
+ended() {
+    local file=$1 status=0
+    shift
+    "$@" || status=$?
+    touch "$file"
+    return "$status"
+}
+# after NAME COMMAND...: runs it once the suite of that name has ended behind the others.
+after() {
+    local name=$1
+    shift
+    until [[ -e $logs/ended-$name ]]; do sleep 1; done
+    "$@"
 }
 finish() {
     behind_status=0
@@ -107,18 +122,22 @@ test)
     # The emulated machine computes on one processor for minutes. What its tests cannot bear is no load: their clock is the
     # guest's. Of the same features as the other tests: else cargo builds joj a second time.
     behind lab tests/cargo_tests.sh --workspace "${features[@]}" --test lab --test lab_crash -- --test-threads=1
+    # These only compute as well, and no clock is part of what they check.
+    behind crash after lab tests/cargo_tests.sh --workspace "${features[@]}" --test 'crash_*' --test 'generator_*cuts'
     suite lint tests/lint.sh
     suite self tests/self_tests.py
     prepared
     # It leaves a third of two processors idle, waiting for the disk.
     behind tcl tests/tcl/run.py test
-    suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
+    ELSEWHERE='crash_* generator_*cuts' \
+        suite rust tests/cargo_tests.sh --workspace "${features[@]}" -- --skip in_the_lab
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab
+    finish crash
     ;;
 soak)
     export JOJ_SOAK_SECONDS=${JOJ_SOAK_SECONDS:-600} JOJ_SEEDS=${JOJ_SEEDS:-1000}
