@@ -74,7 +74,9 @@ pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
     let connection = unsafe { connection(file) };
     let database = &connection.database;
     // Who closes has unmapped the wal-index before it gives its locks back.
-    let others_stay = || !connection.is_last() || database.is_private_index_mapped_elsewhere() != Some(false);
+    let others_stay = || {
+        if connection.is_last() { database.is_private_index_mapped_elsewhere() } else { Some(true) }
+    };
     let Some(others_close) = private.become_last(others_stay) else {
         closing.set(Closing::NotLast);
         return Some(SQLITE_BUSY);

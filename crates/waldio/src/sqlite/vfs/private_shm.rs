@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, OpenOptions};
 
@@ -26,8 +26,11 @@ use crate::testing::planted::{self, Bug};
 const NAME_FRONT: [u8; 4] = [0; 4];
 /// How often who comes while another looks whether it is the last tries again, and the pause. SQLite's busy handler does so after that.
 const JOINS: (u32, Duration) = (20, Duration::from_millis(1));
-/// How often who closes looks whether another who closes is gone, and the pause.
-const CLOSES: (u32, Duration) = (1000, Duration::from_millis(1));
+/// How long who closes waits for another who closes, and the pauses: mostly that takes some 10 us.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+const CLOSE_PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+/// So many of the first kind.
+const SHORT_PAUSES: u32 = 50;
 
 /// The file `app.db-waldio`, opened by the base VFS.
 pub(super) struct PrivateShm {
@@ -121,11 +124,12 @@ impl PrivateShm {
     }
 
     /// Makes this the last of us, where nobody else of us has the log open: until it is dropped, or stays. Whether another was just
-    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays. `others_stay` is asked where others
-    /// have it: true where one of them is not about to go.
-    pub(super) fn become_last(&mut self, others_stay: impl Fn() -> bool) -> Option<bool> {
+    /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays. `others_stay` says whether one of the
+    /// others is not about to go, where that is known.
+    pub(super) fn become_last(&mut self, others_stay: impl Fn() -> Option<bool>) -> Option<bool> {
         let (mut others_close, mut is_reserved) = (false, false);
-        for _ in 0..CLOSES.0 {
+        let until = Instant::now() + CLOSE_MAX;
+        for pause in 0_u32.. {
             if !is_reserved {
                 match self.lock(SQLITE_LOCK_RESERVED) {
                     SQLITE_OK => is_reserved = true,
@@ -134,11 +138,13 @@ impl PrivateShm {
                 }
             }
             if is_reserved {
-                if self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK {
+                // To ask for the exclusive lock keeps those out who come.
+                let others_stay = others_stay();
+                if others_stay != Some(true) && self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK {
                     return Some(others_close);
                 }
-                // The unix VFS gives the lock back that this one has now before that of those who have the log open.
-                if others_stay() {
+                // One that is about to go may have its shared lock still: the unix VFS gives the one back first that this one has now.
+                if others_stay != Some(false) {
                     if planted::is(Bug::SlowClose) {
                         std::thread::sleep(Duration::from_millis(100));
                     }
@@ -147,15 +153,18 @@ impl PrivateShm {
             }
             // It will be gone, and then this may be the last.
             others_close = true;
-            std::thread::sleep(CLOSES.1);
+            if Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(CLOSE_PAUSES[usize::from(pause >= SHORT_PAUSES)]);
         }
         None
     }
 
     /// The log was not opened. Removes the file, where nobody else of us has it.
     pub(super) fn leave(mut self, database: &Database) {
-        // It has no wal-index to ask about, and did nothing that another would wait for.
-        if self.become_last(|| true).is_some() {
+        // It has no wal-index to ask about.
+        if self.become_last(|| None).is_some() {
             // Whoever waits for its lock finds that it has gone.
             let _ = database.disk.remove(&database.private_path);
         }
