@@ -138,7 +138,7 @@ fn damage_behind_right_checksums_is_no_panic() {
     let sum_digits = digits(sum_at);
     assert_eq!(Checksum::of(&bytes[..end]).to_string().as_bytes(), &bytes[sum_at..sum_at + sum_digits]);
     let mut tried = 0;
-    for place in (4..end).step_by(41) {
+    for place in (4..end).step_by(17) {
         let mut forged = bytes.clone();
         forged[place] ^= 1 << (place % 8);
         let sum = Checksum::of(&forged[..end]).to_string();

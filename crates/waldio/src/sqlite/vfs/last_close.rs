@@ -75,7 +75,8 @@ pub(super) fn lock(file: *mut sqlite3_file, level: c_int) -> Option<c_int> {
     let database = &connection.database;
     // Who closes has unmapped the wal-index before it gives its locks back.
     let others_stay = || {
-        if connection.is_last() { database.is_private_index_mapped_elsewhere() } else { Some(true) }
+        // The lock itself tells of others in this process.
+        if connection.is_last() { database.is_private_index_mapped_elsewhere() } else { None }
     };
     let Some(others_close) = private.become_last(others_stay) else {
         closing.set(Closing::NotLast);
