@@ -21,7 +21,7 @@ fn log_on(raw: &[u8]) -> (Box<dyn DiskFile>, Arc<dyn DiskFile>) {
     let file = disk.open(path, create).expect("an empty disk");
     file.write_at(raw, 0).expect("a sound disk");
     let below = disk.open(path, OpenOptions::EXISTING).expect("it is there");
-    (below, in_layout(Layout::Embedded, file, &(disk as Arc<dyn Disk>), (path, false)))
+    (below, in_layout(Layout::Embedded, file, &(disk as Arc<dyn Disk>), path, false))
 }
 
 fuzz_target!(|input: (Vec<u8>, Vec<(u8, Vec<u8>)>, Vec<(u16, u16)>)| {
