@@ -189,7 +189,7 @@ fn bytes_stand_under_a_name_that_their_file_had_or_under_none() {
     }
 }
 
-/// What is below a directory is called otherwise with it, and what moves meanwhile belongs to the directory of that time. One of 12,000 pages
+/// What is below a directory is called otherwise with it, and what moves meanwhile belongs to the directory of that time. One of 6,348 pages
 /// was wrong; one of eleven before joj took changes in the order in which they were seen, and none of them where directories were in doubt.
 #[test]
 fn directories_that_are_renamed_and_exchanged_leave_few_names_below_them_wrong() {
