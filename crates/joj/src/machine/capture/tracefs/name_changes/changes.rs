@@ -253,14 +253,18 @@ impl Changes {
     /// Whatever the watch saw before this call's change on that filesystem has happened, too, even where its own call returned later.
     pub fn of_call(&mut self, thread: u32, kind: NameChange, time_ns: u64) -> Vec<Vec<Seen>> {
         let Some(waiting) = self.waiting.get(&thread) else { return Vec::new() };
-        let of_it = waiting.iter().filter(|one| (one.kind, one.call_ns) == (kind, Some(time_ns)));
-        let Some((device, last)) = of_it.map(|one| (one.seen.device, one.number)).next_back() else {
+        let is_of_it = |one: &&Waiting| (one.kind, one.call_ns) == (kind, Some(time_ns));
+        // Thousands may wait behind them.
+        let until_then = waiting.iter().take_while(|one| one.look.since_ns <= time_ns);
+        let Some(last) = until_then.skip_while(|one| !is_of_it(one)).take_while(is_of_it).last() else {
             return Vec::new();
         };
+        let (device, last) = (last.seen.device, last.number);
         let is_before = |one: &Waiting| {
             one.number < last && (!one.late || one.call_ns.is_some_and(|call_ns| call_ns <= time_ns))
         };
-        let happened = self.take(|one| one.seen.device == device && (one.number == last || is_before(one)));
+        let happened =
+            self.take(last, |one| one.seen.device == device && (one.number == last || is_before(one)));
         happened.into_iter().map(|(_, of_one_call)| of_one_call).collect()
     }
 
@@ -272,21 +276,19 @@ impl Changes {
             let last = last.entry(one.seen.device).or_default();
             *last = one.number.max(*last);
         }
-        if last.is_empty() {
-            return Vec::new();
-        }
+        let Some(newest) = last.values().copied().max() else { return Vec::new() };
         let is_before = |one: &Waiting| last.get(&one.seen.device).is_some_and(|last| one.number < *last);
-        self.take(|one| is_due(one) || !one.late && is_before(one))
+        self.take(newest, |one| is_due(one) || !one.late && is_before(one))
     }
 
-    /// Those that have happened, in order, with the time of their look; they wait no more.
-    fn take(&mut self, has_happened: impl Fn(&Waiting) -> bool) -> Vec<(u64, Vec<Seen>)> {
+    /// Those that have happened up to the number `last`, in order, with the time of their look; they wait no more.
+    fn take(&mut self, last: u64, has_happened: impl Fn(&Waiting) -> bool) -> Vec<(u64, Vec<Seen>)> {
         let mut happened = Vec::new();
         self.waiting.retain(|_, waiting| {
-            let (taken, left): (VecDeque<Waiting>, VecDeque<Waiting>) =
-                waiting.drain(..).partition(&has_happened);
+            let first = waiting.partition_point(|one| one.number <= last);
+            let (taken, left): (Vec<Waiting>, Vec<Waiting>) = waiting.drain(..first).partition(&has_happened);
             happened.extend(taken);
-            *waiting = left;
+            left.into_iter().rev().for_each(|one| waiting.push_front(one));
             !waiting.is_empty()
         });
         happened.sort_by_key(|one| one.number);
