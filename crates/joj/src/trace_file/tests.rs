@@ -112,7 +112,7 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
     let whole = read(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let footer = bytes.len() - 6_000.min(bytes.len());
-    for place in (0..footer).step_by(307).chain((footer..bytes.len()).step_by(29)) {
+    for place in (0..footer).step_by(211).chain((footer..bytes.len()).step_by(13)) {
         let mut damaged = bytes.clone();
         damaged[place] ^= 1 << (place % 8);
         std::fs::write(&path, &damaged).unwrap();
@@ -138,7 +138,7 @@ fn damage_behind_right_checksums_is_no_panic() {
     let sum_digits = digits(sum_at);
     assert_eq!(Checksum::of(&bytes[..end]).to_string().as_bytes(), &bytes[sum_at..sum_at + sum_digits]);
     let mut tried = 0;
-    for place in (4..end).step_by(17) {
+    for place in (4..end).step_by(11) {
         let mut forged = bytes.clone();
         forged[place] ^= 1 << (place % 8);
         let sum = Checksum::of(&forged[..end]).to_string();

@@ -122,3 +122,25 @@ pub fn identity(kind: i32, handle: &[u8]) -> Option<(u64, u32)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_gone_is_no_name_of_a_file_that_has_others() {
+        let place = std::env::temp_dir().join(format!("joj-handle-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let [first, other, so_called] = ["a", "b", "c (deleted)"].map(|name| place.join(name));
+        let open = |path: &Path| File::create_new(path).unwrap();
+        let (file, odd) = (open(&first), open(&so_called));
+        assert_eq!([path_of(&file), path_of(&odd)], [Some(first.clone()), Some(so_called.clone())]);
+        fs::hard_link(&first, &other).unwrap();
+        fs::remove_file(&first).unwrap();
+        assert_eq!(path_of(&file), None, "it is called b, which the kernel does not say");
+        fs::remove_file(&other).unwrap();
+        fs::remove_file(&so_called).unwrap();
+        assert_eq!([path_of(&file), path_of(&odd)], [Some(first), Some(so_called)]);
+        fs::remove_dir(&place).unwrap();
+    }
+}

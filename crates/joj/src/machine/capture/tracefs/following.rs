@@ -1,7 +1,6 @@
 //! How the names of files follow what the watch saw, and when they are not known.
 
 use std::fs::Metadata;
-use std::iter;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
@@ -10,38 +9,12 @@ use joj_analysis::trace::ftrace::record::NameChange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::files::{Files, Known, named};
-use crate::machine::capture::tracefs::name_changes::doubts::{Doubtful, rest_below};
+use crate::machine::capture::tracefs::name_changes::doubts::{Doubtful, Doubts, Moved};
 use crate::machine::capture::tracefs::name_changes::file_names::{LOOKS_MAX, Seen};
 use crate::machine::capture::tracefs::name_changes::links::Links;
 use crate::machine::capture::tracefs::sources::Source;
 use crate::machine::files::file_handle::{self, Handle};
 use crate::machine::files::file_watch::Change;
-
-/// A directory that had other names for a while, and nobody knows when.
-#[derive(Debug)]
-struct Moved {
-    directory: FileKey,
-    from_ns: u64,
-    /// What it was called, in order.
-    names: Vec<String>,
-    /// What it is called since the last look.
-    now: Option<String>,
-}
-
-impl Moved {
-    /// True for the name of a file that was perhaps below it, or is.
-    fn may_hold(&self, device: DeviceNumber, name: &str) -> bool {
-        let mut names = self.names.iter().chain(&self.now);
-        device == self.directory.device && names.any(|above| rest_below(name, above).is_some())
-    }
-
-    /// What a file is called now that had this name when the directory had its first.
-    fn name_now(&self, name: &str) -> Option<String> {
-        let (first, now) = (self.names.first()?, self.now.as_deref()?);
-        let rest = rest_below(name, first)?;
-        Some(format!("{}/{rest}", now.trim_end_matches('/')))
-    }
-}
 
 impl Files {
     /// Takes what the watch saw. Changes of names wait, as their times are yet to be found: [`Files::settle_names`], when the records up to
@@ -113,8 +86,7 @@ impl Files {
             devices.retain(|device| self.changes.has_move(*device));
             doubtful.extend(devices.into_iter().flat_map(|device| self.changes.of_filesystem(device)));
             for (from_ns, seen) in doubtful {
-                let Change { inode, generation, .. } = seen.change;
-                let file = FileKey { device: seen.device, inode, generation };
+                let file = seen.file();
                 match files.iter_mut().find(|(known, ..)| *known == file) {
                     Some((_, (first_ns, _), ..)) => *first_ns = from_ns.min(*first_ns),
                     None => files.push((file, (from_ns, seen), None, None)),
@@ -143,11 +115,11 @@ impl Files {
         for (file, (from_ns, seen), facts, name) in files {
             let FileKey { inode, generation, .. } = file;
             let is_shown_by = self.had((file.device, inode), generation).and_then(|had| had.name.clone());
-            let keeps_name = is_shown_by.is_some_and(|name| !self.changes.has_name(file, &name))
-                && !moving.contains_key(&file.device);
+            let moving_ns = moving.get(&file.device).copied();
+            let keeps_name =
+                moving_ns.is_none() && is_shown_by.is_some_and(|name| !self.changes.has_name(file, &name));
             let (first_ns, names) = self.changes.doubt(file);
-            let from_ns = moving.get(&file.device).map_or(from_ns, |first_ns| from_ns.min(*first_ns));
-            let from_ns = first_ns.min(from_ns).max(handed_ns);
+            let from_ns = moving_ns.unwrap_or(from_ns).min(first_ns).max(handed_ns);
             if let Some(facts) = facts.as_ref().filter(|facts| keeps_name && is_settled && facts.nlink() > 0)
                 && let Some(had) = self.had((file.device, inode), generation)
             {
@@ -169,14 +141,12 @@ impl Files {
 
     /// True where a file that got a name may have had it before.
     fn may_have_name(&mut self, seen: &Seen) -> bool {
-        let Change { inode, generation, directory, .. } = seen.change;
-        let file = FileKey { device: seen.device, inode, generation };
-        if self.changes.has_move(file.device) {
+        if self.changes.has_move(seen.device) {
             return true;
         }
-        self.changes.has_now(file, &seen.path).unwrap_or_else(|| {
-            let path = named(seen.path.clone(), directory);
-            let had = self.had((seen.device, inode), generation);
+        self.changes.has_now(seen.file(), &seen.path).unwrap_or_else(|| {
+            let path = named(seen.path.clone(), seen.change.directory);
+            let had = self.had((seen.device, seen.change.inode), seen.change.generation);
             had.is_none_or(|had| had.links.may_have(had.name.as_deref(), &path))
         })
     }
@@ -242,14 +212,12 @@ impl Files {
             (had.name, had.links) = (name.clone(), Links::unlisted(others));
             (had.told, had.nameless) = (true, names == 0);
         }
-        let again_ns = self.doubts.note(file, from_ns, until_ns);
-        let event = |kind, time_ns| Event { kind, file, time_ns, ..Event::default() };
-        let unnamed = iter::once(from_ns).chain(again_ns);
-        told.extend(unnamed.map(|time_ns| (event(EventKind::Named, time_ns), String::new())));
+        unname(&mut self.doubts, file, from_ns, until_ns, told);
+        let event = |kind| Event { kind, file, time_ns: until_ns, ..Event::default() };
         if names == 0 {
-            told.push((event(EventKind::Unlinked, until_ns), String::new()));
+            told.push((event(EventKind::Unlinked), String::new()));
         } else if let Some(name) = name {
-            told.push((event(EventKind::Named, until_ns), name));
+            told.push((event(EventKind::Named), name));
         }
     }
 
@@ -262,27 +230,23 @@ impl Files {
             let Some(before) = before else { continue };
             let above: Vec<&Moved> = moved.iter().filter(|moved| moved.may_hold(*device, before)).collect();
             let Some(from_ns) = above.iter().map(|moved| moved.from_ns).min() else { continue };
-            // With two of them, or by a name that a directory got meanwhile, it may be below either.
+            // With two of them, or with a name of one's that is not its first, it may be below either.
             let name = if let [one] = above[..] { one.name_now(before) } else { None };
-            let event = |time_ns| Event { kind: EventKind::Named, file, time_ns, ..Event::default() };
-            // Changes of its name were told even where it was not yet seen otherwise.
-            let again_ns = self.doubts.note(file, from_ns, until_ns);
-            let unnamed = iter::once(from_ns).chain(again_ns);
-            told.extend(unnamed.map(|time_ns| (event(time_ns), String::new())));
-            told.extend(name.iter().map(|name| (event(until_ns), name.clone())));
+            // Changes of its name were handed on even where it was not yet seen otherwise.
+            unname(&mut self.doubts, file, from_ns, until_ns, told);
+            told.extend(name.iter().map(|name| (named_event(file, until_ns), name.clone())));
             (known.told, known.withheld) = (true, name.is_none());
             known.name = name;
             known.links.forget();
         }
-        // What was made there meanwhile has one of these names, and we do not know which.
+        // What was made there while they moved has one of these names, and we do not know which.
         for ((device, inode), made) in self.creations.all() {
             let file = FileKey { device, inode, generation: made.generation };
             let Some(name) = made.name.as_deref().filter(|_| !but.contains(&file)) else { continue };
             let above = moved.iter().filter(|moved| moved.may_hold(device, name));
             let Some(from_ns) = above.map(|moved| moved.from_ns).min() else { continue };
             (made.name, made.withheld) = (None, true);
-            let unnamed = Event { kind: EventKind::Named, file, time_ns: from_ns, ..Event::default() };
-            told.push((unnamed, String::new()));
+            told.push((named_event(file, from_ns), String::new()));
         }
         for Moved { directory, mut names, now, .. } in moved {
             names.extend(now);
@@ -348,8 +312,10 @@ impl Files {
         if self.had(key, change.generation).is_some_and(|had| !had.links.is_born()) {
             return false;
         }
-        let known = Known::seen(change, path);
-        let known = Known { name: known.name.clone().filter(|_| !unsure), withheld: *unsure, ..known };
+        let mut known = Known::seen(change, path);
+        if *unsure {
+            (known.name, known.withheld) = (None, true);
+        }
         if self.source(*device).is_some_and(|source| source.tells_creations) {
             self.creations.push(key, between_ns, known);
         } else {
@@ -360,10 +326,10 @@ impl Files {
 
     /// A file has another name, a name more or a name less: the event for it, where no record reports it, and the name.
     fn changed(&mut self, seen: Seen) -> Option<(Event, String)> {
+        let file = seen.file();
         let Seen { device, change, path, before, .. } = seen;
         let path = named(path, change.directory);
         let key = (device, change.inode);
-        let file = FileKey { device, inode: change.inode, generation: change.generation };
         let source = self.source(device);
         let tells_removals = source.is_some_and(Source::tells_removals);
         let event = |kind| Event { kind, file, ..Event::default() };
@@ -388,4 +354,16 @@ impl Files {
         // None where those that are left are from before the capture, and nobody listed them.
         (*name != shown).then(|| (event(EventKind::Named), name.clone().unwrap_or_default()))
     }
+}
+
+/// A file is called something else from this time on.
+fn named_event(file: FileKey, time_ns: u64) -> Event {
+    Event { kind: EventKind::Named, file, time_ns, ..Event::default() }
+}
+
+/// A file has no name from `from_ns` on, until it is known again at `until_ns` what it is called.
+fn unname(doubts: &mut Doubts, file: FileKey, from_ns: u64, until_ns: u64, told: &mut Vec<(Event, String)>) {
+    let again_ns = doubts.note(file, from_ns, until_ns);
+    let times_ns = [Some(from_ns), again_ns];
+    told.extend(times_ns.into_iter().flatten().map(|time_ns| (named_event(file, time_ns), String::new())));
 }

@@ -99,13 +99,8 @@ impl Changes {
     /// when all calls are noted that returned until the last look, which began at `looked_ns`.
     pub fn unclear(&mut self, looked_ns: u64) -> Vec<(NameChange, u64, Seen)> {
         let again = self.perhaps_merged();
-        let getting: FxHashSet<(DeviceNumber, u64)> = self
-            .waiting
-            .values()
-            .flatten()
-            .filter(|one| one.kind == NameChange::Added)
-            .map(|one| (one.seen.device, one.seen.change.inode))
-            .collect();
+        let added = self.waiting.values().flatten().filter(|one| one.kind == NameChange::Added);
+        let getting: FxHashSet<FileKey> = added.map(|one| one.seen.file()).collect();
         let mut unclear = Vec::new();
         for (thread, waiting) in &mut self.waiting {
             let mut of_looks: BTreeMap<(NameChange, Look), Vec<&mut Waiting>> = BTreeMap::new();
@@ -124,7 +119,7 @@ impl Changes {
                 // Which of them was first is not known, and one of their files has another name.
                 let is_late = changes.len() > 1
                     && changes.iter().any(|one| one.late)
-                    && changes.iter().any(|one| getting.contains(&(one.seen.device, one.seen.change.inode)));
+                    && changes.iter().any(|one| getting.contains(&one.seen.file()));
                 if returned > count || is_merged || is_late {
                     calls.drain(..returned);
                     for one in changes {
@@ -154,12 +149,12 @@ impl Changes {
     /// Of which looks whose changes of what kind may be fewer than the calls that made them. Two renames are equal only where the file has
     /// lost a name and got it again in between.
     fn perhaps_merged(&self) -> FxHashSet<(Who, Look)> {
-        let mut of_files: FxHashMap<(Look, DeviceNumber, u64, u32), OfFile<'_>> = FxHashMap::default();
+        let mut of_files: FxHashMap<(Look, FileKey), OfFile<'_>> = FxHashMap::default();
         let of_threads =
             self.waiting.iter().flat_map(|(thread, all)| all.iter().map(move |one| (*thread, one)));
         for (thread, one) in of_threads.filter(|(_, one)| one.call_ns.is_none()) {
-            let Seen { device, change, .. } = &one.seen;
-            let file = of_files.entry((one.look, *device, change.inode, change.generation)).or_default();
+            let change = &one.seen.change;
+            let file = of_files.entry((one.look, one.seen.file())).or_default();
             file.who.insert((thread, one.kind));
             let is_rename = one.kind == NameChange::Renamed;
             let now = (&change.parent, change.name.as_str(), is_rename);
@@ -177,29 +172,22 @@ impl Changes {
 
     /// True where the file of this change gets a further name by one that waits.
     pub fn is_adding(&self, seen: &Seen) -> bool {
-        let file = |seen: &Seen| (seen.device, seen.change.inode, seen.change.generation);
-        self.waiting
-            .values()
-            .flatten()
-            .any(|one| one.kind == NameChange::Added && file(&one.seen) == file(seen))
+        let mut added = self.waiting.values().flatten().filter(|one| one.kind == NameChange::Added);
+        added.any(|one| one.seen.file() == seen.file())
     }
 
     /// True where a change that waits gave or took this name of a file.
     pub fn has_name(&self, file: FileKey, name: &str) -> bool {
         let is_it = |path: &str| path.trim_end_matches('/') == name.trim_end_matches('/');
         self.waiting.values().flatten().filter(|one| !one.doubtful).any(|one| {
-            let Seen { device, change, path, before, .. } = &one.seen;
-            (*device, change.inode, change.generation) == (file.device, file.inode, file.generation)
-                && (is_it(path) || before.as_deref().is_some_and(is_it))
+            let Seen { path, before, .. } = &one.seen;
+            one.seen.file() == file && (is_it(path) || before.as_deref().is_some_and(is_it))
         })
     }
 
     /// Whether a file has a name after what waits, perhaps; nothing where none of that says so.
     pub fn has_now(&self, file: FileKey, name: &str) -> Option<bool> {
-        let of_file = self.waiting.values().flatten().filter(|one| {
-            let Seen { device, change, .. } = &one.seen;
-            (*device, change.inode, change.generation) == (file.device, file.inode, file.generation)
-        });
+        let of_file = self.waiting.values().flatten().filter(|one| one.seen.file() == file);
         let newest = of_file
             .filter(|one| one.seen.path == name || one.seen.before.as_deref() == Some(name))
             .max_by_key(|one| one.number)?;
@@ -218,10 +206,7 @@ impl Changes {
 
     /// True where a change of this file waits.
     pub fn has(&self, file: FileKey) -> bool {
-        let of_it = |Seen { device, change, .. }: &Seen| {
-            (*device, change.inode, change.generation) == (file.device, file.inode, file.generation)
-        };
-        self.waiting.values().flatten().any(|one| of_it(&one.seen))
+        self.waiting.values().flatten().any(|one| one.seen.file() == file)
     }
 
     /// What waits on a filesystem and is in no doubt, in order, and when it happened at the earliest.
@@ -236,15 +221,13 @@ impl Changes {
     /// the file was called before and after each, in order.
     pub fn doubt(&mut self, file: FileKey) -> (u64, Vec<String>) {
         let (mut from_ns, mut names) = (u64::MAX, BTreeMap::new());
-        for one in self.waiting.values_mut().flatten() {
-            let Seen { device, change, path, before, .. } = &one.seen;
-            if (*device, change.inode, change.generation) == (file.device, file.inode, file.generation) {
-                self.renames.remove(&one.number);
-                if !std::mem::replace(&mut one.doubtful, true) {
-                    from_ns = from_ns.min(one.look.since_ns);
-                    names.insert(one.number, before.iter().chain([path]).cloned().collect::<Vec<_>>());
-                }
-            }
+        let of_file = self.waiting.values_mut().flatten().filter(|one| one.seen.file() == file);
+        for one in of_file.filter(|one| !one.doubtful) {
+            one.doubtful = true;
+            self.renames.remove(&one.number);
+            from_ns = from_ns.min(one.look.since_ns);
+            let Seen { path, before, .. } = &one.seen;
+            names.insert(one.number, before.iter().chain([path]).cloned().collect::<Vec<_>>());
         }
         (from_ns, names.into_values().flatten().collect())
     }

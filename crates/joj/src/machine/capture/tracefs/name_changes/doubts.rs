@@ -8,6 +8,33 @@ use crate::machine::capture::tracefs::name_changes::file_names::Seen;
 /// A file whose name is not known, as one of its changes, and since when.
 pub type Doubtful = (u64, Seen);
 
+/// A directory that was renamed, at a time that is not known.
+#[derive(Debug)]
+pub struct Moved {
+    /// The directory.
+    pub directory: FileKey,
+    /// When it was renamed first, at the earliest.
+    pub from_ns: u64,
+    /// What it was called, in order.
+    pub names: Vec<String>,
+    /// What it is called since the last look.
+    pub now: Option<String>,
+}
+
+impl Moved {
+    /// True for the name of a file that was perhaps below it, or is.
+    pub fn may_hold(&self, device: DeviceNumber, name: &str) -> bool {
+        let mut names = self.names.iter().chain(&self.now);
+        device == self.directory.device && names.any(|above| rest_below(name, above).is_some())
+    }
+
+    /// What a file is called now that had this name when the directory had its first.
+    pub fn name_now(&self, name: &str) -> Option<String> {
+        let (first, now) = (self.names.first()?, self.now.as_deref()?);
+        Some(format!("{now}/{}", rest_below(name, first)?))
+    }
+}
+
 /// Until when what is not known.
 #[derive(Debug, Default)]
 pub struct Doubts {
@@ -44,7 +71,7 @@ impl Doubts {
             .any(|(of, directory, _)| *of == device && rest_below(name, directory).is_some())
     }
 
-    /// True where nobody knows for a while what files below some directory of this filesystem are called.
+    /// True while the names of files below some directory of this filesystem are not known.
     pub fn has_any_below(&self, device: DeviceNumber) -> bool {
         self.directories.iter().any(|(of, ..)| *of == device)
     }
@@ -57,13 +84,27 @@ impl Doubts {
 }
 
 /// A name's part behind that of a directory above.
-pub fn rest_below<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
+fn rest_below<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
     name.strip_prefix(directory)?.strip_prefix('/').filter(|rest| !rest.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn below_a_directory_that_moved_only_its_first_name_leads_to_its_last() {
+        let directory = FileKey { device: DeviceNumber(8), inode: 12, generation: 3 };
+        let names = ["/a", "/b", "/b", "/c"].map(str::to_owned).to_vec();
+        let moved = Moved { directory, from_ns: 1, names, now: Some("/c".to_owned()) };
+        assert_eq!(
+            ["/a/x", "/b/x", "/ab/x"].map(|name| moved.name_now(name)),
+            [Some("/c/x".to_owned()), None, None]
+        );
+        let may_hold = |device, name| moved.may_hold(DeviceNumber(device), name);
+        assert!(may_hold(8, "/a/x") && may_hold(8, "/b/x") && may_hold(8, "/c/y/x"));
+        assert!(!may_hold(8, "/d/x") && !may_hold(8, "/a") && !may_hold(9, "/a/x"));
+    }
 
     #[test]
     fn a_doubt_is_about_one_file_and_ends() {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use joj_analysis::trace::event::DeviceNumber;
+use joj_analysis::trace::event::{DeviceNumber, FileKey};
 
 use crate::machine::capture::tracefs::volumes::Mounted;
 use crate::machine::files::file_handle::{self, Handle};
@@ -27,6 +27,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The file.
+    pub fn file(&self) -> FileKey {
+        FileKey { device: self.device, inode: self.change.inode, generation: self.change.generation }
+    }
+
     /// True where this file and that one got each other's names (renameat2 with RENAME_EXCHANGE): one call, and two changes.
     pub fn is_exchanged_with(&self, other: &Self) -> bool {
         self.device == other.device

@@ -1,4 +1,4 @@
-//! Goal: each change belongs to the call that made it, or is told to belong to none for certain.
+//! Goal: each change belongs to the call that made it, or is reported as one whose call is not known.
 //! Method: looks, changes and calls as a thread's program would make them.
 
 use super::*;
