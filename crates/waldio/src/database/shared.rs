@@ -285,7 +285,7 @@ impl Database {
         Ok(())
     }
 
-    /// Whether another process has the wal-index of the `embedded` layout mapped; `None` where nobody knows.
+    /// Whether another process has the wal-index of the `embedded` layout mapped; `None` where that cannot be asked.
     pub fn is_private_index_mapped_elsewhere(&self) -> Option<bool> {
         self.private_shm_probe.is_mapped_elsewhere()
     }

@@ -99,3 +99,21 @@ pub(crate) fn give_back(mut unlock: impl FnMut() -> c_int) -> c_int {
     }
     code
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ffi::codes::SQLITE_IOERR;
+
+    #[test]
+    fn a_lock_is_given_back_until_it_is_or_for_so_often() {
+        for (failures, tries, last) in [(0, 1, SQLITE_OK), (19, 20, SQLITE_OK), (20, 20, SQLITE_IOERR)] {
+            let mut calls = 0;
+            let code = give_back(|| {
+                calls += 1;
+                if calls > failures { SQLITE_OK } else { SQLITE_IOERR }
+            });
+            assert_eq!((calls, code), (tries, last));
+        }
+    }
+}

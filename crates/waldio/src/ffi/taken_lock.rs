@@ -59,7 +59,7 @@ unsafe fn lock(file: *mut sqlite3_file, way: c_int) -> Option<c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ffi::codes::SQLITE_BUSY;
+    use crate::ffi::codes::{SQLITE_BUSY, SQLITE_IOERR};
     use crate::ffi::types::sqlite3_io_methods;
     use std::cell::RefCell;
 
@@ -67,7 +67,7 @@ mod tests {
         static CALLS: RefCell<Vec<(c_int, c_int, c_int)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Refuses the lock to whoever has asked before.
+    /// Refuses the lock to whoever has asked before, and gives it back at the second try.
     unsafe extern "C-unwind" fn shm_lock(
         _: *mut sqlite3_file,
         slot: c_int,
@@ -76,7 +76,12 @@ mod tests {
     ) -> c_int {
         CALLS.with_borrow_mut(|calls| {
             calls.push((slot, count, flags));
-            if calls.len() == 1 || flags & SQLITE_SHM_UNLOCK != 0 { SQLITE_OK } else { SQLITE_BUSY }
+            let unlocks = calls.iter().filter(|(.., flags)| flags & SQLITE_SHM_UNLOCK != 0).count();
+            match (flags & SQLITE_SHM_UNLOCK != 0, unlocks, calls.len()) {
+                (true, 1, _) => SQLITE_IOERR,
+                (true, ..) | (false, _, 1) => SQLITE_OK,
+                (false, ..) => SQLITE_BUSY,
+            }
         })
     }
 
@@ -93,7 +98,7 @@ mod tests {
         assert!(take().is_none(), "refused");
         taken.give_back();
         let [lock, unlock] = [SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK].map(|way| way | SQLITE_SHM_EXCLUSIVE);
-        assert_eq!(CALLS.take(), [(0, 1, lock), (0, 1, lock), (0, 1, unlock)]);
+        assert_eq!(CALLS.take(), [(0, 1, lock), (0, 1, lock), (0, 1, unlock), (0, 1, unlock)]);
         take().expect("granted").keep();
         assert_eq!(CALLS.take(), [(0, 1, lock)]);
     }

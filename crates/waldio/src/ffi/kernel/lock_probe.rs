@@ -24,12 +24,16 @@ const F_WRLCK: c_short = 1;
 const F_UNLCK: c_short = 2;
 
 /// `struct flock` of 64-bit Linux.
+#[derive(Debug)]
 #[repr(C)]
-struct Flock {
-    kind: c_short,
+pub struct Flock {
+    /// F_RDLCK, F_WRLCK or F_UNLCK.
+    pub kind: c_short,
     whence: c_short,
-    start: i64,
-    len_bytes: i64,
+    /// The first byte.
+    pub start: i64,
+    /// How many; 0 for all to the end.
+    pub len_bytes: i64,
     process: c_int,
 }
 
@@ -113,7 +117,7 @@ impl LockProbe {
         self.is_free(SHARED_FIRST, SHARED_SIZE) == Some(true)
     }
 
-    /// On the wal-index's file: whether another process has it mapped; `None` where nobody knows.
+    /// On the wal-index's file: whether another process has it mapped; `None` where that cannot be asked.
     pub fn is_mapped_elsewhere(&self) -> Option<bool> {
         self.is_free(MAPPED_LOCK, 1).map(|is_free| !is_free)
     }

@@ -123,7 +123,7 @@ impl PrivateShm {
         lock.map_or(SQLITE_OK, |lock| unsafe { lock(file, level) })
     }
 
-    /// Makes this the last of us, where nobody else of us has the log open: until it is dropped, or stays. Whether another was just
+    /// Makes this the last of us, where no other of us has the log open: until it is dropped, or stays. Whether another was just
     /// closing. `None`: it is not the last, and others who close wait until it is dropped, or stays. `others_stay` says whether one of the
     /// others is not about to go, where that is known.
     pub(super) fn become_last(&mut self, others_stay: impl Fn() -> Option<bool>) -> Option<bool> {
@@ -140,15 +140,18 @@ impl PrivateShm {
             if is_reserved {
                 // To ask for the exclusive lock keeps those out who come.
                 let others_stay = others_stay();
-                if others_stay != Some(true) && self.lock(SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK {
-                    return Some(others_close);
-                }
-                // One that is about to go may have its shared lock still: the unix VFS gives the one back first that this one has now.
-                if others_stay != Some(false) {
-                    if planted::is(Bug::SlowClose) {
-                        std::thread::sleep(Duration::from_millis(100));
+                let code =
+                    if others_stay == Some(true) { SQLITE_BUSY } else { self.lock(SQLITE_LOCK_EXCLUSIVE) };
+                match code {
+                    SQLITE_OK => return Some(others_close),
+                    // It is about to go, and has its shared lock still: the unix VFS gives the one back first that this one has now.
+                    SQLITE_BUSY if others_stay == Some(false) => {}
+                    _ => {
+                        if planted::is(Bug::SlowClose) {
+                            std::thread::sleep(Duration::from_millis(100));
+                        }
+                        return None;
                     }
-                    return None;
                 }
             }
             // It will be gone, and then this may be the last.
