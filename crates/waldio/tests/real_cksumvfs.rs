@@ -170,7 +170,7 @@ fn survive(name: &str, place: &str, layout: &str, reserved_bytes: &str, shim: &P
     let path = scratch.join("a.db");
     let arguments = ["write", place, layout, reserved_bytes, shim.to_str().unwrap(), path.to_str().unwrap()];
     let mut writer = Running::start(&mut again(name, &arguments));
-    while writer.line().expect("it ended") != "ready" {}
+    writer.wait_until_ready();
     writer.kill();
     drop(writer);
     let arguments = [&["count"], &arguments[1..]].concat();

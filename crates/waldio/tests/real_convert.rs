@@ -94,7 +94,7 @@ fn it_refuses_with_a_reason_and_changes_nothing() {
         assert!(refusal(&db, TO_EMBEDDED).contains("other connections"));
         drop(second);
         let mut other = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
-        while other.line().expect("it ended") != "ready" {}
+        other.wait_until_ready();
         assert!(refusal(&db, TO_EMBEDDED).contains("other connections"));
         other.kill();
         drop(other);

@@ -125,7 +125,7 @@ fn a_killed_process_leaves_a_log_that_only_we_open_and_all_of_it_is_there() {
     let scratch = Scratch::new("embedded-killed");
     let path = scratch.join("a.db");
     let mut writer = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
-    while writer.line().expect("it ended") != "ready" {}
+    writer.wait_until_ready();
     writer.kill();
     drop(writer);
     everybody_alone_is_refused(NAME, &path);
@@ -216,7 +216,7 @@ fn readers_of_other_processes_are_told() {
     let db = begin(&path);
     assert_eq!(db.control(ffi::SQLITE_FCNTL_EXTERNAL_READER, 7), (0, 0));
     let mut reader = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
-    while reader.line().expect("it ended") != "ready" {}
+    reader.wait_until_ready();
     assert_eq!(db.control(ffi::SQLITE_FCNTL_EXTERNAL_READER, 7), (0, 1));
     reader.kill();
     drop(reader);

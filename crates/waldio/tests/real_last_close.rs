@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use real::child::{Running, again, in_own_process, role};
+use real::child::{Running, again, in_own_process, role, say_ready_and_wait};
 use real::counting_disk::{CountingDisk, Steps};
 use real::place::{Mount, Scratch, skipped};
 use real::seldom::Statement;
@@ -185,9 +185,7 @@ fn a_close_that_is_killed_at_any_step_loses_nothing() {
         db.rows(
             "INSERT INTO t VALUES(4); CREATE TABLE IF NOT EXISTS u(b); INSERT INTO u VALUES(zeroblob(20000))",
         );
-        println!("\nready");
-        let mut go = String::new();
-        io::stdin().read_line(&mut go).unwrap();
+        say_ready_and_wait();
         steps.left.store(arguments[1].parse().unwrap(), SeqCst);
         drop(db);
         return println!("closed");
@@ -201,7 +199,7 @@ fn a_close_that_is_killed_at_any_step_loses_nothing() {
             drop(begin(&path));
             let mut closing =
                 Running::start_with_input(&mut again(NAME, &[path.to_str().unwrap(), &step.to_string()]));
-            while closing.line().expect("it ended") != "ready" {}
+            closing.wait_until_ready();
             let stock = refused(&path);
             closing.tell("go\n");
             let (lines, _) = closing.finish();
@@ -396,6 +394,27 @@ fn a_disk_that_is_full_at_the_last_close_loses_nothing() {
     });
 }
 
+/// It changes nothing, not even at its end (docs/embedded.md).
+#[test]
+fn a_database_that_a_read_only_connection_closed_last_is_ordinary_after_waldios_next_close() {
+    in_own_process(
+        "a_database_that_a_read_only_connection_closed_last_is_ordinary_after_waldios_next_close",
+        || {
+            let scratch = Scratch::new("last-read-only");
+            let path = scratch.join("a.db");
+            let writer = begin(&path);
+            let reader =
+                library().open_with(&format!("file:{}?mode=ro", path.display()), Some("waldio")).unwrap();
+            assert_eq!((reader.one(ROWS), reader.status("layout")), ("3".to_owned(), "embedded".to_owned()));
+            drop(writer);
+            drop(reader);
+            is_refused(&library().open_stock(&path));
+            whole(&embedded(&path, "waldio"), "3");
+            whole(&library().open_stock(&path), "3");
+        },
+    );
+}
+
 /// Connections that close at the same moment: whoever is the last of them knows.
 #[test]
 fn of_those_who_close_at_once_one_is_the_last() {
@@ -405,9 +424,7 @@ fn of_those_who_close_at_once_one_is_the_last() {
         waldio::testing::planted::set((arguments[1] == "slow").then_some(Bug::SlowClose));
         let db = embedded(Path::new(&arguments[0]), "waldio");
         db.rows("INSERT INTO t VALUES(4)");
-        println!("\nready");
-        let mut go = String::new();
-        io::stdin().read_line(&mut go).unwrap();
+        say_ready_and_wait();
         return drop(db);
     }
     in_own_process(NAME, || {
@@ -421,7 +438,7 @@ fn of_those_who_close_at_once_one_is_the_last() {
                 .map(|_| Running::start_with_input(&mut again(NAME, &[path.to_str().unwrap(), pace])))
                 .collect();
             for member in &mut crowd {
-                while member.line().expect("it ended") != "ready" {}
+                member.wait_until_ready();
             }
             drop(begun);
             let stock = (round % 2 == 0).then(|| refused(&path));

@@ -1,4 +1,4 @@
-//! Goal: a lock that cannot be given back at once, or that goes in two steps, keeps nobody out of a database for longer than that.
+//! Goal: a lock that cannot be given back at once, or that goes in two steps, keeps other processes out of a database no longer than that.
 //! Method: the unix VFS calls an fcntl of ours, which fails or stands still where a test says so. Locks are asked for as other processes
 //! see them, by a child.
 
@@ -6,12 +6,11 @@
 
 mod real;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use real::child::{Running, again, in_own_process, role};
+use real::child::{Running, again, in_own_process, role, say_ready_and_wait};
 use real::lock_calls::{FAILING_DOWNGRADES, SLOW_UNLOCKS_MS, hook};
 use real::place::Scratch;
 use real::sqlite::{Connection, ffi, system};
@@ -69,8 +68,8 @@ fn a_lock_that_is_not_given_back_at_once_keeps_nobody_out() {
     });
 }
 
-/// SQLite gives a file's locks back in two steps, and who closes may lose its processor in between. Another who closes then sees that
-/// somebody has the log open, and that nobody is closing.
+/// SQLite gives a file's locks back in two steps, and a process that closes may lose its processor in between. Another that closes then
+/// sees that the first has the log open still, and not that it is closing.
 #[test]
 fn who_closes_while_another_gives_its_locks_back_is_the_last() {
     const NAME: &str = "who_closes_while_another_gives_its_locks_back_is_the_last";
@@ -79,9 +78,7 @@ fn who_closes_while_another_gives_its_locks_back_is_the_last() {
         let db = embedded(Path::new(&arguments[0]));
         db.rows("INSERT INTO t VALUES(1)");
         SLOW_UNLOCKS_MS.store(arguments[1].parse().unwrap(), SeqCst);
-        println!("\nready");
-        let mut go = String::new();
-        io::stdin().read_line(&mut go).unwrap();
+        say_ready_and_wait();
         return drop(db);
     }
     in_own_process(NAME, || {
@@ -92,7 +89,7 @@ fn who_closes_while_another_gives_its_locks_back_is_the_last() {
             let db = embedded(&path);
             db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
             let mut other = Running::start_with_input(&mut again(NAME, &[path.to_str().unwrap(), "200"]));
-            while other.line().expect("it ended") != "ready" {}
+            other.wait_until_ready();
             other.tell("go\n");
             std::thread::sleep(Duration::from_millis(between_ms));
             drop(db);
@@ -110,9 +107,7 @@ fn who_closes_beside_one_that_stays_does_not_wait() {
         system().load_linked();
         let db = embedded(Path::new(&arguments[0]));
         db.rows("INSERT INTO t VALUES(1)");
-        println!("\nready");
-        let mut go = String::new();
-        io::stdin().read_line(&mut go).unwrap();
+        say_ready_and_wait();
         return drop(db);
     }
     in_own_process(NAME, || {
@@ -127,7 +122,7 @@ fn who_closes_beside_one_that_stays_does_not_wait() {
         }
         assert!(began.elapsed() < Duration::from_secs(5), "another connection of the process stays");
         let mut other = Running::start_with_input(&mut again(NAME, &[path.to_str().unwrap()]));
-        while other.line().expect("it ended") != "ready" {}
+        other.wait_until_ready();
         drop(db);
         let began = Instant::now();
         for _ in 0..20 {

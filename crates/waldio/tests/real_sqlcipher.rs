@@ -124,7 +124,7 @@ fn a_kill_takes_nothing_of_an_encrypted_database() {
         let path = scratch.join(&format!("{layout}-{header}.db"));
         let act = |act: &str| again(NAME, &[act, layout, header, path.to_str().unwrap()]);
         let mut writer = Running::start(&mut act("write"));
-        while writer.line().expect("it ended") != "ready" {}
+        writer.wait_until_ready();
         writer.kill();
         drop(writer);
         assert!(scratch.join(&format!("{layout}-{header}.db-wal")).exists(), "there is nothing to recover");

@@ -57,6 +57,12 @@ impl Running {
         self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
+    /// Waits until it says that it is ready (`say_ready`).
+    #[track_caller]
+    pub fn wait_until_ready(&mut self) {
+        while self.line().expect("it ended") != "ready" {}
+    }
+
     /// Its next line; `None` when it closed its output. Blocks: a child must bound its own time.
     pub fn line(&mut self) -> Option<String> {
         self.lines.next().map(Result::unwrap)
@@ -86,6 +92,12 @@ impl Running {
     pub fn id(&self) -> u32 {
         self.child.id()
     }
+}
+
+/// In a child: says that it is ready, and returns when it was told anything (`Running::tell`).
+pub fn say_ready_and_wait() {
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 impl Drop for Running {

@@ -4,6 +4,8 @@ use std::ffi::{c_int, c_short, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
+use waldio::ffi::kernel::lock_probe::Flock;
+
 use super::sqlite::{ffi, system};
 
 const F_SETLK: c_int = 6;
@@ -20,16 +22,6 @@ pub static FAILING_DOWNGRADES: AtomicU32 = AtomicU32::new(0);
 static IS_EXCLUSIVE: AtomicBool = AtomicBool::new(false);
 /// So long in milliseconds who gives back all locks of a file stands still before.
 pub static SLOW_UNLOCKS_MS: AtomicU32 = AtomicU32::new(0);
-
-/// `struct flock` of 64-bit Linux.
-#[repr(C)]
-struct Flock {
-    kind: c_short,
-    whence: c_short,
-    start: i64,
-    len_bytes: i64,
-    process: c_int,
-}
 
 unsafe extern "C" {
     #[link_name = "fcntl64"]
