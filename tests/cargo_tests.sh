@@ -23,7 +23,17 @@ export "CARGO_TARGET_${host}_RUNNER=$PWD/tests/test_program.sh"
 status=0
 cargo test --no-fail-fast "$@" --show-output 2>&1 | only_skips | tee "$log" || status=$?
 
+# With its reason, as these lines are all that a long log still shows at its end.
 awk -v status="$status" '
+    function explain() {
+        if (why != "") print "FAILED cargo test: " name ": " substr(why, 1, 1500)
+        why = "" }
+    /^failures:$/ { failing = 1 }
+    /^test result: / { failing = 0 }
+    failing && /^(---- .* stdout ----|note: run with .*|failures:)$/ { explain() }
+    failing && /^---- .* stdout ----$/ { name = $2 }
+    why != "" { why = why " " $0 }
+    failing && why == "" && /^thread .* panicked at / { why = $0; sub(/^thread .* panicked at /, "", why) }
     /^test result: / { for (i = 1; i < NF; i++) {
         if ($(i + 1) ~ /^passed/) passed += $i
         if ($(i + 1) ~ /^failed/) failed += $i

@@ -179,6 +179,11 @@ failures:
 ---- wrong stdout ----
 why it is wrong
 
+thread 'wrong' (17) panicked at a.rs:1:2:
+assertion failed
+  left: 1
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+
 failures:
     wrong
 
@@ -205,7 +210,8 @@ class RunnerOfCargosTests(unittest.TestCase):
     def test_what_a_passed_test_skipped_is_counted_and_a_failure_is_shown_whole(self):
         status, lines, _ = self.ran(HARNESS, 101)
         self.assertEqual((status, lines[-1]), (101, "2 passed, 1 failed, 1 skipped"))
-        for line in ["SKIPPED cargo test: no root here", "FAILED cargo test: wrong", "why it is wrong"]:
+        reason = "FAILED cargo test: wrong: a.rs:1:2: assertion failed   left: 1"
+        for line in ["SKIPPED cargo test: no root here", "FAILED cargo test: wrong", "why it is wrong", reason]:
             self.assertIn(line, lines)
         self.assertNotIn("a table that nobody needs", lines)
 
