@@ -20,6 +20,10 @@ const COMPLETION_ROUTINES: [&str; 5] = [
     "btrfs_simple_end_io",
 ];
 
+/// Of a line of /proc/kallsyms: the address, a space, one letter, a space and the name.
+const ADDRESS_DIGITS: usize = 16;
+const NAME_AT: usize = ADDRESS_DIGITS + 3;
+
 /// The struct, and what is amiss with it.
 pub struct Settings {
     /// The struct's bytes, as the programs' object has them.
@@ -56,22 +60,27 @@ impl Settings {
 fn addresses() -> [u64; COMPLETION_ROUTINES.len()] {
     let mut found = [0; COMPLETION_ROUTINES.len()];
     let Ok(file) = File::open("/proc/kallsyms") else { return found };
-    for line in BufReader::new(file).lines() {
-        let Ok(line) = line else { break };
-        let Some((address, name)) = symbol(&line) else { continue };
-        if let Some(index) = COMPLETION_ROUTINES.iter().position(|routine| *routine == name) {
+    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        if let Some((address, index)) = routine(&line) {
             found[index] = address;
         }
+        line.clear();
     }
     found
 }
 
-/// `ffffffff81765d30 T iomap_dio_bio_end_io [iomap]`: the address and the name.
-fn symbol(line: &str) -> Option<(u64, &str)> {
-    let mut words = line.split_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    words.next()?;
-    words.next().map(|name| (address, name))
+/// `ffffffff81765d30 T iomap_dio_bio_end_io [iomap]`: the address, and which routine it is. There are more than 100,000 of these lines, so a
+/// name is looked for where a 64-bit kernel has it.
+fn routine(line: &[u8]) -> Option<(u64, usize)> {
+    let name = line.get(NAME_AT..)?;
+    let is_it = |routine: &&str| {
+        let rest = name.strip_prefix(routine.as_bytes());
+        rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+    };
+    let index = COMPLETION_ROUTINES.iter().position(|routine| is_it(&routine))?;
+    let address = std::str::from_utf8(&line[..ADDRESS_DIGITS]).ok()?;
+    Some((u64::from_str_radix(address, 16).ok()?, index))
 }
 
 #[cfg(test)]
@@ -79,10 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_of_kernel_and_modules_are_read() {
-        assert_eq!(symbol("ffffffff81765d30 T a_b"), Some((0xffff_ffff_8176_5d30, "a_b")));
-        assert_eq!(symbol("ffffffffc0000000 t a_b\t[xfs]"), Some((0xffff_ffff_c000_0000, "a_b")));
-        assert_eq!((symbol(""), symbol("x t y"), symbol("0")), (None, None, None));
+    fn routines_of_kernel_and_modules_are_found() {
+        let of = |line: &str| routine(line.as_bytes());
+        assert_eq!(of("ffffffff81765d30 T iomap_dio_bio_end_io\n"), Some((0xffff_ffff_8176_5d30, 0)));
+        assert_eq!(of("ffffffffc0000000 t xlog_bio_end_io\t[xfs]\n"), Some((0xffff_ffff_c000_0000, 2)));
+        assert_eq!(of("ffffffffc0000000 t btrfs_simple_end_io"), Some((0xffff_ffff_c000_0000, 4)));
+        assert_eq!(of("ffffffffc0000000 t btrfs_simple_end_io_work\n"), None);
+        assert_eq!(["", "x t y", "gfffffff81765d30 T iomap_dio_bio_end_io"].map(of), [None; 3]);
     }
 
     #[test]
