@@ -78,7 +78,7 @@ fn routine(line: &[u8]) -> Option<(u64, usize)> {
         let rest = name.strip_prefix(routine.as_bytes());
         rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
     };
-    let index = COMPLETION_ROUTINES.iter().position(|routine| is_it(&routine))?;
+    let index = COMPLETION_ROUTINES.iter().position(is_it)?;
     let address = std::str::from_utf8(&line[..ADDRESS_DIGITS]).ok()?;
     Some((u64::from_str_radix(address, 16).ok()?, index))
 }
