@@ -130,7 +130,7 @@ words! {
         Wal = "wal",
         /// `journal_mode=WAL` with the waldio extension loaded.
         Waldio = "waldio",
-        /// The same with `waldio_durability=bounded`: COMMIT does not wait, and a power cut takes 10 ms at most.
+        /// The same with `waldio_durability=bounded`: COMMIT does not wait, and a power cut takes little (docs/usage.md).
         Bounded = "bounded",
     }
 }

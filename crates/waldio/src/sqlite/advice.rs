@@ -36,7 +36,7 @@ pub fn for_database(database: &Database, connections: &[Options]) -> Vec<Advice>
     let is_unsynced = database.stats.is_newest_unsynced.load(Relaxed);
     let not_durable = (is_unsynced && connections.iter().any(follows_synchronous)).then(|| {
         let text = "COMMIT returns before it is durable: a power cut takes all since the last checkpoint. \
-                    PRAGMA waldio_durability=bounded keeps all but the last 10 ms, without a wait for the disk; \
+                    PRAGMA waldio_durability=bounded keeps all but the last 10 ms and a flush or two, without a wait for the disk; \
                     PRAGMA synchronous=FULL keeps all";
         (text.to_owned(), "the newest commit asked for no sync: synchronous is NORMAL or OFF")
     });
