@@ -4,18 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::key::Synchronous;
 use crate::lab::cell::Cell;
 use crate::lab::crash_script::rows_after;
+use crate::lab::loss_bound::LossBound;
 use crate::lab::result::LabMachine;
-
-/// What a commit writes at least: one frame, without its header in waldio's embedded layout. The databases have pages of 4 KiB.
-const FRAME_BYTES_MIN: u64 = 4096;
 
 /// First word of a result.
 pub const CRASH_FORMAT: &str = "joj-lab-crash";
 /// Version that this joj writes.
-pub const CRASH_VERSION: u32 = 2;
+pub const CRASH_VERSION: u32 = 3;
 
 /// What a recovered database shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,6 +79,14 @@ impl CrashVerdict {
         if found < promise.acknowledged { CrashVerdict::Lost(found) } else { CrashVerdict::Sound(found) }
     }
 
+    /// Behind which transaction acknowledged ones are missing, where they are.
+    pub fn lost_behind(&self) -> Option<u64> {
+        match self {
+            CrashVerdict::Lost(found) => Some(*found),
+            _ => None,
+        }
+    }
+
     fn told(&self, acknowledged: Option<u64>) -> String {
         match self {
             CrashVerdict::Sound(found) => format!("sound, {found} transactions"),
@@ -108,6 +113,8 @@ pub struct StateResult {
     pub verdict: CrashVerdict,
     /// What stock SQLite alone makes of a copy of the files, where the mode is waldio and the log is SQLite's own.
     pub stock: Option<CrashVerdict>,
+    /// How long before the cut the oldest of the acknowledged transactions returned that are lost.
+    pub lost_age_ns: Option<u64>,
 }
 
 impl StateResult {
@@ -145,6 +152,8 @@ pub struct CellStates {
     pub failure: Option<String>,
     /// Entries of its log, from the first commit to the last.
     pub entries: usize,
+    /// The longest time in which the device had something to do without a pause: no flush took longer.
+    pub longest_flush_ns: u64,
     /// Its states, in order.
     pub states: Vec<StateResult>,
 }
@@ -155,18 +164,14 @@ impl CellStates {
         self.states.iter().filter(|state| state.verdicts().any(kind)).count()
     }
 
-    /// How many commits that returned a power cut may take: none; with waldio's `group` as many as have frames of less than its
-    /// bytes; with synchronous=NORMAL any.
-    pub fn may_lack(&self) -> u64 {
-        let mut values = self.cell.waldio_options.iter().filter_map(|option| option.strip_prefix("group="));
-        let window = values.next_back().filter(|value| !matches!(*value, "0" | "off" | "false" | "no"));
-        match (self.cell.synchronous, window) {
-            (Synchronous::Full, None) => 0,
-            (Synchronous::Full, Some(window)) => {
-                window_bytes(window).map_or(0, |bytes| bytes.div_ceil(FRAME_BYTES_MIN).saturating_sub(1))
-            }
-            _ => u64::MAX,
-        }
+    /// What a power cut may take.
+    pub fn bound(&self) -> LossBound {
+        LossBound::of(&self.cell)
+    }
+
+    /// How long ago, in nanoseconds, a commit may have returned that is gone.
+    pub fn age_max_ns(&self) -> u64 {
+        self.bound().age_max_ns(self.longest_flush_ns)
     }
 
     /// True where `state` breaks no promise.
@@ -174,23 +179,15 @@ impl CellStates {
         let acknowledged = state.cut.as_ref().map_or(u64::MAX, |cut| cut.promise.acknowledged);
         state.verdicts().all(|verdict| match verdict {
             CrashVerdict::Sound(_) => true,
-            CrashVerdict::Lost(found) => acknowledged.saturating_sub(*found) <= self.may_lack(),
+            CrashVerdict::Lost(found) => acknowledged.saturating_sub(*found) <= self.bound().commits_max(),
             _ => false,
-        })
+        }) && state.lost_age_ns.is_none_or(|age_ns| age_ns <= self.age_max_ns())
     }
 
     /// True where states were looked at, and none breaks a promise.
     pub fn is_sound(&self) -> bool {
         self.failure.is_none() && self.states.iter().all(|state| self.holds(state))
     }
-}
-
-/// Bytes of `BYTES,MS`, which may have a unit.
-fn window_bytes(window: &str) -> Option<u64> {
-    let bytes = window.split_once(',')?.0.trim();
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)];
-    let number = |text: &str| text.trim_end().parse::<u64>().ok();
-    units.iter().find_map(|(unit, factor)| number(bytes.strip_suffix(unit)?)?.checked_mul(*factor))
 }
 
 /// The result of `joj lab crash`.
@@ -222,8 +219,17 @@ impl fmt::Display for StateResult {
         }
         let acknowledged = self.cut.as_ref().map(|cut| cut.promise.acknowledged);
         write!(formatter, ": {}", self.verdict.told(acknowledged))?;
-        match &self.stock {
-            Some(stock) => write!(formatter, "; by stock SQLite: {}", stock.told(acknowledged)),
+        if let Some(stock) = &self.stock {
+            write!(formatter, "; by stock SQLite: {}", stock.told(acknowledged))?;
+        }
+        match self.lost_age_ns {
+            Some(age_ns) => {
+                write!(
+                    formatter,
+                    "; the first of those that are gone {:.1} ms before the cut",
+                    age_ns as f64 / 1e6
+                )
+            }
             None => Ok(()),
         }
     }
@@ -232,7 +238,7 @@ impl fmt::Display for StateResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::key::JournalMode;
+    use crate::bench::key::{JournalMode, Synchronous};
     use crate::lab::report::facts::sample;
 
     fn seen(commits: u64) -> Seen {
@@ -305,33 +311,35 @@ mod tests {
     }
 
     #[test]
-    fn a_window_may_lose_less_than_its_bytes_and_nothing_else_may() {
-        let holds = |synchronous, options: &[&str], lost: u64| {
+    fn a_loss_is_allowed_up_to_the_bound_and_not_beyond() {
+        let holds = |synchronous, options: &[&str], lost: u64, age_ns: u64| {
             let cell = Cell {
                 synchronous,
                 waldio_options: options.iter().map(|option| (*option).to_owned()).collect(),
                 ..sample::cell(JournalMode::Waldio)
             };
-            let cut = CutResult { promise: PROMISE, ..cut() };
             let verdict = CrashVerdict::Lost(PROMISE.acknowledged - lost);
-            let state = StateResult { state: 1, cut: Some(cut), verdict, stock: None };
-            CellStates { cell, failure: None, entries: 1, states: vec![state] }.is_sound()
+            let lost_age_ns = Some(age_ns);
+            let state = StateResult { state: 1, cut: Some(cut()), verdict, stock: None, lost_age_ns };
+            let longest_flush_ns = 500_000;
+            CellStates { cell, failure: None, entries: 1, longest_flush_ns, states: vec![state] }.is_sound()
         };
-        let full = |options: &[&str]| [1, 3, 4, 7, 8].map(|lost| holds(Synchronous::Full, options, lost));
-        assert_eq!(full(&[]), [false; 5]);
-        assert_eq!(full(&["layout=embedded", "group=16KiB,2ms"]), [true, true, false, false, false]);
-        assert_eq!(full(&["group=16KiB,2ms", "group=32768,2"]), [true, true, true, true, false]);
-        assert_eq!(full(&["group=16KiB,2ms", "group=off"]), [false; 5]);
-        assert_eq!(full(&["group=much,2ms"]), [false; 5], "what nobody can read allows nothing");
-        assert!(holds(Synchronous::Normal, &[], 20));
+        let full = Synchronous::Full;
+        assert!(!holds(full, &[], 1, 0));
+        let window = ["group=16KiB,2ms"];
+        let of_window = |(lost, age_ns)| holds(full, &window, lost, age_ns);
+        let within_and_beyond = [(1, 0), (3, 2_500_000), (4, 0), (1, 2_500_001)];
+        assert_eq!(within_and_beyond.map(of_window), [true, true, false, false]);
+        assert!(holds(Synchronous::Normal, &[], 20, u64::MAX));
     }
 
     #[test]
     fn a_state_tells_where_it_was_and_what_is_missing() {
         let cut = cut();
-        let state = StateResult { state: 12, cut: Some(cut), verdict: CrashVerdict::Lost(17), stock: None };
+        let (verdict, lost_age_ns) = (CrashVerdict::Lost(17), Some(12_345_678));
+        let state = StateResult { state: 12, cut: Some(cut), verdict, stock: None, lost_age_ns };
         let expected = "state 12, cut (flush) behind entry 7, 1 under way, kept None of 3 writes: LOST transactions 18 to \
-                        20, which were acknowledged";
+                        20, which were acknowledged; the first of those that are gone 12.3 ms before the cut";
         assert_eq!(state.to_string(), expected);
     }
 }

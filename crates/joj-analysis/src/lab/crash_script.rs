@@ -17,6 +17,8 @@ const ROWS_MAX: u64 = 64;
 const CHECKPOINT_COMMITS: u64 = 7;
 /// Commits between closing and opening the database.
 const REOPEN_COMMITS: u64 = 16;
+/// Commits between two pauses.
+const PAUSE_COMMITS: u64 = 6;
 
 /// What the writer does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub enum ScriptStep {
     Checkpoint,
     /// Closes the database and opens it again.
     Reopen,
+    /// Does nothing for a while: longer than a delayed flush may wait.
+    Pause,
 }
 
 /// The steps with `commits` commits, numbered from 1 on. Behind a checkpoint and behind a reopening there are commits.
@@ -38,6 +42,8 @@ pub fn steps(commits: u64) -> Vec<ScriptStep> {
             steps.push(ScriptStep::Reopen);
         } else if number % CHECKPOINT_COMMITS == 0 {
             steps.push(ScriptStep::Checkpoint);
+        } else if number % PAUSE_COMMITS == 0 {
+            steps.push(ScriptStep::Pause);
         }
     }
     steps
@@ -115,8 +121,9 @@ mod tests {
         let count = |wanted: fn(&ScriptStep) -> bool| steps.iter().filter(|step| wanted(step)).count();
         assert_eq!(count(|step| matches!(step, ScriptStep::Commit(_))), 40);
         assert_eq!(
-            [count(|step| *step == ScriptStep::Checkpoint), count(|step| *step == ScriptStep::Reopen)],
-            [5, 2]
+            [ScriptStep::Checkpoint, ScriptStep::Reopen, ScriptStep::Pause]
+                .map(|wanted| steps.iter().filter(|step| **step == wanted).count()),
+            [5, 2, 6]
         );
         assert!((1..=40).any(|number| rows_of(number).len() > 30));
         assert!(matches!(steps.last(), Some(ScriptStep::Commit(_))));

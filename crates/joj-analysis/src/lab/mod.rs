@@ -6,6 +6,7 @@
 //! crash          a verdict for each crash state, and the result of all
 //! result         what came of a plan, as its JSON file has it
 //! plan           a title, and matrices whose axes are multiplied into cells
+//! loss_bound     what a power cut may take of commits that returned
 //! cell           one cell: a filesystem on a device, and what is done there
 //! crash_script   the transactions that `joj lab crash` commits, and the rows that each leaves
 //! ```
@@ -14,5 +15,6 @@ pub mod report;
 pub mod crash;
 pub mod result;
 pub mod plan;
+pub mod loss_bound;
 pub mod cell;
 pub mod crash_script;

@@ -65,6 +65,22 @@ pub fn moment(logged: &[LoggedRequest], within: Span, place: Place<'_>, chance: 
     exact(logged, span.begin_ns + chance.below(span.end_ns - span.begin_ns + 1), within)
 }
 
+/// The longest time, in nanoseconds, in which something was asked of the device without a pause longer than `gap_ns`. `logged`: in order of
+/// submission; reads do not count.
+pub fn longest_busy_ns(logged: &[LoggedRequest], gap_ns: u64) -> u64 {
+    let (mut longest_ns, mut busy): (u64, Option<Span>) = (0, None);
+    for one in logged.iter().filter(|one| one.request.kind != RequestKind::Read) {
+        let begin_ns = match busy {
+            Some(span) if one.submitted_ns <= span.end_ns.saturating_add(gap_ns) => span.begin_ns,
+            _ => one.submitted_ns,
+        };
+        let end_ns = busy.map_or(0, |span| span.end_ns).max(one.completion.done_ns);
+        longest_ns = longest_ns.max(end_ns - begin_ns);
+        busy = Some(Span { begin_ns, end_ns });
+    }
+    longest_ns
+}
+
 /// The times in which request `number` is the newest one; in a flush, in which it is under way.
 fn span_of(logged: &[LoggedRequest], number: usize, place: Place<'_>, within: Span) -> Span {
     let begin_ns = logged[number].submitted_ns;
@@ -148,6 +164,14 @@ mod tests {
         assert!(
             all_of(Place::At(&[]), Span { begin_ns: 6_000, end_ns: 9_000 }).iter().all(|at| *at == 9_000)
         );
+    }
+
+    #[test]
+    fn what_follows_at_once_is_one_busy_time() {
+        assert_eq!(longest_busy_ns(&[], 100), 0);
+        assert_eq!(longest_busy_ns(&log(), 100), 300, "a write and its flush");
+        assert_eq!(longest_busy_ns(&log(), 99), 100);
+        assert_eq!(longest_busy_ns(&log(), 5_000), 5_000);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   joj lab crash                                  30 states each of ext4, XFS and F2FS with stock WAL and with waldio
   joj lab crash --modes waldio --waldio-option layout=embedded --states 200
+  joj lab crash --modes waldio --waldio-option durability=bounded    how much, and how old, is gone: no more than the bound
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    other cuts; keep what they were made of
   joj lab crash --filesystems f2fs --seed 7 --recordings kept/    again: the same cuts of the same recording
   joj lab crash --filesystems f2fs --torn f2fs   what F2FS, and SQLite on it, makes of blocks that are half new
@@ -63,7 +64,7 @@ pub struct CrashOptions {
     #[arg(long, value_name = "NAME", default_value = "galaxy-s5-emmc")]
     pub device: String,
 
-    /// PRAGMA synchronous; with `normal` COMMITs may be lost, and only holes and damage are failures
+    /// PRAGMA synchronous; with `normal` COMMITs may be lost, and only holes and damage are failures (unless durability=bounded)
     #[arg(long, value_name = "LEVEL", default_value = "full")]
     pub synchronous: Synchronous,
 

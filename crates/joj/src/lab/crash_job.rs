@@ -70,8 +70,13 @@ impl CrashJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnitReport {
-    /// Entries of the recording that cuts can be behind.
-    Recorded(usize),
+    /// The recording is there.
+    Recorded {
+        /// Entries that cuts can be behind.
+        entries: usize,
+        /// No flush took longer.
+        longest_flush_ns: u64,
+    },
     /// The report of a state that was checked.
     State(StateResult),
 }

@@ -140,20 +140,22 @@ fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<Cr
 }
 
 fn unlooked(cell: Cell) -> CellStates {
-    CellStates { cell, failure: None, entries: 0, states: Vec::new() }
+    CellStates { cell, failure: None, entries: 0, longest_flush_ns: 0, states: Vec::new() }
 }
 
 /// Notes what came of a state, or, where `state` is 0, of the recording.
 fn take(cell: &mut CellStates, state: u64, report: Result<UnitReport, UnitError>) {
     match report {
-        Ok(UnitReport::Recorded(entries)) => cell.entries = entries,
+        Ok(UnitReport::Recorded { entries, longest_flush_ns }) => {
+            (cell.entries, cell.longest_flush_ns) = (entries, longest_flush_ns);
+        }
         Ok(UnitReport::State(result)) => cell.states.push(result),
         Err(reason) if state == 0 => cell.failure = Some(reason.to_string()),
         // Its guest goes on to the states, which have nothing to be made of.
         Err(_) if cell.failure.is_some() => {}
         Err(reason) => {
             let verdict = CrashVerdict::Ended(reason.to_string());
-            cell.states.push(StateResult { state, cut: None, verdict, stock: None });
+            cell.states.push(StateResult { state, cut: None, verdict, stock: None, lost_age_ns: None });
         }
     }
 }

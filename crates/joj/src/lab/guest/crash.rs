@@ -9,7 +9,7 @@ use joj_analysis::bench::key::JournalMode;
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::{CrashVerdict, CutResult, Promise, StateResult};
 use joj_device::chance::Chance;
-use joj_device::crash::moments::{Place, Span, moment};
+use joj_device::crash::moments::{Place, Span, longest_busy_ns, moment};
 use joj_device::crash::{CrashStates, Cut};
 use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
@@ -29,6 +29,8 @@ use crate::machine::proc::worker_process::Workers;
 
 /// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.
 const PICKS: usize = 8;
+/// Between two requests of one sync there is less than that.
+const FLUSH_GAP_NS: u64 = 500_000;
 /// Where a copy of the database is looked at.
 const COPY: &str = "/tmp/copy";
 /// Where waldio's processes share a page; a power cut takes it.
@@ -64,8 +66,9 @@ impl<'job> Crashes<'job> {
                 self.record(unit.cell, cell)?;
             }
             self.load(unit.cell)?;
-            let entries = self.recording.as_ref().map_or(0, |(_, recording)| recording.logged.len());
-            return Ok(UnitReport::Recorded(entries));
+            let logged = self.recording.as_ref().map_or(&[][..], |(_, recording)| &recording.logged);
+            let longest_flush_ns = longest_busy_ns(logged, FLUSH_GAP_NS);
+            return Ok(UnitReport::Recorded { entries: logged.len(), longest_flush_ns });
         }
         self.load(unit.cell)?;
         let Some((_, recording)) = &self.recording else { return Err(GuestError::NoRecording) };
@@ -75,7 +78,11 @@ impl<'job> Crashes<'job> {
         let (verdict, stock) = self
             .verdict(cell, cut.promise, store)
             .unwrap_or_else(|reason| (CrashVerdict::Ended(reason.to_string()), None));
-        Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock }))
+        let lost =
+            [Some(&verdict), stock.as_ref()].into_iter().flatten().filter_map(CrashVerdict::lost_behind);
+        let lost_age_ns =
+            lost.min().and_then(|found| age_ns(&recording.written.events, found + 1, cut.at_ns));
+        Ok(UnitReport::State(StateResult { state: unit.state, cut: Some(cut), verdict, stock, lost_age_ns }))
     }
 
     fn record(&self, index: usize, cell: &Cell) -> Result<(), GuestError> {
@@ -197,6 +204,12 @@ fn promise_at(events: &[CrashEvent], at_ns: u64) -> Promise {
         commits.max().unwrap_or(0)
     };
     Promise { acknowledged: last(|event| event.end_ns), begun: last(|event| event.begin_ns) }
+}
+
+/// How long before a moment the COMMIT of this number had returned.
+fn age_ns(events: &[CrashEvent], number: u64, at_ns: u64) -> Option<u64> {
+    let commit = events.iter().find(|event| event.commit == Some(number))?;
+    Some(at_ns.saturating_sub(commit.end_ns))
 }
 
 /// What processes before the cut left in memory.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use joj_analysis::bench::key::{Synchronous, Word};
 use joj_analysis::lab::crash::{CellStates, CrashResult, CrashVerdict, StateResult};
+use joj_analysis::lab::loss_bound::LossBound;
 
 /// The table, and a line for each state that broke a promise.
 pub fn table(result: &CrashResult) -> String {
@@ -35,6 +36,9 @@ pub fn table(result: &CrashResult) -> String {
     for cell in &result.cells {
         line(&mut text, cell, width);
     }
+    for cell in result.cells.iter().filter(|cell| cell.failure.is_none()) {
+        lost(&mut text, cell);
+    }
     for cell in &result.cells {
         for state in cell.states.iter().filter(|state| !cell.holds(state)) {
             let _ = writeln!(text, "FAILED: {}, seed {}, {state}", name(cell), result.seed);
@@ -64,6 +68,27 @@ fn line(text: &mut String, cell: &CellStates, width: usize) {
         cell.count(|verdict| matches!(verdict, CrashVerdict::Unmountable(_))),
         cell.count(|verdict| matches!(verdict, CrashVerdict::Unusable(_))),
         cell.count(|verdict| matches!(verdict, CrashVerdict::Ended(_))),
+    );
+}
+
+/// How near the losses came to what a delayed flush allows.
+fn lost(text: &mut String, cell: &CellStates) {
+    let LossBound::Delay { bytes, time_ns } = cell.bound() else { return };
+    let ages_ns = cell.states.iter().filter_map(|state| state.lost_age_ns);
+    let oldest = match ages_ns.max() {
+        Some(age_ns) => {
+            format!("the oldest commit that is gone returned {:.1} ms before the cut", age_ns as f64 / 1e6)
+        }
+        None => "no commit is gone that had returned".to_owned(),
+    };
+    let _ = writeln!(
+        text,
+        "{}: {oldest}; allowed: {:.1} ms ({:.1} and flushes of at most {:.1}), and less than {} KiB of the log",
+        name(cell),
+        cell.age_max_ns() as f64 / 1e6,
+        time_ns as f64 / 1e6,
+        cell.longest_flush_ns as f64 / 1e6,
+        bytes / 1024
     );
 }
 

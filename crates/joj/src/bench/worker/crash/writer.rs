@@ -1,5 +1,7 @@
 //! The writer whose power is cut: commits the transactions of the script, and tells when each was acknowledged.
 
+use std::time::Duration;
+
 use joj_analysis::bench::key::{JournalMode, Synchronous, Word};
 use joj_analysis::lab::crash_script::{ScriptStep, rows_of, steps, text_of};
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,8 @@ use crate::machine::sqlite::sqlite_api::Api;
 
 /// Pages after which SQLite checkpoints by itself, inside a COMMIT: once in a while beside the script's own checkpoints.
 const AUTOCHECKPOINT_PAGES: u32 = 30;
+/// Longer than the time of waldio's delayed flush and two flushes of an emulated card.
+const PAUSE: Duration = Duration::from_millis(40);
 /// The script's checkpoints, in turn.
 const CHECKPOINTS: [&str; 3] = ["RESTART", "PASSIVE", "TRUNCATE"];
 
@@ -95,6 +99,10 @@ pub fn run(api: &Api, task: &CrashWriteTask) -> Result<CrashWritten, Refusal> {
                 connection.close()?;
                 connection = open(api, &task.database)?;
                 None
+            }
+            ScriptStep::Pause => {
+                std::thread::sleep(PAUSE);
+                continue;
             }
         };
         written.events.push(CrashEvent { commit, begin_ns, end_ns: shared_ns() });
