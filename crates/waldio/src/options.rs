@@ -41,8 +41,8 @@ pub struct FlushDelay {
 }
 
 impl FlushDelay {
-    /// What `waldio_durability=bounded` means where `waldio_group` names nothing else.
-    pub const DEFAULT: FlushDelay = FlushDelay { bytes: 1 << 20, time: Duration::from_millis(10) };
+    /// What `waldio_durability=bounded` means where `waldio_group` names nothing else (docs/decisions, 34).
+    pub const DEFAULT: FlushDelay = FlushDelay { bytes: 4 << 20, time: Duration::from_millis(10) };
 }
 
 /// What a COMMIT that returned is worth after a power cut.

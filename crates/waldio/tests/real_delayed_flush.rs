@@ -121,7 +121,7 @@ fn a_bound_holds_under_normal_too_and_status_shows_it() {
         let scratch = Scratch::new("window-normal");
         let db = prepare(&scratch.join("a.db"), "waldio_durability=bounded", 1);
         assert_eq!(db.one("PRAGMA waldio_durability"), "bounded");
-        assert_eq!(db.status("group"), "1048576,10");
+        assert_eq!(db.status("group"), "4194304,10");
         // No flush of another bound is on its way here.
         let db = prepare(&scratch.join("b.db"), NEVER, 1);
         db.rows("PRAGMA synchronous=NORMAL; INSERT INTO t VALUES(1)");

@@ -6,7 +6,7 @@ use crate::lab::cell::Cell;
 /// What a commit writes at least: one frame, without its header in waldio's embedded layout. The databases have pages of 4 KiB.
 const FRAME_BYTES_MIN: u64 = 4096;
 /// What `durability=bounded` means where `group` says nothing else.
-const BOUNDED: LossBound = LossBound::Delay { bytes: 1 << 20, time_ns: 10_000_000 };
+const BOUNDED: LossBound = LossBound::Delay { bytes: 4 << 20, time_ns: 10_000_000 };
 
 /// So much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,13 +98,13 @@ mod tests {
         assert_eq!(of_full(&["layout=embedded", "group=16KiB,2ms"]), delay(16, 2));
         assert_eq!(of_full(&["group=16KiB,2ms", "group=32768,2"]), delay(32, 2));
         assert_eq!(of_full(&["group=16KiB,2ms", "durability=bounded"]), delay(16, 2));
-        assert_eq!(of_full(&["durability=bounded"]), delay(1 << 10, 10));
+        assert_eq!(of_full(&["durability=bounded"]), delay(4 << 10, 10));
         assert_eq!(of_full(&["durability=bounded", "durability=full"]), LossBound::Nothing);
         assert_eq!(of_full(&["group=16KiB,2ms", "group=off"]), LossBound::Nothing);
         assert_eq!(of_full(&["group=much,2ms"]), LossBound::Nothing, "what nobody can read allows nothing");
         assert_eq!(of_full(&["durability=normal", "group=off"]), LossBound::Anything);
         assert_eq!(of(Synchronous::Normal, &[]), LossBound::Anything);
-        assert_eq!(of(Synchronous::Normal, &["durability=bounded"]), delay(1 << 10, 10));
+        assert_eq!(of(Synchronous::Normal, &["durability=bounded"]), delay(4 << 10, 10));
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn a_bound_is_a_durability_with_or_without_numbers_of_its_own() {
     type Settings<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Settings<'_>, [&str; 2]); 8] = [
         (&[], ["full", "off"]),
-        (&[(durability, "bounded")], ["bounded", "1048576,10"]),
+        (&[(durability, "bounded")], ["bounded", "4194304,10"]),
         (&[(group, "16KiB,2ms")], ["bounded", "16384,2"]),
         (&[(group, "16KiB,2ms"), (durability, "bounded")], ["bounded", "16384,2"]),
         (&[(durability, "bounded"), (group, "16KiB,2ms")], ["bounded", "16384,2"]),
