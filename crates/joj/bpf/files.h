@@ -38,9 +38,24 @@ struct path_room {
 };
 MAP(MAP_PER_CPU_ARRAY, u32, struct path_room, 1) path_rooms SECTION(".maps");
 
+/* The number of the first subvolume that somebody made (BTRFS_FIRST_FREE_OBJECTID). */
+#define FIRST_SUBVOLUME 256
+
+/* Each subvolume of Btrfs counts its inodes for itself, and a generation is a transaction of the whole filesystem: what is made in one of them
+ * may be alike in two. So the subvolume's number is mixed into that. */
+INLINE u32 mark_of_subvolume(struct inode *inode) {
+  if (!TYPE_EXISTS(struct btrfs_root)) return 0;
+  struct btrfs_inode *outer = (void *)((u64)inode - FIELD_OFFSET(struct btrfs_inode, vfs_inode));
+  struct btrfs_root *root = READ_NUMBER(outer, root);
+  u64 number = root ? READ_NUMBER(root, root_key.objectid) : 0;
+  // Trees of the filesystem's own have numbers below, and from -1 downwards.
+  return number < FIRST_SUBVOLUME || number >> 63 ? 0 : (u32)number * 0x9e3779b1U;
+}
+
 INLINE struct file_key key_of(struct inode *inode) {
   struct super_block *super = READ(inode, i_sb);
   struct file_key key = {READ(inode, i_ino), READ(super, s_dev), READ(inode, i_generation)};
+  if (READ(super, s_magic) == MAGIC_BTRFS) key.generation += mark_of_subvolume(inode);
   return key;
 }
 

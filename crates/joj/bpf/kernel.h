@@ -199,7 +199,14 @@ struct btrfs_delayed_ref_node {
 struct btrfs_delayed_tree_ref {
   u64 root;
 } RELOCATED;
+struct btrfs_key {
+  u64 objectid;
+} RELOCATED;
+struct btrfs_root {
+  struct btrfs_key root_key;
+} RELOCATED;
 struct btrfs_inode {
+  struct btrfs_root *root;
   struct inode vfs_inode;
 } RELOCATED;
 /* As xfs_inode_of. */

@@ -44,6 +44,42 @@ for sql in ['INSERT INTO t VALUES(1)'] * 4 + ['SELECT count(*) FROM t'] * 3:
     os.waitpid(child, 0)
 ";
 
+/// Two threads of a process commit fifty rows each to one log, which is checkpointed after five pages, by whichever commits then.
+const THREADS: &str = "
+import os, sqlite3, sys, threading
+def connect():
+    connection = sqlite3.connect(sys.argv[1] + '/shared.db', isolation_level=None, timeout=60)
+    connection.execute('PRAGMA wal_autocheckpoint=5')
+    return connection
+def write():
+    connection = connect()
+    for row in range(50):
+        connection.execute('INSERT INTO t VALUES(?)', (row,))
+    keep.append(connection)
+keep = [connect()]
+keep[0].execute('PRAGMA journal_mode=WAL')
+keep[0].execute('CREATE TABLE t(a)')
+threads = [threading.Thread(target=write) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+os._exit(0)
+";
+
+/// Ten transactions over two databases of one connection.
+const TWO_SUBVOLUMES: &str = "
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1] + '/one/one.db', isolation_level=None)
+connection.execute('ATTACH ? AS other', (sys.argv[1] + '/two/two.db',))
+connection.execute('CREATE TABLE main.t(a)')
+connection.execute('CREATE TABLE other.u(a)')
+for row in range(10):
+    connection.execute('BEGIN')
+    connection.execute('INSERT INTO t VALUES(?)', (row,))
+    connection.execute('INSERT INTO u VALUES(?)', (row,))
+    connection.execute('COMMIT')
+os._exit(0)
+";
+
 fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
     let mut commits = BTreeMap::new();
     for commit in &traced.commits {
@@ -76,6 +112,54 @@ fn a_thread_that_has_the_lock_of_one_database_commits_to_another() {
             // An open transaction has written nothing.
             let expected = [(name("held"), 1), (name("other"), others)].into();
             assert_eq!(found, expected, "{backend}, {mode}, {lock}");
+        }
+    }
+}
+
+/// The process has the checkpoint's lock while another of its threads takes the next byte's.
+#[test]
+fn threads_that_share_a_log_commit_beside_each_others_checkpoints() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let script = volume.beside("threads.py");
+    std::fs::write(&script, THREADS).expect("a script");
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        for round in 0..3 {
+            let directory = volume.path().join(format!("threads-{backend}-{round}"));
+            std::fs::create_dir(&directory).expect("a directory");
+            let place = directory.display().to_string();
+            let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
+            let traced = Traced::command(&volume, backend, "threads", &[], &words);
+            // What turns the log on, the table, and the rows.
+            assert_eq!(traced.summary["commits"]["total"], 102, "{backend}");
+        }
+    }
+}
+
+/// The first file of each subvolume has the same inode number, and here the same generation.
+#[test]
+fn databases_of_two_subvolumes_are_two_or_joj_says_that_it_cannot_know() {
+    let Some(volume) = volume_or_skip("btrfs") else { return };
+    let script = volume.beside("subvolumes.py");
+    std::fs::write(&script, TWO_SUBVOLUMES).expect("a script");
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let directory = volume.path().join(backend);
+        std::fs::create_dir(&directory).expect("a directory");
+        for name in ["one", "two"] {
+            let made = std::process::Command::new("btrfs")
+                .args(["subvolume", "create"])
+                .arg(directory.join(name))
+                .output();
+            assert!(made.expect("btrfs").status.success());
+        }
+        let place = directory.display().to_string();
+        let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
+        let traced = Traced::command(&volume, backend, "subvolumes", &[], &words);
+        let limits = traced.summary["header"]["inferred"].as_array().expect("limits");
+        let is_told = limits.iter().any(|limit| limit.as_str().expect("a text").contains("subvolumes"));
+        assert_eq!(is_told, backend == "tracefs", "{limits:?}");
+        if backend == "bpf" {
+            let expected = ["one", "two"].map(|name| (format!("bpf/{name}/{name}.db"), 11));
+            assert_eq!(commits_by_database(&traced), expected.into());
         }
     }
 }

@@ -9,9 +9,16 @@ use crate::trace::texts::{Text, Texts};
 /// Endings that SQLite puts behind a database's name.
 const SQLITE_ENDINGS: [&str; 3] = ["-wal", "-journal", "-shm"];
 
-/// The path of the database that a file of this path is, or is beside.
+/// The path of the database that a file of this path is, or is beside. A super-journal has the name of its connection's main database.
 pub fn database_of(path: &str) -> &str {
-    SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path)
+    let of_one = SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending));
+    of_one.or_else(|| main_database_of(path)).unwrap_or(path)
+}
+
+/// `app.db-mj1A2B3C4D5` (SQLite's vdbeCommit()): nine hexadecimal digits.
+fn main_database_of(path: &str) -> Option<&str> {
+    let (database, number) = path.rsplit_once("-mj")?;
+    (number.len() == 9 && number.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(database)
 }
 
 /// What is known of a file: its name, what it is for, and whether it still has a name.

@@ -9,7 +9,8 @@
 //!
 //! A thread may be in transactions of several databases at once. A sync call of SQLite's files belongs to that of its database; what names
 //! no database belongs to the one that began last. SQLite syncs a directory for a file that it has just synced or deleted there: that sync
-//! belongs to where this file's belongs. A transaction over two databases is a commit of each.
+//! belongs to where this file's belongs. A transaction over two databases is a commit of each, and what ties their journals together
+//! belongs to that of the main one.
 
 use std::collections::HashMap;
 
@@ -23,6 +24,7 @@ use crate::trace::texts::{Text, Texts};
 const RESERVED_BYTE: u64 = 0x4000_0001;
 const WAL_WRITE_BYTE: u64 = 120;
 const WAL_CHECKPOINT_BYTE: u64 = 121;
+const WAL_RECOVERY_BYTE: u64 = 122;
 /// The checkpoint's byte and that of recovery: (first byte, count).
 const RECOVERY_BYTES: (u64, u64) = (121, 2);
 /// `detail` of a lock event (F_WRLCK, F_UNLCK).
@@ -61,11 +63,24 @@ impl OpenTransactions {
         Vec::new()
     }
 
+    /// The byte of a transaction that a lock was set on. Where a process has the lock of the byte beside it, the kernel makes one lock of
+    /// both, and tells of that one (fs/locks.c, posix_lock_inode()).
+    fn locked_byte(&self, event: &Event) -> Option<u64> {
+        if event.bytes == 1 {
+            return Some(event.offset);
+        }
+        let is_new = |byte: &u64| {
+            (event.offset..event.offset.saturating_add(event.bytes)).contains(byte)
+                && !self.holders.contains_key(&(event.process, event.file, *byte))
+        };
+        let mut new = [WAL_WRITE_BYTE, WAL_CHECKPOINT_BYTE, WAL_RECOVERY_BYTE].into_iter().filter(is_new);
+        new.next().filter(|_| new.next().is_none())
+    }
+
     fn begin(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Transaction> {
-        let kind = match (event.offset, event.bytes) {
-            (RESERVED_BYTE, 1) => TransactionKind::Commit,
-            (WAL_WRITE_BYTE, 1) => TransactionKind::Commit,
-            (WAL_CHECKPOINT_BYTE, 1) => TransactionKind::Checkpoint,
+        let (kind, byte) = match self.locked_byte(event) {
+            Some(byte @ (RESERVED_BYTE | WAL_WRITE_BYTE)) => (TransactionKind::Commit, byte),
+            Some(byte @ WAL_CHECKPOINT_BYTE) => (TransactionKind::Checkpoint, byte),
             _ => return Vec::new(),
         };
         let transactions = self.of_thread.entry(event.thread).or_default();
@@ -79,7 +94,7 @@ impl OpenTransactions {
         }
         let id = TransactionId(self.begun);
         self.begun += 1;
-        self.holders.insert((event.process, event.file, event.offset), event.thread);
+        self.holders.insert((event.process, event.file, byte), event.thread);
         let (over, mut left): (Vec<Transaction>, Vec<Transaction>) =
             std::mem::take(transactions).into_iter().partition(|transaction| transaction.ended_ns.is_some());
         left.push(Transaction {
@@ -300,12 +315,47 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_commits_beside_anothers_checkpoint_and_the_other_way_round() {
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
+        let mut over = Vec::new();
+        let mut seen = |time_ns, thread, byte, bytes, detail| {
+            let event = lock(time_ns, thread, byte, bytes, detail);
+            over.extend(transactions.lock(&event, FileInfo::default(), &texts));
+        };
+        // The kernel tells of both bytes where the process has one of them.
+        seen(1, 5, WAL_CHECKPOINT_BYTE, 1, WRITE_LOCK);
+        seen(2, 6, WAL_WRITE_BYTE, 2, WRITE_LOCK);
+        seen(3, 6, WAL_WRITE_BYTE, 1, UNLOCK);
+        seen(4, 6, WAL_WRITE_BYTE, 2, WRITE_LOCK);
+        seen(5, 5, WAL_CHECKPOINT_BYTE, 1, UNLOCK);
+        seen(6, 5, WAL_WRITE_BYTE, 2, WRITE_LOCK);
+        seen(7, 6, WAL_WRITE_BYTE, 1, UNLOCK);
+        // A checkpoint that waits for writers.
+        seen(8, 5, WAL_WRITE_BYTE, 2, WRITE_LOCK);
+        seen(9, 5, WAL_WRITE_BYTE, 1, UNLOCK);
+        seen(10, 5, WAL_CHECKPOINT_BYTE, 1, UNLOCK);
+        over.extend(transactions.finish());
+        over.sort_by_key(|one| one.id);
+        let told: Vec<_> =
+            over.iter().map(|one| (one.kind, one.thread, one.begun_ns, one.ended_ns)).collect();
+        let (commit, checkpoint) = (TransactionKind::Commit, TransactionKind::Checkpoint);
+        let expected = [
+            (checkpoint, 5, 1, Some(5)),
+            (commit, 6, 2, Some(3)),
+            (commit, 6, 4, Some(7)),
+            (checkpoint, 5, 6, Some(10)),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
     fn who_makes_the_wal_index_commits_nothing() {
         let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
         let mut seen = |time_ns, byte, bytes, detail| {
             transactions.lock(&lock(time_ns, 5, byte, bytes, detail), FileInfo::default(), &texts)
         };
         seen(1, WAL_WRITE_BYTE, 1, WRITE_LOCK);
+        seen(2, WAL_WRITE_BYTE, 3, WRITE_LOCK);
         seen(2, 121, 2, UNLOCK);
         seen(3, WAL_WRITE_BYTE, 1, UNLOCK);
         let recovery = seen(4, WAL_WRITE_BYTE, 1, WRITE_LOCK);
@@ -332,6 +382,12 @@ mod tests {
             assert_eq!(transactions.sync(5, directory, &texts), expected);
         }
         transactions.unlinked(5, its, &texts);
+        assert_eq!(transactions.sync(5, directory, &texts), first);
+        let both = FileInfo { file_type: FileType::SuperJournal, ..named(texts.keep("/a.db-mj1A2B3C4D5")) };
+        assert_eq!(transactions.sync(5, others, &texts), second);
+        assert_eq!([both, directory].map(|file| transactions.sync(5, file, &texts)), [first; 2]);
+        assert_eq!(transactions.sync(5, others, &texts), second);
+        transactions.unlinked(5, both, &texts);
         assert_eq!(transactions.sync(5, directory, &texts), first);
     }
 

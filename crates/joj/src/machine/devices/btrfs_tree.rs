@@ -73,6 +73,19 @@ pub fn number(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     Some(u64::from_le_bytes(whole))
 }
 
+/// The tree of all trees, the tree of the files outside of subvolumes, and the items that name the subvolumes in one.
+const ROOT_TREE: u64 = 1;
+const FILE_TREE: u64 = 5;
+const ROOT_REF: u32 = 156;
+
+/// True where the filesystem has subvolumes or snapshots.
+/// # Errors
+/// As [`search`].
+pub fn has_subvolumes(directory: &File) -> io::Result<bool> {
+    let wanted = WantedItems { tree: ROOT_TREE, object: FILE_TREE, kind: ROOT_REF };
+    search(directory, wanted, 0).map(|found| !found.is_empty())
+}
+
 /// A file's bytes that lie together: (first byte in the file, first byte of Btrfs's own addresses, length).
 pub type FilePiece = (u64, u64, u64);
 

@@ -9,6 +9,7 @@ use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
 
 use crate::machine::devices::btrfs_chunks;
+use crate::machine::devices::btrfs_tree;
 use crate::machine::devices::device_base::base;
 use crate::machine::files::mounts::Mount;
 
@@ -66,6 +67,10 @@ fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
     }
 }
 
+/// The first file of each has number 257.
+const SUBVOLUMES: &str = "tracefs does not tell subvolumes and snapshots apart: files of theirs that have the same inode number are one file here, \
+                          with one name (`--backend bpf` tells them apart)";
+
 /// Reads a filesystem's arithmetic; `None` where it is on no disk.
 pub fn volume(mount: &Mount) -> Option<Mounted> {
     let mut limits = Vec::new();
@@ -98,6 +103,13 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
             let chunks = btrfs_chunks::read(&mount.mount_point).ok()?;
             id = chunks.id;
             limits.extend(chunks.limit);
+            if File::open(&mount.mount_point)
+                .and_then(|top| btrfs_tree::has_subvolumes(&top))
+                .unwrap_or(false)
+            {
+                let place = mount.mount_point.display();
+                limits.push(format!("{place}: {SUBVOLUMES}"));
+            }
             Addressing::Chunks(chunks.chunks)
         }
         // Its files have names and sync calls; where they lie nobody tells.
