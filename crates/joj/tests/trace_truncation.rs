@@ -7,8 +7,9 @@ mod trace;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 
+use serde_json::Value;
 use trace::runs::{Line, number, read};
-use trace::volume::{Volume, has_backend, joj, volume_or_skip};
+use trace::volume::{Volume, has_backend, joj, or_skip, volume_or_skip};
 
 /// Eight files of 8 MiB, of which each but the first has to take the room of the one before it.
 const CUTS: &str = "
@@ -37,6 +38,33 @@ for number in range(8):
         os.sync()
 ";
 const BYTES: i64 = 8 << 20;
+
+/// A file of 64 blocks gives up the first sixty, on a filesystem that has no others left. Then directories take them.
+const HOLE: &str = "
+import ctypes, os, sys
+place, how = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+def fallocate(file, mode, begin, length):
+    return libc.fallocate(file, mode, ctypes.c_long(begin), ctypes.c_long(length))
+file = os.open(place + '/a', os.O_RDWR | os.O_CREAT)
+os.pwrite(file, os.urandom(64 * 4096), 0)
+os.fsync(file)
+os.mkdir(place + '/d')
+device = os.stat(place).st_dev
+name = os.path.basename(os.path.realpath(f'/sys/dev/block/{os.major(device)}:{os.minor(device)}'))
+open(f'/sys/fs/ext4/{name}/reserved_clusters', 'w').write('0')
+rest = os.open(place + '/rest', os.O_RDWR | os.O_CREAT)
+step = 1 << 30
+while step >= 4096:
+    if fallocate(rest, 0, os.fstat(rest).st_size, step) != 0:
+        step //= 2
+os.sync()
+fallocate(file, {'punch': 3, 'collapse': 8}[how], 0, 60 * 4096)
+os.sync()
+for number in range(20):
+    os.mkdir(f'{place}/d/{number}')
+os.sync()
+";
 
 /// Leaves 12 MiB of the volume.
 fn fill(volume: &Volume) {
@@ -100,4 +128,31 @@ fn blocks_that_a_cut_file_gave_up_are_their_next_files_on_ext4() {
 fn blocks_that_a_cut_file_gave_up_are_their_next_files_on_xfs() {
     check("xfs", "bpf");
     check("xfs", "tracefs");
+}
+
+#[test]
+fn blocks_of_a_hole_that_directories_take_are_no_files_any_more() {
+    let Some(volume) = or_skip(Volume::create_with("ext4", &["-m", "0"], "noatime")) else { return };
+    let script = volume.beside("hole.py");
+    std::fs::write(&script, HOLE).expect("a script");
+    for (backend, how) in [("bpf", "punch"), ("tracefs", "punch"), ("tracefs", "collapse")] {
+        if !has_backend(backend) {
+            continue;
+        }
+        let json = volume.beside("hole.json");
+        let place = volume.path().display().to_string();
+        let command = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place, how].map(str::to_owned);
+        let options = ["--backend", backend, "--json", json.to_str().expect("UTF-8")];
+        let output = joj(&volume, &options, &[], &command);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("JSON")).expect("JSON");
+        let files = summary["files"].as_array().expect("files");
+        let file = files.iter().find(|file| file["path"] == "/a").expect("the file");
+        assert_eq!(file["written"]["bytes"], 64 * 4096, "{backend}, {how}");
+        for name in ["a", "rest"] {
+            std::fs::remove_file(volume.path().join(name)).expect("it was there");
+        }
+        std::fs::remove_dir_all(volume.path().join("d")).expect("it was there");
+        volume.settle();
+    }
 }

@@ -139,6 +139,8 @@ impl Attributor {
                 let disk = self.places.whole(event.device);
                 if event.content == Content::BtrfsTree {
                     self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
+                } else if !event.file.is_some() {
+                    self.extents.free(disk, event.sector, event.bytes);
                 } else {
                     self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
                     self.causes.syncs.place(event.file, event.time_ns);

@@ -64,6 +64,11 @@ impl Extents {
         true
     }
 
+    /// What lies at `sector` is no file's any more.
+    pub fn free(&mut self, disk: DeviceNumber, sector: u64, bytes: u64) {
+        self.clear(disk, sector, sector.saturating_add(bytes.div_ceil(SECTOR_BYTES)));
+    }
+
     /// A file has no blocks any more.
     pub fn forget(&mut self, file: FileKey) {
         for at in self.of_file.remove(&file).unwrap_or_default() {
@@ -190,6 +195,17 @@ mod tests {
         extents.set(DISK, 102, 512, file(2), 0);
         extents.forget(file(1));
         assert_eq!([101, 102, 103].map(|sector| owner(&extents, sector)), [None, Some((2, 0)), None]);
+    }
+
+    #[test]
+    fn sectors_that_are_freed_leave_what_lies_around_them() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 8 * 512, file(1), 0);
+        extents.free(DISK, 102, 2 * 512);
+        let found = [101, 102, 103, 104].map(|sector| owner(&extents, sector));
+        assert_eq!(found, [Some((1, 512)), None, None, Some((1, 4 * 512))]);
+        extents.forget(file(1));
+        assert_eq!([101, 104].map(|sector| owner(&extents, sector)), [None; 2]);
     }
 
     #[test]

@@ -99,6 +99,9 @@ impl Assembler {
             | What::DirectWriteQueued(_)
             | What::DirectWriteEnd { .. } => self.take_call(record, around),
             What::Mapped(mapping) => self.mapped(event(EventKind::Extent), mapping, around),
+            What::BlocksFreed { holder, start, count } => {
+                self.freed(event(EventKind::Extent), holder, start, count, around);
+            }
             What::RoomWanted(tree) => match tree {
                 Some(tree) => drop(self.trees.insert(thread, tree)),
                 None => drop(self.trees.remove(&thread)),
@@ -413,6 +416,16 @@ impl Assembler {
             let offset = offset.saturating_add(place.skipped_bytes);
             let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
             around.event(Event { file: key, offset, device, sector, bytes, ..extent }, None);
+        }
+    }
+
+    /// Blocks that lie in no file any more.
+    fn freed(&self, extent: Event, holder: Holder, start: u64, count: u64, around: &mut Surroundings<'_>) {
+        let Some(volume) = self.volumes.iter().find(|volume| volume.is(holder)) else { return };
+        let Some(bytes) = count.checked_mul(volume.block_bytes()) else { return };
+        for place in volume.places(start, bytes) {
+            let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
+            around.event(Event { device, sector, bytes, ..extent }, None);
         }
     }
 

@@ -191,6 +191,13 @@ pub enum What {
         /// The length that the file has afterwards.
         length: Length,
     },
+    /// Blocks are no file's any more.
+    BlocksFreed {
+        holder: Holder,
+        /// The first of them.
+        start: u64,
+        count: u64,
+    },
     /// A file has a name less.
     Unlinked(Inode),
     /// A thread changed names of files: a call of its own succeeded.

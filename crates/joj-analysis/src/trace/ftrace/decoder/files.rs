@@ -53,6 +53,11 @@ pub(super) const FILES: &[Known] = &[
     file("ext4", &["ext4_ext_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
     file("ext4", &["ext4_ind_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
     file("ext4", &["ext4_ext_remove_space"], &["dev", "ino", "start", "end?"], CUT, ext4_cut),
+    // Holes in the middle, too, and files without extents.
+    file("ext4", &["ext4_free_blocks"], &["dev", "ino", "block", "count"], CUT, |values| {
+        let (holder, start) = (values.inode(0, 1)?.holder, values.number(2)?);
+        Some(What::BlocksFreed { holder, start, count: values.number(3)? })
+    }),
     file("ext4", &["ext4_unlink_enter"], &["dev", "ino"], GONE, |values| {
         Some(What::Unlinked(values.inode(0, 1)?))
     }),
