@@ -138,8 +138,9 @@ fn both_ways_of_capturing_say_the_same_of_each_block_where_the_journal_has_the_d
 /// time of its own in each capture, so neighbours may have changed places: that is no difference. The other one may go on for longer.
 fn first_difference<Block: Ord + Clone>(one: &[Block], other: &[Block]) -> Option<usize> {
     const NEIGHBOURS: usize = 512;
-    // At the end of the first.
+    // What the first did not see any more may be missing at its end, and nowhere else.
     const ON_THEIR_WAY: i64 = 32;
+    const NEAR_END: usize = 32;
     // What only one of the two had since they were the same last: how often, less than nothing for the other one.
     let mut waiting: BTreeMap<&Block, i64> = BTreeMap::new();
     let mut from = 0;
@@ -157,7 +158,9 @@ fn first_difference<Block: Ord + Clone>(one: &[Block], other: &[Block]) -> Optio
         }
         let is_over = at + 1 >= one.len();
         if is_over && waiting.values().all(|times| *times < 0) {
-            return (-waiting.values().sum::<i64>() > ON_THEIR_WAY).then_some(from);
+            let others: i64 = -waiting.values().sum::<i64>();
+            let is_at_end = others <= ON_THEIR_WAY && one.len().saturating_sub(from) <= NEAR_END;
+            return (others > 0 && !is_at_end).then_some(from);
         }
         if at - from >= NEIGHBOURS || is_over && at >= other.len() {
             return Some(from);
@@ -186,6 +189,7 @@ fn captures_differ_in_blocks_and_not_in_the_order_of_neighbours() {
     assert_eq!(first_difference(&[1, 5], &[1, 2, 3, 4]), Some(1));
     assert_eq!(first_difference(&blocks, &blocks[..2_000]), Some(2_000));
     assert_eq!(first_difference(&[&blocks[..2_900], &[2_999]].concat(), &blocks), Some(2_900));
+    assert_eq!(first_difference(&[&blocks[..2_900], &blocks[2_901..]].concat(), &blocks), Some(2_900));
     let mut far = blocks.clone();
     far.swap(100, 700);
     assert_eq!(first_difference(&far, &blocks), Some(100));

@@ -4,9 +4,11 @@
 mod trace;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use trace::inserts::Traced;
-use trace::volume::{has_backend, volume_or_skip};
+use trace::volume::{Volume, has_backend, run, volume_or_skip};
 
 /// Two connections of one thread: `held` keeps a lock, `other` makes a table and commits nine rows.
 const TWO_DATABASES: &str = "
@@ -89,22 +91,38 @@ fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
     commits
 }
 
+/// Makes a directory on the volume for a program's databases.
+fn directory(volume: &Volume, name: &str) -> PathBuf {
+    let directory = volume.path().join(name);
+    std::fs::create_dir(&directory).expect("a directory");
+    directory
+}
+
+/// Traces a program, which gets the directory and these words.
+fn traced(volume: &Volume, backend: &str, program: &str, directory: &Path, words: &[&str]) -> Traced {
+    let script = volume.beside("program.py");
+    std::fs::write(&script, program).expect("a script");
+    let [script, directory] = [&*script, directory].map(|path| path.to_str().expect("UTF-8"));
+    let fixed = ["/usr/bin/python3", script, directory];
+    let command = fixed.iter().chain(words).map(|word| (*word).to_owned());
+    Traced::command(volume, backend, directory, &[], &command.collect::<Vec<_>>())
+}
+
+/// The ways of capturing that there are here.
+fn backends() -> impl Iterator<Item = &'static str> {
+    ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend))
+}
+
 #[test]
 fn a_thread_that_has_the_lock_of_one_database_commits_to_another() {
     let Some(volume) = volume_or_skip("ext4") else { return };
-    let script = volume.beside("two.py");
-    std::fs::write(&script, TWO_DATABASES).expect("a script");
     let exclusive = "PRAGMA locking_mode=EXCLUSIVE;CREATE TABLE t(a);INSERT INTO t VALUES(1)";
     let in_transaction = "CREATE TABLE t(a);BEGIN IMMEDIATE";
     let cases = [("DELETE", exclusive), ("DELETE", in_transaction), ("WAL", in_transaction)];
-    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+    for backend in backends() {
         for (number, (mode, lock)) in cases.into_iter().enumerate() {
-            let directory = volume.path().join(format!("{backend}{number}"));
-            std::fs::create_dir(&directory).expect("a directory");
-            let program = ["/usr/bin/python3", script.to_str().expect("UTF-8")];
-            let place = directory.display().to_string();
-            let command = program.into_iter().chain([&*place, mode, lock]).map(str::to_owned);
-            let traced = Traced::command(&volume, backend, mode, &[], &command.collect::<Vec<_>>());
+            let directory = directory(&volume, &format!("{backend}{number}"));
+            let traced = traced(&volume, backend, TWO_DATABASES, &directory, &[mode, lock]);
             let name = |database: &str| format!("{backend}{number}/{database}.db");
             let found = commits_by_database(&traced);
             // What turns the log on is a commit, too.
@@ -120,15 +138,10 @@ fn a_thread_that_has_the_lock_of_one_database_commits_to_another() {
 #[test]
 fn threads_that_share_a_log_commit_beside_each_others_checkpoints() {
     let Some(volume) = volume_or_skip("ext4") else { return };
-    let script = volume.beside("threads.py");
-    std::fs::write(&script, THREADS).expect("a script");
-    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+    for backend in backends() {
         for round in 0..3 {
-            let directory = volume.path().join(format!("threads-{backend}-{round}"));
-            std::fs::create_dir(&directory).expect("a directory");
-            let place = directory.display().to_string();
-            let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
-            let traced = Traced::command(&volume, backend, "threads", &[], &words);
+            let directory = directory(&volume, &format!("{backend}{round}"));
+            let traced = traced(&volume, backend, THREADS, &directory, &[]);
             // What turns the log on, the table, and the rows.
             assert_eq!(traced.summary["commits"]["total"], 102, "{backend}");
         }
@@ -139,21 +152,13 @@ fn threads_that_share_a_log_commit_beside_each_others_checkpoints() {
 #[test]
 fn databases_of_two_subvolumes_are_two_or_joj_says_that_it_cannot_know() {
     let Some(volume) = volume_or_skip("btrfs") else { return };
-    let script = volume.beside("subvolumes.py");
-    std::fs::write(&script, TWO_SUBVOLUMES).expect("a script");
-    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
-        let directory = volume.path().join(backend);
-        std::fs::create_dir(&directory).expect("a directory");
+    for backend in backends() {
+        let directory = directory(&volume, backend);
         for name in ["one", "two"] {
-            let made = std::process::Command::new("btrfs")
-                .args(["subvolume", "create"])
-                .arg(directory.join(name))
-                .output();
-            assert!(made.expect("btrfs").status.success());
+            run(Command::new("btrfs").args(["subvolume", "create"]).arg(directory.join(name)))
+                .expect("btrfs");
         }
-        let place = directory.display().to_string();
-        let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
-        let traced = Traced::command(&volume, backend, "subvolumes", &[], &words);
+        let traced = traced(&volume, backend, TWO_SUBVOLUMES, &directory, &[]);
         let limits = traced.summary["header"]["inferred"].as_array().expect("limits");
         let is_told = limits.iter().any(|limit| limit.as_str().expect("a text").contains("subvolumes"));
         assert_eq!(is_told, backend == "tracefs", "{limits:?}");
@@ -168,18 +173,12 @@ fn databases_of_two_subvolumes_are_two_or_joj_says_that_it_cannot_know() {
 #[test]
 fn to_open_a_log_is_no_commit() {
     let Some(volume) = volume_or_skip("ext4") else { return };
-    let script = volume.beside("openings.py");
-    std::fs::write(&script, OPENINGS).expect("a script");
-    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
-        let directory = volume.path().join(format!("openings-{backend}"));
-        std::fs::create_dir(&directory).expect("a directory");
-        let place = directory.display().to_string();
+    for backend in backends() {
+        let directory = directory(&volume, backend);
         let make = "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1] + '/opened.db', isolation_level=None); \
                     c.execute('PRAGMA journal_mode=WAL'); c.execute('CREATE TABLE t(a)'); os._exit(0)";
-        let made = std::process::Command::new("/usr/bin/python3").args(["-c", make, &place]).status();
-        assert!(made.expect("python3").success());
-        let words = ["/usr/bin/python3", script.to_str().expect("UTF-8"), &place].map(str::to_owned);
-        let traced = Traced::command(&volume, backend, "openings", &[], &words);
+        run(Command::new("/usr/bin/python3").args(["-c", make]).arg(&directory)).expect("python3");
+        let traced = traced(&volume, backend, OPENINGS, &directory, &[]);
         assert_eq!(traced.summary["commits"]["total"], 4, "{backend}");
         assert_eq!(traced.commits.len(), 4, "{backend}");
     }
@@ -188,14 +187,8 @@ fn to_open_a_log_is_no_commit() {
 #[test]
 fn the_checkpoint_of_the_last_close_is_said_to_be_missing() {
     let Some(volume) = volume_or_skip("ext4") else { return };
-    let script = volume.beside("close.py");
-    std::fs::write(&script, CLOSE).expect("a script");
-    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
-        let directory = volume.path().join(backend);
-        std::fs::create_dir(&directory).expect("a directory");
-        let words = [&script, &directory].map(|path| path.display().to_string());
-        let command: Vec<String> = std::iter::once("/usr/bin/python3".to_owned()).chain(words).collect();
-        let traced = Traced::command(&volume, backend, "close", &[], &command);
+    for backend in backends() {
+        let traced = traced(&volume, backend, CLOSE, &directory(&volume, backend), &[]);
         // The log, and the database behind the copy.
         assert_eq!(traced.summary["sqlite_syncs_outside"], 2, "{backend}");
         assert_eq!(traced.summary["checkpoints"]["total"], 0, "{backend}");

@@ -11,8 +11,8 @@ use serde_json::Value;
 use trace::runs::{self, number};
 use trace::volume::{Volume, has_backend, joj, volume_or_skip};
 
-/// (seed, directory, file for the truth, how many acts, `files`, `directories` or `elsewhere` for what it renames besides, directory of another
-/// filesystem): the names of the file of each written page.
+/// Its words: seed, directory, file for the truth, how many acts, what it renames besides (`files`, `directories` or `elsewhere`), directory of
+/// another filesystem. The truth: the names of the file of each written page.
 const PROGRAM: &str = r#"
 import ctypes, json, os, random, sys, time
 seed, place, account, acts, kind, elsewhere = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:7]

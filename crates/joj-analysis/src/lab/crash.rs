@@ -79,7 +79,7 @@ impl CrashVerdict {
         if found < promise.acknowledged { CrashVerdict::Lost(found) } else { CrashVerdict::Sound(found) }
     }
 
-    /// Behind which transaction acknowledged ones are missing, where they are.
+    /// The last transaction that is there, where later ones that were acknowledged are missing.
     pub fn lost_behind(&self) -> Option<u64> {
         match self {
             CrashVerdict::Lost(found) => Some(*found),

@@ -72,7 +72,7 @@ impl CrashJob {
 pub enum UnitReport {
     /// The recording is there.
     Recorded {
-        /// Entries that cuts can be behind.
+        /// Entries after which there can be a cut.
         entries: usize,
         /// No flush took longer.
         longest_flush_ns: u64,

@@ -67,7 +67,7 @@ mod tests {
         static CALLS: RefCell<Vec<(c_int, c_int, c_int)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Refuses the lock to whoever has asked before, and gives it back at the second try.
+    /// Grants the first request for the lock and refuses all others; gives it back at the second try.
     unsafe extern "C-unwind" fn shm_lock(
         _: *mut sqlite3_file,
         slot: c_int,

@@ -94,7 +94,7 @@ impl Running {
     }
 }
 
-/// In a child: says that it is ready, and returns when it was told anything (`Running::tell`).
+/// In a child: says that it is ready, and returns with the next line of its input (`Running::tell`).
 pub fn say_ready_and_wait() {
     println!("\nready");
     std::io::stdin().read_line(&mut String::new()).unwrap();

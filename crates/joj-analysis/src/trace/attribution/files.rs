@@ -9,7 +9,7 @@ use crate::trace::texts::{Text, Texts};
 /// Endings that SQLite puts behind a database's name.
 const SQLITE_ENDINGS: [&str; 3] = ["-wal", "-journal", "-shm"];
 
-/// The path of the database that a file of this path is, or is beside. A super-journal has the name of its connection's main database.
+/// The path of the database that a file of this path is or belongs to. A super-journal has the name of its connection's main database.
 pub fn database_of(path: &str) -> &str {
     let of_one = SQLITE_ENDINGS.iter().find_map(|ending| path.strip_suffix(ending));
     of_one.or_else(|| main_database_of(path)).unwrap_or(path)

@@ -53,7 +53,7 @@ impl OpenTransactions {
                     self.recovers(event);
                 }
                 for byte in [RESERVED_BYTE, WAL_WRITE_BYTE, WAL_CHECKPOINT_BYTE] {
-                    if event.offset <= byte && (event.bytes == 0 || byte - event.offset < event.bytes) {
+                    if is_about(event, byte) {
                         self.end(event, byte);
                     }
                 }
@@ -63,15 +63,14 @@ impl OpenTransactions {
         Vec::new()
     }
 
-    /// The byte of a transaction that a lock was set on. Where a process has the lock of the byte beside it, the kernel makes one lock of
-    /// both, and tells of that one (fs/locks.c, posix_lock_inode()).
+    /// The byte of a transaction that a lock was set on. Where a process has the lock of the next byte or of the one before, the kernel makes
+    /// one lock of both, and reports that one (fs/locks.c, posix_lock_inode()).
     fn locked_byte(&self, event: &Event) -> Option<u64> {
         if event.bytes == 1 {
             return Some(event.offset);
         }
         let is_new = |byte: &u64| {
-            (event.offset..event.offset.saturating_add(event.bytes)).contains(byte)
-                && !self.holders.contains_key(&(event.process, event.file, *byte))
+            is_about(event, *byte) && !self.holders.contains_key(&(event.process, event.file, *byte))
         };
         let mut new = [WAL_WRITE_BYTE, WAL_CHECKPOINT_BYTE, WAL_RECOVERY_BYTE].into_iter().filter(is_new);
         new.next().filter(|_| new.next().is_none())
@@ -230,6 +229,11 @@ impl OpenTransactions {
         left.sort_by_key(|transaction| transaction.id);
         left
     }
+}
+
+/// True for a byte that a lock event is about; without a length it is about all to the end of the file.
+fn is_about(event: &Event, byte: u64) -> bool {
+    event.offset <= byte && (event.bytes == 0 || byte - event.offset < event.bytes)
 }
 
 /// The newest of those that `may_be` that is of the file's database, where the file is SQLite's; else the newest of them.
