@@ -14,6 +14,8 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::machine::capture::tracefs::filesystems::sources::{self, Source};
+use crate::machine::capture::tracefs::filesystems::volumes::{self, Mounted};
 use crate::machine::capture::tracefs::name_changes::changes::Changes;
 use crate::machine::capture::tracefs::name_changes::creations::Creations;
 use crate::machine::capture::tracefs::name_changes::doubts::Doubtful;
@@ -21,8 +23,6 @@ use crate::machine::capture::tracefs::name_changes::doubts::Doubts;
 use crate::machine::capture::tracefs::name_changes::file_names::FileNames;
 use crate::machine::capture::tracefs::name_changes::links::Links;
 use crate::machine::capture::tracefs::name_changes::watcher::Watcher;
-use crate::machine::capture::tracefs::sources::{self, Source};
-use crate::machine::capture::tracefs::volumes::{self, Mounted};
 use crate::machine::devices::disks;
 use crate::machine::files::file_handle::{self, Handle};
 use crate::machine::files::file_watch::Change;

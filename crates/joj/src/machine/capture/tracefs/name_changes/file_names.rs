@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use joj_analysis::trace::event::{DeviceNumber, FileKey};
 
-use crate::machine::capture::tracefs::volumes::Mounted;
+use crate::machine::capture::tracefs::filesystems::volumes::Mounted;
 use crate::machine::files::file_handle::{self, Handle};
 use crate::machine::files::file_watch::{Change, Watch};
 

@@ -12,7 +12,7 @@ use joj_analysis::trace::event::{Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use joj_analysis::trace::header::Disk;
 
-use crate::machine::capture::tracefs::volumes::Mounted;
+use crate::machine::capture::tracefs::filesystems::volumes::Mounted;
 use crate::machine::devices::btrfs_tree;
 use crate::machine::devices::device_bytes::DeviceBytes;
 use crate::machine::files::extents::extents_of_open;

@@ -8,8 +8,8 @@ use std::path::Path;
 use joj_analysis::trace::event::FileKey;
 use joj_analysis::trace::header::Disk;
 
-use crate::machine::capture::tracefs::places::Places;
-use crate::machine::capture::tracefs::volumes::Mounted;
+use crate::machine::capture::tracefs::filesystems::places::Places;
+use crate::machine::capture::tracefs::filesystems::volumes::Mounted;
 use crate::machine::files::file_handle;
 
 /// The events without which nobody tells that a number was given to a new file, by the beginning of a filesystem's name.
