@@ -5,6 +5,7 @@
 mod trace;
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde_json::Value;
 use trace::volume::{Volume, has_backend, joj, volume_or_skip};
@@ -121,26 +122,30 @@ json.dump(written, open(account, 'w'))
 /// Bytes by name.
 type Account = BTreeMap<String, u64>;
 
-/// What the program says, and what joj says, of one run.
-fn run(volume: &Volume, backend: &str, seed: u64, acts: u64) -> (Account, Account, u64) {
-    let (account, json, script) =
-        (volume.beside("account.json"), volume.beside("summary.json"), volume.beside("files.py"));
+/// What the programs say, and what joj says, of one run: of a program in each of these directories, all at once.
+fn run(volume: &Volume, backend: &str, places: &[&str], seed: u64, acts: u64) -> (Account, Account, u64) {
+    let (json, script) = (volume.beside("summary.json"), volume.beside("files.py"));
     std::fs::write(&script, PROGRAM).expect("a script");
     let text = |path: &std::path::Path| path.display().to_string();
-    let command = [
-        "/usr/bin/python3".to_owned(),
-        text(&script),
-        seed.to_string(),
-        text(&volume.path()),
-        text(&account),
-        acts.to_string(),
-    ];
+    let account = |place: &str| volume.beside(&format!("account{place}.json"));
+    let mut programs = String::new();
+    for place in places {
+        let [script, inside, account] =
+            [&script, &volume.path().join(place), &account(place)].map(|path| text(path));
+        programs += &format!("/usr/bin/python3 '{script}' {seed} '{inside}' '{account}' {acts} & ");
+    }
+    let command = ["/bin/sh", "-c", &(programs + "wait")].map(str::to_owned);
     let output = joj(volume, &["--backend", backend, "--json", &text(&json)], &[], &command);
     assert!(output.status.success(), "{backend}, seed {seed}: {}", String::from_utf8_lossy(&output.stderr));
     let read = |path: &std::path::Path| -> Value {
         serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON")
     };
-    let truth: Account = serde_json::from_value(read(&account)).expect("an account");
+    let mut truth = Account::new();
+    for place in places {
+        let of_one: Account = serde_json::from_value(read(&account(place))).expect("an account");
+        let inside = |name: String| if place.is_empty() { name } else { format!("{place}/{name}") };
+        truth.extend(of_one.into_iter().map(|(name, bytes)| (inside(name), bytes)));
+    }
     let summary = read(&json);
     assert_eq!(
         (&summary["lost"], &summary["files_not_named"]),
@@ -175,17 +180,42 @@ fn knows_whose_each_byte_is(backend: &str, tries: usize) {
     for kind in ["ext4", "xfs", "btrfs"] {
         let Some(volume) = volume_or_skip(kind).filter(|_| has_backend(backend)) else { continue };
         for seed in 0..programs() {
-            let (mut truth, mut told, mut nameless) = run(&volume, backend, seed, ACTS);
-            for _ in 1..tries {
-                let is_of = |(name, bytes): (&String, &u64)| truth.get(name).is_some_and(|all| bytes <= all);
-                let all = told.values().sum::<u64>() + nameless;
-                assert!(told.iter().all(is_of), "{backend}, {kind}, seed {seed}: {told:?}, not {truth:?}");
-                assert_eq!(all, truth.values().sum::<u64>(), "{backend}, {kind}, seed {seed}");
-                if nameless > 0 {
-                    (truth, told, nameless) = run(&volume, backend, seed, ACTS);
-                }
-            }
-            assert_eq!((told, nameless), (truth, 0), "{backend}, {kind}, seed {seed}");
+            knows_it_of(&volume, backend, &[""], seed, tries);
+        }
+    }
+}
+
+fn knows_it_of(volume: &Volume, backend: &str, places: &[&str], seed: u64, tries: usize) {
+    // The table names 25 files.
+    let acts = ACTS / places.len() as u64;
+    let mut captured = run(volume, backend, places, seed, acts);
+    for _ in 1..tries {
+        let (truth, told, nameless) = &captured;
+        let is_of = |(name, bytes): (&String, &u64)| truth.get(name).is_some_and(|all| bytes <= all);
+        let all = told.values().sum::<u64>() + nameless;
+        assert!(told.iter().all(is_of), "{backend}, {places:?}, seed {seed}: {told:?}, not {truth:?}");
+        assert_eq!(all, truth.values().sum::<u64>(), "{backend}, {places:?}, seed {seed}");
+        if *nameless > 0 {
+            captured = run(volume, backend, places, seed, acts);
+        }
+    }
+    let (truth, told, nameless) = captured;
+    assert_eq!((told, nameless), (truth, 0), "{backend}, {places:?}, seed {seed}");
+}
+
+/// Files of two have the same inode numbers, and get and lose them at the same time.
+#[test]
+fn files_of_subvolumes_are_told_apart() {
+    for (backend, tries) in [("bpf", 1), ("tracefs", 3)] {
+        let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend(backend)) else { continue };
+        for place in ["one", "two"] {
+            let made =
+                Command::new("btrfs").args(["subvolume", "create"]).arg(volume.path().join(place)).output();
+            assert!(made.expect("btrfs").status.success());
+        }
+        std::fs::create_dir(volume.path().join("none")).expect("a directory");
+        for seed in 0..programs() {
+            knows_it_of(&volume, backend, &["one", "none", "two"], seed, tries);
         }
     }
 }

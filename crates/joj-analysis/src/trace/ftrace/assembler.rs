@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind, FileKey};
 
-use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker};
+use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker, is_one};
+use crate::trace::ftrace::inode_number::own;
 use crate::trace::ftrace::record::{Call, Holder, Inode, Length, Mapping, Record, RequestRecord, What};
 use crate::trace::ftrace::step::{Step, Surroundings};
-use crate::trace::ftrace::volume::Volume;
+use crate::trace::ftrace::volume::{self, Volume};
 
 /// What a filesystem's sync is called where no system call was seen around it.
 const DURABLE_WRITE: &str = "durable write";
@@ -178,7 +179,7 @@ impl Assembler {
                 self.end_untold(event(EventKind::SyncEnd), around);
                 if !is_over {
                     let key = self.key(file);
-                    let queued = self.queued.entry((key.device, key.inode)).or_default();
+                    let queued = self.queued.entry((key.device, own(key.inode))).or_default();
                     *queued = (queued.0.saturating_add(1), time_ns);
                 }
             }
@@ -300,7 +301,7 @@ impl Assembler {
         let bracket = self.brackets.get(&begin.thread);
         let is_part = bracket.is_some_and(|bracket| match bracket.begun_by {
             BegunBy::Call => true,
-            BegunBy::DirectWrite(_) => bracket.begin.file == begin.file,
+            BegunBy::DirectWrite(_) => is_one(bracket.begin.file, begin.file),
             BegunBy::FileSync(_) => false,
         });
         let worker = self.workers.get(&begin.thread);
@@ -368,7 +369,7 @@ impl Assembler {
     /// Whether a direct write to the file of this sync goes on, its thread or not.
     fn has_direct_write(&self, sync: &Event) -> bool {
         let is_recent = |time_ns: u64| sync.time_ns < time_ns.saturating_add(QUEUED_NS);
-        let queued = self.queued.get(&(sync.file.device, sync.file.inode));
+        let queued = self.queued.get(&(sync.file.device, own(sync.file.inode)));
         queued.is_some_and(|(_, time_ns)| is_recent(*time_ns))
             || self
                 .brackets
@@ -378,7 +379,7 @@ impl Assembler {
 
     /// A direct write has ended in another thread than its own: one that was queued, or else one whose own thread will say so later.
     fn direct_write_is_over(&mut self, file: FileKey) {
-        let key = (file.device, file.inode);
+        let key = (file.device, own(file.inode));
         if let Some((count, _)) = self.queued.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
@@ -466,13 +467,7 @@ impl Assembler {
     }
 
     fn key(&self, file: Inode) -> FileKey {
-        let device = match file.holder {
-            Holder::Device(device) => Some(device),
-            id @ Holder::Id(_) => {
-                self.volumes.iter().find(|volume| volume.is(id)).map(|volume| volume.device)
-            }
-        };
-        device.map_or(FileKey::NONE, |device| FileKey { device, inode: file.number, generation: 0 })
+        volume::file(&self.volumes, file)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A sync or durable write that is under way in a thread, and the threads that work for programs.
 
 use crate::trace::event::{Event, FileKey};
+use crate::trace::ftrace::inode_number;
 use crate::trace::ftrace::record::Inode;
 
 /// A sync or durable write under way in a thread.
@@ -19,6 +20,11 @@ pub(super) struct Bracket {
     pub(super) is_over: bool,
     /// The transaction of a journal that it was last said to wait for.
     pub(super) awaited: Option<i64>,
+}
+
+/// Whether two records may speak of one file: of Btrfs's, not each says in which subvolume.
+pub(super) fn is_one(file: FileKey, other: FileKey) -> bool {
+    file.device == other.device && inode_number::may_be_one(file.inode, other.inode)
 }
 
 /// What began a bracket, and so may end it.
@@ -68,6 +74,6 @@ impl Bracket {
 
     /// Whether it is a direct write to this file that a worker may end before its thread says more.
     pub(super) fn is_direct_write_to(&self, file: FileKey) -> bool {
-        matches!(self.begun_by, BegunBy::DirectWrite(_)) && self.begin.file == file && !self.is_over
+        matches!(self.begun_by, BegunBy::DirectWrite(_)) && is_one(self.begin.file, file) && !self.is_over
     }
 }

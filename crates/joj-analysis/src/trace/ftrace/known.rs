@@ -3,6 +3,7 @@
 use crate::trace::event::DeviceNumber;
 
 use crate::trace::ftrace::format::Field;
+use crate::trace::ftrace::inode_number::numbered;
 use crate::trace::ftrace::record::{Command, Holder, Inode, What};
 
 /// An event that we can read.
@@ -67,9 +68,9 @@ impl<'a> Values<'a> {
         Some(Holder::Id(self.fields.get(id)?.as_ref()?.bytes(self.record).try_into().ok()?))
     }
 
-    /// A file of a filesystem that its own number names.
-    pub fn inode_by_id(&self, id: usize, number: usize) -> Option<Inode> {
-        Some(Inode { holder: self.id(id)?, number: self.number(number)? })
+    /// A file of a filesystem that its own number names, in one of its trees.
+    pub fn inode_by_id(&self, id: usize, number: usize, tree: usize) -> Option<Inode> {
+        Some(Inode { holder: self.id(id)?, number: numbered(self.number(tree)?, self.number(number)?)? })
     }
 
     /// Text, up to its zero byte.

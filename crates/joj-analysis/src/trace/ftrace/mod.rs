@@ -11,6 +11,7 @@
 //! known       an event that we can read: its names, its fields
 //! bracket     a sync or durable write that is under way in a thread
 //! record      one record, whatever the kernel's version calls its fields
+//! inode_number  which file of Btrfs's subvolumes a number is
 //! rwbs        the letters in which block events say what a request does
 //! page        a page of a ring buffer;  format: what tracefs says of a record's bytes
 //! error       what is wrong with what a kernel says
@@ -25,6 +26,7 @@ pub mod decoder;
 pub mod known;
 mod bracket;
 pub mod record;
+pub mod inode_number;
 pub mod rwbs;
 pub mod page;
 pub mod format;

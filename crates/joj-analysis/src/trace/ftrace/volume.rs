@@ -1,8 +1,8 @@
 //! Where a filesystem's own addresses lie on disks.
 
-use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
-
-use crate::trace::ftrace::record::Holder;
+use crate::trace::event::{DeviceNumber, FileKey, SECTOR_BYTES};
+use crate::trace::ftrace::inode_number;
+use crate::trace::ftrace::record::{Holder, Inode};
 
 /// How a filesystem's block numbers become sectors of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +70,21 @@ pub struct Place {
     /// How far into the bytes that were asked for it begins.
     pub skipped_bytes: u64,
     pub bytes: u64,
+}
+
+/// The file that an event names, if it is of one of these filesystems or of one that it names by its device. Its generation is 0.
+pub fn file(volumes: &[Volume], file: Inode) -> FileKey {
+    let volume = volumes.iter().find(|volume| volume.is(file.holder));
+    let (device, inode) = match (file.holder, volume) {
+        // An event of Btrfs's own says the tree.
+        (Holder::Id(_), Some(volume)) => (volume.device, file.number),
+        (Holder::Id(_), None) => return FileKey::NONE,
+        (Holder::Device(device), Some(Volume { id, .. })) if *id != [0; 16] => {
+            (device, inode_number::of_some_tree(file.number))
+        }
+        (Holder::Device(device), _) => (device, file.number),
+    };
+    FileKey { device, inode, generation: 0 }
 }
 
 impl Volume {

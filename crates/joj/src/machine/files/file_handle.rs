@@ -11,6 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use joj_analysis::trace::ftrace::inode_number::{numbered, tree};
+
 /// FILEID_INO32_GEN (linux/exportfs.h): an inode number and a generation.
 const INODE_AND_GENERATION: i32 = 1;
 /// MAX_HANDLE_SZ (linux/exportfs.h).
@@ -101,12 +103,18 @@ pub fn of(path: &Path) -> Option<Handle> {
     (result == 0).then(|| (handle.kind, bytes.to_vec()))
 }
 
+/// A file's number, as [`numbered`].
+pub fn number(facts: &Metadata, handle: Option<&Handle>) -> u64 {
+    let named = handle.and_then(|(kind, bytes)| identity(*kind, bytes)).map(|(number, _)| number);
+    named.filter(|number| tree(*number) != 0).unwrap_or_else(|| facts.ino())
+}
+
 /// The generation that a handle names; 0 where joj cannot read it.
 pub fn generation(handle: Option<&Handle>) -> u32 {
     handle.and_then(|(kind, bytes)| identity(*kind, bytes)).map_or(0, |(_, generation)| generation)
 }
 
-/// (inode, generation) of a handle; its bytes are the filesystem's own business, by its type (linux/exportfs.h).
+/// (inode as [`numbered`], generation) of a handle; its bytes are the filesystem's own business, by its type (linux/exportfs.h).
 pub fn identity(kind: i32, handle: &[u8]) -> Option<(u64, u32)> {
     let small = |at: usize| Some(u32::from_ne_bytes(handle.get(at..at + 4)?.try_into().ok()?));
     let large = |at: usize| Some(u64::from_ne_bytes(handle.get(at..at + 8)?.try_into().ok()?));
@@ -116,7 +124,7 @@ pub fn identity(kind: i32, handle: &[u8]) -> Option<(u64, u32)> {
         // XFS with inode numbers of 64 bits.
         0x81 | 0x82 => Some((large(0)?, small(8)?)),
         // Btrfs: object, tree, generation.
-        0x4d..=0x4f => Some((large(0)?, small(16)?)),
+        0x4d..=0x4f => Some((numbered(large(8)?, large(0)?)?, small(16)?)),
         // NILFS2: checkpoint, inode, generation.
         0x61 | 0x62 => Some((large(8)?, small(16)?)),
         _ => None,

@@ -39,6 +39,7 @@ const HEAD_BYTES: usize = 24;
 /// A file has another number of names now, or another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
+    /// As [`identity`] gives it.
     pub inode: u64,
     pub generation: u32,
     /// The file itself.

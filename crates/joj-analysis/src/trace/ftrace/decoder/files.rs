@@ -81,13 +81,19 @@ pub(super) const FILES: &[Known] = &[
     file("xfs", &["xfs_itruncate_extents_start"], &["dev", "ino", "new_size"], CUT, |values| {
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
-    by_id(file("btrfs", &["btrfs_inode_new"], &["fsid", "ino"], GONE, |values| {
-        Some(What::Created { file: values.inode_by_id(0, 1)?, directory: false })
+    by_id(file("btrfs", &["btrfs_inode_new"], &["fsid", "ino", "root_objectid"], GONE, |values| {
+        Some(What::Created { file: values.inode_by_id(0, 1, 2)?, directory: false })
     })),
-    by_id(file("btrfs", &["btrfs_sync_file"], &["fsid", "ino", "datasync?"], SYNC, |values| {
-        let data_only = values.number(2).map(|data_only| data_only != 0);
-        Some(What::FileSync { file: values.inode_by_id(0, 1)?, ends: false, data_only })
-    })),
+    by_id(file(
+        "btrfs",
+        &["btrfs_sync_file"],
+        &["fsid", "ino", "root_objectid", "datasync?"],
+        SYNC,
+        |values| {
+            let data_only = values.number(3).map(|data_only| data_only != 0);
+            Some(What::FileSync { file: values.inode_by_id(0, 1, 2)?, ends: false, data_only })
+        },
+    )),
     by_id(file(
         "btrfs",
         &["btrfs_ordered_extent_add"],
@@ -228,7 +234,7 @@ fn btrfs_map(values: &Values<'_>) -> Option<What> {
     // Trees of files are 5 and from 256 on (btrfs_tree.h): the others keep caches in inodes.
     (values.number(5)? == 5 || (256..1 << 63).contains(&values.number(5)?)).then_some(())?;
     let (first, start, count) = (values.number(2)?, values.number(3)?, values.number(4)?);
-    Some(What::Mapped(Mapping { file: values.inode_by_id(0, 1)?, in_bytes: true, first, start, count }))
+    Some(What::Mapped(Mapping { file: values.inode_by_id(0, 1, 5)?, in_bytes: true, first, start, count }))
 }
 
 fn f2fs_map(values: &Values<'_>) -> Option<What> {

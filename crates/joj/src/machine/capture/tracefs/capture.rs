@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::event::{Content, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
+use joj_analysis::trace::ftrace::inode_number;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
 use joj_analysis::trace::ftrace::record::{Call, Command, Record, What};
 use joj_analysis::trace::ftrace::step::{Step, Surroundings};
@@ -25,10 +26,9 @@ use crate::machine::capture::selection::Selection;
 use crate::machine::capture::tracefs::buffer::{self, Buffers};
 use crate::machine::capture::tracefs::events as tracefs_events;
 use crate::machine::capture::tracefs::files::{ELSEWHERE, Files};
-use crate::machine::capture::tracefs::filesystems::volumes::{self, Mounted};
+use crate::machine::capture::tracefs::filesystems::volumes;
 use crate::machine::capture::tracefs::instance::Instance;
 use crate::machine::capture::tracefs::threads::{self, Threads};
-use crate::machine::devices::device_base;
 use crate::machine::files::mounts;
 use crate::machine::proc::clock;
 use crate::machine::proc::give_way::GiveWay;
@@ -46,6 +46,10 @@ const NAMES_LOST: &str = "more files were made and removed between two polls tha
 
 const CALLS_UNKNOWN: &str = "no record names the file of sync_file_range and syncfs, and some descriptors were closed before joj \
     could look: where disks were chosen those calls are left out, as they may be for another one";
+
+const SUBVOLUMES: &str = "Btrfs: no record says in which subvolume a file is that is locked or written past the page cache, and it was \
+    not to be found out for some that have the same inode number: their locks are left out, and with them their commits \
+    (`--backend bpf` tells them apart)";
 
 /// A capture under way; dropping it ends it.
 #[derive(Debug)]
@@ -89,8 +93,8 @@ impl TracefsCapture {
         let volumes = volumes::volumes(&mounts, &selection.devices);
         let instance = Instance::create()?;
         let buffers = Buffers::open(&instance)?;
-        let devices = wanted_devices(selection, &volumes);
-        let kinds = kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
+        let devices = tracefs_events::wanted_devices(selection, &volumes);
+        let kinds = tracefs_events::kinds(volumes.iter().map(|mounted| mounted.mount.kind.as_str()));
         let mut enabled = tracefs_events::enable(&instance, &devices, &kinds)?;
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
         let (files, unseen) = Files::new(mounts, &volumes, &enabled.events);
@@ -158,6 +162,7 @@ impl TracefsCapture {
         texts: &mut Texts,
         sink: &mut dyn FnMut(Event),
     ) -> Result<(), TracefsError> {
+        let sink = &mut handing_on(sink);
         self.begin(texts, sink);
         self.buffers.wait(timeout);
         let now_ns = clock::shared_ns();
@@ -172,6 +177,7 @@ impl TracefsCapture {
     /// # Errors
     /// As [`TracefsCapture::poll`].
     pub fn stop(&mut self, texts: &mut Texts, sink: &mut dyn FnMut(Event)) -> Result<u64, TracefsError> {
+        let sink = &mut handing_on(sink);
         self.begin(texts, sink);
         self.instance.set("tracing_on", "0")?;
         self.look(texts)?;
@@ -242,6 +248,7 @@ impl TracefsCapture {
     /// Takes the records, and what happened to names of files.
     fn look(&mut self, texts: &mut Texts) -> Result<(), TracefsError> {
         self.files.look();
+        self.files.subvolumes.forget_open();
         // With the calls whose changes were just seen.
         self.read()?;
         for (event, name) in self.files.settle_names(self.handed_ns) {
@@ -293,8 +300,11 @@ impl TracefsCapture {
         for (event, name) in self.files.overdue(until_ns.saturating_sub(SETTLE_NS)) {
             self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
         }
-        if self.files.has_lost_names() && !self.limits.iter().any(|limit| limit == NAMES_LOST) {
-            self.limits.push(NAMES_LOST.to_owned());
+        if self.files.has_lost_names() {
+            self.note_limit(NAMES_LOST);
+        }
+        if self.files.subvolumes.has_confused() {
+            self.note_limit(SUBVOLUMES);
         }
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS).min(awaited_ns.saturating_sub(1)), sink);
     }
@@ -362,6 +372,11 @@ impl TracefsCapture {
                     Some(command) => self.kept(&command, texts),
                     None => name,
                 };
+                let said = event.file;
+                event.file = self.files.in_its_subvolume(event.file, process);
+                if said.is_some() && !event.file.is_some() && event.kind == EventKind::Lock {
+                    return;
+                }
                 let is_wanted = self.is_wanted(&event, texts);
                 let elsewhere = event.file == ELSEWHERE;
                 self.note_unknown_call(&event, elsewhere, texts);
@@ -380,8 +395,15 @@ impl TracefsCapture {
     fn note_unknown_call(&mut self, event: &Event, elsewhere: bool, texts: &Texts) {
         let is_unknown = event.kind == EventKind::SyncBegin && !event.file.is_some() && !elsewhere;
         let is_asked_for = is_known_by_descriptor(event, texts);
-        if is_unknown && is_asked_for && !self.limits.iter().any(|limit| limit == CALLS_UNKNOWN) {
-            self.limits.push(CALLS_UNKNOWN.to_owned());
+        if is_unknown && is_asked_for {
+            self.note_limit(CALLS_UNKNOWN);
+        }
+    }
+
+    /// Says once what this capture lacks.
+    fn note_limit(&mut self, limit: &str) {
+        if !self.limits.iter().any(|known| known == limit) {
+            self.limits.push(limit.to_owned());
         }
     }
 
@@ -446,38 +468,15 @@ impl TracefsCapture {
     }
 }
 
+/// Files as all of joj knows them.
+fn handing_on(sink: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
+    |event| sink(Event { file: inode_number::handed_on(event.file), ..event })
+}
+
 /// A place where blocks of trees are, nobody knows of which.
 fn tree_block(place: &Place) -> Event {
     let Place { disk: device, sector, bytes, .. } = *place;
     Event { kind: EventKind::Extent, device, sector, bytes, content: Content::BtrfsTree, ..Event::default() }
-}
-
-/// What events may have as their device: disks, their partitions, and what filesystems call themselves; empty for all.
-fn wanted_devices(selection: &Selection, volumes: &[Mounted]) -> Vec<DeviceNumber> {
-    if selection.devices.is_empty() {
-        return Vec::new();
-    }
-    let disks = selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk));
-    let mut all: Vec<DeviceNumber> =
-        disks.chain(volumes.iter().map(|mounted| mounted.volume.device)).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-/// Which of our events' systems these filesystems have.
-fn kinds<'a>(mounted: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    for kind in mounted {
-        match kind {
-            "ext2" | "ext3" | "ext4" => kinds.extend(["ext4", "jbd2"]),
-            "xfs" => kinds.push("xfs"),
-            "btrfs" => kinds.push("btrfs"),
-            "f2fs" => kinds.push("f2fs"),
-            _ => {}
-        }
-    }
-    kinds
 }
 
 /// A file, or what is in a directory.

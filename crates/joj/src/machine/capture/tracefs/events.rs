@@ -6,7 +6,10 @@ use joj_analysis::trace::ftrace::format::Format;
 use joj_analysis::trace::ftrace::known::Known;
 
 use crate::machine::capture::error::TracefsError;
+use crate::machine::capture::selection::Selection;
+use crate::machine::capture::tracefs::filesystems::volumes::Mounted;
 use crate::machine::capture::tracefs::instance::Instance;
+use crate::machine::devices::device_base;
 
 /// Without these there is no block trace.
 const REQUIRED: [&str; 2] = ["block_rq_issue", "block_rq_complete"];
@@ -82,6 +85,34 @@ fn filter(known: &Known, devices: &[DeviceNumber]) -> String {
         ("", false) => chosen,
         (filter, false) => format!("({filter}) && ({chosen})"),
     }
+}
+
+/// What events may have as their device: disks, their partitions, and what filesystems call themselves; empty for all.
+pub fn wanted_devices(selection: &Selection, volumes: &[Mounted]) -> Vec<DeviceNumber> {
+    if selection.devices.is_empty() {
+        return Vec::new();
+    }
+    let disks = selection.devices.iter().flat_map(|disk| device_base::with_partitions(*disk));
+    let mut all: Vec<DeviceNumber> =
+        disks.chain(volumes.iter().map(|mounted| mounted.volume.device)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Which of our events' systems these filesystems have.
+pub fn kinds<'a>(mounted: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for kind in mounted {
+        match kind {
+            "ext2" | "ext3" | "ext4" => kinds.extend(["ext4", "jbd2"]),
+            "xfs" => kinds.push("xfs"),
+            "btrfs" => kinds.push("btrfs"),
+            "f2fs" => kinds.push("f2fs"),
+            _ => {}
+        }
+    }
+    kinds
 }
 
 #[cfg(test)]

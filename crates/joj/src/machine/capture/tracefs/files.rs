@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
+use joj_analysis::trace::ftrace::inode_number::{is_of_some_tree, own};
 use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::filesystems::sources::{self, Source};
+use crate::machine::capture::tracefs::filesystems::subvolumes::{Open, Subvolumes};
 use crate::machine::capture::tracefs::filesystems::volumes::{self, Mounted};
 use crate::machine::capture::tracefs::name_changes::changes::Changes;
 use crate::machine::capture::tracefs::name_changes::creations::Creations;
@@ -108,6 +110,8 @@ pub struct Files {
     pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
     young: FxHashSet<(DeviceNumber, u64)>,
+    /// Which of Btrfs's files a number is.
+    pub(super) subvolumes: Subvolumes,
     /// Generations of files that are gone.
     ended: FxHashMap<(DeviceNumber, u64), u32>,
 }
@@ -121,7 +125,13 @@ impl Files {
         let (names, mut limits) = FileNames::watch(volumes);
         limits.extend(unplaced.into_iter().flatten());
         let started = Some(SystemTime::now());
-        (Self { started, sources, mounts, watcher: Watcher::begin(names), ..Self::default() }, limits)
+        let with_subvolumes = volumes.iter().filter(|mounted| mounted.has_subvolumes);
+        let mut subvolumes = Subvolumes::default();
+        with_subvolumes.for_each(|mounted| subvolumes.of(mounted.volume.device));
+        (
+            Self { started, sources, mounts, subvolumes, watcher: Watcher::begin(names), ..Self::default() },
+            limits,
+        )
     }
 
     /// The file that we have under a number, or shall have when a record reports its creation.
@@ -181,6 +191,7 @@ impl Files {
     /// The number was given to a new file at this time.
     pub fn created(&mut self, file: FileKey, directory: bool, time_ns: u64) {
         let key = (file.device, file.inode);
+        self.subvolumes.note(file);
         // Whoever had the number is gone.
         self.ended(file);
         let seen = self.creations.take(key, time_ns);
@@ -245,6 +256,7 @@ impl Files {
         if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
             return FileKey::NONE;
         }
+        self.subvolumes.note(key);
         let place = (key.device, key.inode);
         if !self.known.contains_key(&place) {
             let known = self.named_then(place, known);
@@ -257,6 +269,7 @@ impl Files {
     /// where it lies.
     pub fn learn(&mut self, path: &Path) -> (Option<(Event, String)>, Vec<Event>) {
         let Some((key, known)) = self.at(path, 0) else { return (None, Vec::new()) };
+        self.subvolumes.note(key);
         let place = (key.device, key.inode);
         let known = self.known.entry(place).or_insert(known);
         known.placed = true;
@@ -342,11 +355,56 @@ impl Files {
     /// The descriptor through which a process has a file open.
     fn descriptor_of(&self, file: FileKey, process: u32) -> Option<PathBuf> {
         let entries = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
-        let is_file = |path: &PathBuf| {
-            let same_number = fs::metadata(path).is_ok_and(|facts| facts.ino() == file.inode);
-            same_number && self.device_of(path, process) == Some(file.device)
+        entries.map(|entry| entry.path()).find(|path| self.number_at(path, file, process) == Some(file.inode))
+    }
+
+    /// The number of the file at a path, if it may be this one: only then it has to be asked for more.
+    fn number_at(&self, path: &Path, file: FileKey, process: u32) -> Option<u64> {
+        let facts = fs::metadata(path).ok().filter(|facts| facts.ino() == own(file.inode))?;
+        (self.device_of(path, process)? == file.device)
+            .then(|| file_handle::number(&facts, file_handle::of(path).as_ref()))
+    }
+
+    /// The file of a record that does not say the subvolume. NONE where it may be one of several.
+    pub fn in_its_subvolume(&mut self, file: FileKey, process: u32) -> FileKey {
+        self.subvolumes.note(file);
+        let inode = (file.device, own(file.inode));
+        if !is_of_some_tree(file.inode) {
+            return file;
+        }
+        if !self.subvolumes.has(file.device) {
+            return FileKey { inode: inode.1, ..file };
+        }
+        let mut subvolumes = std::mem::take(&mut self.subvolumes);
+        let found = subvolumes.open(inode, process, || self.open_with(file, process));
+        let found = match found {
+            Open::One(number) => Some(number),
+            Open::Several => None,
+            // Who is gone had a file that we have seen, most likely.
+            Open::None => {
+                let numbers = subvolumes.numbers(inode).into_iter();
+                let mut seen = numbers.filter(|number| {
+                    let key = (file.device, *number);
+                    self.known.contains_key(&key) || self.creations.of(key).next().is_some()
+                });
+                seen.next().filter(|_| seen.next().is_none())
+            }
         };
-        entries.map(|entry| entry.path()).find(is_file)
+        let file = found.map(|inode| FileKey { inode, ..file }).unwrap_or_else(|| subvolumes.confused());
+        subvolumes.note(file);
+        self.subvolumes = subvolumes;
+        file
+    }
+
+    /// What a process has open with an inode's own number.
+    fn open_with(&self, file: FileKey, process: u32) -> Open {
+        let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| self.number_at(&entry.path(), file, process));
+        numbers.fold(Open::None, |found, number| match found {
+            Open::None => Open::One(number),
+            Open::One(before) if before == number => found,
+            _ => Open::Several,
+        })
     }
 
     /// The file at a path, which may be one of /proc/PID/fd.
@@ -367,7 +425,8 @@ impl Files {
         let name = name.map(|path| named(path, facts.is_dir()));
         let handle = file_handle::of(path);
         let generation = file_handle::generation(handle.as_ref());
-        let key = FileKey { device: source.mounted.volume.device, inode: facts.ino(), generation };
+        let inode = file_handle::number(&facts, handle.as_ref());
+        let key = FileKey { device: source.mounted.volume.device, inode, generation };
         let (links, directory) = (Links::of(&facts, self.started), facts.is_dir());
         Some((key, Known { generation, handle, name, links, directory, ..Known::default() }))
     }

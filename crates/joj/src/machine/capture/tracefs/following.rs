@@ -309,6 +309,7 @@ impl Files {
     fn saw_creation(&mut self, between_ns: Range<u64>, seen: &Seen) -> bool {
         let Seen { device, change, path, unsure, .. } = seen;
         let key = (*device, change.inode);
+        self.subvolumes.note(seen.file());
         if self.had(key, change.generation).is_some_and(|had| !had.links.is_born()) {
             return false;
         }

@@ -6,20 +6,20 @@
 //! capture      the whole capture
 //! following    how the names of files follow what the watch saw, and when nobody knows them
 //! files        which file an inode number stands for
-//! filesystems  what is known of each mounted filesystem
 //! name_changes when files got and lost their names
 //! threads      which process a thread belongs to, and what it is called
 //! buffer       an instance's per-processor buffers, read as pages
 //! events       which of this kernel's events are switched on, and what is missed without the others
+//! filesystems  what is known of each mounted filesystem
 //! instance     a trace buffer of our own, which goes with us
 //! ```
 
 pub mod capture;
 mod following;
 mod files;
-mod filesystems;
 mod name_changes;
 mod threads;
 mod buffer;
 mod events;
+mod filesystems;
 mod instance;

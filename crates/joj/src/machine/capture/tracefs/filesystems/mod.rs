@@ -1,11 +1,13 @@
 //! What is known of each mounted filesystem.
 //!
 //! ```text
-//! volumes  the mounted filesystems whose files can be placed
-//! sources  those whose files can be asked for, and what each tells by itself
-//! places   where a file lies that was there before the capture
+//! sources    the filesystems whose files can be asked for, and what each tells by itself
+//! places     where a file lies that was there before the capture
+//! volumes    the mounted filesystems whose files can be placed
+//! subvolumes which of Btrfs's subvolumes a file is of
 //! ```
 
-pub mod volumes;
 pub mod sources;
 pub mod places;
+pub mod volumes;
+pub mod subvolumes;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use joj_analysis::filesystem::{ext4, layout::Extent};
 use joj_analysis::trace::event::{Event, EventKind, FileKey};
+use joj_analysis::trace::ftrace::inode_number;
 use joj_analysis::trace::ftrace::volume::{Addressing, Place, Volume};
 use joj_analysis::trace::header::Disk;
 
@@ -85,7 +86,7 @@ impl Places {
 fn btrfs(path: &Path, file: FileKey) -> Option<Vec<Piece>> {
     let path = std::fs::canonicalize(path).ok()?;
     let directory = File::open(path.parent()?).ok()?;
-    btrfs_tree::file(&directory, file.inode).ok()
+    btrfs_tree::file(&directory, inode_number::own(file.inode)).ok()
 }
 
 /// It writes nothing when a reader closes a file (f2fs_release_file).

@@ -22,6 +22,8 @@ pub struct Mounted {
     pub mount: Mount,
     /// What is not known of it, a sentence each.
     pub limits: Vec<String>,
+    /// Each counts its inodes for itself (Btrfs). More may come.
+    pub has_subvolumes: bool,
     /// `st_dev` and inode number of the mount point.
     pub top: Option<(u64, u64)>,
 }
@@ -67,10 +69,6 @@ fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
     }
 }
 
-/// The first file of each has number 257.
-const SUBVOLUMES: &str = "tracefs does not tell subvolumes and snapshots apart: files of theirs that have the same inode number are one file here, \
-                          with one name (`--backend bpf` tells them apart)";
-
 /// Reads a filesystem's arithmetic; `None` where it is on no disk.
 pub fn volume(mount: &Mount) -> Option<Mounted> {
     let mut limits = Vec::new();
@@ -86,7 +84,7 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
              AIO): such calls are counted, and how long they took and what they wrote is not known"
         ));
     }
-    let (mut id, mut first_inode) = ([0; 16], 0);
+    let (mut id, mut first_inode, mut has_subvolumes) = ([0; 16], 0, false);
     let addressing = match mount.kind.as_str() {
         "ext2" | "ext3" | "ext4" => {
             // Lower ones are the journal, the root directory (2), quotas (EXT4_GOOD_OLD_FIRST_INO).
@@ -103,13 +101,8 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
             let chunks = btrfs_chunks::read(&mount.mount_point).ok()?;
             id = chunks.id;
             limits.extend(chunks.limit);
-            if File::open(&mount.mount_point)
-                .and_then(|top| btrfs_tree::has_subvolumes(&top))
-                .unwrap_or(false)
-            {
-                let place = mount.mount_point.display();
-                limits.push(format!("{place}: {SUBVOLUMES}"));
-            }
+            let top = File::open(&mount.mount_point);
+            has_subvolumes = top.and_then(|top| btrfs_tree::has_subvolumes(&top)).unwrap_or(true);
             Addressing::Chunks(chunks.chunks)
         }
         // Its files have names and sync calls; where they lie nobody tells.
@@ -122,6 +115,7 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
         volume: Volume { device: mount.device, id, first_inode, addressing },
         mount: mount.clone(),
         limits,
+        has_subvolumes,
         top: File::open(&mount.mount_point).ok().as_ref().and_then(top),
     })
 }
