@@ -152,10 +152,15 @@ impl StepsOfTransactions {
             Outcome::Note(event, Some(transaction))
                 if matches!(event.kind, EventKind::Unlinked | EventKind::Truncated) =>
             {
-                self.open
-                    .entry(StepsKey::Transaction(*transaction))
-                    .or_default()
-                    .push(TransactionStep::Note(**event));
+                let steps = self.open.entry(StepsKey::Transaction(*transaction)).or_default();
+                // A file that has lost its last name gives up its blocks: with tracefs that looks like a truncate.
+                let is_gone = steps.iter().any(|step| {
+                    matches!(step, TransactionStep::Note(before) if before.file == event.file
+                        && before.kind == EventKind::Unlinked && before.detail == 0)
+                });
+                if event.kind == EventKind::Unlinked || !is_gone {
+                    steps.push(TransactionStep::Note(**event));
+                }
             }
             Outcome::Note(..) => {}
         }
@@ -184,5 +189,41 @@ impl StepsOfTransactions {
             Some((_, of_command)) if of_command.any => of_command.kept,
             _ => self.everybodys.kept,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::event::FileKey;
+
+    use super::*;
+
+    #[test]
+    fn what_a_file_without_a_name_gives_up_is_no_truncate() {
+        let note = |kind, inode, detail| Event {
+            kind,
+            file: FileKey { inode, ..FileKey::NONE },
+            detail,
+            ..Event::default()
+        };
+        let unlinked = |inode, left| note(EventKind::Unlinked, inode, left);
+        let mut steps = StepsOfTransactions::new(0, 1);
+        let transaction = TransactionId(3);
+        for event in [
+            note(EventKind::Truncated, 7, 0),
+            unlinked(7, 0),
+            note(EventKind::Truncated, 7, 0),
+            unlinked(8, 1),
+            note(EventKind::Truncated, 8, 0),
+        ] {
+            steps.outcome(&Outcome::Note(&event, Some(transaction)));
+        }
+        let steps = &steps.open[&StepsKey::Transaction(transaction)];
+        let notes = steps.iter().filter_map(|step| match step {
+            TransactionStep::Note(event) => Some((event.kind, event.file.inode)),
+            _ => None,
+        });
+        use EventKind::{Truncated, Unlinked};
+        assert_eq!(notes.collect::<Vec<_>>(), [(Truncated, 7), (Unlinked, 7), (Unlinked, 8), (Truncated, 8)]);
     }
 }
