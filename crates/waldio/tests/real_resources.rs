@@ -14,7 +14,7 @@ use std::thread;
 use real::child::{Running, again, in_own_process, must, no_python, python, role};
 use real::heap;
 use real::place::{Scratch, skipped};
-use real::sqlite::{ffi, system};
+use real::sqlite::{Connection, ffi, system};
 use real::writers::open;
 
 /// Connections that write at once.
@@ -152,6 +152,57 @@ fn an_open_database_takes_less_than_8_mib_more_than_with_stock() {
         assert!(kib < stock + (8 << 10), "{side}: {kib} KiB, and stock {stock}");
     }
     eprintln!("peak KiB: stock {stock}, buffered {buffered}, direct {direct}");
+}
+
+/// Databases that are open at once, with so many rows each: what the process holds before and with them, and the longest log.
+fn many_small(directory: &Path, options: &str, rows: usize) -> (Held, Held, u64) {
+    fs::create_dir(directory).unwrap();
+    let name = |number: usize| format!("file:{}?{options}", directory.join(format!("{number}.db")).display());
+    // What the first one takes is the process's.
+    let _first = small(&name(SMALL), rows);
+    let before = held();
+    let open: Vec<_> = (0..SMALL).map(|number| small(&name(number), rows)).collect();
+    let after = held();
+    let logs =
+        (0..SMALL).map(|number| fs::metadata(directory.join(format!("{number}.db-wal"))).unwrap().len());
+    let largest = logs.max().unwrap();
+    drop(open);
+    (before, after, largest)
+}
+
+const SMALL: usize = 40;
+
+fn small(name: &str, rows: usize) -> Connection {
+    let connection = system().open_with(name, None).unwrap();
+    connection.rows("PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; CREATE TABLE t(a)");
+    (0..rows).for_each(|_| drop(connection.rows("INSERT INTO t VALUES (zeroblob(100))")));
+    connection
+}
+
+#[test]
+fn of_forty_small_databases_each_costs_little() {
+    in_own_process("of_forty_small_databases_each_costs_little", || {
+        system().load(None).unwrap();
+        let scratch = Scratch::new("small");
+        for (rows, log_kib_max) in [(1, 32), (20, 512)] {
+            let [stock, ours] = ["off", "on"].map(|on| {
+                let options = if on == "off" { "waldio=off" } else { "waldio_durability=full" };
+                let (before, after, log_bytes) =
+                    many_small(&scratch.join(&format!("{on}{rows}")), options, rows);
+                eprintln!("{on}, {rows} rows: log of {log_bytes} bytes, {before:?} {after:?}");
+                let each_kib = (after.resident_kib - before.resident_kib) / SMALL as u64;
+                (each_kib, after.descriptors - before.descriptors, log_bytes >> 10)
+            });
+            assert!(
+                ours.0 < stock.0 + 100,
+                "{rows} rows: {} KiB of memory each, and stock {}",
+                ours.0,
+                stock.0
+            );
+            assert_eq!(ours.1, stock.1, "{rows} rows: descriptors");
+            assert!(ours.2 <= log_kib_max, "{rows} rows: a log of {} KiB", ours.2);
+        }
+    });
 }
 
 const STARVED: &str = "a_process_without_memory_is_told_so_and_goes_on";
