@@ -41,7 +41,7 @@ fn begin(path: &Path) -> Connection {
     let db = embedded(path);
     db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a); INSERT INTO t VALUES(1),(2),(3)");
     assert_eq!(db.status("layout"), "embedded");
-    assert_eq!(db.status("log_commits"), "2");
+    assert_eq!(db.status("commits"), "2");
     db
 }
 

@@ -1,6 +1,6 @@
 //! What a log holds: its valid frames, and how many of them belong to finished transactions.
 //!
-//! SQLite recovers the log itself; this reads the same bytes by the same rules, for `waldio_status`, for tests
+//! SQLite recovers the log itself; this reads the same bytes by the same rules, to take back what failed, for tests
 //! and for tools. Source: SQLite file format, section 4.4 ("Reader Algorithm" and recovery).
 
 use std::io;

@@ -1,16 +1,19 @@
 //! What `waldio_status` tells: one row per fact, each with its unit and where it was read.
+//!
+//! SQLite has a read transaction open meanwhile, which keeps the log from being emptied. So nothing here may take longer the
+//! longer the log is, and nothing waits for another connection.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use blockio::disk::OpenOptions;
 
+use crate::connection::Connection;
 use crate::database::Database;
 use crate::durability::log_session::{LogSession, Name};
 use crate::ffi::api::Value;
 use crate::histogram::Histogram;
-use crate::log::embedded_file::in_layout;
 use crate::log::layout::Layout;
-use crate::log::recovery;
 use crate::options::{Options, fill_name, layout_name, persist_name};
 use crate::sqlite::advice;
 
@@ -29,8 +32,9 @@ pub struct Row {
     pub source: String,
 }
 
-/// The facts of one database, and of the connections to it, whose options these are.
-pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
+/// The facts of one database, and of this process's connections to it.
+pub fn rows(database: &Database, connections: &[Arc<Connection>]) -> Vec<Row> {
+    let options: Vec<_> = connections.iter().map(|connection| connection.options()).collect();
     let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
     rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
     rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
@@ -42,12 +46,13 @@ pub fn rows(database: &Database, connections: &[Options]) -> Vec<Row> {
             rows.text("log", "open", &passed_through.map_or_else(|| "this process".to_owned(), beside));
             session_rows(&mut rows, &session);
             file_rows(&mut rows, database, &session);
+            frame_rows(&mut rows, connections);
         }
         (None, Some(why)) => rows.text("log", "passed through", &why),
         (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
     }
-    connection_rows(&mut rows, connections);
-    for (text, source) in advice::for_database(database, connections) {
+    connection_rows(&mut rows, &options);
+    for (text, source) in advice::for_database(database, &options) {
         rows.text("advice", &text, source);
     }
     let not_had = database.not_had().map_or(Value::Null, Value::Text);
@@ -170,21 +175,24 @@ fn connection_rows(rows: &mut Rows, connections: &[Options]) {
     rows.text("group", &all("waldio_group"), "the bound of waldio_durability=bounded, of each connection");
 }
 
-/// What the log holds and where it stands, read now.
+/// How much of the log is in use. Nobody reads it for that: tens of milliseconds, if a reader kept it from being emptied.
+fn frame_rows(rows: &mut Rows, connections: &[Arc<Connection>]) {
+    let Some((frames, page_bytes)) = connections.iter().find_map(|one| one.published_frames()) else {
+        let why = "no wal-index: locking_mode is EXCLUSIVE, or each connection is at work";
+        return rows.push("log_frames", Value::Null, "frames", why);
+    };
+    rows.number("log_frames", u64::from(frames), "frames", "the wal-index");
+    rows.number("page_bytes", u64::from(page_bytes), "bytes", "the wal-index");
+}
+
+/// How long the log's file is and where it stands, read now.
 fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
     let existing = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
     let Ok(file) = database.disk.open(&session.log_path, existing) else { return };
-    let facts = file.describe();
     if let Ok(bytes) = file.size() {
         rows.number("log_file_bytes", bytes, "bytes", "fstat");
     }
-    let log = in_layout(session.layout, file, &database.disk, &session.log_path, session.options.no_sync);
-    if let Ok(log) = recovery::scan(|into, offset| log.read_at(into, offset)) {
-        rows.number("log_frames", log.frames_committed, "frames", "the log itself, scanned now");
-        rows.number("log_commits", log.commits, "transactions", "the log itself, scanned now");
-        rows.number("page_bytes", u64::from(log.page_bytes), "bytes", "the log's header");
-    }
-    for (name, value, source) in facts {
+    for (name, value, source) in file.describe() {
         rows.text(name, &value, &source);
     }
 }

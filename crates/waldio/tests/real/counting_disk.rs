@@ -1,9 +1,10 @@
-//! A disk that counts the steps which change its files, and acts or kills the process before one of them.
+//! A disk that counts the steps which change its files, and acts or kills the process before one of them; and that
+//! counts the reads.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Fill, OpenOptions};
@@ -14,6 +15,8 @@ use blockio::real::disk::RealDisk;
 pub struct Steps {
     /// How many are left until the process is killed; none is where it is 0 or less.
     pub left: AtomicI64,
+    /// Reads of files.
+    pub reads: AtomicU64,
     /// The database was synced after its last write.
     pub synced: AtomicBool,
     /// What is done before each.
@@ -68,6 +71,7 @@ impl Disk for CountingDisk {
 
 impl DiskFile for CountingFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.1.reads.fetch_add(1, SeqCst);
         self.0.read_at(into, offset)
     }
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {

@@ -75,6 +75,13 @@ impl Connection {
         Some(self.state().ok()?.wal_index?.salts())
     }
 
+    /// How many frames of the log are published, and their page size in bytes: for any thread. `None` where the connection has
+    /// no wal-index, or is at work in another thread: that may last as long as a flush.
+    pub fn published_frames(&self) -> Option<(u32, u32)> {
+        let wal_index = self.state.try_lock().ok()?.wal_index?;
+        Some((wal_index.newest().frames, wal_index.page_bytes()?))
+    }
+
     /// A shared read lock is about to be given back.
     pub fn before_read_unlock(&self) {
         let Ok(mut state) = self.state() else { return };

@@ -126,11 +126,7 @@ unsafe extern "C" fn filter(
         // SAFETY: SQLite passes an open cursor.
         let cursor = unsafe { cursor_of(cursor) };
         let process = Process::current();
-        let rows = |database: &Arc<Database>| {
-            let connections = process.connections_of(database);
-            let options: Vec<_> = connections.iter().map(|connection| connection.options()).collect();
-            status::rows(database, &options)
-        };
+        let rows = |database: &Arc<Database>| status::rows(database, &process.connections_of(database));
         cursor.rows = process.open_databases().iter().flat_map(rows).collect();
         // SAFETY: the connection that asks.
         cursor.rows.extend(unsafe { passed_by(cursor.registered, cursor.db) });
