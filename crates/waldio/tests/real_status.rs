@@ -1,6 +1,6 @@
 //! Goal: a program may read `waldio_status` as often as it likes. A read is a read transaction, and keeps the log from being
 //! emptied for as long as it takes.
-//! Method: a disk that counts the reads; what SQLite itself says of the log.
+//! Method: a disk that counts the looks at it; what SQLite itself says of the log.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 
@@ -16,8 +16,8 @@ use real::sqlite::system;
 use real::writers::{number, prepare};
 
 #[test]
-fn a_read_of_the_status_reads_nothing_of_the_log() {
-    in_own_process("a_read_of_the_status_reads_nothing_of_the_log", || {
+fn a_second_read_of_the_status_looks_neither_at_the_log_nor_at_its_device() {
+    in_own_process("a_second_read_of_the_status_looks_neither_at_the_log_nor_at_its_device", || {
         let scratch = Scratch::new("status-reads");
         system().load_linked();
         let steps = Arc::<Steps>::default();
@@ -29,9 +29,9 @@ fn a_read_of_the_status_reads_nothing_of_the_log() {
             db.rows("INSERT INTO t VALUES(1)");
         }
         assert!(number(&db, "log_frames") > 100);
-        let before = steps.reads.load(SeqCst);
+        let before = steps.looks.load(SeqCst);
         db.rows("SELECT * FROM waldio_status");
-        assert_eq!(steps.reads.load(SeqCst) - before, 0, "reads of the log");
+        assert_eq!(steps.looks.load(SeqCst) - before, 0, "looks at the log and its device");
     });
 }
 

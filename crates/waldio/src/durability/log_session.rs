@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use blockio::disk::{Disk, DiskFile, Facts, FileId, Filesystem};
@@ -25,6 +25,9 @@ pub struct FlushOrder {
     /// The shortest delay of those that rely on it.
     pub(super) time: Duration,
 }
+
+/// A fact of the log's file system or device: its name, its value, where it was read.
+pub type Described = (&'static str, String, String);
 
 /// A log as it was found, or just made.
 #[derive(Debug)]
@@ -68,6 +71,7 @@ pub struct LogSession {
     /// This session made the log, and wrote no header to it yet.
     fresh: AtomicBool,
     name: Mutex<Name>,
+    place: OnceLock<Vec<Described>>,
     /// Somebody flushes when the delay of `waldio_group` is over.
     pub(super) flush_order: Mutex<Option<FlushOrder>>,
     pub(super) flush_with: Mutex<Option<Arc<dyn DiskFile>>>,
@@ -104,6 +108,7 @@ impl LogSession {
             handles: AtomicUsize::new(0),
             fresh: AtomicBool::new(is_new),
             name: Mutex::new(Name::Unknown),
+            place: OnceLock::new(),
             flush_order: Mutex::default(),
             flush_with: Mutex::default(),
             stats,
@@ -157,6 +162,12 @@ impl LogSession {
     /// True once all was done for the log's name that can be done.
     pub fn is_name_settled(&self) -> bool {
         self.name() != Name::Unknown
+    }
+
+    /// What there is to read of the file system and the device, through the log's `file`. Read once for each opening of the log:
+    /// it takes a dozen files of sysfs, and a log stays where it is.
+    pub fn place(&self, file: &dyn DiskFile) -> &[Described] {
+        self.place.get_or_init(|| file.describe())
     }
 
     /// Gives a log its first space, under the write lock, in front of a sync. A log that cannot have it works without.

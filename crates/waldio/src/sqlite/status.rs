@@ -185,15 +185,15 @@ fn frame_rows(rows: &mut Rows, connections: &[Arc<Connection>]) {
     rows.number("page_bytes", u64::from(page_bytes), "bytes", "the wal-index");
 }
 
-/// How long the log's file is and where it stands, read now.
+/// How long the log's file is, read now, and where it stands.
 fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
     let existing = OpenOptions { read_only: true, ..OpenOptions::EXISTING };
     let Ok(file) = database.disk.open(&session.log_path, existing) else { return };
     if let Ok(bytes) = file.size() {
         rows.number("log_file_bytes", bytes, "bytes", "fstat");
     }
-    for (name, value, source) in file.describe() {
-        rows.text(name, &value, &source);
+    for (name, value, source) in session.place(&*file) {
+        rows.text(name, value, source);
     }
 }
 

@@ -1,5 +1,5 @@
 //! A disk that counts the steps which change its files, and acts or kills the process before one of them; and that
-//! counts the reads.
+//! counts the looks at them.
 
 use std::fmt;
 use std::io;
@@ -15,8 +15,8 @@ use blockio::real::disk::RealDisk;
 pub struct Steps {
     /// How many are left until the process is killed; none is where it is 0 or less.
     pub left: AtomicI64,
-    /// Reads of files.
-    pub reads: AtomicU64,
+    /// Reads of files, and questions what they lie on.
+    pub looks: AtomicU64,
     /// The database was synced after its last write.
     pub synced: AtomicBool,
     /// What is done before each.
@@ -71,7 +71,7 @@ impl Disk for CountingDisk {
 
 impl DiskFile for CountingFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.1.reads.fetch_add(1, SeqCst);
+        self.1.looks.fetch_add(1, SeqCst);
         self.0.read_at(into, offset)
     }
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
@@ -112,5 +112,9 @@ impl DiskFile for CountingFile {
     }
     fn facts(&self) -> Facts {
         self.0.facts()
+    }
+    fn describe(&self) -> Vec<(&'static str, String, String)> {
+        self.1.looks.fetch_add(1, SeqCst);
+        self.0.describe()
     }
 }
