@@ -392,7 +392,11 @@ impl QueueState {
                     came: now,
                     seen: now,
                 };
-                self.places.push_back(place);
+                if planted::is(Bug::NewestFirst) {
+                    self.places.push_front(place);
+                } else {
+                    self.places.push_back(place);
+                }
             }
         }
         self.contended_until = Some(now + CONTENDED);
