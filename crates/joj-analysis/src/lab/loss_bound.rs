@@ -5,7 +5,7 @@ use crate::lab::cell::Cell;
 
 /// What a commit writes at least: one frame, without its header in waldio's embedded layout. The databases have pages of 4 KiB.
 const FRAME_BYTES_MIN: u64 = 4096;
-/// What `durability=bounded` means where `group` says nothing else.
+/// What `durability=bounded` means where `group` says nothing else: waldio's own default, as a test sees to.
 const BOUNDED: LossBound = LossBound::Delay { bytes: 4 << 20, time_ns: 10_000_000 };
 
 /// So much of it.
@@ -98,13 +98,24 @@ mod tests {
         assert_eq!(of_full(&["layout=embedded", "group=16KiB,2ms"]), delay(16, 2));
         assert_eq!(of_full(&["group=16KiB,2ms", "group=32768,2"]), delay(32, 2));
         assert_eq!(of_full(&["group=16KiB,2ms", "durability=bounded"]), delay(16, 2));
-        assert_eq!(of_full(&["durability=bounded"]), delay(4 << 10, 10));
+        assert_eq!(of_full(&["durability=bounded"]), BOUNDED);
         assert_eq!(of_full(&["durability=bounded", "durability=full"]), LossBound::Nothing);
         assert_eq!(of_full(&["group=16KiB,2ms", "group=off"]), LossBound::Nothing);
         assert_eq!(of_full(&["group=much,2ms"]), LossBound::Nothing, "what nobody can read allows nothing");
         assert_eq!(of_full(&["durability=normal", "group=off"]), LossBound::Anything);
         assert_eq!(of(Synchronous::Normal, &[]), LossBound::Anything);
-        assert_eq!(of(Synchronous::Normal, &["durability=bounded"]), delay(4 << 10, 10));
+        assert_eq!(of(Synchronous::Normal, &["durability=bounded"]), BOUNDED);
+    }
+
+    #[test]
+    fn bounded_is_what_it_is_in_waldio() {
+        let mut options = waldio::options::Options::default();
+        options.set("waldio_durability", "bounded").expect("an option of waldio's");
+        let waldio::options::DurabilityChoice::Bounded(delay) = options.durability else {
+            panic!("{options:?}")
+        };
+        let time_ns = delay.time.as_nanos().try_into().expect("less than 500 years");
+        assert_eq!(BOUNDED, LossBound::Delay { bytes: delay.bytes, time_ns });
     }
 
     #[test]
