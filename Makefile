@@ -34,7 +34,7 @@ test: ## everything that must hold before a merge: under 30 minutes cold on 2 co
 soak: ## the long ones: SQLite's whole suite, every client, kill -9, fuzzing: hours, before a release
 	tests/suites.sh soak
 
-lint: ## format, clippy, documentation warnings, dependency licences
+lint: ## format, clippy, documentation warnings, types of the fuzz targets, dependency licences
 	tests/lint.sh
 
 fmt: ## format the sources
