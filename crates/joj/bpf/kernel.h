@@ -90,7 +90,7 @@ struct vm_area_struct {
   struct file *vm_file;
 } RELOCATED;
 
-enum pageflags { PG_head = 6, PG_private = 12 };
+enum pageflags { PG_head, PG_writeback, PG_uptodate = 6, PG_private = 12 };
 struct page {
   unsigned long compound_head;
 } RELOCATED;

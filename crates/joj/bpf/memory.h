@@ -97,6 +97,16 @@ INLINE bool is_inner(u64 magic, u64 inode) {
          (magic == MAGIC_NILFS2 && inode >= 3 && inode <= 6);
 }
 
+/* True for a page that a file's own I/O is about: it is being written back, or is yet to be read. Any other is a program's memory, a
+ * mapping of that file, in direct I/O to or from another place. Buffer heads know no direct I/O, and do without that mark. */
+INLINE bool is_own_io(struct walk *walk, struct folio *folio) {
+  if (walk->through_buffer_head) return true;
+  unsigned long flags = 0;
+  read_kernel(&flags, sizeof(flags), folio);
+  if (walk->operation == OP_READ) return !(flags & (1UL << ENUM_VALUE(pageflags, PG_uptodate)));
+  return flags & (1UL << ENUM_VALUE(pageflags, PG_writeback));
+}
+
 /* Which file a folio belongs to. A folio of another use has other things in `mapping`: only an inode that points back counts. */
 APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_folio) {
   if (!walk || !run) return 0;
@@ -112,6 +122,11 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
   if (!host || (struct address_space *)((u64)host + FIELD_OFFSET(struct inode, i_data)) != mapping) return 0;
   struct super_block *super = READ(host, i_sb);
   u64 magic = READ(super, s_magic);
+  bool inner = is_inner(magic, READ(host, i_ino));
+  if (magic != MAGIC_BLOCK_DEVICE && !inner && !is_own_io(walk, folio)) {
+    run->backing = DIRECT;
+    return 0;
+  }
   run->offset = READ(folio, index) * settings.page_bytes + in_folio;
   if (magic == MAGIC_BLOCK_DEVICE) {
     run->backing = BY_DEVICE;
@@ -119,7 +134,7 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
     return 0;
   }
   run->key = key_of(host);
-  run->backing = is_inner(magic, run->key.inode) ? INNER : BY_FILE;
+  run->backing = inner ? INNER : BY_FILE;
   run->inode = run->backing == BY_FILE ? (u64)host : 0;
   if (walk->operation != OP_WRITE) return 0;
   if (run->backing == BY_FILE && run->offset == 0) run->content = look_at_file_start(folio);

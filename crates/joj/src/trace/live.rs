@@ -57,6 +57,9 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     header.process = options.pid;
     header.inferred.extend(capture.limits().iter().cloned());
     let before = trace_header::counters(&header);
+    // The trace begins here, and the calendar's time of it is later by as much.
+    header.started_unix_ns += before.at_ns.saturating_sub(header.started_ns);
+    header.started_ns = before.at_ns;
     let own = devices.is_some().then(|| header.filesystems.iter().map(|one| one.device).collect());
     let disks = header.disks.iter().map(|disk| disk.whole).collect();
     if words.is_empty() {

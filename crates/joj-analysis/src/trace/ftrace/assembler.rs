@@ -395,10 +395,8 @@ impl Assembler {
     /// Another thread does what this write is: what was tried before was given up.
     fn forget_try(&mut self, write: &Event) {
         let place = |event: &Event| (event.file, event.offset, event.bytes);
-        self.brackets.retain(|_, bracket| {
-            let is_given_up = bracket.tries && !bracket.told && place(&bracket.begin) == place(write);
-            !is_given_up
-        });
+        let is_given_up = |one: &Bracket| one.tries && !one.told && place(&one.begin) == place(write);
+        self.brackets.retain(|_, bracket| !is_given_up(bracket));
     }
 
     fn mapped(&mut self, extent: Event, mapping: Mapping, around: &mut Surroundings<'_>) {
@@ -421,10 +419,19 @@ impl Assembler {
     }
 
     /// Blocks that lie in no file any more.
-    fn freed(&self, extent: Event, holder: Holder, start: u64, count: u64, around: &mut Surroundings<'_>) {
+    fn freed(
+        &mut self,
+        extent: Event,
+        holder: Holder,
+        start: u64,
+        count: u64,
+        around: &mut Surroundings<'_>,
+    ) {
         let Some(volume) = self.volumes.iter().find(|volume| volume.is(holder)) else { return };
         let Some(bytes) = count.checked_mul(volume.block_bytes()) else { return };
-        for place in volume.places(start, bytes) {
+        let places = volume.places(start, bytes);
+        self.unplaced += u64::from(places.is_empty());
+        for place in places {
             let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
             around.event(Event { device, sector, bytes, ..extent }, None);
         }

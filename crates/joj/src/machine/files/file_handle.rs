@@ -72,6 +72,13 @@ pub fn path_of(found: &File) -> Option<PathBuf> {
     without_deleted(path, &found.metadata().ok()?)
 }
 
+/// The same through the mount of a subvolume of Btrfs: what lies in another one has a path that begins there, and leads elsewhere here.
+pub fn path_below_mount(found: &File) -> Option<PathBuf> {
+    let (path, facts) = (path_of(found)?, found.metadata().ok()?);
+    let is_it = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
+    (facts.nlink() == 0 || fs::symlink_metadata(&path).is_ok_and(is_it)).then_some(path)
+}
+
 /// The kernel marks a path that is gone. `None` where the file has other names: which, it does not say.
 pub fn without_deleted(path: PathBuf, facts: &Metadata) -> Option<PathBuf> {
     let Some(name) = path.as_os_str().as_bytes().strip_suffix(b" (deleted)") else { return Some(path) };

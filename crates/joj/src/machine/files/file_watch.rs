@@ -12,7 +12,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -70,9 +70,30 @@ pub struct Watch {
 impl Watch {
     /// Begins to watch the filesystem mounted there.
     /// # Errors
-    /// As fanotify_init(2) and fanotify_mark(2): EINVAL before Linux 5.17, EPERM without CAP_SYS_ADMIN.
+    /// As fanotify_init(2) and fanotify_mark(2): EINVAL before Linux 5.17, EPERM without CAP_SYS_ADMIN, EXDEV for a subvolume.
     pub fn new(mount_point: &Path) -> io::Result<Self> {
-        let path = CString::new(mount_point.as_os_str().as_bytes())?;
+        Self::at(libc::AT_FDCWD, CString::new(mount_point.as_os_str().as_bytes())?)
+    }
+
+    /// The same of Btrfs on this disk, of which only subvolumes may be mounted: a watch begins at the filesystem's root, which is
+    /// mounted for the moment, and nowhere to be seen.
+    /// # Errors
+    /// As [`Watch::new`], and as fsopen(2), fsconfig(2), fsmount(2).
+    pub fn of_btrfs(disk: &Path) -> io::Result<Self> {
+        use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+        let settings = rustix::mount::fsopen("btrfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_set_string(settings.as_fd(), "source", disk)?;
+        rustix::mount::fsconfig_set_string(settings.as_fd(), "subvolid", "5")?;
+        rustix::mount::fsconfig_create(settings.as_fd())?;
+        let mount = rustix::mount::fsmount(
+            settings.as_fd(),
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            MountAttrFlags::MOUNT_ATTR_RDONLY,
+        )?;
+        Self::at(mount.as_raw_fd(), c".".to_owned())
+    }
+
+    fn at(directory: RawFd, path: CString) -> io::Result<Self> {
         // SAFETY: plain numbers.
         let descriptor = unsafe { libc::fanotify_init(INIT, 0) };
         if descriptor < 0 {
@@ -81,9 +102,9 @@ impl Watch {
         // SAFETY: the kernel just gave this descriptor to us alone.
         let messages = unsafe { File::from_raw_fd(descriptor) };
         let mask = CREATE | DELETE | RENAME | DIRECTORY;
-        // SAFETY: the descriptor is open, `path` ends with a zero byte and lives until the call returns.
+        // SAFETY: the descriptors are open, `path` ends with a zero byte and lives until the call returns.
         let result =
-            unsafe { libc::fanotify_mark(messages.as_raw_fd(), MARK, mask, libc::AT_FDCWD, path.as_ptr()) };
+            unsafe { libc::fanotify_mark(messages.as_raw_fd(), MARK, mask, directory, path.as_ptr()) };
         if result != 0 {
             return Err(io::Error::last_os_error());
         }

@@ -17,6 +17,8 @@ const DSYNC: u64 = 2;
 const NOWAIT: u64 = 8;
 /// BTRFS_BLOCK_GROUP_DATA (btrfs_tree.h).
 const BTRFS_DATA: u64 = 1;
+/// BTRFS_DATA_RELOC_TREE_OBJECTID.
+const BTRFS_RELOCATION_TREE: i64 = -9;
 /// S_IFMT and S_IFDIR (stat(2)).
 const TYPE_MASK: u64 = 0o170_000;
 const DIRECTORY: u64 = 0o040_000;
@@ -231,6 +233,14 @@ fn xfs_extent(values: &Values<'_>) -> Option<What> {
 }
 
 fn btrfs_map(values: &Values<'_>) -> Option<What> {
+    // A balance moves data of files through a file of its own: what was known of that place is over.
+    if values.signed(5)? == BTRFS_RELOCATION_TREE {
+        return Some(What::BlocksFreed {
+            holder: values.id(0)?,
+            start: values.number(3)?,
+            count: values.number(4)?,
+        });
+    }
     // Trees of files are 5 and from 256 on (btrfs_tree.h): the others keep caches in inodes.
     (values.number(5)? == 5 || (256..1 << 63).contains(&values.number(5)?)).then_some(())?;
     let (first, start, count) = (values.number(2)?, values.number(3)?, values.number(4)?);

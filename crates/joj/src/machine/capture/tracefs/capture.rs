@@ -276,12 +276,17 @@ impl TracefsCapture {
                 files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
             };
             let mut around = Surroundings { texts, ask: &mut ask, sink: &mut |step| steps.push_back(step) };
+            let before = assembler.unplaced();
             assembler.take(record, &mut around);
             // Btrfs took a new chunk: once more, with it. Once in a poll, as some layouts never have a place.
+            let is_unplaced = self.assembler.unplaced() > before;
             if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
                 self.assembler.forget_unplaced();
                 for volume in self.files.reread_chunks() {
                     self.assembler.replace(volume);
+                }
+                if !is_unplaced {
+                    continue;
                 }
                 let mut around = Surroundings {
                     texts,
@@ -300,12 +305,9 @@ impl TracefsCapture {
         for (event, name) in self.files.overdue(until_ns.saturating_sub(SETTLE_NS)) {
             self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
         }
-        if self.files.has_lost_names() {
-            self.note_limit(NAMES_LOST);
-        }
-        if self.files.subvolumes.has_confused() {
-            self.note_limit(SUBVOLUMES);
-        }
+        let (lost, confused) = (self.files.has_lost_names(), self.files.subvolumes.has_confused());
+        let limits = [lost.then_some(NAMES_LOST), confused.then_some(SUBVOLUMES)];
+        limits.into_iter().flatten().for_each(|limit| self.note_limit(limit));
         self.sorter.release(until_ns.saturating_sub(BEGIN_NS).min(awaited_ns.saturating_sub(1)), sink);
     }
 

@@ -80,7 +80,7 @@ impl Source {
 
     /// What a file that was found so is called.
     pub fn name_of(&self, found: &File, facts: &Metadata) -> Option<String> {
-        let path = file_handle::path_of(found).filter(|path| !is_made_up(path, facts))?;
+        let path = self.mounted.path_of(found).filter(|path| !is_made_up(path, facts))?;
         // Where the kernel has no name in memory, it calls the file by the mount's own name.
         let is_top_of_all = path == self.mounted.mount.mount_point || path == Path::new("/");
         (facts.ino() == self.top || !is_top_of_all).then(|| self.mounted.mount.inside(&path))?

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
@@ -11,6 +11,7 @@ use joj_analysis::trace::ftrace::volume::{Addressing, Base, Volume};
 use crate::machine::devices::btrfs_chunks;
 use crate::machine::devices::btrfs_tree;
 use crate::machine::devices::device_base::base;
+use crate::machine::files::file_handle;
 use crate::machine::files::mounts::Mount;
 
 /// A volume, where it is mounted, and what it is.
@@ -33,6 +34,14 @@ impl Mounted {
     pub fn directory(&self) -> Option<File> {
         let directory = File::open(&self.mount.mount_point).ok()?;
         (self.top.is_some() && self.top == top(&directory)).then_some(directory)
+    }
+
+    /// What a file is called that was found from there.
+    pub fn path_of(&self, found: &File) -> Option<PathBuf> {
+        match self.mount.kind == "btrfs" && self.mount.root != Path::new("/") {
+            true => file_handle::path_below_mount(found),
+            false => file_handle::path_of(found),
+        }
     }
 }
 

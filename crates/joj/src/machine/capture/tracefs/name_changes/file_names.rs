@@ -103,13 +103,17 @@ impl FileNames {
         let (mut names, mut limits) = (Self::default(), Vec::new());
         for mounted in volumes {
             let mount = &mounted.mount;
-            match Watch::new(&mount.mount_point) {
+            let watch = Watch::new(&mount.mount_point).or_else(|error| match mount.kind.as_str() {
+                "btrfs" => Watch::of_btrfs(&mount.source),
+                _ => Err(error),
+            });
+            match watch {
                 Ok(watch) => {
                     names.watched.push(Watched { mounted: mounted.clone(), watch, directories: HashMap::new() });
                 }
                 Err(error) => limits.push(format!(
-                    "cannot watch {} ({error}): files that live there for less than the time between two polls have \
-                     no name; Linux 5.17 and newer can (FAN_REPORT_TARGET_FID)",
+                    "cannot watch {} ({error}): files there have a name only where a process still has them open some \
+                     0.1 s later (Linux 5.17 and newer can, as CAP_SYS_ADMIN)",
                     mount.mount_point.display()
                 )),
             }
@@ -204,7 +208,7 @@ impl Watched {
         let found = self
             .mounted
             .directory()
-            .and_then(|top| file_handle::path_of(&file_handle::open(&top, directory.0, &directory.1).ok()?));
+            .and_then(|top| self.mounted.path_of(&file_handle::open(&top, directory.0, &directory.1).ok()?));
         if let Some(path) = found.and_then(|path| self.mounted.mount.inside(&path)) {
             self.directories.insert(directory.clone(), path);
         }

@@ -1,0 +1,185 @@
+//! Goal: bytes belong to the file that they are written to or read from, whoever's memory carries them and wherever a filesystem moves
+//! them; a trace begins when its counting does.
+//! Method: direct I/O with a mapping of another file; balances of Btrfs, between which files are written; a filesystem of which only a
+//! subvolume is mounted.
+
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use trace::volume::{Volume, has_backend, joj, or_skip, run, volume_or_skip};
+
+const BACKENDS: [&str; 2] = ["bpf", "tracefs"];
+
+/// (directory): a file's mapping is written to another file, past the page cache, and what that has is read into it.
+const FOREIGN_MEMORY: &str = "
+import mmap, os, sys
+memory = os.open(sys.argv[1] + '/memory', os.O_RDWR | os.O_CREAT, 0o600)
+os.pwrite(memory, os.urandom(65536), 0)
+os.fsync(memory)
+mapping = mmap.mmap(memory, 65536)
+file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+for piece in range(16):
+    os.pwritev(file, [mapping], piece * 65536)
+os.fsync(file)
+os.close(file)
+file = os.open(sys.argv[1] + '/file', os.O_RDONLY | os.O_DIRECT)
+for piece in range(16):
+    os.preadv(file, [mapping], piece * 65536)
+os._exit(0)
+";
+
+/// What joj says of a command on a volume.
+fn summary_of(volume: &Volume, backend: &str, options: &[&str], command: &[&str]) -> Value {
+    let json = volume.beside("summary.json").display().to_string();
+    let options = [&["--backend", backend, "--json", &json], options].concat();
+    volume.settle();
+    let output =
+        joj(volume, &options, &[], &command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON")
+}
+
+/// KiB of each file, which were written or read.
+fn kib_of_files(summary: &Value, direction: &str) -> BTreeMap<String, u64> {
+    let files = summary["files"].as_array().expect("files").iter();
+    let of = |file: &Value| {
+        (
+            file["path"].as_str().expect("a path").to_owned(),
+            file[direction]["bytes"].as_u64().expect("bytes") / 1024,
+        )
+    };
+    files.map(of).filter(|(_, kib)| *kib > 0).collect()
+}
+
+fn has_python() -> bool {
+    let is_there = Path::new("/usr/bin/python3").exists();
+    if !is_there {
+        eprintln!("SKIPPED: /usr/bin/python3 is missing");
+    }
+    is_there
+}
+
+#[test]
+fn direct_io_belongs_to_its_file_whoever_owns_the_memory() {
+    if !has_python() {
+        return;
+    }
+    for (kind, options) in
+        [("ext4", "noatime"), ("xfs", "noatime"), ("btrfs", "noatime"), ("btrfs", "nodatacow")]
+    {
+        let Some(volume) = or_skip(Volume::create_with(kind, &[], options)) else { continue };
+        for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+            let place = volume.path().join(backend);
+            std::fs::create_dir(&place).expect("a directory");
+            let place = place.display().to_string();
+            let command = ["/usr/bin/python3", "-c", FOREIGN_MEMORY, &place];
+            let summary = summary_of(&volume, backend, &[], &command);
+            let [written, read] = ["written", "read"].map(|direction| kib_of_files(&summary, direction));
+            let [file, memory] = ["file", "memory"].map(|name| format!("/{backend}/{name}"));
+            let expected = [(file.clone(), 1024), (memory.clone(), 64)];
+            // What was read into it may be written back to it.
+            let written = written.into_iter().map(|(name, kib)| {
+                let kib = if name == memory && (64..=128).contains(&kib) { 64 } else { kib };
+                (name, kib)
+            });
+            assert_eq!(written.collect::<BTreeMap<_, _>>(), expected.into(), "{kind}, {options}, {backend}");
+            let of_file = read.get(&file).copied().unwrap_or(0);
+            // Btrfs takes a block of it from the page cache now and then, or reads it again.
+            assert!((1000..=1280).contains(&of_file), "{kind}, {options}, {backend}: {read:?}");
+            assert!(read.get(&memory).is_none_or(|kib| *kib <= 64), "{kind}, {options}, {backend}: {read:?}");
+        }
+    }
+}
+
+/// (directory): four times files are written and all that there is is moved.
+const BALANCES: &str = "
+set -e
+for round in 1 2 3 4; do
+    dd if=/dev/urandom of=$0/$round bs=64k count=8 conv=fsync status=none
+    btrfs balance start --full-balance $0 >/dev/null
+done
+sync
+";
+
+#[test]
+fn what_a_balance_moves_is_counted_once_and_is_no_block_of_a_tree() {
+    for backend in BACKENDS {
+        let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend(backend)) else { continue };
+        let runs = volume.beside("runs.csv");
+        let export = format!("runs={}", runs.display());
+        let place = volume.path().display().to_string();
+        let summary =
+            summary_of(&volume, backend, &["--export", &export], &["/bin/bash", "-c", BALANCES, &place]);
+        let disk = &summary["disks"][0];
+        let number = |path: &str| disk.pointer(path).and_then(Value::as_u64).expect("a number");
+        let seen = [
+            number("/flushes"),
+            number("/written/requests") + number("/empty_flushes"),
+            number("/written/bytes"),
+        ];
+        let counted =
+            [number("/counted_flushes"), number("/counted_writes"), number("/counted_written_bytes")];
+        assert_eq!(seen, counted, "{backend}: flushes, writes, bytes");
+        // Blocks of trees have 16 KiB each, twice. Data came as 64 KiB and more.
+        let rows = std::fs::read_to_string(&runs).expect("runs");
+        let mut lines = rows.lines();
+        let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+        let column = |name| head.iter().position(|one| *one == name).expect("a column");
+        let (class, bytes) = (column("class"), column("byte_length"));
+        let of_data = |line: &&str| {
+            let fields: Vec<&str> = line.split(',').collect();
+            fields[class] == "metadata" && fields[bytes].parse::<u64>().is_ok_and(|bytes| bytes >= 256 << 10)
+        };
+        let wrong: Vec<&str> = lines.filter(of_data).collect();
+        assert!(wrong.is_empty(), "{backend}: {wrong:?}");
+    }
+}
+
+#[test]
+fn files_have_names_where_only_their_subvolume_is_mounted() {
+    let Some(volume) = volume_or_skip("btrfs") else { return };
+    let place = volume.path();
+    run(Command::new("btrfs").args(["subvolume", "create"]).arg(place.join("inner"))).expect("btrfs");
+    let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(&place)).expect("findmnt");
+    // Held while it is mounted nowhere: its loop device would go.
+    let held = std::fs::File::open(device.trim()).expect("the loop device");
+    run(Command::new("umount").arg(&place)).expect("umount");
+    run(Command::new("mount").args(["-o", "subvol=inner", device.trim()]).arg(&place)).expect("mount");
+    drop(held);
+    let script =
+        "for name in a b c; do dd if=/dev/urandom of=$0/$name bs=20k count=1 conv=fsync status=none; done";
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        let inside = place.join(backend);
+        std::fs::create_dir(&inside).expect("a directory");
+        let inside = inside.display().to_string();
+        let summary = summary_of(&volume, backend, &[], &["/bin/sh", "-c", script, &inside]);
+        let expected = ["a", "b", "c"].map(|name| (format!("/inner/{backend}/{name}"), 20));
+        assert_eq!(kib_of_files(&summary, "written"), expected.into(), "{backend}");
+        let limits = summary["header"]["inferred"].to_string();
+        assert!(!limits.contains("cannot watch"), "{backend}: {limits}");
+    }
+}
+
+#[test]
+fn a_trace_begins_when_its_counting_does() {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf") && has_python()) else { return };
+    let now_ns = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).expect("after the boot")
+    };
+    let told = volume.path().join("told");
+    let program = "import os, sys, time; at = time.clock_gettime_ns(time.CLOCK_MONOTONIC); \
+                   file = open(sys.argv[1], 'w'); file.write(str(at)); file.flush(); os.fsync(file)";
+    let launched_ns = now_ns();
+    let command = ["/usr/bin/python3", "-c", program, &told.display().to_string()];
+    let summary = summary_of(&volume, "bpf", &[], &command);
+    let started_ns = summary["header"]["started_ns"].as_u64().expect("a time");
+    let runs_ns: u64 = std::fs::read_to_string(&told).expect("a time").parse().expect("a number");
+    // To load the programs takes longer than to start a command.
+    let (before, after) = (started_ns - launched_ns, runs_ns - started_ns);
+    assert!(after < before, "{before} ns before the trace begins, {after} ns from there to the command");
+}
