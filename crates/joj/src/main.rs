@@ -5,6 +5,7 @@
 //! compare        two results of `joj bench` side by side
 //! device         the emulated devices, and what the model makes of them
 //! monitor        what the machine does meanwhile
+//! mobibench      Mobibench's tests, with its options and its output
 //! bench          SQLite's journal modes and waldio on this machine's disk
 //! trace          a capture or a saved trace, and what is made of it
 //! command_line   options and help of all of them
@@ -17,6 +18,7 @@ mod lab;
 mod compare;
 mod device;
 mod monitor;
+mod mobibench;
 mod bench;
 mod trace;
 mod command_line;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     Ok(match command {
         Command::Bench(options) => bench::command::run(&options)?,
+        Command::Mobibench(options) => mobibench::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,
         Command::TraceHeader(options) => trace::header_command::run(&options)?,

@@ -9,7 +9,7 @@ use crate::bench::forecast::limit_operations;
 use crate::bench::session::Session;
 use crate::bench::worker::limit_run::LimitTask;
 use crate::bench::worker::task::Measured;
-use crate::machine::files::limit_file::WRITE_BYTES;
+use crate::machine::files::measured::limit_file::WRITE_BYTES;
 
 const KINDS: [LimitKind; 3] =
     [LimitKind::DirectDurableWrite, LimitKind::WriteFdatasync, LimitKind::LoneFlush];

@@ -4,6 +4,7 @@
 //! lab         `joj lab`;  lab_crash: `joj lab crash`
 //! trace       `joj trace`
 //! monitor     `joj monitor`
+//! mobibench   `joj mobibench`
 //! device      `joj device`
 //! waldio      an option for waldio, NAME=VALUE, as `joj bench` and `joj lab crash` take it
 //! ```
@@ -12,6 +13,7 @@ pub mod lab;
 pub mod lab_crash;
 pub mod trace;
 pub mod monitor;
+pub mod mobibench;
 pub mod device;
 pub mod waldio;
 
@@ -24,6 +26,7 @@ use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::command_line::device::DeviceOptions;
 use crate::command_line::lab::LabOptions;
+use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
 use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
 use crate::command_line::waldio::parse_option;
@@ -46,6 +49,9 @@ pub enum Command {
     /// Put two results of `joj bench --json` side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// Run Mobibench's tests, with its options and its output: file I/O, or SQLite transactions (-d)
+    #[command(after_help = crate::command_line::mobibench::EXAMPLES, args_override_self = true)]
+    Mobibench(Box<MobibenchOptions>),
     /// Show every block request, with the file, the journal and the commit that caused it
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(Box<TraceOptions>),

@@ -4,6 +4,7 @@
 //! monitor    lines while it runs, then a summary, a table or a page
 //! trace      the summary and the steps as text, the page with its plots
 //! lab        tables of cells and of crash states, the report
+//! mobibench  Mobibench's lines, and those of its files
 //! bench      the table and the page of a whole result
 //! latency    plot: the distribution of latencies
 //! bars       plot: horizontal bars, under headings
@@ -16,6 +17,7 @@
 pub mod monitor;
 pub mod trace;
 pub mod lab;
+pub mod mobibench;
 pub mod bench;
 pub mod latency;
 pub mod bars;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::machine::files::counters::Sources;
-use crate::machine::files::limit_file::LimitFile;
+use crate::machine::files::measured::limit_file::LimitFile;
 use crate::machine::proc::clock::pause;
 
 /// Batches of operations that tell how fast the disk is, roughly.

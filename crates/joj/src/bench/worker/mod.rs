@@ -5,6 +5,7 @@
 //!
 //! serve                one task, one answer, end of process
 //! many_writers         a run of many writers: prepares the database and starts them
+//! mobibench            a test of `joj mobibench`
 //! initialisation_run   a run of one way to initialise a log
 //! file_run             a run of block writes: write() + fsync()
 //! pattern_run          a run of one log pattern, without SQLite
@@ -19,6 +20,7 @@
 
 pub mod serve;
 pub mod many_writers;
+pub mod mobibench;
 pub mod initialisation_run;
 pub mod file_run;
 pub mod pattern_run;

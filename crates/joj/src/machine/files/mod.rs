@@ -9,7 +9,7 @@
 //! mounts            the filesystems that are mounted from disks
 //! output_file       files that a measurement is written to at its end
 //! standard_output   whether standard output was open when the program began
-//! limit_file        a file like the best log there could be: the limit for a commit
+//! measured          files whose writes and syncs are what is measured
 //! counters          counters of the device, the journal and the processors
 //! place             where a directory stands: its file system and the device below
 //! work_dir          a fresh directory for a measurement's files, gone when that is over
@@ -24,7 +24,7 @@ pub mod extents;
 pub mod mounts;
 pub mod output_file;
 pub mod standard_output;
-pub mod limit_file;
+pub mod measured;
 pub mod counters;
 pub mod place;
 pub mod work_dir;

@@ -1,0 +1,149 @@
+//! A thread's file and its records: the file filled where it has to be there, then written or read record by record.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use joj_analysis::mobibench::document::DurableCalls;
+use joj_analysis::mobibench::setup::{FileAccess, FileSync, FileWork};
+use rustix::fs::Advice;
+
+use crate::bench::worker::mobibench::order::Generator;
+use crate::bench::worker::mobibench::progress::TestProgress;
+use crate::bench::worker::mobibench::threads::ThreadTest;
+use crate::bench::worker::task::Refusal;
+use crate::machine::files::measured::record_file::{RECORD_BYTE, RecordFile};
+use crate::machine::proc::clock::now_ns;
+
+/// Bytes of a write that fills a file.
+const FILL_BYTES: u64 = 512 * 1024;
+
+/// The test of one thread.
+#[derive(Debug)]
+pub struct FileTest<'a> {
+    path: PathBuf,
+    file: RecordFile,
+    work: &'a FileWork,
+    order: Vec<u64>,
+}
+
+impl<'a> FileTest<'a> {
+    /// Makes the file of a thread ready: none for appends, all its bytes for the others.
+    /// # Errors
+    /// What the system said, with the file and how to mend it.
+    pub fn new(
+        path: &Path,
+        work: &'a FileWork,
+        thread: u32,
+        progress: &TestProgress,
+    ) -> Result<Self, Refusal> {
+        let refuse = |error: io::Error| refusal(path, work, &error);
+        if work.access == FileAccess::Append {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refuse(error)),
+                _ => {}
+            }
+        } else {
+            fill(path, work.file_bytes(), progress).map_err(refuse)?;
+        }
+        let record_bytes = usize::try_from(work.record_bytes()).unwrap_or(usize::MAX);
+        let file = RecordFile::open(path, work.sync, work.file_bytes(), record_bytes).map_err(refuse)?;
+        let order = match work.access.is_random() {
+            true => Generator::new(thread, 0).records(work.records(), work.repeat_percent),
+            false => (0..work.records()).collect(),
+        };
+        Ok(FileTest { path: path.to_owned(), file, work, order })
+    }
+
+    /// Forgets what the page cache has of the file: other ways need root.
+    /// # Errors
+    /// As posix_fadvise(2).
+    pub fn forget_pages(path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(File::open(path)?, 0, None, Advice::DontNeed)?)
+    }
+}
+
+impl ThreadTest for FileTest<'_> {
+    fn measure(&mut self, progress: &TestProgress) -> Result<Vec<u64>, Refusal> {
+        progress.expect(self.work.records());
+        let mut latencies_ns = Vec::with_capacity(self.order.len());
+        let is_read = self.work.access.is_read();
+        let mut run = || -> io::Result<()> {
+            for record in &self.order {
+                let began_ns = now_ns();
+                if is_read { self.file.read(*record) } else { self.file.write(*record) }?;
+                latencies_ns.push(now_ns() - began_ns);
+                if !progress.advance(1) {
+                    return Ok(());
+                }
+            }
+            if is_read { Ok(()) } else { self.file.sync_all() }
+        };
+        run().map_err(|error| refusal(&self.path, self.work, &error))?;
+        Ok(latencies_ns)
+    }
+
+    fn finish(self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Makes the file as long as the test needs it; what is there stays.
+fn fill(path: &Path, file_bytes: u64, progress: &TestProgress) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut missing_bytes = file_bytes.saturating_sub(file.metadata()?.len());
+    if missing_bytes == 0 {
+        return Ok(());
+    }
+    progress.expect(missing_bytes);
+    let piece = vec![RECORD_BYTE; usize::try_from(FILL_BYTES.min(missing_bytes)).unwrap_or(0)];
+    while missing_bytes > 0 {
+        let bytes = missing_bytes.min(FILL_BYTES);
+        file.write_all(&piece[..usize::try_from(bytes).unwrap_or(0)])?;
+        missing_bytes -= bytes;
+        if !progress.advance(bytes) {
+            return Ok(());
+        }
+    }
+    file.sync_all()
+}
+
+/// The calls that the test makes between its first record and its end.
+pub fn sync_calls(work: &FileWork, threads: u32) -> DurableCalls {
+    let mut calls =
+        DurableCalls { operations: work.records() * u64::from(threads), ..DurableCalls::default() };
+    if work.access.is_read() {
+        return calls;
+    }
+    match work.sync {
+        FileSync::Fsync => calls.fsync = calls.operations,
+        FileSync::Fdatasync => calls.fdatasync = calls.operations,
+        FileSync::OSync | FileSync::SyncDirect => calls.durable_writes = calls.operations,
+        FileSync::MmapSync => calls.other = calls.operations,
+        FileSync::Normal | FileSync::Direct | FileSync::Mmap | FileSync::MmapAsync => {}
+    }
+    // The one at the end.
+    let last = if work.sync.is_mapped() { &mut calls.other } else { &mut calls.fsync };
+    *last += u64::from(threads);
+    calls
+}
+
+fn refusal(path: &Path, work: &FileWork, error: &io::Error) -> Refusal {
+    let disk_full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+    let remedy = match error.raw_os_error() {
+        _ if disk_full => {
+            format!("the disk or the quota is full: make room for {} KB a thread, or take a smaller -f", work.file_kb)
+        }
+        Some(libc::EINVAL) if work.sync.is_direct() => {
+            "O_DIRECT (-y 3 and 4) needs records of whole blocks of the device and a file system that has it: take \
+             -r 4, or another -y"
+                .to_owned()
+        }
+        Some(libc::EROFS) => "it is mounted read-only: take another directory with -p".to_owned(),
+        Some(libc::EACCES | libc::EPERM) => {
+            "you may not do that there: take a directory of yours with -p".to_owned()
+        }
+        _ => "take another directory with -p, and look into `dmesg` for the disk's errors".to_owned(),
+    };
+    Refusal { message: format!("cannot use {}: {error}; {remedy}", path.display()), disk_full }
+}
