@@ -131,6 +131,17 @@ impl<'api> Connection<'api> {
         self.prepare(sql)?.run()
     }
 
+    /// Compiles and runs the statements of a text one after another, and drops what they return.
+    /// # Errors
+    /// As sqlite3_exec: those behind the one that failed do not run.
+    pub fn run_all(&self, sql: &str) -> Result<(), SqliteError> {
+        let text = c_string(sql)?;
+        // SAFETY: `text` ends with a zero; without a callback rows are dropped, and no message is asked for.
+        let code = unsafe { (self.api.exec)(self.db, text.as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
+        // Which of the statements it was, SQLite's message says where it is about one.
+        if code == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(code, &format!("{sql:.80}"))) }
+    }
+
     /// All rows of one statement, every column as text.
     /// # Errors
     /// As sqlite3_step.
@@ -309,6 +320,17 @@ mod tests {
         drop(select);
         connection.close().unwrap();
         assert!(version(&api).0.starts_with("3."));
+    }
+
+    #[test]
+    fn the_statements_of_a_text_run_until_one_fails() {
+        let api = Api::bundled();
+        let connection = Connection::open(&api, ":memory:").unwrap();
+        connection.run_all("CREATE TABLE t(a); BEGIN; INSERT INTO t VALUES(1); COMMIT;").unwrap();
+        let error =
+            connection.run_all("INSERT INTO t VALUES(2); SELEKT; INSERT INTO t VALUES(3)").unwrap_err();
+        assert!(error.message.contains("SELEKT"), "{error}");
+        assert_eq!(connection.value("SELECT group_concat(a) FROM t").unwrap(), "1,2");
     }
 
     #[test]

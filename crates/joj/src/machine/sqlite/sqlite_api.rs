@@ -13,6 +13,8 @@ use thiserror::Error;
 type Db = *mut ffi::sqlite3;
 type RawStatement = *mut ffi::sqlite3_stmt;
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+type RowCallback =
+    Option<unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int>;
 
 /// The functions that joj calls, each with the meaning that <https://sqlite.org/c3ref/funclist.html> gives it.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub struct Api {
     pub errmsg: unsafe extern "C" fn(Db) -> *const c_char,
     pub prepare_v2:
         unsafe extern "C" fn(Db, *const c_char, c_int, *mut RawStatement, *mut *const c_char) -> c_int,
+    pub exec: unsafe extern "C" fn(Db, *const c_char, RowCallback, *mut c_void, *mut *mut c_char) -> c_int,
     pub step: unsafe extern "C" fn(RawStatement) -> c_int,
     pub reset: unsafe extern "C" fn(RawStatement) -> c_int,
     pub finalize: unsafe extern "C" fn(RawStatement) -> c_int,
@@ -48,6 +51,7 @@ impl Api {
             close: ffi::sqlite3_close,
             errmsg: ffi::sqlite3_errmsg,
             prepare_v2: ffi::sqlite3_prepare_v2,
+            exec: ffi::sqlite3_exec,
             step: ffi::sqlite3_step,
             reset: ffi::sqlite3_reset,
             finalize: ffi::sqlite3_finalize,
@@ -77,6 +81,7 @@ impl Api {
             close: find(&library, "sqlite3_close", like.close)?,
             errmsg: find(&library, "sqlite3_errmsg", like.errmsg)?,
             prepare_v2: find(&library, "sqlite3_prepare_v2", like.prepare_v2)?,
+            exec: find(&library, "sqlite3_exec", like.exec)?,
             step: find(&library, "sqlite3_step", like.step)?,
             reset: find(&library, "sqlite3_reset", like.reset)?,
             finalize: find(&library, "sqlite3_finalize", like.finalize)?,
