@@ -7,11 +7,10 @@ mod mobibench;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use mobibench::{command, count, count_lines, figures, names, place, run, stdout, text, traced};
+use mobibench::{
+    begun, count, count_lines, figures, interrupt, names, on_small_disk, place, run, stdout, text, traced,
+};
 
 const CALLS: &str = "openat,pwrite64,pread64,fsync,fdatasync,msync,unlink";
 
@@ -215,6 +214,9 @@ fn mistakes_are_refused_before_anything_is_made() {
         ("-p /dev/no-such-disk", &["below /dev", "a directory of a file system on it"]),
         ("-p /dev/null", &["below /dev"]),
         ("-p /proc/version", &["is no directory"]),
+        ("-d 0 --waldio libwaldio.so", &["--waldio", "-j 3"]),
+        ("--waldio libwaldio.so", &["-d"]),
+        ("--sqlite system", &["-d"]),
         ("-x", &["-x"]),
     ];
     for (options, parts) in cases {
@@ -251,17 +253,9 @@ fn what_the_machine_refuses_is_said_and_leaves_nothing() {
 #[test]
 fn a_full_disk_is_named_and_left_as_it_was() {
     let place = place("full");
-    fs::create_dir(&place).unwrap();
-    let mount = ["-t", "tmpfs", "-o", "size=256k", "none", place.to_str().unwrap()];
-    if !Command::new("mount").args(mount).stderr(Stdio::null()).status().unwrap().success() {
-        eprintln!("skipped: joj: a tmpfs cannot be mounted here");
-        return;
-    }
-    let runs: Vec<_> = ["-a 0", "-a 4", "-a 4 -y 5", "-a 4 -t 2"]
-        .map(|options| (options, run(&place, &format!("-f 4096 {options}")), names(&place)))
-        .into();
-    assert!(Command::new("umount").arg(&place).status().unwrap().success());
-    for (options, output, names) in runs {
+    let run = |options| (options, run(&place, &format!("-f 4096 {options}")), names(&place));
+    let runs = on_small_disk(&place, || ["-a 0", "-a 4", "-a 4 -y 5", "-a 4 -t 2"].map(run));
+    for (options, output, names) in runs.into_iter().flatten() {
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{options}: {message}");
         assert!(message.contains("the disk or the quota is full"), "{options}: {message}");
@@ -278,20 +272,9 @@ fn ctrl_c_takes_new_files_away_and_leaves_others() {
             fs::create_dir(&place).unwrap();
             fs::write(place.join("test.dat0"), [1; 4096]).unwrap();
         }
-        let mut child = command(&place, "-f 4000000 -r 4 -a 4 -y 2")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let began = Instant::now();
+        let child = begun(&place, "-f 4000000 -r 4 -a 4 -y 2");
         let is_running = || fs::metadata(place.join("test.dat0")).is_ok_and(|facts| facts.len() > 100_000);
-        while !is_running() && began.elapsed() < Duration::from_secs(20) {
-            sleep(Duration::from_millis(10));
-        }
-        assert!(
-            Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success()
-        );
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(interrupt(child, is_running), Some(130));
         assert_eq!(place.join("test.dat0").exists(), has_file, "{name}");
         assert_eq!(place.exists(), has_file, "the directory, {name}");
     }

@@ -9,8 +9,8 @@ use joj_analysis::mobibench::setup::{DatabaseOperation, FileAccess, FileSync, JO
 /// Behind the options in `joj mobibench --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  joj mobibench -p DIR -f 1024 -r 4 -a 1 -y 2    random writes of 4 KB to a file of 1 MB, fsync behind each
-  joj mobibench -p DIR -a 4 -y 8 -t 4            four threads append, fdatasync behind each record
+  joj mobibench -p DIR -f 1024 -r 4 -a 1 -y 2    random writes of 4 KB to a file of 1 MB, fsync after each
+  joj mobibench -p DIR -a 4 -y 8 -t 4            four threads append, fdatasync after each record
   joj mobibench -p DIR -d 0 -n 1000 -j 3         1,000 transactions that insert into three tables, in WAL mode
   joj mobibench -p DIR -d 1 -n 1000 -T 1         updates of one table, journal mode TRUNCATE
   joj mobibench -p DIR -d 0 -n 1000 -j 3 --waldio libwaldio.so
@@ -65,7 +65,7 @@ pub struct MobibenchOptions {
     #[arg(short = 's', value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
     pub synchronous: u32,
 
-    /// Pause behind each transaction in milliseconds; the time of the test has it, too
+    /// Pause after each transaction in milliseconds; the time of the test has it, too
     #[arg(short = 'i', value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub pause_ms: u64,
 
@@ -100,6 +100,14 @@ pub struct MobibenchOptions {
     /// A script of MobiGen's: joj mobibench does not replay any
     #[arg(short = 'g', value_name = "FILE")]
     pub script: Option<PathBuf>,
+
+    /// SQLite of the transactions: bundled (inside joj), system, or a library
+    #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled", requires = "operation")]
+    pub sqlite: String,
+
+    /// The waldio extension, for -j 3; its options are in the environment, for example WALDIO_DURABILITY=bounded
+    #[arg(long, value_name = "FILE.so", requires = "operation")]
+    pub waldio: Option<PathBuf>,
 
     /// Write the figures as JSON (docs/mobibench.md); `-` for standard output instead of Mobibench's lines
     #[arg(long, value_name = "FILE")]

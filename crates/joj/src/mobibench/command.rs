@@ -7,14 +7,17 @@ use std::process::ExitCode;
 
 use joj_analysis::bench::environment::{Environment, iso_8601};
 use joj_analysis::mobibench::document::{FORMAT, LatencyUs, MobibenchDocument, MobibenchResult, VERSION};
-use joj_analysis::mobibench::setup::{MobibenchSetup, MobibenchWork};
+use joj_analysis::mobibench::setup::{DatabaseWork, MobibenchSetup, MobibenchWork};
 
 use crate::bench::ask::{Asker, Stop};
-use crate::bench::worker::mobibench::run::{MobibenchFigures, MobibenchTask};
+use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
+use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::mobibench::run::{MobibenchFigures, MobibenchSyncTask, MobibenchTask};
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file::{self, check_writable, is_stdout, print};
 use crate::machine::files::place::Place;
+use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::clock::calendar_seconds;
 use crate::machine::proc::signal;
 use crate::machine::proc::worker_process::Workers;
@@ -22,6 +25,9 @@ use crate::mobibench::error::MobibenchError;
 use crate::mobibench::place::TestPlace;
 use crate::mobibench::setup;
 use crate::show::mobibench as lines;
+
+/// How many transactions are enough to count what each asks for.
+const COUNTED_TRANSACTIONS_MAX: u64 = 1_000;
 
 /// A file of Mobibench's that lines are appended to, and its option.
 type LinesFile = (&'static str, PathBuf, File);
@@ -37,15 +43,24 @@ pub fn run(options: &MobibenchOptions) -> Result<ExitCode, MobibenchError> {
     check_writable([&options.json, &options.latency_file, &options.iops_file].into_iter().flatten())?;
     let latencies = open_lines("-L", options.latency_file.as_deref())?;
     let seconds = open_lines("-k", options.iops_file.as_deref())?;
+    let libraries = libraries(options)?;
     let workers = Workers::new(Vec::new())?;
+    let asker = Asker::new(&workers);
     let place = TestPlace::make(&setup)?;
     signal::install().map_err(MobibenchError::Signals)?;
     let started_at = iso_8601(calendar_seconds());
     let mobibench = LinesScreen { is_taken: options.json.as_deref().is_some_and(is_stdout) };
     // States of Mobibench's, which it prints as numbers: ready, at work, at the end.
     mobibench.print(&format!("{}setState: 1\n", lines::setup(&setup)))?;
-    let task = MobibenchTask { setup: setup.clone(), is_quiet: options.is_quiet };
-    let figures = match Asker::new(&workers).ask(&task) {
+    let task =
+        MobibenchTask { setup: setup.clone(), libraries: libraries.clone(), is_quiet: options.is_quiet };
+    let asked = asker.ask(&task).and_then(|mut figures| {
+        if options.json.is_some() && figures.syncs.is_none() {
+            count_syncs(&asker, &setup, libraries, &mut figures)?;
+        }
+        Ok(figures)
+    });
+    let figures = match asked {
         Ok(figures) => figures,
         Err(stop) => {
             place.remove_new();
@@ -79,6 +94,44 @@ pub fn run(options: &MobibenchOptions) -> Result<ExitCode, MobibenchError> {
         output_file::report(Some(file), &document, String::new)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the options say of SQLite.
+fn libraries(options: &MobibenchOptions) -> Result<Libraries, MobibenchError> {
+    let sqlite = match options.sqlite.as_str() {
+        "bundled" => None,
+        "system" => Some(SYSTEM_LIBRARY.to_owned()),
+        file => Some(file.to_owned()),
+    };
+    let extension = match &options.waldio {
+        Some(file) => Some(extension_file(Some(file), "")?.to_string_lossy().into_owned()),
+        None => None,
+    };
+    Ok(Libraries { sqlite, extension, ..Libraries::default() })
+}
+
+/// Counts what the transactions of one thread ask for durability, in a run that no clock covers: counting slows them down.
+fn count_syncs(
+    asker: &Asker<'_>,
+    setup: &MobibenchSetup,
+    libraries: Libraries,
+    figures: &mut MobibenchFigures,
+) -> Result<(), Stop> {
+    let MobibenchWork::Databases(work) = &setup.work else { return Ok(()) };
+    let work_dir =
+        WorkDir::create(Path::new(&setup.directory)).map_err(|error| Stop::Failed(error.to_string()))?;
+    let work = DatabaseWork {
+        transactions: work.transactions.min(COUNTED_TRANSACTIONS_MAX),
+        pause_ms: 0,
+        ..work.clone()
+    };
+    let directory = work_dir.path().to_string_lossy().into_owned();
+    let setup = MobibenchSetup { directory, threads: 1, work: MobibenchWork::Databases(work) };
+    match asker.ask(&MobibenchSyncTask { setup, libraries })? {
+        Ok(calls) => figures.syncs = Some(calls),
+        Err(why) => figures.notes.push(format!("calls for durability were not counted: {why}")),
+    }
+    Ok(())
 }
 
 /// Standard output, which may be for JSON alone.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::bench::ask::Stop;
+use crate::bench::builds::ExtensionError;
 use crate::machine::files::output_file::OutputError;
 use crate::machine::proc::worker_process::NoOwnFile;
 
@@ -18,6 +19,9 @@ pub enum MobibenchError {
     /// There is no worker.
     #[error(transparent)]
     Workers(#[from] NoOwnFile),
+    /// There is no extension to load.
+    #[error(transparent)]
+    Extension(#[from] ExtensionError),
     /// The directory cannot be made.
     #[error("cannot make the directory {}: {error}; take another one with -p", .path.display())]
     NoDirectory {
@@ -94,6 +98,9 @@ pub enum MobibenchUsage {
         /// Threads.
         threads: u32,
     },
+    /// waldio has nothing to do.
+    #[error("--waldio is for write-ahead logs; add -j 3, or leave it out")]
+    NoLog,
     /// A record that msync refuses.
     #[error(
         "-r {record_kb} is no multiple of the {page_kb} KB of a memory page, and msync (-y 6 and 7) takes whole pages; Mobibench \

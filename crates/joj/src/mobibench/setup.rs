@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use joj_analysis::bench::key::JournalMode;
 use joj_analysis::mobibench::setup::{DatabaseWork, FileSync, FileWork, MobibenchSetup, MobibenchWork};
 
 use crate::command_line::mobibench::MobibenchOptions;
@@ -29,10 +30,15 @@ pub fn setup(options: &MobibenchOptions) -> Result<MobibenchSetup, MobibenchUsag
             if transactions < u64::from(threads) {
                 return Err(MobibenchUsage::NoTransaction { transactions, threads });
             }
+            let journal_mode = match (&options.waldio, options.journal_mode) {
+                (None, mode) => mode,
+                (Some(_), JournalMode::Wal) => JournalMode::Waldio,
+                (Some(_), _) => return Err(MobibenchUsage::NoLog),
+            };
             MobibenchWork::Databases(DatabaseWork {
                 operation,
                 transactions: transactions / u64::from(threads),
-                journal_mode: options.journal_mode,
+                journal_mode,
                 synchronous: options.synchronous,
                 pause_ms: options.pause_ms,
                 tables: options.tables,

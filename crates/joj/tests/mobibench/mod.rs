@@ -5,7 +5,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// A directory that is not there yet, on the disk that the build uses.
 pub fn place(name: &str) -> PathBuf {
@@ -29,6 +31,11 @@ pub fn run(place: &Path, options: &str) -> Output {
     command(place, options).output().expect("joj")
 }
 
+/// A test that runs on.
+pub fn begun(place: &Path, options: &str) -> Child {
+    command(place, options).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("joj")
+}
+
 /// What a test prints that has to go well.
 pub fn stdout(place: &Path, options: &str) -> String {
     let output = run(place, options);
@@ -47,6 +54,31 @@ pub fn names(place: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// Runs a test on a tmpfs of 256 KB; `None`, and a word about it, where none can be mounted.
+pub fn on_small_disk<T>(place: &Path, test: impl FnOnce() -> T) -> Option<T> {
+    fs::create_dir(place).expect("a directory");
+    let mount = ["-t", "tmpfs", "-o", "size=256k", "none"];
+    let mounted = Command::new("mount").args(mount).arg(place).stderr(Stdio::null()).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        let _ = writeln!(std::io::stderr(), "skipped: joj: a tmpfs cannot be mounted here");
+        return None;
+    }
+    let result = test();
+    assert!(Command::new("umount").arg(place).status().expect("umount").success());
+    Some(result)
+}
+
+/// Waits until this is so, and sends SIGINT; the exit code.
+pub fn interrupt(mut child: Child, is_running: impl Fn() -> bool) -> Option<i32> {
+    let began = Instant::now();
+    while !is_running() && began.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
+    child.wait().expect("it ends").code()
 }
 
 /// How many lines are the pattern, which is grep's.

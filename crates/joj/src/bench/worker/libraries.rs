@@ -51,7 +51,7 @@ pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
         throw_away.load_extension(extension).map_err(|error| {
             Refusal::new(format!(
                 "SQLite {} does not load {extension}: {}; build it with `cargo build --release -p waldio`, or \
-                 measure without it: `--modes delete,truncate,persist,memory,off,wal`",
+                 measure without it (`joj bench --modes delete,truncate,persist,memory,off,wal`)",
                 connection::version(&api).0,
                 error.message
             ))

@@ -14,7 +14,7 @@ use crate::bench::worker::libraries::{DescribeTask, OptionsTask};
 use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
 use crate::bench::worker::many_writers::run::ContendedTask;
 use crate::bench::worker::many_writers::writers::WriteTask;
-use crate::bench::worker::mobibench::run::MobibenchTask;
+use crate::bench::worker::mobibench::run::{MobibenchSyncTask, MobibenchTask};
 use crate::bench::worker::pattern_run::PatternTask;
 use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;
@@ -40,7 +40,7 @@ pub enum ServeError {
 type Doing = fn(Value) -> Result<(), ServeError>;
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 13] = [
+const TASKS: [(&str, Doing); 14] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -52,6 +52,7 @@ const TASKS: [(&str, Doing); 13] = [
     doing::<PatternTask>(),
     doing::<FileTask>(),
     doing::<MobibenchTask>(),
+    doing::<MobibenchSyncTask>(),
     doing::<CrashWriteTask>(),
     doing::<CrashCheckTask>(),
 ];

@@ -44,7 +44,7 @@ impl<'a> FileTest<'a> {
                 _ => {}
             }
         } else {
-            fill(path, work.file_bytes(), progress).map_err(refuse)?;
+            fill(path, work, progress)?;
         }
         let record_bytes = usize::try_from(work.record_bytes()).unwrap_or(usize::MAX);
         let file = RecordFile::open(path, work.sync, work.file_bytes(), record_bytes).map_err(refuse)?;
@@ -68,18 +68,16 @@ impl ThreadTest for FileTest<'_> {
         progress.expect(self.work.records());
         let mut latencies_ns = Vec::with_capacity(self.order.len());
         let is_read = self.work.access.is_read();
-        let mut run = || -> io::Result<()> {
-            for record in &self.order {
-                let began_ns = now_ns();
-                if is_read { self.file.read(*record) } else { self.file.write(*record) }?;
-                latencies_ns.push(now_ns() - began_ns);
-                if !progress.advance(1) {
-                    return Ok(());
-                }
-            }
-            if is_read { Ok(()) } else { self.file.sync_all() }
-        };
-        run().map_err(|error| refusal(&self.path, self.work, &error))?;
+        let refuse = |error: io::Error| refusal(&self.path, self.work, &error);
+        for record in &self.order {
+            let began_ns = now_ns();
+            if is_read { self.file.read(*record) } else { self.file.write(*record) }.map_err(refuse)?;
+            latencies_ns.push(now_ns() - began_ns);
+            progress.advance(1)?;
+        }
+        if !is_read {
+            self.file.sync_all().map_err(refuse)?;
+        }
         Ok(latencies_ns)
     }
 
@@ -89,9 +87,11 @@ impl ThreadTest for FileTest<'_> {
 }
 
 /// Makes the file as long as the test needs it; what is there stays.
-fn fill(path: &Path, file_bytes: u64, progress: &TestProgress) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    let mut missing_bytes = file_bytes.saturating_sub(file.metadata()?.len());
+fn fill(path: &Path, work: &FileWork, progress: &TestProgress) -> Result<(), Refusal> {
+    let refuse = |error: io::Error| refusal(path, work, &error);
+    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(refuse)?;
+    let found_bytes = file.metadata().map_err(refuse)?.len();
+    let mut missing_bytes = work.file_bytes().saturating_sub(found_bytes);
     if missing_bytes == 0 {
         return Ok(());
     }
@@ -99,13 +99,11 @@ fn fill(path: &Path, file_bytes: u64, progress: &TestProgress) -> io::Result<()>
     let piece = vec![RECORD_BYTE; usize::try_from(FILL_BYTES.min(missing_bytes)).unwrap_or(0)];
     while missing_bytes > 0 {
         let bytes = missing_bytes.min(FILL_BYTES);
-        file.write_all(&piece[..usize::try_from(bytes).unwrap_or(0)])?;
+        file.write_all(&piece[..usize::try_from(bytes).unwrap_or(0)]).map_err(refuse)?;
         missing_bytes -= bytes;
-        if !progress.advance(bytes) {
-            return Ok(());
-        }
+        progress.advance(bytes)?;
     }
-    file.sync_all()
+    file.sync_all().map_err(refuse)
 }
 
 /// The calls that the test makes between its first record and its end.

@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
+use crate::bench::worker::task::Refusal;
 use crate::machine::proc::clock::now_ns;
 
 /// What takes no longer needs no line.
@@ -16,6 +18,7 @@ pub struct TestProgress {
     done: AtomicU64,
     all: AtomicU64,
     is_stopped: AtomicBool,
+    failure: Mutex<Option<Refusal>>,
 }
 
 impl TestProgress {
@@ -26,6 +29,7 @@ impl TestProgress {
             done: AtomicU64::new(0),
             all: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
+            failure: Mutex::new(None),
         }
     }
 
@@ -34,15 +38,31 @@ impl TestProgress {
         self.all.fetch_add(steps, Relaxed);
     }
 
-    /// So much of it is done; false once a thread failed, and the others need not go on.
-    pub fn advance(&self, steps: u64) -> bool {
+    /// So much of it is done.
+    pub fn count(&self, steps: u64) {
         self.done.fetch_add(steps, Relaxed);
-        !self.is_stopped.load(Relaxed)
     }
 
-    /// A thread failed.
-    pub fn stop(&self) {
+    /// As [`TestProgress::count`].
+    /// # Errors
+    /// Once another thread failed: this one need not go on.
+    pub fn advance(&self, steps: u64) -> Result<(), Refusal> {
+        self.count(steps);
+        match self.is_stopped.load(Relaxed) {
+            true => Err(Refusal::new("another thread of the test failed".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// A thread failed. Where several do, the first counts: the others may have stopped because of it.
+    pub fn fail(&self, failure: Refusal) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         self.is_stopped.store(true, Relaxed);
+    }
+
+    /// Why the first thread failed that did.
+    pub fn failure(&self) -> Option<Refusal> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Forgets the steps: another part begins.

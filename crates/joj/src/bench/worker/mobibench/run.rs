@@ -1,25 +1,45 @@
-//! One test of `joj mobibench`, from its task to its figures.
+//! One test of `joj mobibench`, from its task to its figures; and its calls for durability, counted in a run without a clock.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use joj_analysis::mobibench::document::{ContextSwitches, CpuShares, DurableCalls, SqliteFacts};
-use joj_analysis::mobibench::setup::{FileWork, MobibenchSetup, MobibenchWork};
+use joj_analysis::mobibench::setup::{
+    DatabaseOperation, DatabaseWork, FileWork, MobibenchSetup, MobibenchWork,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::bench::worker::libraries::{self, Libraries};
+use crate::bench::worker::mobibench::database_test::DatabaseTest;
 use crate::bench::worker::mobibench::file_test::{self, FileTest};
 use crate::bench::worker::mobibench::progress::TestProgress;
-use crate::bench::worker::mobibench::threads::{self, Timed};
+use crate::bench::worker::mobibench::threads::{self, ThreadTest, Timed};
 use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::machine::sqlite::connection;
+use crate::machine::sqlite::sync_count::SyncCounter;
 
 /// Run a test, once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MobibenchTask {
     /// What to run; the directory is there.
     pub setup: MobibenchSetup,
+    /// For databases.
+    pub libraries: Libraries,
     /// Show no progress.
     pub is_quiet: bool,
 }
+
+/// Run the transactions of one thread, and count what they ask for durability instead of time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MobibenchSyncTask {
+    /// As in [`MobibenchTask`]; one thread.
+    pub setup: MobibenchSetup,
+    pub libraries: Libraries,
+}
+
+/// What it counted, or why nothing.
+pub type Counted = Result<DurableCalls, String>;
 
 /// What came of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,9 +67,74 @@ impl Task for MobibenchTask {
         let paths: Vec<PathBuf> = self.setup.files().iter().map(PathBuf::from).collect();
         match &self.setup.work {
             MobibenchWork::Files(work) => run_files(work, &paths, &progress),
-            MobibenchWork::Databases(_) => Err(Refusal::new("there is no database test".to_owned())),
+            MobibenchWork::Databases(work) => run_databases(&self.setup, work, &self.libraries, &progress),
         }
     }
+}
+
+impl Task for MobibenchSyncTask {
+    const NAME: &'static str = "mobibench's syncs";
+    type Answer = Counted;
+    fn run(&self) -> Reply<Self> {
+        let MobibenchWork::Databases(work) = &self.setup.work else {
+            return Err(Refusal::new("files need no counting: a fault of joj's".to_owned()));
+        };
+        let api = libraries::load(&self.libraries)?;
+        let counter = match SyncCounter::start(None) {
+            Ok(counter) => counter,
+            Err(error) => return Ok(Err(format!("seccomp: {error}"))),
+        };
+        let progress = TestProgress::new(true);
+        let mut test = DatabaseTest::new(&api, &self.setup.files(), work, 0, &progress)?;
+        counter.reset();
+        test.measure(&progress)?;
+        let counted = counter.counted(work.transactions);
+        test.finish()?;
+        Ok(Ok(DurableCalls {
+            operations: counted.transactions,
+            fsync: counted.fsync,
+            fdatasync: counted.fdatasync,
+            durable_writes: counted.durable_writes,
+            other: counted.other,
+        }))
+    }
+}
+
+fn run_databases(
+    setup: &MobibenchSetup,
+    work: &DatabaseWork,
+    libraries: &Libraries,
+    progress: &TestProgress,
+) -> Result<MobibenchFigures, Refusal> {
+    let api = libraries::load(libraries)?;
+    let (version, source_id) = connection::version(&api);
+    let (files, facts) = (setup.files(), Mutex::new(Vec::new()));
+    let of_thread: Vec<&[String]> = files.chunks(work.databases as usize).collect();
+    let make = |number: u32| {
+        let test = DatabaseTest::new(&api, of_thread[number as usize], work, number, progress)?;
+        if number == 0 {
+            *facts.lock().unwrap_or_else(PoisonError::into_inner) = test.facts()?;
+        }
+        Ok(test)
+    };
+    // They concern what is written first after a pause alone: without root nothing is said.
+    let timed = threads::run(setup.threads, progress, make, || drop(drop_caches()))?;
+    let mut figures = figures(timed, Vec::new());
+    if work.operation == DatabaseOperation::Update {
+        figures.notes.push(
+            "each update writes a value that was never there: SQLite writes nothing where a value stays the same, as \
+             Mobibench's does"
+                .to_owned(),
+        );
+    }
+    figures.sqlite = Some(SqliteFacts {
+        file: libraries.sqlite.clone(),
+        waldio: libraries.extension.clone(),
+        version,
+        source_id,
+        databases: facts.into_inner().unwrap_or_else(PoisonError::into_inner),
+    });
+    Ok(figures)
 }
 
 fn run_files(

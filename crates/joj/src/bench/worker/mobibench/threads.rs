@@ -81,7 +81,7 @@ struct ThreadEnd {
 
 /// Runs a test in each of so many threads. `make` makes a thread's test by its number; `at_start` runs when all are ready.
 /// # Errors
-/// That of the first thread that failed; the others stop.
+/// That of the thread that failed first; the others stop.
 pub fn run<T: ThreadTest>(
     threads: u32,
     progress: &TestProgress,
@@ -97,10 +97,10 @@ pub fn run<T: ThreadTest>(
             starters.push(starter);
             handles.push(scope.spawn(move || {
                 let end = one(|| make(number), progress, &voice, &start);
-                if end.is_err() {
-                    progress.stop();
-                }
-                end
+                end.unwrap_or_else(|failure| {
+                    progress.fail(failure);
+                    None
+                })
             }));
         }
         // The threads' own are the last: without them nobody listens any more.
@@ -123,9 +123,12 @@ pub fn run<T: ThreadTest>(
         let after = cpu_ticks();
         progress.clear();
         let ended_ns = done.into_iter().max().unwrap_or(began_ns);
-        let panicked = |_| Err(Refusal::new("a thread of the test panicked".to_owned()));
-        let ends: Vec<_> = handles.into_iter().map(|handle| handle.join().unwrap_or_else(panicked)).collect();
-        let ends = ends.into_iter().collect::<Result<Vec<Option<ThreadEnd>>, Refusal>>()?;
+        let ends: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
+        if let Some(failure) = progress.failure() {
+            return Err(failure);
+        }
+        let panicked = |_| Refusal::new("a thread of the test panicked".to_owned());
+        let ends = ends.into_iter().collect::<Result<Vec<Option<ThreadEnd>>, _>>().map_err(panicked)?;
         let ends: Vec<ThreadEnd> = ends.into_iter().flatten().collect();
         let context_switches = ends.first().and_then(|end| end.context_switches).filter(|_| threads == 1);
         Ok(Timed {
@@ -249,5 +252,29 @@ mod tests {
         }
         let timed = run_fragile("").0.unwrap();
         assert_eq!((timed.latencies_ns, timed.context_switches), (vec![vec![1]; 3], None));
+    }
+
+    /// Goes on until it is stopped, but for the last of the threads.
+    struct Endless(u32);
+
+    impl ThreadTest for Endless {
+        fn measure(&mut self, progress: &TestProgress) -> Result<Vec<u64>, Refusal> {
+            if self.0 == 2 {
+                return Err(Refusal::new("the cause".to_owned()));
+            }
+            loop {
+                progress.advance(1)?;
+            }
+        }
+
+        fn finish(self) -> Result<(), Refusal> {
+            panic!("it was not finished")
+        }
+    }
+
+    #[test]
+    fn the_cause_is_told_and_not_that_others_stopped() {
+        let failure = run(3, &TestProgress::new(true), |number| Ok(Endless(number)), || {}).unwrap_err();
+        assert_eq!(failure.message, "the cause");
     }
 }
