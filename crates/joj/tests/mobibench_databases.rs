@@ -188,6 +188,9 @@ fn calls_for_durability_are_those_of_the_kernel() {
         let (Some(of_ten), Some(of_thirty)) = (counted(10), counted(30)) else { return };
         assert_eq!(of_thirty - of_ten, 20 * of_one as u64, "{options}");
         assert!(of_ten <= ten as u64, "{options}: what made the database ready is not in it");
+        if options.ends_with("-s 1") {
+            assert!(of_ten > 0, "{options}: the checkpoint within the time");
+        }
     }
 }
 
@@ -211,6 +214,25 @@ fn another_sqlite_and_waldio_are_used_where_they_are_named() {
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{options}: {message}");
         assert!(parts.iter().all(|part| message.contains(part)), "{options}: {message}");
+    }
+}
+
+/// A trigger keeps rows that were to be deleted; a file is no database.
+#[test]
+fn what_is_wrong_with_a_database_is_an_error() {
+    let place = place("wrong");
+    stdout(&place, "-d 1 -n 1 -T 1");
+    let keep = "CREATE TRIGGER keep BEFORE DELETE ON tblMyList0 BEGIN SELECT raise(IGNORE); END";
+    ask(&place, "test.db0_0", keep);
+    fs::write(place.join("test.db1_0"), "garbage, longer than a header of SQLite's".repeat(99)).unwrap();
+    for (options, part) in
+        [("", "gives 296, and it should give 196"), ("-t 2", "test.db1_0: file is not a database")]
+    {
+        let output = run(&place, &format!("-d 2 -n 100 -T 1 {options}"));
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{options}: {message}");
+        assert!(message.contains(part), "{options}: {message}");
+        assert_eq!(names(&place), ["test.db0_0", "test.db1_0"], "they were there before");
     }
 }
 

@@ -7,6 +7,8 @@ mod mobibench;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use mobibench::{
     begun, count, count_lines, figures, interrupt, names, on_small_disk, place, run, stdout, text, traced,
@@ -249,6 +251,19 @@ fn what_the_machine_refuses_is_said_and_leaves_nothing() {
     }
 }
 
+#[test]
+fn a_link_to_a_device_is_no_file_of_the_test() {
+    let place = place("link");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::symlink("/dev/null", place.join("test.dat0")).unwrap();
+    for mode in [0, 3, 4] {
+        let output = run(&place, &format!("-f 64 -a {mode}"));
+        assert_eq!(output.status.code(), Some(1), "-a {mode}");
+        assert!(text(&output.stderr).contains("test.dat0 is no file"), "-a {mode}");
+        assert_eq!(names(&place), ["test.dat0"]);
+    }
+}
+
 /// As root, on a tmpfs of 256 KB.
 #[test]
 fn a_full_disk_is_named_and_left_as_it_was() {
@@ -280,6 +295,32 @@ fn ctrl_c_takes_new_files_away_and_leaves_others() {
     }
 }
 
+/// As root, who becomes somebody else.
+#[test]
+fn who_may_not_drop_the_caches_is_told_before_a_read() {
+    let place = std::env::temp_dir().join(format!("joj-mobibench-{}", std::process::id()));
+    fs::create_dir(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+    let program = place.join("joj");
+    fs::copy(env!("CARGO_BIN_EXE_joj"), &program).unwrap();
+    let run = |options: &str| {
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        let output = other.args(["mobibench", "-p"]).arg(&place).args(options.split(' ')).output();
+        output.ok().filter(|output| output.status.success()).map(|output| text(&output.stderr))
+    };
+    let told = ["-a 2", "-a 3 -y 5", "-a 2 -y 3", "-a 1"].map(run);
+    fs::remove_dir_all(&place).unwrap();
+    let [Some(read), Some(mapped), Some(direct), Some(write)] = told else {
+        eprintln!("skipped: joj: not root, or without setpriv or O_DIRECT: {told:?}");
+        return;
+    };
+    for message in [read, mapped] {
+        assert!(message.contains("which root may; those of the test's files alone were"), "{message}");
+    }
+    assert_eq!([direct, write], ["", ""], "nothing comes from the cache there");
+}
+
 #[test]
 fn options_are_read_as_getopt_reads_them() {
     let place = place("getopt");
@@ -288,6 +329,9 @@ fn options_are_read_as_getopt_reads_them() {
     assert!(
         shown.contains("File size per thread : 128 KB\n") && shown.contains("Access Mode 4, Sync Mode 2\n")
     );
+    let bare = Command::new(env!("CARGO_BIN_EXE_joj")).arg("mobibench").current_dir(&place).output().unwrap();
+    assert_eq!(bare.status.code(), Some(2), "as Mobibench without options: help, and no test");
+    assert!(text(&bare.stderr).contains("Usage: joj mobibench") && names(&place) == ["test.dat0"]);
     for help in ["-h", "--help"] {
         let output = run(&place, help);
         assert!(

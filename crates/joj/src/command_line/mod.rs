@@ -50,7 +50,7 @@ pub enum Command {
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
     /// Run Mobibench's tests, with its options and its output: file I/O, or SQLite transactions (-d)
-    #[command(after_help = crate::command_line::mobibench::EXAMPLES, args_override_self = true)]
+    #[command(after_help = crate::command_line::mobibench::EXAMPLES, args_override_self = true, arg_required_else_help = true)]
     Mobibench(Box<MobibenchOptions>),
     /// Show every block request, with the file, the journal and the commit that caused it
     #[command(after_help = TRACE_EXAMPLES)]

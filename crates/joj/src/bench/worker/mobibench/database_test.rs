@@ -52,19 +52,24 @@ impl<'a> DatabaseTest<'a> {
         Ok(DatabaseTest { paths: paths.to_vec(), connections, work, statements })
     }
 
-    /// What the databases say of themselves.
+    /// What the databases say of themselves, to the connection that writes to them.
     /// # Errors
     /// What SQLite said.
     pub fn facts(&self) -> Result<Vec<DatabaseFacts>, Refusal> {
-        let of_database = |(path, connection): (&String, &Connection<'_>)| {
+        let of_database = |(number, path): (usize, &String)| {
+            let schema = if number == 0 { "main".to_owned() } else { format!("db{number}") };
+            let ask = |what: &str| {
+                let answer = self.connections[0].value(&format!("PRAGMA {schema}.{what}"));
+                answer.map_err(|error| refusal(path, error))
+            };
             Ok(DatabaseFacts {
                 file: path.clone(),
-                page_size: connection.value("PRAGMA page_size")?,
-                journal_mode: connection.value("PRAGMA journal_mode")?,
-                synchronous: connection.value("PRAGMA synchronous")?,
+                page_size: ask("page_size")?,
+                journal_mode: ask("journal_mode")?,
+                synchronous: ask("synchronous")?,
             })
         };
-        self.paths.iter().zip(&self.connections).map(of_database).collect()
+        self.paths.iter().enumerate().map(of_database).collect()
     }
 
     /// Each transaction was acknowledged, so it has to be there.

@@ -38,6 +38,12 @@ impl<'a> FileTest<'a> {
         progress: &TestProgress,
     ) -> Result<Self, Refusal> {
         let refuse = |error: io::Error| refusal(path, work, &error);
+        if fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+            let path = path.display();
+            return Err(Refusal::new(format!(
+                "{path} is no file, and a device would be overwritten; remove it"
+            )));
+        }
         if work.access == FileAccess::Append {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refuse(error)),
