@@ -162,8 +162,12 @@ fn threads_that_share_a_log_commit_beside_each_others_checkpoints() {
         for round in 0..3 {
             let directory = directory(&volume, &format!("{backend}{round}"));
             let traced = traced(&volume, backend, THREADS, &directory, &[]);
+            let commits = &traced.summary["commits"];
             // What turns the log on, the table, and the rows.
-            assert_eq!(traced.summary["commits"]["total"], 102, "{backend}");
+            assert_eq!(commits["with_requests"], 102, "{backend}: {commits}");
+            // Who took the write lock with an old snapshot gives it back, and tries again.
+            let in_vain = commits["total"].as_u64().expect("a number") - 102;
+            assert!(in_vain <= 5, "{backend}: {commits}");
         }
     }
 }
