@@ -1,6 +1,7 @@
 //! What joj computes: bytes and texts in, numbers and the forms of its results out.
 //!
 //! ```text
+//! recording      what programs asked of their files: imported, ordered, the tree that it implies
 //! trace          block traces: read, imported, each request attributed to its file and cause, summarised, exported
 //! lab            plans of the lab, what came of them, and the report beside the papers' numbers
 //! monitor        what the machine did meanwhile: texts of /proc in, rates per interval out
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod recording;
 pub mod trace;
 pub mod lab;
 pub mod monitor;

@@ -86,6 +86,8 @@ words! {
         /// A sync call waits for a filesystem's journal: until jbd2 has committed transaction `detail`, or XFS checkpoint `detail` of its
         /// log (0: all that it holds). Device: the filesystem's; thread and process: the call's. Not every capture has it.
         JournalWait = 17 "journal-wait",
+        /// A system call of a recording, which is no [`Event`] (crate::recording::call).
+        Call = 18 "call",
     }
 }
 

@@ -1,13 +1,18 @@
 //! What a trace says of itself and of the machine: who captured it, which disks and filesystems there were, and
 //! where those filesystems keep their metadata.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
-/// The version of saved traces that this code writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest version of saved traces that this code reads. It writes it where there are calls.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// What a trace without calls is written as: older versions of joj read it.
+pub const EVENTS_VERSION: u32 = 2;
 
 /// The head of a trace. Everything in it was asked of the machine at the start of the capture, but what [`Ending`] holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -38,8 +43,20 @@ pub struct Header {
     pub filesystems: Vec<MountedFilesystem>,
     /// What an importer had to guess or a capture could not read (a filesystem's layout), a sentence each.
     pub inferred: Vec<String>,
+    /// What a recording says of itself; `None` in a trace without calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingFacts>,
     /// What is known at the end only; `None` in a trace that was cut off.
     pub ending: Option<Ending>,
+}
+
+/// What a recording of calls says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct RecordingFacts {
+    /// Components of paths are hashes.
+    pub names_hidden: bool,
+    /// Calls that are not in the recording, because no replay can make them: (which and why, how many).
+    pub not_replayed: BTreeMap<String, u64>,
 }
 
 /// Where events come from.
@@ -57,6 +74,10 @@ pub enum Source {
     Blkparse,
     /// ftrace's text.
     Ftrace,
+    /// strace's text: calls, no block requests.
+    Strace,
+    /// A script of MobiGen's, the same.
+    Mobigen,
     /// Made by a program: tests, benchmarks.
     Generated,
 }

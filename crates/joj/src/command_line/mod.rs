@@ -3,6 +3,7 @@
 //! ```text
 //! lab         `joj lab`;  lab_crash: `joj lab crash`
 //! trace       `joj trace`
+//! record      `joj record`
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
 //! device      `joj device`
@@ -12,6 +13,7 @@
 pub mod lab;
 pub mod lab_crash;
 pub mod trace;
+pub mod record;
 pub mod monitor;
 pub mod mobibench;
 pub mod device;
@@ -28,6 +30,7 @@ use crate::command_line::device::DeviceOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
+use crate::command_line::record::RecordOptions;
 use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
 use crate::command_line::waldio::parse_option;
 
@@ -55,6 +58,9 @@ pub enum Command {
     /// Show every block request, with the file, the journal and the commit that caused it
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(Box<TraceOptions>),
+    /// Record what a program asks of its files, without contents: imported from strace or MobiGen
+    #[command(after_help = crate::command_line::record::EXAMPLES)]
+    Record(RecordOptions),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use joj_analysis::trace::event::Event;
-use joj_analysis::trace::header::{FORMAT_VERSION, Header};
+use joj_analysis::recording::call::RecordedCall;
+use joj_analysis::trace::event::{Event, EventKind};
+use joj_analysis::trace::header::{EVENTS_VERSION, FORMAT_VERSION, Header};
 use joj_analysis::trace::texts::{Text, Texts};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -16,11 +17,17 @@ use super::checksum::Checksum;
 use super::error::{ColumnProblem, Damage, HeadProblem, TraceReadError};
 use super::names::NumberCache;
 use super::pages::GroupBytes;
-use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
+use super::schema::{self, ColumnPlace, Columns, TEXTS};
 use super::writer::{Checksums, ROWS_PER_GROUP};
 
 /// Rows that are decoded at a time: what they take fits into a processor's second cache.
 const ROWS_PER_BATCH: usize = 4096;
+
+/// Texts of a trace without calls.
+const EVENT_TEXTS: usize = 2;
+
+/// What becomes of a decoded row. `Err` names the column whose number this version does not know, with the number.
+type RowSink<'a> = dyn FnMut(&Columns, usize, [Text; TEXTS]) -> Result<(), (&'static str, i32)> + 'a;
 
 /// A saved trace that is being read.
 pub struct TraceReader {
@@ -109,19 +116,41 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Replaces `events` by the next ones, some thousands; false and none at the end.
+    /// Replaces `events` by the next ones, some thousands; false and none at the end. Calls are passed over.
     /// # Errors
     /// Where the row group is damaged.
     pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<bool, TraceReadError> {
         events.clear();
-        let decoded = caught(|| self.decode(events));
+        self.next_rows(&mut |columns, row, texts| {
+            if !columns.is_call(row) {
+                events.push(columns.event(row, texts[0], texts[1])?);
+            }
+            Ok(())
+        })
+    }
+
+    /// The same for calls; events are passed over. A file of an older version has none.
+    /// # Errors
+    /// Where the row group is damaged.
+    pub fn next_calls(&mut self, calls: &mut Vec<RecordedCall>) -> Result<bool, TraceReadError> {
+        calls.clear();
+        self.next_rows(&mut |columns, row, texts| {
+            if columns.is_call(row) {
+                calls.push(columns.call(row, texts[1], texts[2])?);
+            }
+            Ok(())
+        })
+    }
+
+    fn next_rows(&mut self, sink: &mut RowSink<'_>) -> Result<bool, TraceReadError> {
+        let decoded = caught(|| self.decode(sink));
         decoded.map_err(|damage| TraceReadError::Damaged {
             path: self.path.clone(),
             damage: Damage::Group { group: self.group, damage: Box::new(damage) },
         })
     }
 
-    fn decode(&mut self, events: &mut Vec<Event>) -> Result<bool, Damage> {
+    fn decode(&mut self, sink: &mut RowSink<'_>) -> Result<bool, Damage> {
         while self.open.as_ref().is_none_or(|(_, rows)| *rows == 0) {
             if self.group == self.metadata.num_row_groups() {
                 return Ok(false);
@@ -131,7 +160,7 @@ impl TraceReader {
         let Some((columns, rows_left)) = &mut self.open else { return Ok(false) };
         let rows = ROWS_PER_BATCH.min(*rows_left);
         self.columns.clear();
-        for (column, reader) in COLUMNS.iter().zip(columns) {
+        for (column, reader) in schema::columns(self.header.version).iter().zip(columns) {
             let read = match (column.place, reader) {
                 (ColumnPlace::Int(index), ColumnReader::Int32ColumnReader(reader)) => {
                     read_rows(reader, rows, &mut self.columns.ints[index])
@@ -148,18 +177,21 @@ impl TraceReader {
             read.map_err(|problem| Damage::Column { column: column.name, problem })?;
         }
         *rows_left -= rows;
+        let has_calls = self.header.version > EVENTS_VERSION;
+        let texts = if has_calls { TEXTS } else { EVENT_TEXTS };
         for row in 0..rows {
             let mut numbers = [Text::NONE; TEXTS];
             for (number, (cache, strings)) in
-                numbers.iter_mut().zip(self.caches.iter_mut().zip(&self.strings))
+                numbers.iter_mut().zip(self.caches.iter_mut().zip(&self.strings)).take(texts)
             {
                 *number = cache.number(&strings[row], &mut self.texts).ok_or(Damage::Name)?;
             }
-            let event = self.columns.event(row, numbers[0], numbers[1]);
-            events.push(event.map_err(|(column, number)| Damage::Column {
-                column,
-                problem: ColumnProblem::Number(number),
-            })?);
+            let unknown =
+                |(column, number)| Damage::Column { column, problem: ColumnProblem::Number(number) };
+            if self.columns.is_call(row) && !has_calls {
+                return Err(unknown(("event_type", i32::from(EventKind::Call.code()))));
+            }
+            sink(&self.columns, row, numbers).map_err(unknown)?;
         }
         Ok(true)
     }
@@ -214,7 +246,7 @@ fn heads(metadata: &ParquetMetaData) -> Result<(Header, Checksums), HeadProblem>
 /// Compares what the file says of its rows in three places.
 fn check_rows(metadata: &ParquetMetaData, header: &Header, checksums: &Checksums) -> Result<(), Damage> {
     let columns = metadata.file_metadata().schema_descr().columns();
-    let wanted = schema::message_type()?;
+    let wanted = schema::message_type(header.version)?;
     for (index, field) in wanted.get_fields().iter().enumerate() {
         if columns.get(index).map(|column| column.self_type()) != Some(field) {
             return Err(Damage::Order { number: index + 1, name: field.name().to_owned() });
@@ -222,7 +254,10 @@ fn check_rows(metadata: &ParquetMetaData, header: &Header, checksums: &Checksums
     }
     let groups = metadata.row_groups();
     let in_order = checksums.groups.is_sorted_by(|before, after| before.0 < after.0);
-    if columns.len() != COLUMNS.len() || groups.len() != checksums.groups.len() || !in_order {
+    if columns.len() != schema::columns(header.version).len()
+        || groups.len() != checksums.groups.len()
+        || !in_order
+    {
         return Err(Damage::Parts);
     }
     let rows_max = i64::try_from(ROWS_PER_GROUP).unwrap_or(i64::MAX);

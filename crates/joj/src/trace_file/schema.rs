@@ -1,12 +1,14 @@
-//! The columns of a saved trace: what they are called, how they are stored, which field of an event each holds.
+//! The columns of a saved trace: what they are called, how they are stored, which field of an event or call each holds.
 //!
 //! No column has a name that SQL or a dataframe library uses for something of its own.
 
 use std::sync::Arc;
 
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::trace::event::{
     Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
 };
+use joj_analysis::trace::header::EVENTS_VERSION;
 use joj_analysis::trace::texts::Text;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
@@ -30,9 +32,15 @@ pub enum ColumnPlace {
 }
 
 /// How many columns have 32 bits, 64 bits, and text.
-pub const INTS: usize = 10;
-pub const LONGS: usize = 6;
-pub const TEXTS: usize = 2;
+pub const INTS: usize = 14;
+pub const LONGS: usize = 7;
+pub const TEXTS: usize = 3;
+
+/// Columns of a trace without calls, which are the first ones.
+const EVENT_COLUMNS: usize = 18;
+/// Those of them with 32 and with 64 bits.
+const EVENT_INTS: usize = 10;
+const EVENT_LONGS: usize = 6;
 
 /// A column of the file: its name, type and encoding.
 #[derive(Debug)]
@@ -76,11 +84,22 @@ pub const COLUMNS: [Column; INTS + LONGS + TEXTS] = [
     column("content_code", ColumnPlace::Int(9), 8),
     column("detail_value", ColumnPlace::Long(5), 0),
     column("text_value", ColumnPlace::Text(1), 0),
+    column("call_code", ColumnPlace::Int(10), 8),
+    differences("duration_ns", ColumnPlace::Long(6), 64),
+    column("description_id", ColumnPlace::Int(11), 32),
+    column("descriptor_number", ColumnPlace::Int(12), 32),
+    column("call_flags", ColumnPlace::Int(13), 32),
+    column("second_path", ColumnPlace::Text(2), 0),
 ];
 
-/// The schema as the file has it.
-pub fn message_type() -> Result<TypePtr, ParquetError> {
-    let fields = COLUMNS.iter().map(|column| {
+/// The columns of a file of this version.
+pub fn columns(version: u32) -> &'static [Column] {
+    if version > EVENTS_VERSION { &COLUMNS } else { &COLUMNS[..EVENT_COLUMNS] }
+}
+
+/// The schema as a file of this version has it.
+pub fn message_type(version: u32) -> Result<TypePtr, ParquetError> {
+    let fields = columns(version).iter().map(|column| {
         let physical = match column.place {
             ColumnPlace::Int(_) => Physical::INT32,
             ColumnPlace::Long(_) => Physical::INT64,
@@ -123,7 +142,7 @@ pub fn properties() -> WriterProperties {
     builder.build()
 }
 
-/// The numbers of some events, column by column.
+/// The numbers of some rows, column by column. Where there are no calls the columns that only these have stay empty.
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Columns of 32 bits; unsigned numbers keep their bits.
@@ -166,12 +185,69 @@ impl Columns {
             event.offset.cast_signed(),
             event.detail,
         ];
+        // As many as an event has: the others are a call's.
         for (column, value) in self.ints.iter_mut().zip(ints) {
             column.push(value);
         }
         for (column, value) in self.longs.iter_mut().zip(longs) {
             column.push(value);
         }
+    }
+
+    /// Appends a call's numbers.
+    pub fn push_call(&mut self, call: &RecordedCall) {
+        self.push(&Event {
+            time_ns: call.begin_ns,
+            kind: EventKind::Call,
+            bytes: call.bytes,
+            thread: call.thread,
+            process: call.process,
+            offset: call.offset,
+            detail: call.result,
+            ..Event::default()
+        });
+        let ints = [
+            i32::from(call.kind.code()),
+            call.description.cast_signed(),
+            call.descriptor,
+            call.flags.cast_signed(),
+        ];
+        for (column, value) in self.ints[EVENT_INTS..].iter_mut().zip(ints) {
+            column.push(value);
+        }
+        self.longs[EVENT_LONGS].push(call.duration_ns.cast_signed());
+    }
+
+    /// True where the row is a call.
+    pub fn is_call(&self, row: usize) -> bool {
+        self.ints[0][row] == i32::from(EventKind::Call.code())
+    }
+
+    /// The call of a row. `Err` as for [`Columns::event`].
+    pub fn call(
+        &self,
+        row: usize,
+        path: Text,
+        second_path: Text,
+    ) -> Result<RecordedCall, (&'static str, i32)> {
+        let int = |index: usize| self.ints[index][row];
+        let long = |index: usize| self.longs[index][row].cast_unsigned();
+        let kind = u8::try_from(int(10)).ok().and_then(CallKind::from_code);
+        Ok(RecordedCall {
+            begin_ns: long(0),
+            duration_ns: long(EVENT_LONGS),
+            kind: kind.ok_or_else(|| (int_name(10), int(10)))?,
+            process: int(5).cast_unsigned(),
+            thread: int(4).cast_unsigned(),
+            description: int(11).cast_unsigned(),
+            descriptor: int(12),
+            result: self.longs[5][row],
+            offset: long(4),
+            bytes: long(2),
+            flags: int(13).cast_unsigned(),
+            path,
+            second_path,
+        })
     }
 
     /// The event of a row. `Err` names the column whose number this version does not know, with the number.
@@ -246,5 +322,30 @@ mod tests {
         assert_eq!((columns.rows(), columns.event(0, Text(1), Text(2))), (1, Ok(event)));
         columns.ints[8][0] = 256;
         assert_eq!(columns.event(0, Text(1), Text(2)), Err(("backing_code", 256)));
+    }
+
+    #[test]
+    fn a_call_comes_back_from_its_numbers() {
+        let call = RecordedCall {
+            begin_ns: 1 << 62,
+            duration_ns: u64::MAX,
+            kind: CallKind::Held,
+            process: u32::MAX,
+            thread: 7,
+            description: u32::MAX - 1,
+            descriptor: -1,
+            result: -28,
+            offset: u64::MAX,
+            bytes: 1 << 63,
+            flags: u32::MAX,
+            path: Text(1),
+            second_path: Text(2),
+        };
+        let mut columns = Columns::default();
+        columns.push_call(&call);
+        assert_eq!((columns.rows(), columns.is_call(0)), (1, true));
+        assert_eq!(columns.call(0, Text(1), Text(2)), Ok(call));
+        columns.ints[10][0] = 99;
+        assert_eq!(columns.call(0, Text(1), Text(2)), Err(("call_code", 99)));
     }
 }

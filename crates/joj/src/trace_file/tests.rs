@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::event::Event;
 use joj_analysis::trace::generate;
-use joj_analysis::trace::header::{Ending, FORMAT_VERSION, Header};
+use joj_analysis::trace::header::{EVENTS_VERSION, Ending, Header};
 use joj_analysis::trace::texts::Texts;
 
 use super::checksum::Checksum;
@@ -72,7 +72,7 @@ fn a_trace_of_several_row_groups_comes_back() {
         let (header, rows) = read(&path).unwrap();
         assert!(rows == written, "{events} events came back as others");
         let ending = Some(Ending { events, ..Ending::default() });
-        assert_eq!(header, Header { version: FORMAT_VERSION, ending, ..generate::header() });
+        assert_eq!(header, Header { version: EVENTS_VERSION, ending, ..generate::header() });
     }
 }
 
@@ -181,7 +181,7 @@ fn what_is_no_trace_is_told_from_what_is_newer() {
     assert!(read(&path).unwrap_err().contains("is no saved trace"));
     write(&path, 10);
     let mut bytes = std::fs::read(&path).unwrap();
-    let written = format!("{{\"version\":{FORMAT_VERSION},");
+    let written = format!("{{\"version\":{EVENTS_VERSION},");
     let version = find(&bytes, written.as_bytes()) + b"{\"version\":".len();
     bytes[version] = b'7';
     std::fs::write(&path, &bytes).unwrap();
@@ -210,8 +210,9 @@ fn the_document_has_every_word_and_every_column() {
             assert_eq!(documented($heading), words);
         )*};
     }
+    use joj_analysis::recording::call::CallKind;
     use joj_analysis::trace::event::{Backing, Content, EventKind, Operation};
-    words!("event_type" EventKind, "operation_code" Operation, "backing_code" Backing, "content_code" Content);
+    words!("call_code" CallKind, "event_type" EventKind, "operation_code" Operation, "backing_code" Backing, "content_code" Content);
     let bits: Vec<u64> = documented("request_flags").iter().map(|(bit, _)| *bit).collect();
     assert_eq!(bits, [1, 2, 4, 8, 16, 32, 64]);
     let document = include_str!("../../../../docs/trace_format.md");

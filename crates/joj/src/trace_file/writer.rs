@@ -5,9 +5,10 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use joj_analysis::recording::Recording;
 use joj_analysis::trace::event::Event;
-use joj_analysis::trace::header::{Ending, FORMAT_VERSION, Header};
-use joj_analysis::trace::texts::Texts;
+use joj_analysis::trace::header::{EVENTS_VERSION, Ending, FORMAT_VERSION, Header};
+use joj_analysis::trace::texts::{Text, Texts};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::checksum::{Checked, Checksum};
 use super::error::TraceWriteError;
 use super::names::BytesCache;
-use super::schema::{self, COLUMNS, ColumnPlace, Columns, TEXTS};
+use super::schema::{self, Column, ColumnPlace, Columns, TEXTS};
 
 /// Events of a row group. Twice as many make the file 1 % smaller and the memory twice as large.
 pub const ROWS_PER_GROUP: usize = 128 * 1024;
@@ -35,6 +36,8 @@ pub struct Checksums {
 pub struct TraceWriter {
     path: PathBuf,
     part: PathBuf,
+    /// [`FORMAT_VERSION`] for calls, else [`EVENTS_VERSION`], which older versions of joj read.
+    version: u32,
     /// `None` once finished.
     file: Option<SerializedFileWriter<Checked<BufWriter<File>>>>,
     checksums: Checksums,
@@ -49,6 +52,29 @@ impl TraceWriter {
     /// # Errors
     /// Where `PATH.part` cannot be made, or `path` is there and no regular file. Nothing is left behind.
     pub fn create(path: &Path) -> Result<Self, TraceWriteError> {
+        Self::with_version(path, EVENTS_VERSION)
+    }
+
+    /// Writes a whole recording of calls.
+    /// # Errors
+    /// Where it cannot be written; no file is left behind then.
+    pub fn write_recording(path: &Path, recording: &Recording) -> Result<(), TraceWriteError> {
+        let mut writer = Self::with_version(path, FORMAT_VERSION)?;
+        for call in &recording.calls {
+            writer.columns.push_call(call);
+            let texts = [Text::NONE, call.path, call.second_path];
+            for (column, text) in writer.texts.iter_mut().zip(texts) {
+                column.push(writer.names.bytes(text, &recording.texts));
+            }
+            writer.events += 1;
+            if writer.columns.rows() == ROWS_PER_GROUP {
+                writer.write_group()?;
+            }
+        }
+        writer.finish(&recording.header).map(|_| ())
+    }
+
+    fn with_version(path: &Path, version: u32) -> Result<Self, TraceWriteError> {
         if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
             return Err(TraceWriteError::NoRegularFile(path.to_owned()));
         }
@@ -58,12 +84,13 @@ impl TraceWriter {
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
         let file = opened.map_err(|error| TraceWriteError::Create { path: part.clone(), error })?;
         let sink = Checked::new(BufWriter::with_capacity(1 << 20, file));
-        let writer = schema::message_type()
+        let writer = schema::message_type(version)
             .and_then(|schema| SerializedFileWriter::new(sink, schema, Arc::new(schema::properties())));
         Ok(Self {
             file: Some(writer.map_err(|error| TraceWriteError::Write { path: part.clone(), error })?),
             path: path.to_owned(),
             part,
+            version,
             checksums: Checksums::default(),
             columns: Columns::default(),
             texts: Default::default(),
@@ -89,7 +116,7 @@ impl TraceWriter {
     pub fn finish(mut self, header: &Header) -> Result<u64, TraceWriteError> {
         self.write_group()?;
         let ending = Ending { events: self.events, ..header.ending.clone().unwrap_or_default() };
-        let header = Header { version: FORMAT_VERSION, ending: Some(ending), ..header.clone() };
+        let header = Header { version: self.version, ending: Some(ending), ..header.clone() };
         let header = serde_json::to_string(&header)?;
         self.checksums.header = Checksum::of(header.as_bytes());
         let checksums = serde_json::to_string(&self.checksums)?;
@@ -110,7 +137,7 @@ impl TraceWriter {
     fn write_group(&mut self) -> Result<(), TraceWriteError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if self.columns.rows() > 0 {
-            let written = write_columns(file, &self.columns, &self.texts);
+            let written = write_columns(file, schema::columns(self.version), &self.columns, &self.texts);
             written.map_err(|error| TraceWriteError::Write { path: self.part.clone(), error })?;
             let end = u64::try_from(file.bytes_written()).unwrap_or(u64::MAX);
             self.checksums.groups.push((end, file.inner_mut().take()));
@@ -133,11 +160,12 @@ impl Drop for TraceWriter {
 
 fn write_columns<W: std::io::Write + Send>(
     file: &mut SerializedFileWriter<W>,
+    order: &[Column],
     columns: &Columns,
     texts: &[Vec<ByteArray>; TEXTS],
 ) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
-    let mut order = COLUMNS.iter();
+    let mut order = order.iter();
     while let (Some(column), Some(mut writer)) = (order.next(), group.next_column()?) {
         match column.place {
             ColumnPlace::Int(index) => {

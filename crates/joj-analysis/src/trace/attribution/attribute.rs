@@ -150,7 +150,7 @@ impl Attributor {
             EventKind::Truncated => self.extents.cut(event.file, event.bytes),
             EventKind::JournalBegin | EventKind::JournalEnd => self.causes.commit(event),
             EventKind::JournalWait => self.causes.waits(event),
-            EventKind::Lost => {}
+            EventKind::Lost | EventKind::Call => {}
         }
         if event.kind.is_note() {
             let transaction =

@@ -95,6 +95,18 @@ pub enum LineProblem {
     /// Neither a length nor the thread's name follows the sector.
     #[error("`{0}` stands where + or a bracket should")]
     Misplaced(String),
+    /// A part of the line; the first column is 1, and counts bytes.
+    #[error("column {column}: {problem}")]
+    Column {
+        /// Where the part begins.
+        column: usize,
+        /// What is wrong with it.
+        #[source]
+        problem: Box<LineProblem>,
+    },
+    /// Two lines belong together, and one is missing.
+    #[error("its call was not begun in an earlier line")]
+    NotBegun,
     /// The kernel has no such error.
     #[error("{0} is no errno")]
     Errno(i64),

@@ -16,8 +16,8 @@ pub mod blktrace;
 pub mod blkparse;
 pub mod ftrace;
 mod ftrace_line;
-mod lines;
-mod words;
+pub(crate) mod lines;
+pub(crate) mod words;
 mod output;
 mod error;
 

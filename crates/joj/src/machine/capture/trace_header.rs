@@ -7,7 +7,7 @@ use joj_analysis::filesystem::region::Region;
 use joj_analysis::filesystem::{self, ext4, xfs};
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::{
-    Disk, DiskCounters, Ending, FORMAT_VERSION, Header, MountedFilesystem, Source,
+    Disk, DiskCounters, EVENTS_VERSION, Ending, Header, MountedFilesystem, Source,
 };
 
 use crate::machine::capture::error::{DiskError, MetadataError};
@@ -80,7 +80,7 @@ pub fn header(
         return header(Some(&wholes), command, source);
     }
     Ok(Header {
-        version: FORMAT_VERSION,
+        version: EVENTS_VERSION,
         writer: concat!("joj ", env!("CARGO_PKG_VERSION")).to_owned(),
         source,
         started_unix_ns: clock::calendar_ns(),
@@ -92,6 +92,7 @@ pub fn header(
         disks,
         filesystems,
         inferred,
+        recording: None,
         ending: None,
     })
 }

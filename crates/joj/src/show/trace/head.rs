@@ -144,6 +144,8 @@ fn source(source: Source) -> &'static str {
         Source::Blktrace => "imported from blktrace",
         Source::Blkparse => "imported from blkparse",
         Source::Ftrace => "imported from ftrace",
+        Source::Strace => "imported from strace",
+        Source::Mobigen => "imported from MobiGen",
         Source::Generated => "generated",
     }
 }

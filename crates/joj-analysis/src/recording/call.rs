@@ -1,0 +1,149 @@
+//! One system call of a recording: what a program asked of its files, without what it wrote or read.
+//!
+//! Bytes on disk: docs/trace_format.md. Flags have the numbers of x86-64, on every machine.
+
+use crate::trace::texts::Text;
+use crate::words::words;
+
+words! {
+    /// Which call. In brackets, which fields of [`RecordedCall`] have a meaning beside time, process, thread and result.
+    CallKind {
+        /// open, openat, openat2, creat; result: the descriptor (description, descriptor, flags: O_.., path).
+        #[default]
+        Open = 1 "open",
+        /// close (description, descriptor; flags: [`RecordedCall::STAYS_OPEN`]).
+        Close = 2 "close",
+        /// dup, dup2, dup3, fcntl with F_DUPFD: another descriptor of the same description (description, descriptor: the new one).
+        Dup = 3 "dup",
+        /// read (description, descriptor, bytes: asked for).
+        Read = 4 "read",
+        /// pread64 (the same, offset).
+        Pread = 5 "pread",
+        /// readv (as read).
+        Readv = 6 "readv",
+        /// preadv, preadv2 (as pread; flags: RWF_..).
+        Preadv = 7 "preadv",
+        /// write (as read).
+        Write = 8 "write",
+        /// pwrite64 (as pread).
+        Pwrite = 9 "pwrite",
+        /// writev (as read).
+        Writev = 10 "writev",
+        /// pwritev, pwritev2 (as preadv).
+        Pwritev = 11 "pwritev",
+        /// lseek; result: the new position (description, descriptor, offset: signed, flags: SEEK_..).
+        Lseek = 12 "lseek",
+        /// fsync (description, descriptor).
+        Fsync = 13 "fsync",
+        /// fdatasync (description, descriptor).
+        Fdatasync = 14 "fdatasync",
+        /// sync_file_range (description, descriptor, offset, bytes, flags: SYNC_FILE_RANGE_..).
+        SyncFileRange = 15 "sync_file_range",
+        /// syncfs (description, descriptor).
+        Syncfs = 16 "syncfs",
+        /// sync: every filesystem of the machine.
+        Sync = 17 "sync",
+        /// ftruncate (description, descriptor, bytes: the new size).
+        Ftruncate = 18 "ftruncate",
+        /// truncate (path, bytes: the new size).
+        Truncate = 19 "truncate",
+        /// fallocate (description, descriptor, offset, bytes, flags: FALLOC_FL_..).
+        Fallocate = 20 "fallocate",
+        /// rename, renameat, renameat2 (path: old, second path: new, flags: RENAME_..).
+        Rename = 21 "rename",
+        /// link, linkat (path: old, second path: new).
+        Link = 22 "link",
+        /// symlink, symlinkat (path: the link's, second path: what is in it).
+        Symlink = 23 "symlink",
+        /// unlink, unlinkat (path).
+        Unlink = 24 "unlink",
+        /// mkdir, mkdirat (path).
+        Mkdir = 25 "mkdir",
+        /// rmdir, unlinkat with AT_REMOVEDIR (path).
+        Rmdir = 26 "rmdir",
+        /// stat, newfstatat, statx (path; bytes: the size, flags: S_IF.. of a file that is there).
+        Stat = 27 "stat",
+        /// lstat and its kin: of a link itself (as stat).
+        Lstat = 28 "lstat",
+        /// fstat and its kin (description, descriptor; bytes, flags as stat).
+        Fstat = 29 "fstat",
+        /// access, faccessat, faccessat2 (path, flags: R_OK, W_OK, X_OK).
+        Access = 30 "access",
+        /// fork, vfork, clone, clone3; result: the new thread. It orders the threads; a replay makes no such call.
+        Fork = 31 "fork",
+        /// No call: the last descriptor of a description went with its process, or with execve (description).
+        Released = 32 "released",
+        /// No call: a description that was open when the recording began (description, descriptor, path; flags: O_..).
+        Held = 33 "held",
+    }
+}
+
+impl CallKind {
+    /// True for calls whose result is how many bytes were read.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::Pread | Self::Readv | Self::Preadv)
+    }
+
+    /// True for calls whose result is how many bytes were written.
+    pub fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::Pwrite | Self::Writev | Self::Pwritev)
+    }
+
+    /// True for calls that make something durable.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Self::Fsync | Self::Fdatasync | Self::SyncFileRange | Self::Syncfs | Self::Sync)
+    }
+
+    /// True for what a replay asks of the kernel.
+    pub fn is_replayed(self) -> bool {
+        !matches!(self, Self::Fork | Self::Released | Self::Held)
+    }
+}
+
+/// One call. Which fields have a meaning says [`CallKind`]; the others are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordedCall {
+    /// Nanoseconds of the recording's clock when it began.
+    pub begin_ns: u64,
+    /// How long it took; 0 where the recording does not tell.
+    pub duration_ns: u64,
+    /// Which call.
+    pub kind: CallKind,
+    /// Its process.
+    pub process: u32,
+    /// Its thread.
+    pub thread: u32,
+    /// The open file description, which dup and fork share; 0 where there is none.
+    pub description: u32,
+    /// The number by which the program called it; -1 where there is none.
+    pub descriptor: i32,
+    /// LineEvent it returned, or its errno, negative.
+    pub result: i64,
+    /// Byte of the file.
+    pub offset: u64,
+    /// How many bytes were asked for, or a size.
+    pub bytes: u64,
+    /// The call's flags.
+    pub flags: u32,
+    /// An absolute path without `.` and `..`.
+    pub path: Text,
+    /// Of calls with two paths, the second.
+    pub second_path: Text,
+}
+
+impl RecordedCall {
+    /// `flags` of a close after which the description is open still, through a descriptor that another process inherited.
+    pub const STAYS_OPEN: u32 = 1;
+    /// Beside the O_ flags of an open: the path was lost, and the importer made one up.
+    pub const LOST_NAME: u32 = 1 << 31;
+
+    /// When it ended.
+    pub fn end_ns(&self) -> u64 {
+        self.begin_ns.saturating_add(self.duration_ns)
+    }
+
+    /// Bytes that it moved, for a read or write.
+    pub fn moved_bytes(&self) -> u64 {
+        u64::try_from(self.result).unwrap_or(0)
+    }
+}

@@ -1,0 +1,98 @@
+//! Arguments of calls, as strace prints them: numbers, flags, descriptors, and what structures say.
+
+use crate::recording::flags;
+use crate::recording::import::{in_column, is_no};
+use crate::trace::import::LineProblem;
+
+use super::line::{self, TextCall, TextDescriptor};
+
+/// A call as its line has it.
+pub struct CallText<'a, 'b> {
+    /// Its thread.
+    pub thread: u32,
+    /// When it began.
+    pub begin_ns: u64,
+    /// All of it.
+    pub text: &'a str,
+    /// Its parts.
+    pub call: &'a TextCall<'b>,
+}
+
+impl<'b> CallText<'_, 'b> {
+    /// An argument; the first is 0.
+    pub fn argument(&self, index: usize) -> Result<&'b str, LineProblem> {
+        let missing = || in_column(self.text.len(), LineProblem::EndsBefore("last argument"));
+        self.call.arguments.get(index).copied().ok_or_else(missing)
+    }
+
+    /// An argument that is a number.
+    pub fn number(&self, index: usize) -> Result<i64, LineProblem> {
+        let word = self.argument(index)?;
+        flags::number(word).ok_or_else(|| is_no(self.text, word, "number"))
+    }
+
+    /// An argument that is flags.
+    pub fn flags(&self, index: usize) -> Result<u32, LineProblem> {
+        let word = self.argument(index)?;
+        // `O_RDWR /* comment */`, `R_OK`, `0`
+        let word = word.split(" /*").next().unwrap_or(word);
+        flags::flags(word).ok_or_else(|| is_no(self.text, word, "flags that joj knows"))
+    }
+
+    /// An argument that is a descriptor.
+    pub fn descriptor(&self, index: usize) -> Result<TextDescriptor<'b>, LineProblem> {
+        let word = self.argument(index)?;
+        line::descriptor(word).ok_or_else(|| is_no(self.text, word, "descriptor"))
+    }
+
+    /// True where it returned no error.
+    pub fn succeeded(&self) -> bool {
+        self.call.result.is_some_and(|result| result >= 0)
+    }
+}
+
+/// strace marks what has lost its name, and with -yy devices: `/a (deleted)`, `/a<char 1:3>`.
+pub fn without_mark(path: &str) -> &str {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    path.split_once('<').map_or(path, |(path, _)| path)
+}
+
+/// Flags of `{flags=O_RDWR|O_CREAT, mode=0644, resolve=..}`.
+pub fn how_flags(at: &CallText<'_, '_>, index: usize) -> Result<u32, LineProblem> {
+    let word = at.argument(index)?;
+    let told = word.split_once("flags=").map(|(_, told)| told.split([',', '}']).next().unwrap_or_default());
+    told.and_then(flags::flags).ok_or_else(|| is_no(at.text, word, "flags that joj knows"))
+}
+
+/// The bytes of `[{iov_base="..", iov_len=24}, {iov_base=..}]`. In contents the same words may stand.
+pub fn vector_bytes(text: &str) -> Option<u64> {
+    let (mut bytes, mut in_string, mut escaped) = (0_u64, false, false);
+    let mut found = false;
+    for (at, letter) in text.char_indices() {
+        match (in_string, letter) {
+            (true, _) if escaped => escaped = false,
+            (true, '\\') => escaped = true,
+            (_, '"') => in_string = !in_string,
+            (false, 'i') => {
+                if let Some(rest) = text[at..].strip_prefix("iov_len=") {
+                    let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+                    bytes = bytes.checked_add(digits.parse().ok()?)?;
+                    found = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.then_some(bytes)
+}
+
+/// The kind (S_IF..) and size of `{st_mode=S_IFREG|0644, st_size=12288, ...}`; 0 where the text does not tell.
+pub fn status(text: &str) -> (u32, u64) {
+    let value = |names: [&str; 2]| {
+        let (_, rest) = names.iter().find_map(|name| text.split_once(name))?;
+        rest.split([',', '}', '|']).next()
+    };
+    let kind = value(["st_mode=", "stx_mode="]).and_then(flags::flags).unwrap_or(0);
+    let bytes = value(["st_size=", "stx_size="]).and_then(|size| size.parse().ok()).unwrap_or(0);
+    (kind, bytes)
+}

@@ -1,0 +1,326 @@
+//! One line of strace's text, taken apart.
+//!
+//! ```text
+//! 4711 12:00:01.000123 pwrite64(3</data/app.db>, "..."..., 4096, 8192) = 4096 <0.000021>
+//! [pid 4711] 1700000000.000123 read(3,  <unfinished ...>
+//! 4711 12:00:01.000130 <... read resumed>"..."..., 4096) = -1 EINTR (Interrupted system call) <0.000005>
+//! 4711 12:00:01.000140 --- SIGCHLD {si_signo=SIGCHLD, ..} ---
+//! 4711 12:00:01.000150 +++ exited with 0 +++
+//! ```
+
+use crate::recording::flags;
+use crate::recording::import::{in_column, is_no};
+use crate::trace::import::LineProblem;
+use crate::trace::import::words;
+
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// A line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TextLine<'a> {
+    /// The thread that strace names; `None` where it traces one only.
+    pub thread: Option<u32>,
+    /// Nanoseconds since midnight, or since 1970.
+    pub time_ns: u64,
+    /// True for the latter.
+    pub is_calendar: bool,
+    /// LineEvent is behind them.
+    pub what: LineEvent<'a>,
+}
+
+/// LineEvent a line tells.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LineEvent<'a> {
+    /// A whole call, or the begin of one.
+    Call(&'a str),
+    /// The begin of a call whose end is in a later line.
+    Unfinished(&'a str),
+    /// The end of one: its name, and what stands behind the begin.
+    Resumed(&'a str, &'a str),
+    /// The thread is gone.
+    Exit,
+    /// A signal.
+    Signal,
+}
+
+/// Takes a line apart; `None` where it is strace's own talk.
+pub fn parse(line: &str) -> Result<Option<TextLine<'_>>, LineProblem> {
+    if line.trim().is_empty() || line.starts_with("strace: ") {
+        return Ok(None);
+    }
+    let mut rest = line.trim_start();
+    let mut thread = None;
+    let number = |word: &str| word.parse::<u32>().ok();
+    if let Some(bracket) = rest.strip_prefix("[pid") {
+        let (word, after) = bracket.split_once(']').ok_or(LineProblem::OpenBracket)?;
+        thread = Some(number(word.trim()).ok_or_else(|| is_no(line, word.trim(), "process number"))?);
+        rest = after.trim_start();
+    } else if let Some((word, after)) = rest.split_once(' ')
+        && let Some(found) = number(word)
+    {
+        thread = Some(found);
+        rest = after.trim_start();
+    }
+    let (time, after) = rest.split_once(' ').unwrap_or((rest, ""));
+    let wanted = "time; run strace with -ttt or -tt";
+    let (time_ns, is_calendar) = time_of(time).ok_or_else(|| is_no(line, time, wanted))?;
+    let rest = after.trim_start();
+    let what = if rest.starts_with("+++ ") {
+        LineEvent::Exit
+    } else if rest.starts_with("--- ") {
+        LineEvent::Signal
+    } else if let Some(resumed) = rest.strip_prefix("<... ") {
+        let told = resumed.split_once(" resumed>");
+        let (name, rest) = told.ok_or_else(|| is_no(line, resumed, "call that was resumed"))?;
+        LineEvent::Resumed(name, rest)
+    } else if let Some((begin, _)) = rest.split_once("<unfinished ...>") {
+        // The blank in front of the mark is strace's.
+        LineEvent::Unfinished(begin.strip_suffix(' ').unwrap_or(begin))
+    } else if rest.contains('(') {
+        LineEvent::Call(rest)
+    } else {
+        return Err(is_no(line, rest, "call"));
+    };
+    Ok(Some(TextLine { thread, time_ns, is_calendar, what }))
+}
+
+/// `12:00:01.000123`, `12:00:01`, `1700000000.000123`.
+fn time_of(text: &str) -> Option<(u64, bool)> {
+    let Some((hours, rest)) = text.split_once(':') else { return Some((words::time_ns(text)?, true)) };
+    let (minutes, seconds) = rest.split_once(':')?;
+    let seconds_ns =
+        words::time_ns(seconds).or_else(|| seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000))?;
+    let [hours, minutes] = [hours, minutes].map(|word| word.parse::<u64>().ok());
+    let time_ns = (hours?.checked_mul(60)?.checked_add(minutes?)?)
+        .checked_mul(60_000_000_000)?
+        .checked_add(seconds_ns)?;
+    (time_ns < DAY_NS).then_some((time_ns, false))
+}
+
+/// Times since midnight as times that never begin anew.
+#[derive(Debug, Default)]
+pub struct Midnights {
+    days_ns: u64,
+    last_ns: u64,
+}
+
+impl Midnights {
+    /// The time of a line behind those before it.
+    pub fn time_ns(&mut self, line: &TextLine<'_>) -> u64 {
+        // Lines of several threads may change places; half a day is none of that.
+        if !line.is_calendar && line.time_ns + DAY_NS / 2 < self.last_ns {
+            self.days_ns += DAY_NS;
+        }
+        self.last_ns = line.time_ns;
+        line.time_ns + self.days_ns
+    }
+}
+
+/// A call with all its parts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TextCall<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its arguments, as strace prints them.
+    pub arguments: Vec<&'a str>,
+    /// LineEvent it returned, or its errno, negative; `None` for `?`.
+    pub result: Option<i64>,
+    /// The path behind a descriptor that it returned.
+    pub result_path: Option<&'a str>,
+    /// The kernel began it again after a signal.
+    pub is_restarted: bool,
+    /// How long it took, with `-T`.
+    pub duration_ns: Option<u64>,
+}
+
+/// Takes a call apart.
+pub fn call(text: &str) -> Result<TextCall<'_>, LineProblem> {
+    let (name, inside) = text.split_once('(').ok_or(LineProblem::EndsBefore("arguments"))?;
+    let is_name =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_?".contains(&byte));
+    if !is_name {
+        return Err(is_no(text, name, "name of a call"));
+    }
+    let (arguments, rest) = arguments(text, inside)?;
+    let rest = rest.trim_start();
+    let told = rest.strip_prefix('=').ok_or_else(|| is_no(text, rest, "result like `= 0`"))?.trim();
+    let (told, duration_ns) = duration(told);
+    let (word, after) = told.split_once(' ').unwrap_or((told, ""));
+    let (number, behind) = word.split_once('<').unwrap_or((word, ""));
+    let result = if number == "?" {
+        None
+    } else {
+        Some(flags::number(number).ok_or_else(|| is_no(text, number, "result of a call"))?)
+    };
+    let is_error = |name: &&str| {
+        name.len() > 1
+            && name.starts_with('E')
+            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    let error = after.split(' ').next().filter(is_error);
+    let is_restarted = error.is_some_and(|error| error.starts_with("ERESTART"));
+    let result = match (result, error) {
+        (Some(-1), Some(name)) if !is_restarted => {
+            Some(-flags::errno(name).ok_or_else(|| is_no(text, name, "error of Linux's"))?)
+        }
+        (result, _) => result,
+    };
+    let path =
+        told.split_once('<').filter(|_| !behind.is_empty()).and_then(|(_, path)| path.rsplit_once('>'));
+    let result_path = path.map(|(path, _)| path);
+    Ok(TextCall { name, arguments, result, result_path, is_restarted, duration_ns })
+}
+
+/// `-1 ENOENT (No such file or directory) <0.000013>` without its last word.
+fn duration(text: &str) -> (&str, Option<u64>) {
+    let found = text.strip_suffix('>').and_then(|text| text.rsplit_once('<'));
+    match found.and_then(|(before, time)| Some((before.trim_end(), words::time_ns(time)?))) {
+        Some((before, time_ns)) => (before, Some(time_ns)),
+        None => (text, None),
+    }
+}
+
+/// The arguments up to the bracket that ends them, and what stands behind it.
+fn arguments<'a>(text: &str, inside: &'a str) -> Result<(Vec<&'a str>, &'a str), LineProblem> {
+    let bytes = inside.as_bytes();
+    let (mut found, mut begin, mut depth, mut at) = (Vec::new(), 0, 0_u32, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at),
+            b'<' if begins_annotation(&inside[..at]) => at = annotation_end(bytes, at),
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                let last = inside[begin..at].trim();
+                if !(last.is_empty() && found.is_empty()) {
+                    found.push(last);
+                }
+                return Ok((found, &inside[at + 1..]));
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                found.push(inside[begin..at].trim());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Err(in_column(text.len(), LineProblem::EndsBefore("bracket behind its arguments")))
+}
+
+/// The quote that ends a string.
+fn string_end(bytes: &[u8], begin: usize) -> usize {
+    let mut at = begin + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'"' => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    at
+}
+
+/// `3<`, `AT_FDCWD<`: what strace knows of the descriptor follows.
+fn begins_annotation(before: &str) -> bool {
+    before.ends_with(|letter: char| letter.is_ascii_digit()) || before.ends_with("AT_FDCWD")
+}
+
+/// The bracket that ends it; `->` in a connection's addresses is none.
+fn annotation_end(bytes: &[u8], begin: usize) -> usize {
+    let (mut at, mut depth) = (begin, 0_u32);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if bytes[at - 1] != b'-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// A descriptor with what strace knows of it: `3</data/app.db>`, `5<pipe:[77]>`, `3`, `AT_FDCWD</data>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextDescriptor<'a> {
+    /// The number; `None` for AT_FDCWD.
+    pub number: Option<i32>,
+    /// LineEvent is between the brackets.
+    pub known: Option<&'a str>,
+}
+
+/// Reads a descriptor.
+pub fn descriptor(text: &str) -> Option<TextDescriptor<'_>> {
+    let (number, known) = match text.split_once('<') {
+        Some((number, known)) => (number, Some(known.rsplit_once('>')?.0)),
+        None => (text, None),
+    };
+    let number = if number == "AT_FDCWD" { None } else { Some(number.parse().ok()?) };
+    Some(TextDescriptor { number, known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_kind_are_told_apart() {
+        let told = |line| parse(line).unwrap().unwrap();
+        let line = told("4711 12:00:01.000123 close(3) = 0 <0.000021>");
+        assert_eq!((line.thread, line.time_ns, line.is_calendar), (Some(4711), 43_201_000_123_000, false));
+        assert_eq!(line.what, LineEvent::Call("close(3) = 0 <0.000021>"));
+        let line = told("[pid   12] 1700000000.000001 read(3,  <unfinished ...>");
+        assert_eq!(
+            (line.thread, line.is_calendar, line.what),
+            (Some(12), true, LineEvent::Unfinished("read(3, "))
+        );
+        let line = told("00:00:00 <... read resumed>\"x\", 5) = 1");
+        assert_eq!((line.thread, line.what), (None, LineEvent::Resumed("read", "\"x\", 5) = 1")));
+        assert_eq!(told("1 00:00:00 +++ exited with 0 +++").what, LineEvent::Exit);
+        assert_eq!(told("1 00:00:00 --- SIGINT {si_signo=SIGINT} ---").what, LineEvent::Signal);
+        assert_eq!(parse("strace: Process 5 attached").unwrap(), None);
+        for (wrong, said) in [
+            ("close(3) = 0", "column 1: `close(3)` is no time; run strace with -ttt or -tt"),
+            ("7 24:00:00.0 close(3) = 0", "column 3: `24:00:00.0` is no time; run strace with -ttt or -tt"),
+            ("7 1.5 what", "column 7: `what` is no call"),
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn a_call_is_taken_apart_whatever_stands_in_its_strings() {
+        let text = r#"pwrite64(3</a,b (c)>, "x\", 1) = 7 <"..., 4096, 8192) = 4096 <0.000021>"#;
+        let found = call(text).unwrap();
+        assert_eq!(found.arguments, ["3</a,b (c)>", r#""x\", 1) = 7 <"..."#, "4096", "8192"]);
+        assert_eq!((found.result, found.duration_ns), (Some(4096), Some(21_000)));
+        let found = call("openat(AT_FDCWD</x>, \"f\", O_RDONLY) = 3</x/f>").unwrap();
+        assert_eq!((found.result, found.result_path, found.duration_ns), (Some(3), Some("/x/f"), None));
+        let found =
+            call("read(3<TCP:[1.2.3.4:5->6.7.8.9:80]>, 0x7f, 5) = -1 EAGAIN (Resource ..) <0.1>").unwrap();
+        assert_eq!((found.arguments[0], found.result), ("3<TCP:[1.2.3.4:5->6.7.8.9:80]>", Some(-11)));
+        let found = call("read(3, 0x7f, 5) = ? ERESTARTSYS (To be restarted)").unwrap();
+        assert_eq!((found.result, found.is_restarted), (None, true));
+        assert_eq!(call("getpid() = 7").unwrap().arguments, Vec::<&str>::new());
+        for (wrong, said) in [
+            ("read(3, \"x", "column 11: it ends before the bracket behind its arguments"),
+            ("read(3) 5", "column 9: `5` is no result like `= 0`"),
+            ("read(3) = x", "column 11: `x` is no result of a call"),
+            ("re d(3) = 0", "column 1: `re d` is no name of a call"),
+        ] {
+            assert_eq!(call(wrong).unwrap_err().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn midnight_does_not_turn_time_back() {
+        let mut midnights = Midnights::default();
+        let mut at = |time| midnights.time_ns(&parse(&format!("1 {time} close(3) = 0")).unwrap().unwrap());
+        let (before, slightly, after) = (at("23:59:59.999999"), at("23:59:59.999998"), at("00:00:00.000001"));
+        assert_eq!((before - slightly, after - slightly), (1_000, 3_000));
+    }
+}

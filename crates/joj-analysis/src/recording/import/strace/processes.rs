@@ -1,0 +1,269 @@
+//! Which descriptor means which open file, in each process: descriptors are a process's, descriptions are shared by dup and fork.
+
+use std::collections::HashMap;
+
+/// LineEvent a descriptor stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    /// An open file description.
+    File(u32),
+    /// Nothing that can be replayed, and why.
+    Other(&'static str),
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    meaning: Meaning,
+    closes_on_exec: bool,
+}
+
+type DescriptorTable = HashMap<i32, Slot>;
+
+/// A thread, as far as its files go.
+#[derive(Debug, Clone, Copy)]
+struct TracedThread {
+    process: u32,
+    table: usize,
+    directory: usize,
+}
+
+/// How a new thread relates to the one that made it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sharing {
+    /// CLONE_FILES.
+    pub files: bool,
+    /// CLONE_FS.
+    pub directory: bool,
+    /// CLONE_THREAD.
+    pub process: bool,
+}
+
+/// LineEvent a close means for a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// A descriptor that an open or dup made.
+    Own(u32),
+    /// One that fork copied: the description has others.
+    Inherited(u32),
+    /// Nothing that can be replayed.
+    Other(&'static str),
+    /// Nobody knows what it was.
+    Unknown,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Holders {
+    /// Descriptors of all processes.
+    slots: u32,
+    /// Descriptors that an open or dup made and no close took away.
+    made: u32,
+}
+
+/// All threads of a recording.
+#[derive(Debug, Default)]
+pub struct TracedProcesses {
+    tasks: HashMap<u32, TracedThread>,
+    tables: Vec<(u32, DescriptorTable)>,
+    directories: Vec<Option<String>>,
+    holders: HashMap<u32, Holders>,
+}
+
+impl TracedProcesses {
+    /// True where the thread is known.
+    pub fn knows(&self, thread: u32) -> bool {
+        self.tasks.contains_key(&thread)
+    }
+
+    /// A thread whose begin is not in the text.
+    pub fn begin(&mut self, thread: u32) {
+        self.tables.push((1, DescriptorTable::new()));
+        self.directories.push(None);
+        let task = TracedThread {
+            process: thread,
+            table: self.tables.len() - 1,
+            directory: self.directories.len() - 1,
+        };
+        self.tasks.insert(thread, task);
+    }
+
+    /// A thread that another one made.
+    pub fn fork(&mut self, parent: u32, child: u32, sharing: Sharing) {
+        let Some(mut task) = self.tasks.get(&parent).copied() else { return };
+        if sharing.files {
+            self.tables[task.table].0 += 1;
+        } else {
+            let copy = self.tables[task.table].1.clone();
+            for slot in copy.values() {
+                if let Meaning::File(description) = slot.meaning {
+                    self.holders.entry(description).or_default().slots += 1;
+                }
+            }
+            self.tables.push((1, copy));
+            task.table = self.tables.len() - 1;
+        }
+        if !sharing.directory {
+            let copy = self.directories[task.directory].clone();
+            self.directories.push(copy);
+            task.directory = self.directories.len() - 1;
+        }
+        task.process = if sharing.process { task.process } else { child };
+        self.tasks.insert(child, task);
+    }
+
+    /// The process of a thread.
+    pub fn process(&self, thread: u32) -> u32 {
+        self.tasks.get(&thread).map_or(thread, |task| task.process)
+    }
+
+    /// The directory in which relative paths of a thread begin.
+    pub fn directory(&self, thread: u32) -> Option<&str> {
+        self.directories[self.tasks.get(&thread)?.directory].as_deref()
+    }
+
+    /// It has another one from now on.
+    pub fn change_directory(&mut self, thread: u32, directory: String) {
+        if let Some(task) = self.tasks.get(&thread) {
+            self.directories[task.directory] = Some(directory);
+        }
+    }
+
+    /// LineEvent a descriptor stands for.
+    pub fn meaning(&self, thread: u32, descriptor: i32) -> Option<&Meaning> {
+        let task = self.tasks.get(&thread)?;
+        Some(&self.tables[task.table].1.get(&descriptor)?.meaning)
+    }
+
+    /// A descriptor stands for this from now on. `is_made`: an open or dup of the recording made it.
+    pub fn open(
+        &mut self,
+        thread: u32,
+        descriptor: i32,
+        meaning: Meaning,
+        closes_on_exec: bool,
+        is_made: bool,
+    ) {
+        let Some(task) = self.tasks.get(&thread) else { return };
+        if let Meaning::File(description) = meaning {
+            let holders = self.holders.entry(description).or_default();
+            holders.slots += 1;
+            holders.made += u32::from(is_made);
+        }
+        self.tables[task.table].1.insert(descriptor, Slot { meaning, closes_on_exec });
+    }
+
+    /// FD_CLOEXEC is set or not from now on.
+    pub fn set_closes_on_exec(&mut self, thread: u32, descriptor: i32, closes_on_exec: bool) {
+        let Some(task) = self.tasks.get(&thread) else { return };
+        if let Some(slot) = self.tables[task.table].1.get_mut(&descriptor) {
+            slot.closes_on_exec = closes_on_exec;
+        }
+    }
+
+    /// A descriptor is gone.
+    pub fn close(&mut self, thread: u32, descriptor: i32) -> Closed {
+        let slot = self.tasks.get(&thread).and_then(|task| self.tables[task.table].1.remove(&descriptor));
+        let Some(slot) = slot else { return Closed::Unknown };
+        match slot.meaning {
+            Meaning::Other(why) => Closed::Other(why),
+            Meaning::File(description) => {
+                let holders = self.holders.entry(description).or_default();
+                holders.slots = holders.slots.saturating_sub(1);
+                if holders.slots > 0 && holders.made <= 1 {
+                    return Closed::Inherited(description);
+                }
+                holders.made = holders.made.saturating_sub(1);
+                Closed::Own(description)
+            }
+        }
+    }
+
+    /// Descriptors from `first` to `last` that are open.
+    pub fn range(&self, thread: u32, first: i32, last: i32) -> Vec<i32> {
+        let Some(task) = self.tasks.get(&thread) else { return Vec::new() };
+        let mut found: Vec<i32> = self.tables[task.table]
+            .1
+            .keys()
+            .copied()
+            .filter(|number| (first..=last).contains(number))
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// execve closes descriptors. Gives the descriptions that nobody has any more.
+    pub fn exec(&mut self, thread: u32) -> Vec<u32> {
+        let Some(task) = self.tasks.get(&thread).copied() else { return Vec::new() };
+        if self.tables[task.table].0 > 1 {
+            self.tables[task.table].0 -= 1;
+            let copy = self.tables[task.table].1.clone();
+            self.tables.push((1, copy));
+            let table = self.tables.len() - 1;
+            self.tasks.insert(thread, TracedThread { table, ..task });
+            return Vec::new();
+        }
+        let table = &mut self.tables[task.table].1;
+        let gone: Vec<i32> =
+            table.iter().filter(|(_, slot)| slot.closes_on_exec).map(|(number, _)| *number).collect();
+        let slots = gone.iter().filter_map(|number| table.remove(number)).collect();
+        self.release(slots)
+    }
+
+    /// A thread is gone. Gives the descriptions that nobody has any more.
+    pub fn exit(&mut self, thread: u32) -> Vec<u32> {
+        let Some(task) = self.tasks.remove(&thread) else { return Vec::new() };
+        let (tasks, table) = &mut self.tables[task.table];
+        *tasks -= 1;
+        if *tasks > 0 {
+            return Vec::new();
+        }
+        let slots = table.drain().map(|(_, slot)| slot).collect();
+        self.release(slots)
+    }
+
+    fn release(&mut self, slots: Vec<Slot>) -> Vec<u32> {
+        let mut released = Vec::new();
+        for slot in slots {
+            let Meaning::File(description) = slot.meaning else { continue };
+            let holders = self.holders.entry(description).or_default();
+            holders.slots = holders.slots.saturating_sub(1);
+            if holders.slots == 0 {
+                released.push(description);
+            }
+        }
+        released.sort_unstable();
+        released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_shared_by_fork_and_dup_and_descriptors_are_not() {
+        let mut processes = TracedProcesses::default();
+        processes.begin(1);
+        processes.open(1, 3, Meaning::File(7), false, true);
+        processes.open(1, 4, Meaning::File(8), true, true);
+        processes.fork(1, 2, Sharing::default());
+        assert_eq!(processes.close(2, 3), Closed::Inherited(7), "the parent has it still");
+        assert_eq!(processes.meaning(1, 3), Some(&Meaning::File(7)));
+        processes.open(1, 5, Meaning::File(7), false, true);
+        assert_eq!([processes.close(1, 3), processes.close(1, 5)], [Closed::Own(7); 2], "open and dup");
+        assert_eq!(processes.exec(2), [0; 0], "the parent has 8 still");
+        assert_eq!(processes.exit(1), [8]);
+        assert_eq!(processes.close(2, 4), Closed::Unknown);
+    }
+
+    #[test]
+    fn threads_share_a_table_until_the_last_is_gone() {
+        let mut processes = TracedProcesses::default();
+        processes.begin(1);
+        processes.fork(1, 2, Sharing { files: true, directory: true, process: true });
+        processes.open(2, 3, Meaning::File(7), false, true);
+        processes.change_directory(2, "/a".to_owned());
+        assert_eq!((processes.meaning(1, 3), processes.directory(1)), (Some(&Meaning::File(7)), Some("/a")));
+        assert_eq!((processes.process(2), processes.exit(1)), (1, vec![]));
+        assert_eq!(processes.exit(2), [7]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Recordings: which calls programs made on their files, and what a replay needs to know of them.
+//!
+//! ```text
+//! strace | MobiGen -> import -> Recording -> hidden_names -> saved
+//!
+//! import         recordings made of other programs' text
+//! hidden_names   hashes in the place of names
+//! call           one system call
+//! flags          flags and errors by their names
+//! paths          paths as the kernel takes them
+//! ```
+
+pub mod import;
+pub mod hidden_names;
+pub mod call;
+pub mod flags;
+pub mod paths;
+
+use crate::recording::call::RecordedCall;
+use crate::trace::header::Header;
+use crate::trace::texts::Texts;
+
+/// Calls in the order in which they began, with their names and what the recording says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Recording {
+    /// The head of the saved trace.
+    pub header: Header,
+    /// The calls.
+    pub calls: Vec<RecordedCall>,
+    /// Their names.
+    pub texts: Texts,
+}

@@ -1,0 +1,94 @@
+//! Paths as the kernel would take them: absolute, without `.` and `..`.
+
+/// `path` as seen from `directory`. Links are not followed: the recording does not know them all.
+pub fn absolute(directory: &str, path: &str) -> String {
+    let begin = if path.starts_with('/') { "" } else { directory };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in begin.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// True for what is no file: devices, and what the kernel makes up.
+pub fn is_pseudo(path: &str) -> bool {
+    // /dev/shm holds files.
+    let is_below =
+        |folder: &str| path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    ["/dev", "/proc", "/sys"].into_iter().any(is_below) && !is_below("/dev/shm")
+}
+
+/// LineEvent a text in quotes says, with strace's escapes resolved; `None` where it is none.
+pub fn unquoted(text: &str) -> Option<Vec<u8>> {
+    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut bytes = Vec::with_capacity(inside.len());
+    let mut rest = inside.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<&u8>, radix| byte.and_then(|byte| char::from(*byte).to_digit(radix));
+        let (mut value, radix, most) = match rest.peek()? {
+            b'x' => {
+                rest.next();
+                (0, 16, 2)
+            }
+            b'0'..=b'7' => (0, 8, 3),
+            _ => {
+                let letter = rest.next()?;
+                let known = [
+                    (b'n', b'\n'),
+                    (b't', b'\t'),
+                    (b'r', b'\r'),
+                    (b'v', 11),
+                    (b'f', 12),
+                    (b'a', 7),
+                    (b'b', 8),
+                ];
+                let found = known.iter().find(|(name, _)| *name == letter).map(|(_, byte)| *byte);
+                bytes.push(found.unwrap_or(letter));
+                continue;
+            }
+        };
+        for _ in 0..most {
+            let Some(found) = digit(rest.peek(), radix) else { break };
+            value = value * radix + found;
+            rest.next();
+        }
+        bytes.push(u8::try_from(value & 0xff).ok()?);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_what_the_kernel_takes_it_for() {
+        for (directory, path, found) in [
+            ("/a/b", "c", "/a/b/c"),
+            ("/a/b", "../c//d/.", "/a/c/d"),
+            ("/a", "/x/../../y", "/y"),
+            ("/", ".", "/"),
+            ("/a", "", "/a"),
+        ] {
+            assert_eq!(absolute(directory, path), found, "{path} in {directory}");
+        }
+        assert_eq!(
+            ["/dev/null", "/dev/shm/a", "/proc", "/device"].map(is_pseudo),
+            [true, false, true, false]
+        );
+    }
+
+    #[test]
+    fn escapes_are_resolved() {
+        assert_eq!(unquoted(r#""a\"\n\x41\1012\\""#), Some(b"a\"\nAA2\\".to_vec()));
+        assert_eq!([unquoted("NULL"), unquoted("\"a"), unquoted("\"a\\\"")], [None, None, None]);
+    }
+}
