@@ -1,16 +1,24 @@
 //! Recordings: which calls programs made on their files, and what a replay needs to know of them.
 //!
 //! ```text
-//! strace | MobiGen -> import -> Recording -> hidden_names -> saved
+//! strace | MobiGen -> import -> Recording -> hidden_names -> saved;  read -> compat -> file_tree, order -> replay
 //!
+//! outcome        what came of a replay, in numbers
 //! import         recordings made of other programs' text
+//! compat         a MobiGen script as Mobibench's own replayer reads it
+//! order          which calls each call waits for
+//! file_tree      the files before the first call and after the last, as the calls imply them
 //! hidden_names   hashes in the place of names
 //! call           one system call
 //! flags          flags and errors by their names
 //! paths          paths as the kernel takes them
 //! ```
 
+pub mod outcome;
 pub mod import;
+pub mod compat;
+pub mod order;
+pub mod file_tree;
 pub mod hidden_names;
 pub mod call;
 pub mod flags;

@@ -1,0 +1,429 @@
+//! The files that calls imply: those that are there before the first call, and those that are there after the last.
+//!
+//! ```text
+//! open("/a/b", O_RDONLY) = 3, pread(3, 4096 bytes at 8192) = 4096   before: directory /a, file /a/b of 12,288 bytes
+//! access("/a/c") = -1 ENOENT, open("/a/c", O_CREAT) = 4             before: no /a/c; after: /a/c
+//! ```
+//!
+//! A file that the recording neither creates nor finds missing was there before. Its size is the largest that a read, a stat, a seek
+//! from the end, or the place of its first write asks for. LineEvent holds children, or was seen as one, is a directory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::{
+    EEXIST, ENOENT, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE,
+    FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
+    RENAME_EXCHANGE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, SEEK_END,
+};
+use crate::trace::texts::Texts;
+
+/// A file of the tree, apart from its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileIndex(pub u32);
+
+/// LineEvent a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeEntry {
+    /// A directory.
+    Directory,
+    /// A regular file of so many bytes.
+    File(u64),
+    /// A symbolic link to this path.
+    Symlink(String),
+}
+
+/// Entries by path: absolute, without `.` and `..`; a directory comes before what is in it.
+pub type Entries = BTreeMap<String, TreeEntry>;
+
+#[derive(Debug)]
+struct FileState {
+    entry: TreeEntry,
+    /// Where it was before the first call, and its size there.
+    before: Option<(String, u64)>,
+    /// It may have been there before: it was opened with O_CREAT alone.
+    is_doubtful: bool,
+    /// A call of the recording wrote to it: where later ones begin says nothing of its size before.
+    is_written: bool,
+    /// A call gave it its size: later reads say nothing of its size before.
+    is_cut: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Opened {
+    file: FileIndex,
+    position: u64,
+    appends: bool,
+}
+
+/// The files as they are between two calls.
+#[derive(Debug, Default)]
+pub struct FileTree {
+    files: Vec<FileState>,
+    names: BTreeMap<String, FileIndex>,
+    /// Names that a call found missing, or took away.
+    missing: HashSet<String>,
+    opened: HashMap<u32, Opened>,
+}
+
+impl FileTree {
+    /// Applies a call, and says which files it is about.
+    pub fn apply(&mut self, call: &RecordedCall, texts: &Texts) -> [Option<FileIndex>; 2] {
+        let (path, second) = (texts.get(call.path), texts.get(call.second_path));
+        match call.kind {
+            CallKind::Open | CallKind::Held => [self.open(call, path), None],
+            CallKind::Rename | CallKind::Link | CallKind::Symlink if call.result == 0 => {
+                self.two_names(call, path, second)
+            }
+            CallKind::Access
+            | CallKind::Stat
+            | CallKind::Lstat
+            | CallKind::Truncate
+            | CallKind::Unlink
+            | CallKind::Mkdir
+            | CallKind::Rmdir
+            | CallKind::Rename
+            | CallKind::Link
+            | CallKind::Symlink => [self.one_name(call, path), None],
+            CallKind::Close | CallKind::Released => {
+                let file = self.opened.get(&call.description).map(|opened| opened.file);
+                if call.flags & RecordedCall::STAYS_OPEN == 0 && call.kind == CallKind::Released {
+                    self.opened.remove(&call.description);
+                }
+                [file, None]
+            }
+            _ => [self.descriptor(call), None],
+        }
+    }
+
+    /// The tree before the first call.
+    pub fn before(&self) -> Entries {
+        let mut entries = Entries::new();
+        for file in &self.files {
+            let Some((path, bytes)) = &file.before else { continue };
+            // O_CREAT makes it where nothing says that it had bytes before.
+            if file.is_doubtful && *bytes == 0 {
+                continue;
+            }
+            let entry = match &file.entry {
+                TreeEntry::Directory => TreeEntry::Directory,
+                _ => TreeEntry::File(*bytes),
+            };
+            entries.insert(path.clone(), entry);
+        }
+        with_parents(entries)
+    }
+
+    /// The tree after the calls that were applied.
+    pub fn after(&self) -> Entries {
+        let entries =
+            self.names.iter().map(|(path, file)| (path.clone(), self.files[file.0 as usize].entry.clone()));
+        with_parents(entries.collect())
+    }
+
+    fn open(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+        if call.result < 0 {
+            return self.failed(call, path);
+        }
+        let path = &self.behind_links(path);
+        let is_unnamed = call.flags & O_TMPFILE == O_TMPFILE;
+        let file = if is_unnamed {
+            self.existing(path, TreeEntry::Directory);
+            self.add(FileState::new(TreeEntry::File(0)))
+        } else if let Some(known) = self.names.get(path) {
+            *known
+        } else if call.flags & O_CREAT == 0 {
+            let is_directory = call.flags & O_DIRECTORY != 0;
+            self.existing(path, if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) })
+        } else {
+            let is_new = call.flags & (O_EXCL | O_TRUNC) != 0 || self.missing.contains(path);
+            let before = if is_new { None } else { Some((path.clone(), 0)) };
+            let file = FileState { before, is_doubtful: !is_new, ..FileState::new(TreeEntry::File(0)) };
+            self.named(path, file)
+        };
+        if call.flags & O_TRUNC != 0 && call.flags & O_ACCMODE != 0 && !is_unnamed {
+            self.set_size(file, 0);
+        }
+        let opened = Opened { file, position: 0, appends: call.flags & O_APPEND != 0 };
+        self.opened.insert(call.description, opened);
+        Some(file)
+    }
+
+    fn one_name(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+        if call.result < 0 {
+            return self.failed(call, path);
+        }
+        let follows = matches!(call.kind, CallKind::Access | CallKind::Stat | CallKind::Truncate);
+        let path = &if follows { self.behind_links(path) } else { path.to_owned() };
+        match call.kind {
+            CallKind::Mkdir => return Some(self.named(path, FileState::new(TreeEntry::Directory))),
+            CallKind::Unlink | CallKind::Rmdir => {
+                let is_directory = call.kind == CallKind::Rmdir;
+                let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
+                let file = self.existing(path, kind);
+                self.remove(path);
+                return Some(file);
+            }
+            _ => {}
+        }
+        let kind = call.flags & S_IFMT;
+        let is_directory = call.kind != CallKind::Access && kind == S_IFDIR;
+        let file = self.existing(path, if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) });
+        match call.kind {
+            CallKind::Truncate => self.set_size(file, call.bytes),
+            CallKind::Stat | CallKind::Lstat => self.was_seen(file, kind, call.bytes),
+            _ => {}
+        }
+        Some(file)
+    }
+
+    /// A call that found or missed a name.
+    fn failed(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+        let is_about_path = matches!(
+            call.kind,
+            CallKind::Open
+                | CallKind::Access
+                | CallKind::Stat
+                | CallKind::Lstat
+                | CallKind::Unlink
+                | CallKind::Rmdir
+        );
+        if call.result == -ENOENT && is_about_path && !self.names.contains_key(path) {
+            self.missing.insert(path.to_owned());
+        }
+        let is_made = matches!(call.kind, CallKind::Open | CallKind::Mkdir);
+        if call.result == -EEXIST && is_made {
+            let is_directory = call.kind == CallKind::Mkdir;
+            let kind = if is_directory { TreeEntry::Directory } else { TreeEntry::File(0) };
+            return Some(self.existing(path, kind));
+        }
+        self.names.get(path).copied()
+    }
+
+    fn two_names(&mut self, call: &RecordedCall, path: &str, second: &str) -> [Option<FileIndex>; 2] {
+        if call.kind == CallKind::Symlink {
+            let link = FileState::new(TreeEntry::Symlink(second.to_owned()));
+            return [Some(self.named(path, link)), None];
+        }
+        let file = self.existing(path, TreeEntry::File(0));
+        let other = self.names.get(second).copied();
+        if call.kind == CallKind::Rename && call.flags & RENAME_EXCHANGE != 0 {
+            let other = self.existing(second, TreeEntry::File(0));
+            let (one, two) = (self.taken(path), self.taken(second));
+            self.put(second, one);
+            self.put(path, two);
+            return [Some(file), Some(other)];
+        }
+        if call.kind == CallKind::Rename {
+            // Two names of one file: nothing happens (rename(2)).
+            if other != Some(file) {
+                let moved = self.taken(path);
+                self.remove(second);
+                self.put(second, moved);
+                self.missing.insert(path.to_owned());
+            }
+        } else {
+            self.put(second, vec![(String::new(), file)]);
+        }
+        self.parents(second);
+        [Some(file), other]
+    }
+
+    fn descriptor(&mut self, call: &RecordedCall) -> Option<FileIndex> {
+        let opened = *self.opened.get(&call.description)?;
+        let file = opened.file;
+        let moved = call.moved_bytes();
+        let mut position = opened.position;
+        match call.kind {
+            CallKind::Read | CallKind::Readv => {
+                position += moved;
+                self.was_read(file, if moved > 0 { position } else { 0 });
+            }
+            CallKind::Pread | CallKind::Preadv if moved > 0 => {
+                self.was_read(file, call.offset.saturating_add(moved));
+            }
+            CallKind::Write | CallKind::Writev | CallKind::Pwrite | CallKind::Pwritev if moved > 0 => {
+                let is_positional = matches!(call.kind, CallKind::Pwrite | CallKind::Pwritev);
+                let at = match (opened.appends, is_positional) {
+                    (true, _) => self.size(file),
+                    (false, true) => call.offset,
+                    (false, false) => position,
+                };
+                self.was_written(file, at, moved);
+                position = if is_positional { position } else { at.saturating_add(moved) };
+            }
+            CallKind::Lseek if call.result >= 0 => {
+                position = moved;
+                if call.flags == SEEK_END {
+                    self.was_read(file, moved.saturating_sub(call.offset));
+                }
+            }
+            CallKind::Fstat if call.result == 0 => self.was_seen(file, call.flags & S_IFMT, call.bytes),
+            CallKind::Ftruncate if call.result == 0 => self.set_size(file, call.bytes),
+            CallKind::Fallocate if call.result == 0 => self.allocate(file, call),
+            _ => {}
+        }
+        if let Some(opened) = self.opened.get_mut(&call.description) {
+            opened.position = position;
+        }
+        Some(file)
+    }
+
+    fn allocate(&mut self, file: FileIndex, call: &RecordedCall) {
+        let size = self.size(file);
+        if call.flags & FALLOC_FL_COLLAPSE_RANGE != 0 {
+            self.set_size(file, size.saturating_sub(call.bytes));
+        } else if call.flags & FALLOC_FL_INSERT_RANGE != 0 {
+            self.set_size(file, size.saturating_add(call.bytes));
+        } else if call.flags & (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE) == 0 {
+            self.set_size(file, size.max(call.offset.saturating_add(call.bytes)));
+        }
+    }
+
+    fn size(&self, file: FileIndex) -> u64 {
+        match self.files[file.0 as usize].entry {
+            TreeEntry::File(bytes) => bytes,
+            _ => 0,
+        }
+    }
+
+    fn set_size(&mut self, file: FileIndex, bytes: u64) {
+        let state = &mut self.files[file.0 as usize];
+        state.is_cut = true;
+        if let TreeEntry::File(size) = &mut state.entry {
+            *size = bytes;
+        }
+    }
+
+    /// A read ended at `end`: where no call explains that, the file had so many bytes before.
+    fn was_read(&mut self, file: FileIndex, end: u64) {
+        let state = &mut self.files[file.0 as usize];
+        let (TreeEntry::File(size), Some((_, before))) = (&mut state.entry, &mut state.before) else {
+            return;
+        };
+        if end > *size && !state.is_cut {
+            (*before, *size) = (end, end);
+        }
+    }
+
+    fn was_written(&mut self, file: FileIndex, at: u64, bytes: u64) {
+        if !self.files[file.0 as usize].is_written {
+            // The first write lies within the file, or at its end.
+            self.was_read(file, at);
+        }
+        let state = &mut self.files[file.0 as usize];
+        state.is_written = true;
+        if let TreeEntry::File(size) = &mut state.entry {
+            *size = (*size).max(at.saturating_add(bytes));
+        }
+    }
+
+    fn was_seen(&mut self, file: FileIndex, kind: u32, bytes: u64) {
+        match kind {
+            S_IFREG => self.was_read(file, bytes),
+            S_IFDIR => self.files[file.0 as usize].entry = TreeEntry::Directory,
+            // Nobody saw what is in it; a file in its place has its length.
+            S_IFLNK => {}
+            _ => {}
+        }
+    }
+
+    /// The file of this name; where nothing is known of it, it was there before.
+    fn existing(&mut self, path: &str, kind: TreeEntry) -> FileIndex {
+        if let Some(known) = self.names.get(path).copied() {
+            if kind == TreeEntry::Directory {
+                self.files[known.0 as usize].entry = kind;
+            }
+            return known;
+        }
+        // A name that was missing came back without a call: nothing in the recording makes it.
+        let before = if self.missing.contains(path) { None } else { Some((path.to_owned(), 0)) };
+        self.named(path, FileState { before, ..FileState::new(kind) })
+    }
+
+    fn named(&mut self, path: &str, file: FileState) -> FileIndex {
+        let index = self.add(file);
+        self.names.insert(path.to_owned(), index);
+        self.parents(path);
+        index
+    }
+
+    fn add(&mut self, file: FileState) -> FileIndex {
+        let index = FileIndex(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        self.files.push(file);
+        index
+    }
+
+    /// The directories above a name that is there.
+    fn parents(&mut self, path: &str) {
+        if let Some((parent, _)) = path.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+            let known = self.names.get(parent).copied();
+            let is_known = known.is_some_and(|known| {
+                matches!(self.files[known.0 as usize].entry, TreeEntry::Directory | TreeEntry::Symlink(_))
+            });
+            if !is_known {
+                self.existing(parent, TreeEntry::Directory);
+            }
+        }
+    }
+
+    /// Takes a name away, with those below it.
+    fn remove(&mut self, path: &str) {
+        for (name, _) in self.taken(path) {
+            self.missing.insert(format!("{path}{name}"));
+        }
+    }
+
+    /// A name and those below it, each without the first one's text.
+    fn taken(&mut self, path: &str) -> Vec<(String, FileIndex)> {
+        let below = format!("{path}/");
+        let range = (Bound::Included(below.as_str()), Bound::Unbounded);
+        let inside = self.names.range::<str, _>(range).take_while(|(name, _)| name.starts_with(&below));
+        let mut names: Vec<String> = inside.map(|(name, _)| name.clone()).collect();
+        names.push(path.to_owned());
+        let taken = names.into_iter().filter_map(|name| Some((name.clone(), self.names.remove(&name)?)));
+        taken.map(|(name, file)| (name[path.len()..].to_owned(), file)).collect()
+    }
+
+    fn put(&mut self, path: &str, taken: Vec<(String, FileIndex)>) {
+        for (name, file) in taken {
+            self.names.insert(format!("{path}{name}"), file);
+        }
+    }
+
+    /// The path behind a symbolic link that the recording made.
+    fn behind_links(&self, path: &str) -> String {
+        let mut path = path.to_owned();
+        for _ in 0..8 {
+            let link = self.names.get(&path).map(|file| &self.files[file.0 as usize].entry);
+            let Some(TreeEntry::Symlink(target)) = link else { break };
+            let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
+            path = crate::recording::paths::absolute(directory, target);
+        }
+        path
+    }
+}
+
+impl FileState {
+    fn new(entry: TreeEntry) -> Self {
+        Self { entry, before: None, is_doubtful: false, is_written: false, is_cut: false }
+    }
+}
+
+/// The entries with every directory above them; whatever holds another is one.
+fn with_parents(mut entries: Entries) -> Entries {
+    let paths: Vec<String> = entries.keys().cloned().collect();
+    for path in &paths {
+        let mut above = path.as_str();
+        while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+            if !matches!(entries.get(parent), Some(TreeEntry::Symlink(_))) {
+                entries.insert(parent.to_owned(), TreeEntry::Directory);
+            }
+            above = parent;
+        }
+    }
+    entries.remove("/");
+    entries.remove("");
+    entries
+}

@@ -1,0 +1,222 @@
+//! Which calls each call waits for: those before it on its thread, its open file description, its file and its path.
+//!
+//! ```text
+//! A  open(x) -- write(x) -- rename(x, y) --------- unlink(y)
+//! B                                     `- open(y) -' (also for a path's directories)
+//! ```
+//!
+//! Two calls that were under way at the same time in the recording do not wait for each other. A name that is used again is the next
+//! in its path's order. The first call of a thread waits for those before the fork that began it. After ROOT (Weiss and others, SOSP
+//! 2013).
+
+use std::collections::HashMap;
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::file_tree::FileIndex;
+use crate::trace::texts::{Text, Texts};
+
+/// So many calls of another thread have to be over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// The thread, by its place in [`CallOrder::threads`].
+    pub thread: u32,
+    /// How many of its calls.
+    pub calls: u32,
+}
+
+/// The order of a recording's calls.
+#[derive(Debug, Default)]
+pub struct CallOrder {
+    /// Each thread's calls, by their places in the recording.
+    pub threads: Vec<Vec<u32>>,
+    /// The thread numbers of the recording, in the same order.
+    pub thread_ids: Vec<u32>,
+    /// For each call when the last of those that it waits for ended, in the recording; 0 where it waits for none.
+    pub ready_ns: Vec<u64>,
+    waits: Vec<Wait>,
+    /// For each call the end of its waits; they begin where those of the call before end.
+    ends: Vec<usize>,
+}
+
+impl CallOrder {
+    /// LineEvent a call waits for, besides those before it on its thread.
+    pub fn waits(&self, call: usize) -> &[Wait] {
+        let begin = call.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.waits[begin..self.ends[call]]
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Resource {
+    Description(u32),
+    File(FileIndex),
+    Path(Text),
+}
+
+/// A call that others may wait for.
+#[derive(Debug, Clone, Copy)]
+struct CallPlace {
+    thread: u32,
+    calls: u32,
+    begin_ns: u64,
+    end_ns: u64,
+}
+
+/// Finds the order, call by call.
+#[derive(Debug, Default)]
+pub struct OrderFinder {
+    order: CallOrder,
+    threads: HashMap<u32, u32>,
+    /// By the number of a thread that a fork began: the fork.
+    forks: HashMap<u32, CallPlace>,
+    /// Calls of each resource that a later one may have to wait for.
+    used: HashMap<Resource, Vec<CallPlace>>,
+    /// Where a description was opened: whoever uses it waits for that, whatever the times say.
+    opens: HashMap<u32, CallPlace>,
+    /// By directory and thread: the last call that changed a name in it.
+    inside: HashMap<Text, HashMap<u32, CallPlace>>,
+    /// By path: its directories, as far as calls name them.
+    parents: HashMap<Text, Vec<Text>>,
+    /// For each thread what it has waited for: by other thread how many calls.
+    waited: Vec<HashMap<u32, u32>>,
+    /// When each thread's last call ended.
+    last_ns: Vec<u64>,
+}
+
+impl OrderFinder {
+    /// Takes the next call; `files` are those that it is about, `texts` its names.
+    pub fn push(&mut self, call: &RecordedCall, files: [Option<FileIndex>; 2], texts: &mut Texts) {
+        let known = self.threads.get(&call.thread).copied();
+        let thread = known.unwrap_or_else(|| self.new_thread(call.thread));
+        let index = u32::try_from(self.order.ends.len()).unwrap_or(u32::MAX);
+        let own = &mut self.order.threads[thread as usize];
+        own.push(index);
+        let calls = u32::try_from(own.len()).unwrap_or(u32::MAX);
+        let place = CallPlace { thread, calls, begin_ns: call.begin_ns, end_ns: call.end_ns() };
+        let mut before: Vec<CallPlace> = Vec::new();
+        if calls == 1 {
+            before.extend(self.forks.get(&call.thread));
+        }
+        self.descriptions(call, place, &mut before);
+        for file in files.into_iter().flatten() {
+            self.use_one(Resource::File(file), place, &mut before);
+        }
+        for path in [call.path, call.second_path] {
+            if path != Text::NONE && !(path == call.second_path && call.kind == CallKind::Symlink) {
+                self.path(call.kind, path, place, texts, &mut before);
+            }
+        }
+        if call.kind == CallKind::Fork {
+            self.forks.insert(u32::try_from(call.result).unwrap_or(0), place);
+        }
+        self.take(thread, place, before);
+    }
+
+    /// The whole order.
+    pub fn finish(self) -> CallOrder {
+        self.order
+    }
+
+    fn new_thread(&mut self, id: u32) -> u32 {
+        let thread = u32::try_from(self.order.threads.len()).unwrap_or(u32::MAX);
+        self.threads.insert(id, thread);
+        self.order.threads.push(Vec::new());
+        self.order.thread_ids.push(id);
+        self.last_ns.push(0);
+        self.waited.push(HashMap::new());
+        thread
+    }
+
+    fn take(&mut self, thread: u32, place: CallPlace, mut before: Vec<CallPlace>) {
+        before.retain(|other| other.thread != thread);
+        before.sort_unstable_by_key(|other| (other.thread, std::cmp::Reverse(other.calls)));
+        before.dedup_by_key(|other| other.thread);
+        let ready_ns = before.iter().map(|other| other.end_ns).max().unwrap_or(0);
+        let last_ns = &mut self.last_ns[thread as usize];
+        self.order.ready_ns.push(ready_ns.max(*last_ns));
+        *last_ns = place.end_ns.max(*last_ns);
+        let waited = &mut self.waited[thread as usize];
+        for other in before {
+            let known = waited.entry(other.thread).or_default();
+            if *known < other.calls {
+                *known = other.calls;
+                self.order.waits.push(Wait { thread: other.thread, calls: other.calls });
+            }
+        }
+        self.order.ends.push(self.order.waits.len());
+    }
+
+    fn descriptions(&mut self, call: &RecordedCall, place: CallPlace, before: &mut Vec<CallPlace>) {
+        if call.description == 0 {
+            return;
+        }
+        before.extend(self.opens.get(&call.description));
+        if matches!(call.kind, CallKind::Open | CallKind::Held) {
+            self.opens.insert(call.description, place);
+        }
+        self.use_one(Resource::Description(call.description), place, before);
+    }
+
+    fn path(
+        &mut self,
+        kind: CallKind,
+        path: Text,
+        place: CallPlace,
+        texts: &mut Texts,
+        before: &mut Vec<CallPlace>,
+    ) {
+        self.use_one(Resource::Path(path), place, before);
+        let parents = self.parents.entry(path).or_insert_with(|| parents(path, texts)).clone();
+        for parent in &parents {
+            let resource = Resource::Path(*parent);
+            before.extend(
+                self.used.get(&resource).into_iter().flatten().filter(|other| is_over(other, &place)),
+            );
+        }
+        let changes_names = matches!(
+            kind,
+            CallKind::Open
+                | CallKind::Rename
+                | CallKind::Link
+                | CallKind::Symlink
+                | CallKind::Unlink
+                | CallKind::Mkdir
+                | CallKind::Rmdir
+        );
+        if changes_names && let Some(parent) = parents.first() {
+            self.inside.entry(*parent).or_default().insert(place.thread, place);
+        }
+        if matches!(kind, CallKind::Rmdir | CallKind::Rename) {
+            let inside = self.inside.get(&path).into_iter().flat_map(HashMap::values);
+            before.extend(inside.filter(|other| is_over(other, &place)));
+        }
+    }
+
+    /// Waits for the calls on a resource that were over when this one began, and is the next of them.
+    fn use_one(&mut self, resource: Resource, place: CallPlace, before: &mut Vec<CallPlace>) {
+        let used = self.used.entry(resource).or_default();
+        let latest_ns = used.iter().filter(|other| is_over(other, &place)).map(|other| other.begin_ns).max();
+        // LineEvent was over before a call began that is over itself: that call waited for it.
+        used.retain(|other| {
+            latest_ns.is_none_or(|latest_ns| other.end_ns > latest_ns || other.begin_ns == latest_ns)
+        });
+        before.extend(used.iter().filter(|other| is_over(other, &place)));
+        used.push(place);
+    }
+}
+
+fn is_over(other: &CallPlace, place: &CallPlace) -> bool {
+    other.end_ns <= place.begin_ns
+}
+
+/// The directories above a path, the next one first, without the root.
+fn parents(path: Text, texts: &mut Texts) -> Vec<Text> {
+    let path = texts.get(path).to_owned();
+    let mut above = path.as_str();
+    let mut found = Vec::new();
+    while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+        found.push(texts.keep(parent));
+        above = parent;
+    }
+    found
+}

@@ -1,0 +1,72 @@
+//! LineEvent came of a replay, in numbers, as docs/recording.md describes its JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Calls of one kind.
+#[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
+pub struct KindOutcome {
+    /// How many were made.
+    pub calls: u64,
+    /// Of them, those that returned something else than in the recording.
+    pub differ: u64,
+    /// How many were not made: their descriptor is not open here.
+    pub not_made: u64,
+}
+
+/// How late calls began that should have begun at a certain time.
+#[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
+pub struct Lateness {
+    /// Half of them began no later.
+    pub p50_ns: u64,
+    /// 99 % of them.
+    pub p99_ns: u64,
+    /// None began later.
+    pub max_ns: u64,
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ReplayOutcome {
+    /// Of this description: 1.
+    pub version: u32,
+    /// Where the recording comes from.
+    pub source: String,
+    /// `dependent`, `timed` or `fast`.
+    pub order: &'static str,
+    /// Mobibench's reading.
+    pub compat: bool,
+    /// Threads.
+    pub threads: u64,
+    /// Calls that were made.
+    pub calls: u64,
+    /// By call.
+    pub by_call: BTreeMap<&'static str, KindOutcome>,
+    /// Bytes that reads returned.
+    pub read_bytes: u64,
+    /// Bytes that writes took.
+    pub written_bytes: u64,
+    /// Calls that make something durable, by call.
+    pub syncs: BTreeMap<&'static str, u64>,
+    /// From the first call's begin to the last one's end.
+    pub elapsed_ns: u64,
+    /// The same in the recording.
+    pub recorded_elapsed_ns: u64,
+    /// Of the calls that had a time to begin at; `None` in order `fast`.
+    pub lateness: Option<Lateness>,
+    /// Processor time of joj's, the kernel's for its calls included, in microseconds.
+    pub cpu_us: u64,
+    /// Calls that Mobibench skips, because its map has no such descriptor; `None` without --compat.
+    pub skipped: Option<u64>,
+    /// Files that it makes, one for each open; `None` without --compat.
+    pub files: Option<u64>,
+    /// Calls of the program that are not in the recording, and why.
+    pub not_replayed: BTreeMap<String, u64>,
+    /// LineEvent the recording's importer had to guess.
+    pub inferred: Vec<String>,
+    /// LineEvent --check found, a sentence each; `None` where nobody asked.
+    pub differences: Option<Vec<String>>,
+    /// Where the files are, with --keep.
+    pub kept: Option<String>,
+}

@@ -1,0 +1,159 @@
+//! Goal: a replay makes each call after those that it depends on, and begins with the files that the program found.
+//! Method: short recordings; for each call what it waits for, and the trees before the first and after the last.
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
+use joj_analysis::recording::import::strace;
+use joj_analysis::recording::order::OrderFinder;
+
+fn import(text: &str) -> Recording {
+    strace::import(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// For each call the calls of other threads that it waits for: thread and count.
+fn waits(recording: &Recording) -> Vec<Vec<(u32, u32)>> {
+    let (mut tree, mut finder, mut texts) =
+        (FileTree::default(), OrderFinder::default(), recording.texts.clone());
+    for call in &recording.calls {
+        let files = tree.apply(call, &recording.texts);
+        finder.push(call, files, &mut texts);
+    }
+    let order = finder.finish();
+    let of = |call| {
+        order.waits(call).iter().map(|wait| (order.thread_ids[wait.thread as usize], wait.calls)).collect()
+    };
+    (0..recording.calls.len()).map(of).collect()
+}
+
+fn trees(text: &str) -> [Vec<String>; 2] {
+    let recording = import(text);
+    let mut tree = FileTree::default();
+    for call in &recording.calls {
+        tree.apply(call, &recording.texts);
+    }
+    [tree.before(), tree.after()].map(|entries| {
+        let told = entries.iter().map(|(path, entry)| match entry {
+            TreeEntry::Directory => format!("{path}/"),
+            TreeEntry::File(bytes) => format!("{path} {bytes}"),
+            TreeEntry::Symlink(target) => format!("{path} -> {target}"),
+        });
+        told.collect()
+    })
+}
+
+#[test]
+fn a_call_waits_for_its_file_its_path_and_its_directories() {
+    let recording = import(
+        r#"1 00:00:00.000001 mkdir("/d", 0777) = 0 <0.000001>
+1 00:00:00.000010 open("/d/a", O_RDWR|O_CREAT) = 3 <0.000001>
+1 00:00:00.000020 rename("/d/a", "/d/b") = 0 <0.000001>
+2 00:00:00.000030 open("/d/b", O_RDONLY) = 4 <0.000001>
+3 00:00:00.000040 open("/d/c", O_RDWR|O_CREAT) = 5 <0.000001>
+1 00:00:00.000050 write(3, "x", 1) = 1 <0.000001>
+2 00:00:00.000060 read(4, "x", 1) = 1 <0.000001>
+3 00:00:00.000070 unlink("/d/c") = 0 <0.000001>
+1 00:00:00.000080 unlink("/d/b") = 0 <0.000001>
+2 00:00:00.000090 rmdir("/d") = 0 <0.000001>
+2 00:00:00.000100 access("/other", R_OK) = 0 <0.000001>
+"#,
+    );
+    assert_eq!(
+        waits(&recording),
+        [
+            vec![],
+            vec![],
+            vec![],
+            vec![(1, 3)],         // b was renamed
+            vec![(1, 1)],         // its directory was made
+            vec![(2, 1)],         // one file by two names
+            vec![(1, 4)],         // written before it was read
+            vec![],               // its own
+            vec![(2, 2)],         // read before it was unlinked
+            vec![(1, 5), (3, 2)], // the directory was emptied
+            vec![],
+        ]
+    );
+}
+
+#[test]
+fn calls_that_were_under_way_together_do_not_wait_for_each_other() {
+    let recording = import(
+        r#"1 00:00:00.000001 open("/a", O_RDWR) = 3 <0.000001>
+2 00:00:00.000002 clone(flags=CLONE_FILES) = 4 <0.000001>
+1 00:00:00.000010 fsync(3</a>) = 0 <0.000100>
+2 00:00:00.000050 fsync(3</a>) = 0 <0.000020>
+1 00:00:00.000200 fsync(3</a>) = 0 <0.000001>
+"#,
+    );
+    // Thread 2 has a description of its own (held), of the same file.
+    let waits = waits(&recording);
+    let names: Vec<&str> = recording.calls.iter().map(|call| call.kind.text()).collect();
+    assert_eq!(names, ["held", "open", "fork", "fsync", "fsync", "fsync"]);
+    assert_eq!(waits[4], [(1, 1)], "for the open, not for the flush that was under way");
+    assert_eq!(waits[5], [(2, 3)], "for that of thread 2, which was over");
+}
+
+#[test]
+fn a_thread_begins_after_what_made_it() {
+    let recording = import(
+        r#"1 00:00:00.000001 access("/a", R_OK) = 0 <0.000001>
+1 00:00:00.000005 clone(flags=CLONE_FILES) = 2 <0.000050>
+2 00:00:00.000010 access("/b", R_OK) = 0 <0.000001>
+"#,
+    );
+    assert_eq!(waits(&recording)[2], [(1, 2)]);
+}
+
+#[test]
+fn the_tree_before_has_what_is_used_and_not_made() {
+    let [before, after] = trees(
+        r#"1 00:00:00.000001 open("/d/old", O_RDWR) = 3
+1 00:00:00.000002 pread64(3, "x", 4096, 8192) = 4096
+1 00:00:00.000003 open("/d/new", O_RDWR|O_CREAT|O_EXCL) = 4
+1 00:00:00.000004 pwrite64(4, "x", 100, 1000) = 100
+1 00:00:00.000005 access("/d/none", F_OK) = -1 ENOENT (No such file or directory)
+1 00:00:00.000006 open("/d/none", O_RDWR|O_CREAT) = 5
+1 00:00:00.000007 open("/d/doubtful", O_RDWR|O_CREAT) = 6
+1 00:00:00.000008 open("/d/found", O_RDWR|O_CREAT) = 7
+1 00:00:00.000009 read(7, "x", 10) = 10
+1 00:00:00.000010 stat("/d/dir", {st_mode=S_IFDIR|0755, st_size=4096}) = 0
+1 00:00:00.000011 unlink("/d/gone") = 0
+1 00:00:00.000012 open("/d/log", O_WRONLY|O_APPEND) = 8
+1 00:00:00.000013 lseek(8, 0, SEEK_END) = 500
+1 00:00:00.000014 write(8, "x", 5) = 5
+1 00:00:00.000015 truncate("/d/old", 100) = 0
+1 00:00:00.000016 fallocate(4, 0, 0, 5000) = 0
+1 00:00:00.000017 fallocate(4, FALLOC_FL_KEEP_SIZE, 0, 50000) = 0
+1 00:00:00.000018 open("/d/first", O_RDWR) = 9
+1 00:00:00.000019 pwrite64(9, "x", 1, 700) = 1
+"#,
+    );
+    assert_eq!(
+        before,
+        ["/d/", "/d/dir/", "/d/first 700", "/d/found 10", "/d/gone 0", "/d/log 500", "/d/old 12288"]
+    );
+    let left =
+        ["/d/", "/d/dir/", "/d/doubtful 0", "/d/first 701", "/d/found 10", "/d/log 505", "/d/new 5000"];
+    assert_eq!(after, [&left[..], &["/d/none 0", "/d/old 100"]].concat());
+}
+
+#[test]
+fn renames_links_and_directories_move_what_is_in_them() {
+    let [before, after] = trees(
+        r#"1 00:00:00.000001 open("/d/s/f", O_RDWR) = 3
+1 00:00:00.000002 rename("/d/s", "/d/t") = 0
+1 00:00:00.000003 open("/d/t/f", O_RDWR) = 4
+1 00:00:00.000004 write(4, "x", 7) = 7
+1 00:00:00.000005 link("/d/t/f", "/d/h") = 0
+1 00:00:00.000006 symlink("t/f", "/d/l") = 0
+1 00:00:00.000007 open("/d/l", O_RDWR|O_TRUNC) = 5
+1 00:00:00.000008 write(5, "x", 9) = 9
+1 00:00:00.000009 mkdir("/d/e", 0777) = 0
+1 00:00:00.000010 renameat2(AT_FDCWD, "/d/e", AT_FDCWD, "/d/t", RENAME_EXCHANGE) = 0
+1 00:00:00.000011 open("/d/x", O_RDWR|O_CREAT|O_EXCL) = 6
+1 00:00:00.000012 rename("/d/x", "/d/h") = 0
+"#,
+    );
+    assert_eq!(before, ["/d/", "/d/s/", "/d/s/f 0"]);
+    assert_eq!(after, ["/d/", "/d/e/", "/d/e/f 9", "/d/h 0", "/d/l -> t/f", "/d/t/"]);
+}
