@@ -3,6 +3,7 @@
 //! ```text
 //! lab            plans measured in an emulated machine
 //! record         recordings of what programs ask of their files
+//! replay         the same asked again, of another disk
 //! compare        two results of `joj bench` side by side
 //! device         the emulated devices, and what the model makes of them
 //! monitor        what the machine does meanwhile
@@ -17,6 +18,7 @@
 
 mod lab;
 mod record;
+mod replay;
 mod compare;
 mod device;
 mod monitor;
@@ -50,6 +52,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Bench(options) => bench::command::run(&options)?,
         Command::Mobibench(options) => mobibench::command::run(&options)?,
         Command::Record(options) => record::run(&options)?,
+        Command::Replay(options) => replay::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,
         Command::TraceHeader(options) => trace::header_command::run(&options)?,

@@ -3,7 +3,7 @@
 //! ```text
 //! lab         `joj lab`;  lab_crash: `joj lab crash`
 //! trace       `joj trace`
-//! record      `joj record`
+//! record      `joj record`;  replay: `joj replay`
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
 //! device      `joj device`
@@ -14,6 +14,7 @@ pub mod lab;
 pub mod lab_crash;
 pub mod trace;
 pub mod record;
+pub mod replay;
 pub mod monitor;
 pub mod mobibench;
 pub mod device;
@@ -31,6 +32,7 @@ use crate::command_line::lab::LabOptions;
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
 use crate::command_line::record::RecordOptions;
+use crate::command_line::replay::ReplayOptions;
 use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
 use crate::command_line::waldio::parse_option;
 
@@ -61,6 +63,9 @@ pub enum Command {
     /// Record what a program asks of its files, without contents: imported from strace or MobiGen
     #[command(after_help = crate::command_line::record::EXAMPLES)]
     Record(RecordOptions),
+    /// Make the calls of a recording again, on the disk of a directory
+    #[command(after_help = crate::command_line::replay::EXAMPLES)]
+    Replay(ReplayOptions),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

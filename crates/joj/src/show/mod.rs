@@ -1,6 +1,7 @@
 //! A result as people see it: a table for a terminal, a page with plots. A folder a subcommand, then what they share:
 //!
 //! ```text
+//! replay     what a replay was like, as text
 //! monitor    lines while it runs, then a summary, a table or a page
 //! trace      the summary and the steps as text, the page with its plots
 //! lab        tables of cells and of crash states, the report
@@ -14,6 +15,7 @@
 //! text       numbers as people read them, and columns that line up
 //! ```
 
+pub mod replay;
 pub mod monitor;
 pub mod trace;
 pub mod lab;

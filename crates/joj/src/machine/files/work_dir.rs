@@ -38,8 +38,13 @@ pub enum WorkDirError {
         error: io::Error,
     },
     /// A hundred directories of this process's number are in the way.
-    #[error("{} is full of joj-bench-* directories; remove those of runs that were killed", .0.display())]
-    Full(PathBuf),
+    #[error("{} is full of {name}-* directories; remove those of runs that were killed", .place.display())]
+    Full {
+        /// The directory that was given.
+        place: PathBuf,
+        /// What the directories are called.
+        name: &'static str,
+    },
 }
 
 /// A directory below the measured one; dropping it removes it with all that is in it.
@@ -53,6 +58,13 @@ impl WorkDir {
     /// # Errors
     /// Why not, and what to do; nothing is left behind.
     pub fn create(parent: &Path) -> Result<WorkDir, WorkDirError> {
+        Self::named(parent, "joj-bench")
+    }
+
+    /// Makes `<name>-<process id>-<n>` below `parent`.
+    /// # Errors
+    /// As [`WorkDir::create`].
+    pub fn named(parent: &Path, name: &'static str) -> Result<WorkDir, WorkDirError> {
         let place = || parent.to_owned();
         match fs::metadata(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -65,18 +77,24 @@ impl WorkDir {
             Ok(_) => {}
         }
         for attempt in 0..100 {
-            let path = parent.join(format!("joj-bench-{}-{attempt}", std::process::id()));
+            let path = parent.join(format!("{name}-{}-{attempt}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(WorkDir { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(WorkDirError::ReadOnly { place: place(), error }),
             }
         }
-        Err(WorkDirError::Full(place()))
+        Err(WorkDirError::Full { place: place(), name })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves it there.
+    pub fn keep(self) -> PathBuf {
+        let kept = std::mem::ManuallyDrop::new(self);
+        kept.path.clone()
     }
 
     /// Removes every file in it, between two runs.

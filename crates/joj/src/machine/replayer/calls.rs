@@ -1,0 +1,262 @@
+//! Makes recorded calls, with the descriptors and paths of a replay.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::trace::texts::{Text, Texts};
+use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
+use rustix::io::{Errno, ReadWriteFlags};
+
+pub use super::written_bytes::IoMemory;
+
+/// A file is made with these permissions, as far as umask lets it.
+const FILE_MODE: u32 = 0o666;
+const DIRECTORY_MODE: u32 = 0o777;
+
+/// O_ flags of recordings, which are x86-64's, and this machine's.
+const OPEN_FLAGS: [(u32, OFlags); 15] = [
+    (1, OFlags::WRONLY),
+    (2, OFlags::RDWR),
+    (0o100, OFlags::CREATE),
+    (0o200, OFlags::EXCL),
+    (0o1000, OFlags::TRUNC),
+    (0o2000, OFlags::APPEND),
+    (0o4000, OFlags::NONBLOCK),
+    (0o10000, OFlags::DSYNC),
+    (0o40000, OFlags::DIRECT),
+    (0o200_000, OFlags::DIRECTORY),
+    (0o400_000, OFlags::NOFOLLOW),
+    (0o1_000_000, OFlags::NOATIME),
+    (0o4_010_000, OFlags::SYNC),
+    (0o10_000_000, OFlags::PATH),
+    (0o20_200_000, OFlags::TMPFILE),
+];
+
+/// Descriptors that are open for one description: one for each open and dup.
+type Descriptors = Mutex<Vec<Arc<OwnedFd>>>;
+
+/// The files of a replay, as all its threads see them.
+#[derive(Debug)]
+pub struct ReplayFiles {
+    directory: File,
+    /// By the number of a text: the path below the directory.
+    paths: Vec<CString>,
+    /// What stands in links: an absolute path begins with the directory's own.
+    targets: Vec<CString>,
+    descriptions: Vec<Descriptors>,
+}
+
+impl ReplayFiles {
+    /// Those of a recording, below a directory.
+    /// # Errors
+    /// The directory cannot be opened.
+    pub fn new(directory: &Path, recording: &Recording) -> io::Result<Self> {
+        let descriptions = recording.calls.iter().map(|call| call.description).max().unwrap_or(0);
+        let place = directory.canonicalize()?.to_string_lossy().into_owned();
+        let below = |path: &str| {
+            let path = path.trim_start_matches('/');
+            if path.is_empty() { ".".to_owned() } else { path.to_owned() }
+        };
+        let target =
+            |path: &str| if path.starts_with('/') { format!("{place}{path}") } else { path.to_owned() };
+        Ok(Self {
+            directory: File::open(directory)?,
+            paths: all(&recording.texts, below),
+            targets: all(&recording.texts, target),
+            descriptions: (0..=descriptions).map(|_| Descriptors::default()).collect(),
+        })
+    }
+
+    /// Opens what was open before the first call. Where that fails, its calls are not made.
+    pub fn hold(&self, call: &RecordedCall) {
+        let _ = self.open(call);
+    }
+
+    /// Makes a call: what it returns, or its errno, negative. `None` where its descriptor is not open here.
+    pub fn make(&self, call: &RecordedCall, memory: &mut IoMemory) -> Option<i64> {
+        let result = match call.kind {
+            CallKind::Open => self.open(call),
+            CallKind::Close | CallKind::Dup => return self.descriptors(call),
+            CallKind::Sync => {
+                rustix::fs::sync();
+                Ok(0)
+            }
+            CallKind::Truncate
+            | CallKind::Rename
+            | CallKind::Link
+            | CallKind::Symlink
+            | CallKind::Unlink
+            | CallKind::Mkdir
+            | CallKind::Rmdir
+            | CallKind::Stat
+            | CallKind::Lstat
+            | CallKind::Access => self.name(call),
+            CallKind::Fork | CallKind::Held => Ok(0),
+            CallKind::Released => {
+                self.take(call.description).clear();
+                Ok(0)
+            }
+            _ => {
+                let file = self.take(call.description).last().cloned()?;
+                if call.kind.is_read() || call.kind.is_write() {
+                    transfer(&file, call, memory)
+                } else {
+                    about_file(&file, call)
+                }
+            }
+        };
+        Some(result.unwrap_or_else(|error| -i64::from(error.raw_os_error())))
+    }
+
+    fn take(&self, description: u32) -> std::sync::MutexGuard<'_, Vec<Arc<OwnedFd>>> {
+        // A thread that panicked was between two calls: the list is whole.
+        self.descriptions[description as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, call: &RecordedCall) -> Result<i64, Errno> {
+        let flags = OPEN_FLAGS.iter().filter(|(bits, _)| call.flags & bits == *bits);
+        let flags = flags.fold(OFlags::CLOEXEC, |all, (_, flag)| all | *flag);
+        let path = &self.paths[call.path.0 as usize];
+        let file = rustix::fs::openat(&self.directory, path, flags, Mode::from_raw_mode(FILE_MODE))?;
+        if call.description != 0 {
+            self.take(call.description).push(Arc::new(file));
+        }
+        Ok(0)
+    }
+
+    fn descriptors(&self, call: &RecordedCall) -> Option<i64> {
+        let mut open = self.take(call.description);
+        if call.kind == CallKind::Dup {
+            let duplicate = rustix::io::dup(open.last()?.as_fd());
+            return Some(match duplicate {
+                Ok(file) => {
+                    open.push(Arc::new(file));
+                    0
+                }
+                Err(error) => -i64::from(error.raw_os_error()),
+            });
+        }
+        if call.flags & RecordedCall::STAYS_OPEN != 0 {
+            return None;
+        }
+        // The last user closes it: a thread that still reads keeps it until then.
+        let file = open.pop()?;
+        drop(open);
+        drop(file);
+        Some(0)
+    }
+
+    fn name(&self, call: &RecordedCall) -> Result<i64, Errno> {
+        let path = &self.paths[call.path.0 as usize];
+        let second = &self.paths[call.second_path.0 as usize];
+        let directory = &self.directory;
+        match call.kind {
+            CallKind::Truncate => truncate(&self.targets[call.path.0 as usize], call.bytes)?,
+            CallKind::Rename if call.flags == 0 => rustix::fs::renameat(directory, path, directory, second)?,
+            CallKind::Rename => {
+                let flags = RenameFlags::from_bits_retain(call.flags);
+                rustix::fs::renameat_with(directory, path, directory, second, flags)?;
+            }
+            CallKind::Link => rustix::fs::linkat(directory, path, directory, second, AtFlags::empty())?,
+            CallKind::Symlink => {
+                rustix::fs::symlinkat(&self.targets[call.second_path.0 as usize], directory, path)?;
+            }
+            CallKind::Unlink => rustix::fs::unlinkat(directory, path, AtFlags::empty())?,
+            CallKind::Rmdir => rustix::fs::unlinkat(directory, path, AtFlags::REMOVEDIR)?,
+            CallKind::Mkdir => rustix::fs::mkdirat(directory, path, Mode::from_raw_mode(DIRECTORY_MODE))?,
+            CallKind::Stat => drop(rustix::fs::statat(directory, path, AtFlags::empty())?),
+            CallKind::Lstat => drop(rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?),
+            _ => {
+                let wanted = Access::from_bits_retain(call.flags);
+                rustix::fs::accessat(directory, path, wanted, AtFlags::empty())?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn all(texts: &Texts, told: impl Fn(&str) -> String) -> Vec<CString> {
+    let numbers = 0..u32::try_from(texts.count()).unwrap_or(u32::MAX);
+    // A path of the kernel's has no zero byte.
+    numbers.map(|number| CString::new(told(texts.get(Text(number)))).unwrap_or_default()).collect()
+}
+
+fn transfer(file: &OwnedFd, call: &RecordedCall, memory: &mut IoMemory) -> Result<i64, Errno> {
+    let bytes = usize::try_from(call.bytes).map_err(|_| Errno::INVAL)?;
+    let flags = ReadWriteFlags::from_bits_retain(call.flags);
+    let moved = if call.kind.is_read() {
+        let room = memory.room(bytes);
+        match call.kind {
+            CallKind::Read => rustix::io::read(file, room),
+            CallKind::Pread => rustix::io::pread(file, room, call.offset),
+            CallKind::Readv => rustix::io::readv(file, &mut [io::IoSliceMut::new(room)]),
+            _ if call.flags == 0 => rustix::io::preadv(file, &mut [io::IoSliceMut::new(room)], call.offset),
+            _ => rustix::io::preadv2(file, &mut [io::IoSliceMut::new(room)], call.offset, flags),
+        }
+    } else {
+        let fresh = memory.fresh(bytes);
+        match call.kind {
+            CallKind::Write => rustix::io::write(file, fresh),
+            CallKind::Pwrite => rustix::io::pwrite(file, fresh, call.offset),
+            CallKind::Writev => rustix::io::writev(file, &[io::IoSlice::new(fresh)]),
+            _ if call.flags == 0 => rustix::io::pwritev(file, &[io::IoSlice::new(fresh)], call.offset),
+            _ => rustix::io::pwritev2(file, &[io::IoSlice::new(fresh)], call.offset, flags),
+        }
+    };
+    Ok(i64::try_from(moved?).unwrap_or(i64::MAX))
+}
+
+fn about_file(file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
+    match call.kind {
+        CallKind::Lseek => {
+            let signed = call.offset.cast_signed();
+            let place = match call.flags {
+                1 => SeekFrom::Current(signed),
+                2 => SeekFrom::End(signed),
+                3 => SeekFrom::Data(call.offset),
+                4 => SeekFrom::Hole(call.offset),
+                _ => SeekFrom::Start(call.offset),
+            };
+            return Ok(rustix::fs::seek(file, place)?.cast_signed());
+        }
+        CallKind::Fsync => rustix::fs::fsync(file)?,
+        CallKind::Fdatasync => rustix::fs::fdatasync(file)?,
+        CallKind::Syncfs => rustix::fs::syncfs(file)?,
+        CallKind::SyncFileRange => sync_file_range(file, call)?,
+        CallKind::Ftruncate => rustix::fs::ftruncate(file, call.bytes)?,
+        CallKind::Fallocate => {
+            let flags = FallocateFlags::from_bits_retain(call.flags);
+            rustix::fs::fallocate(file, flags, call.offset, call.bytes)?;
+        }
+        _ => drop(rustix::fs::fstat(file)?),
+    }
+    Ok(0)
+}
+
+fn truncate(path: &CString, bytes: u64) -> Result<(), Errno> {
+    // SAFETY: the path ends with a zero byte, which CString has.
+    let result = unsafe { libc::truncate(path.as_ptr(), bytes.cast_signed()) };
+    told(result)
+}
+
+fn told(result: libc::c_int) -> Result<(), Errno> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+    }
+}
+
+fn sync_file_range(file: &OwnedFd, call: &RecordedCall) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd;
+    let (offset, bytes) = (call.offset.cast_signed(), call.bytes.cast_signed());
+    // SAFETY: it takes numbers only, and the descriptor is open for as long as `file` is.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, call.flags) };
+    told(result)
+}

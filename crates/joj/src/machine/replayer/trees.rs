@@ -1,0 +1,94 @@
+//! The files of a replay: those that are there before its first call, and those that are there after its last.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use joj_analysis::recording::file_tree::{Entries, TreeEntry};
+
+use super::written_bytes::IoMemory;
+
+/// What is written at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Where a recorded path is, below the replay's directory.
+pub fn place(directory: &Path, path: &str) -> PathBuf {
+    directory.join(path.trim_start_matches('/'))
+}
+
+/// Makes files, with bytes in them, and has them written to the disk, so that nothing of it happens in the replay. `go_on` is asked
+/// now and then, and told how many bytes were written.
+/// # Errors
+/// The file that cannot be made, and why.
+pub fn make(
+    directory: &Path,
+    entries: &Entries,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<bool, (PathBuf, io::Error)> {
+    let mut memory = IoMemory::new(u64::MAX);
+    let mut written = 0;
+    for (path, entry) in entries {
+        let place = place(directory, path);
+        let made = match entry {
+            TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
+            TreeEntry::File(bytes) => fill(&place, *bytes, &mut memory, &mut written, go_on),
+            TreeEntry::Symlink(target) => std::os::unix::fs::symlink(target, &place).map(|()| true),
+        };
+        if !made.map_err(|error| (place, error))? {
+            return Ok(false);
+        }
+    }
+    let synced = File::open(directory).and_then(|file| Ok(rustix::fs::syncfs(file.as_fd())?));
+    synced.map_err(|error| (directory.to_owned(), error))?;
+    Ok(true)
+}
+
+fn fill(
+    place: &Path,
+    bytes: u64,
+    memory: &mut IoMemory,
+    written: &mut u64,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> io::Result<bool> {
+    let mut file = File::create(place)?;
+    let mut left = bytes;
+    while left > 0 {
+        let piece = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        file.write_all(memory.fresh(piece))?;
+        left -= piece as u64;
+        *written += piece as u64;
+        if !go_on(*written) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The files that are there.
+/// # Errors
+/// The directory that cannot be read, and why.
+pub fn list(directory: &Path) -> Result<Entries, (PathBuf, io::Error)> {
+    let mut entries = Entries::new();
+    let mut open = vec![(directory.to_owned(), String::new())];
+    while let Some((place, path)) = open.pop() {
+        let problem = |error| (place.clone(), error);
+        for entry in fs::read_dir(&place).map_err(problem)? {
+            let entry = entry.map_err(problem)?;
+            let status = entry.metadata().map_err(problem)?;
+            let name = format!("{path}/{}", entry.file_name().to_string_lossy());
+            let found = if status.is_dir() {
+                open.push((entry.path(), name.clone()));
+                TreeEntry::Directory
+            } else if status.is_symlink() {
+                TreeEntry::Symlink(
+                    fs::read_link(entry.path()).map_err(problem)?.to_string_lossy().into_owned(),
+                )
+            } else {
+                TreeEntry::File(status.len())
+            };
+            entries.insert(name, found);
+        }
+    }
+    Ok(entries)
+}

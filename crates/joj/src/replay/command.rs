@@ -1,0 +1,76 @@
+//! `joj replay` from its options to its exit code.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use joj_analysis::recording::outcome::ReplayOutcome;
+
+use crate::command_line::replay::ReplayOptions;
+use crate::machine::files::output_file;
+use crate::machine::files::work_dir::{WorkDir, WorkDirError};
+use crate::machine::proc::signal;
+use crate::machine::replayer::trees;
+use crate::replay::check;
+use crate::replay::error::ReplayError;
+use crate::replay::plan::Plan;
+use crate::replay::run;
+use crate::show::replay as replay_text;
+use crate::trace::progress::ProgressLine;
+
+/// Runs `joj replay`.
+/// # Errors
+/// What could not be done, where, and how to mend it.
+pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
+    output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
+    signal::install().map_err(ReplayError::Signals)?;
+    let outcome = match replay(options) {
+        Err(stopped @ ReplayError::Stopped) => {
+            eprintln!("joj: {stopped}");
+            return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+        }
+        outcome => outcome?,
+    };
+    output_file::report(options.json.as_deref(), &outcome, || replay_text::outcome(&outcome))?;
+    let differs = outcome.differences.as_ref().is_some_and(|differences| !differences.is_empty());
+    Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What is made goes at the end, whatever that is, unless it was asked to stay.
+fn replay(options: &ReplayOptions) -> Result<ReplayOutcome, ReplayError> {
+    let plan = Plan::read(&options.recording, options.compat)?;
+    let work_dir = WorkDir::named(&options.directory, "joj-replay").map_err(|error| match error {
+        WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
+        error => error.into(),
+    })?;
+    let problem = |(path, error): (PathBuf, io::Error)| file_problem(options, path, error);
+    let mut progress = ProgressLine::begin();
+    let mut go_on = |bytes: u64| {
+        progress
+            .tell(|| format!("making the files of the recording, {} MiB; Ctrl-C gives it up", bytes >> 20));
+        !signal::is_stopped()
+    };
+    if !trees::make(work_dir.path(), &plan.before, &mut go_on).map_err(problem)? {
+        return Err(ReplayError::Stopped);
+    }
+    drop(progress);
+    let mut outcome = run::run(&plan, work_dir.path(), options.order)?;
+    if options.check {
+        let found = trees::list(work_dir.path()).map_err(problem)?;
+        outcome.differences = Some(check::differences(&plan.after, &found));
+    }
+    if options.keep {
+        outcome.kept = Some(work_dir.keep().display().to_string());
+    }
+    Ok(outcome)
+}
+
+fn file_problem(options: &ReplayOptions, path: PathBuf, error: io::Error) -> ReplayError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let what = format!("{} has no room", path.display());
+            ReplayError::Full { place: options.directory.clone(), what }
+        }
+        _ => ReplayError::File { path, error },
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a replay gives no result: what, where, and how to mend it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::machine::files::output_file::OutputError;
+use crate::machine::files::work_dir::WorkDirError;
+use crate::trace_file::TraceReadError;
+
+/// Why there is no result. Nothing of the replay is left then.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// Ctrl-C or its kin.
+    #[error("stopped by a signal: what the replay made is removed")]
+    Stopped,
+    /// Ctrl-C would end joj without cleaning up.
+    #[error("cannot catch Ctrl-C: {0}")]
+    Signals(#[source] io::Error),
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Read(#[from] TraceReadError),
+    /// It is a trace of block requests.
+    #[error(
+        "{} has no calls: it is a trace of block requests. `joj record --import` makes a recording that can be replayed",
+        .0.display()
+    )]
+    NoCalls(PathBuf),
+    /// Mobibench knows MobiGen's scripts only.
+    #[error("--compat is Mobibench's reading of a MobiGen script, and {} was not imported from one", .0.display())]
+    NoScript(PathBuf),
+    /// There is no place for the files.
+    #[error(transparent)]
+    Place(#[from] WorkDirError),
+    /// Nothing can be made in the directory.
+    #[error("cannot write in {}: {error}; give a directory in which you may write", .place.display())]
+    ReadOnly {
+        /// The directory that was given.
+        place: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file of the replay cannot be made or read.
+    #[error("cannot make {}: {error}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The disk is full where the recording's was not.
+    #[error("the disk or the quota of {} is full: {what}. Make room there, or give a directory on another disk", .place.display())]
+    Full {
+        /// The directory that was given.
+        place: PathBuf,
+        /// What could not be written.
+        what: String,
+    },
+    /// The system has no more threads.
+    #[error(
+        "cannot start a thread for each of the recording's {threads}: {error}; `ulimit -u` says how many there may be"
+    )]
+    Threads {
+        /// How many are needed.
+        threads: usize,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The result cannot be told.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}

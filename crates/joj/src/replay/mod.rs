@@ -1,0 +1,19 @@
+//! `joj replay`: the calls of a recording, made again on another disk. A file uses only files below it.
+//!
+//! ```text
+//! command -> plan (what is to be made, and in which order) -> run (a thread for each recorded one) -> outcome -> text, JSON
+//!
+//! command   from the options to the exit code
+//! check     the files at the end beside those that the recording implies
+//! run       the threads, from their start to their end
+//! worker    one thread's calls
+//! plan      a recording with its order and its files
+//! error     why there is no result
+//! ```
+
+pub mod command;
+mod check;
+mod run;
+mod worker;
+mod plan;
+mod error;

@@ -1,0 +1,78 @@
+//! A recording with all that its replay needs: its order, the files before and after.
+
+use std::path::Path;
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::RecordedCall;
+use joj_analysis::recording::compat as mobibench;
+use joj_analysis::recording::file_tree::{Entries, FileTree, TreeEntry};
+use joj_analysis::recording::order::{CallOrder, OrderFinder};
+use joj_analysis::trace::texts::Texts;
+
+use crate::replay::error::ReplayError;
+use crate::trace_file::TraceReader;
+
+/// What is to be done.
+#[derive(Debug)]
+pub struct Plan {
+    /// The calls.
+    pub recording: Recording,
+    /// What each waits for.
+    pub order: CallOrder,
+    /// The files before the first.
+    pub before: Entries,
+    /// The files after the last, as the recording implies them.
+    pub after: Entries,
+    /// Calls that Mobibench would skip, and files that it would make; `None` without --compat.
+    pub compat: Option<(u64, u64)>,
+}
+
+impl Plan {
+    /// Reads a recording.
+    /// # Errors
+    /// It cannot be read, is damaged, or has no calls.
+    pub fn read(path: &Path, is_compat: bool) -> Result<Self, ReplayError> {
+        let mut recording = read(path)?;
+        let mut compat = None;
+        if is_compat {
+            let reading =
+                mobibench::read(&recording).ok_or_else(|| ReplayError::NoScript(path.to_owned()))?;
+            compat = Some((reading.skipped, reading.files));
+            recording = reading.recording;
+        }
+        let (mut tree, mut finder) = (FileTree::default(), OrderFinder::default());
+        // Directories that no call names get numbers of their own; the recording's names keep theirs.
+        let mut texts = recording.texts.clone();
+        for call in &recording.calls {
+            let files = tree.apply(call, &recording.texts);
+            finder.push(call, files, &mut texts);
+        }
+        let before = if is_compat { compat_directory() } else { tree.before() };
+        Ok(Self { order: finder.finish(), before, after: tree.after(), recording, compat })
+    }
+}
+
+/// Mobibench's files are all in one directory, and nothing else is there.
+fn compat_directory() -> Entries {
+    Entries::from([(mobibench::DIRECTORY.to_owned(), TreeEntry::Directory)])
+}
+
+fn read(path: &Path) -> Result<Recording, ReplayError> {
+    let mut reader = TraceReader::open(path)?;
+    let header = reader.header().clone();
+    if header.recording.is_none() {
+        return Err(ReplayError::NoCalls(path.to_owned()));
+    }
+    let (mut calls, mut batch): (Vec<RecordedCall>, _) = (Vec::new(), Vec::new());
+    while reader.next_calls(&mut batch)? {
+        if crate::machine::proc::signal::is_stopped() {
+            return Err(ReplayError::Stopped);
+        }
+        calls.append(&mut batch);
+    }
+    let texts: Texts = reader.texts().clone();
+    if calls.is_empty() {
+        return Err(ReplayError::NoCalls(path.to_owned()));
+    }
+    Ok(Recording { header, calls, texts })
+}

@@ -1,0 +1,143 @@
+//! The threads of a replay, from their start to their end.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::outcome::{Lateness, ReplayOutcome};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::command_line::replay::OrderChoice;
+use crate::machine::proc::clock;
+use crate::machine::proc::signal;
+use crate::machine::proc::usage::Usage;
+use crate::machine::replayer::calls::ReplayFiles;
+use crate::machine::replayer::turns::Turn;
+use crate::replay::error::ReplayError;
+use crate::replay::plan::Plan;
+use crate::replay::worker::{self, Shared, ThreadOutcome};
+use crate::show::text::count;
+use crate::trace::progress::ProgressLine;
+
+/// So long the main thread sleeps between two looks at how far the others are.
+const LOOK: Duration = Duration::from_millis(20);
+/// What a thread of a replay needs of its stack: its memory for reads and writes lies elsewhere.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Makes the calls below a directory.
+/// # Errors
+/// A signal, a full disk, no thread.
+pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayOutcome, ReplayError> {
+    allow_files();
+    // A sleep ends when it should, not 50 us later.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let files = ReplayFiles::new(directory, &plan.recording)
+        .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
+    plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held).for_each(|call| files.hold(call));
+    let turns: Vec<Turn> = plan.order.threads.iter().map(|_| Turn::default()).collect();
+    let before = Usage::now();
+    let begin_ns = clock::shared_ns();
+    let (stop, full) = (AtomicBool::new(false), Mutex::new(None));
+    let shared = Shared { plan, files, choice, turns, stop, full, begin_ns };
+    let outcomes = threads(&shared)?;
+    let used = Usage::now().since(&before);
+    if let Some(what) = shared.full.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        return Err(ReplayError::Full { place: directory.to_owned(), what });
+    }
+    if signal::is_stopped() {
+        return Err(ReplayError::Stopped);
+    }
+    let mut outcome = sum(plan, outcomes, begin_ns);
+    outcome.order = choice.word();
+    outcome.cpu_us = used.cpu_user_us + used.cpu_system_us;
+    Ok(outcome)
+}
+
+/// As many descriptors as the system lets this process have.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+fn threads(shared: &Shared<'_>) -> Result<Vec<ThreadOutcome>, ReplayError> {
+    let threads = shared.turns.len();
+    thread::scope(|scope| {
+        let mut running = Vec::new();
+        for index in 0..threads {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            match thread.spawn_scoped(scope, move || worker::run(shared, index)) {
+                Ok(thread) => running.push(thread),
+                Err(error) => {
+                    shared.stop.store(true, Ordering::Relaxed);
+                    return Err(ReplayError::Threads { threads, error });
+                }
+            }
+        }
+        watch(shared, || running.iter().all(thread::ScopedJoinHandle::is_finished));
+        Ok(running.into_iter().map(|thread| thread.join().unwrap_or_default()).collect())
+    })
+}
+
+/// Shows how far the threads are, and ends them where a signal asks for that.
+fn watch(shared: &Shared<'_>, is_over: impl Fn() -> bool) {
+    let mut progress = ProgressLine::begin();
+    let all = shared.plan.recording.calls.len() as u64;
+    let mut pause = Duration::from_micros(200);
+    while !is_over() {
+        if signal::is_stopped() {
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+        progress.tell(|| {
+            let made: u64 = shared.turns.iter().map(|turn| u64::from(turn.made())).sum();
+            format!("replaying, {} of {} calls; Ctrl-C gives it up", count(made), count(all))
+        });
+        clock::pause(pause);
+        pause = (pause * 2).min(LOOK);
+    }
+}
+
+fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcome {
+    let recording = &plan.recording;
+    let header = &recording.header;
+    let mut sum = ReplayOutcome {
+        version: 1,
+        source: serde_json::to_value(header.source)
+            .map_or_else(|_| String::new(), |word| word.as_str().unwrap_or_default().to_owned()),
+        compat: plan.compat.is_some(),
+        threads: plan.order.threads.len() as u64,
+        skipped: plan.compat.map(|(skipped, _)| skipped),
+        files: plan.compat.map(|(_, files)| files),
+        inferred: header.inferred.clone(),
+        not_replayed: header.recording.as_ref().map(|facts| facts.not_replayed.clone()).unwrap_or_default(),
+        recorded_elapsed_ns: recording.calls.iter().map(RecordedCall::end_ns).max().unwrap_or(0),
+        ..ReplayOutcome::default()
+    };
+    let mut late_ns = Vec::new();
+    for thread in outcomes {
+        for kind in CallKind::ALL.iter().filter(|kind| kind.is_replayed()) {
+            let found = thread.kinds.get(usize::from(kind.code())).copied().unwrap_or_default();
+            if found.calls + found.not_made > 0 {
+                let all = sum.by_call.entry(kind.text()).or_default();
+                all.calls += found.calls;
+                all.differ += found.differ;
+                all.not_made += found.not_made;
+            }
+        }
+        sum.read_bytes += thread.read_bytes;
+        sum.written_bytes += thread.written_bytes;
+        sum.elapsed_ns = sum.elapsed_ns.max(thread.end_ns.saturating_sub(begin_ns));
+        late_ns.extend(thread.late_ns);
+    }
+    sum.calls = sum.by_call.values().map(|kind| kind.calls).sum();
+    let syncs = CallKind::ALL.iter().filter(|kind| kind.is_sync());
+    sum.syncs = syncs.filter_map(|kind| Some((kind.text(), sum.by_call.get(kind.text())?.calls))).collect();
+    late_ns.sort_unstable();
+    sum.lateness = late_ns.last().map(|max_ns| {
+        let at = |share: usize| late_ns[(late_ns.len() * share / 100).min(late_ns.len() - 1)];
+        Lateness { p50_ns: at(50), p99_ns: at(99), max_ns: *max_ns }
+    });
+    sum
+}

@@ -1,0 +1,153 @@
+//! One recorded thread's calls, made again: it waits for those of others, then for its time, and makes the call.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::outcome::KindOutcome;
+
+use crate::command_line::replay::OrderChoice;
+use crate::machine::proc::clock;
+use crate::machine::proc::signal;
+use crate::machine::replayer::calls::{IoMemory, ReplayFiles};
+use crate::machine::replayer::turns::Turn;
+use crate::replay::plan::Plan;
+
+/// A shorter wait is spent looking at the clock: a sleep takes longer.
+const LOOK_NS: u64 = 60_000;
+/// So long a thread sleeps at most before it looks whether the replay is to end.
+const SLEEP_NS: u64 = 50_000_000;
+/// ENOSPC and EDQUOT.
+const FULL: [i64; 2] = [28, 122];
+
+/// What all threads of a replay share.
+pub struct Shared<'a> {
+    /// What is to be done.
+    pub plan: &'a Plan,
+    /// Where.
+    pub files: ReplayFiles,
+    /// When.
+    pub choice: OrderChoice,
+    /// Whose turn it is.
+    pub turns: Vec<Turn>,
+    /// Set where the replay is to end.
+    pub stop: AtomicBool,
+    /// What could not be written because the disk is full.
+    pub full: Mutex<Option<String>>,
+    /// [`clock::shared_ns`] at the time that is 0 in the recording.
+    pub begin_ns: u64,
+}
+
+/// What came of one thread.
+#[derive(Debug, Default)]
+pub struct ThreadOutcome {
+    /// By the code of a [`CallKind`].
+    pub kinds: Vec<KindOutcome>,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    /// When its last call ended.
+    pub end_ns: u64,
+    /// How late each call began that had a time, in nanoseconds.
+    pub late_ns: Vec<u64>,
+}
+
+/// Makes all calls of a thread.
+pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
+    let order = &shared.plan.order;
+    let mut memory = IoMemory::new(thread as u64 + 1);
+    let mut outcome = ThreadOutcome { kinds: vec![KindOutcome::default(); 256], ..ThreadOutcome::default() };
+    let calls = order.threads[thread].iter().zip(1..);
+    for (&index, made) in calls {
+        let call = &shared.plan.recording.calls[index as usize];
+        let is_turn = order
+            .waits(index as usize)
+            .iter()
+            .all(|wait| shared.turns[wait.thread as usize].wait(wait.calls, &shared.stop));
+        if !is_turn || shared.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if call.kind != CallKind::Held {
+            if let Some(at_ns) = time_of(shared, call, index as usize) {
+                if !pause(at_ns, &shared.stop) {
+                    break;
+                }
+                outcome.late_ns.push(clock::shared_ns().saturating_sub(at_ns));
+            }
+            one(shared, call, &mut memory, &mut outcome);
+        }
+        shared.turns[thread].advance(made);
+    }
+    outcome.end_ns = clock::shared_ns();
+    outcome
+}
+
+/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once.
+fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize) -> Option<u64> {
+    let ready_ns = shared.plan.order.ready_ns[index];
+    match shared.choice {
+        OrderChoice::Fast => None,
+        OrderChoice::Timed => Some(shared.begin_ns + call.begin_ns),
+        // What it waits for is over now; in the recording it was over at `ready_ns`.
+        OrderChoice::Dependent if ready_ns == 0 => Some(shared.begin_ns + call.begin_ns),
+        OrderChoice::Dependent => Some(clock::shared_ns() + call.begin_ns.saturating_sub(ready_ns)),
+    }
+}
+
+/// Waits for a time; false where the replay is to end before.
+fn pause(at_ns: u64, stop: &AtomicBool) -> bool {
+    loop {
+        let now_ns = clock::shared_ns();
+        if now_ns >= at_ns {
+            return true;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        match at_ns - now_ns {
+            left_ns if left_ns > LOOK_NS => {
+                clock::pause(Duration::from_nanos((left_ns - LOOK_NS / 2).min(SLEEP_NS)));
+            }
+            _ => std::hint::spin_loop(),
+        }
+    }
+}
+
+fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome: &mut ThreadOutcome) {
+    let result = shared.files.make(call, memory);
+    let kind = &mut outcome.kinds[usize::from(call.kind.code())];
+    let Some(result) = result else {
+        kind.not_made += 1;
+        return;
+    };
+    kind.calls += 1;
+    let moved_bytes = u64::try_from(result).unwrap_or(0);
+    if call.kind.is_read() {
+        outcome.read_bytes += moved_bytes;
+    } else if call.kind.is_write() {
+        outcome.written_bytes += moved_bytes;
+    }
+    kind.differ += u64::from(!is_same(call, result));
+    if FULL.contains(&-result) && call.result != result {
+        let texts = &shared.plan.recording.texts;
+        let path = texts.get(call.path);
+        let what = if path.is_empty() { String::new() } else { format!(" of {path}") };
+        let mut full = shared.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        full.get_or_insert_with(|| format!("{}{what} of {} bytes failed", call.kind.text(), call.bytes));
+        shared.stop.store(true, Ordering::Relaxed);
+    } else if signal::is_stopped() {
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// True where a call came out as in the recording. Descriptors have other numbers.
+fn is_same(call: &RecordedCall, result: i64) -> bool {
+    match call.kind {
+        CallKind::Open | CallKind::Dup if call.result >= 0 => result >= 0,
+        CallKind::Fork | CallKind::Released => true,
+        CallKind::Fstat | CallKind::Stat | CallKind::Lstat | CallKind::Access if call.result >= 0 => {
+            result == 0
+        }
+        _ => result == call.result,
+    }
+}
