@@ -155,5 +155,5 @@ fn renames_links_and_directories_move_what_is_in_them() {
 "#,
     );
     assert_eq!(before, ["/d/", "/d/s/", "/d/s/f 0"]);
-    assert_eq!(after, ["/d/", "/d/e/", "/d/e/f 9", "/d/h 0", "/d/l -> t/f", "/d/t/"]);
+    assert_eq!(after, ["/d/", "/d/e/", "/d/e/f 9", "/d/h 0", "/d/l -> /d/t/f", "/d/t/"]);
 }

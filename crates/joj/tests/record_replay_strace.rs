@@ -250,3 +250,56 @@ fn a_signal_ends_a_replay_and_its_files_go() {
         assert!(begin.elapsed().as_secs() < 30, "it waited for the end");
     }
 }
+
+/// A link of the recording that points above everything, and a disk of 256 KiB, in a namespace where a user may mount one.
+#[test]
+fn no_call_leaves_the_directory_and_a_full_disk_is_told() {
+    let scratch = Scratch::new("replay-borders");
+    let text = "1 00:00:00.1 symlink(\"../../../../../../victim\", \"/a/b/link\") = 0
+1 00:00:00.2 rename(\"/a/b/link\", \"/link\") = 0
+1 00:00:00.3 open(\"/link\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3
+1 00:00:00.4 write(3, \"x\", 5) = 5
+";
+    let recording = replay::record(&scratch, "link", text);
+    let found = replay(&recording, scratch.as_ref(), &["--check", "--keep"]);
+    assert_eq!(
+        (&found["differences"], &found["by_call"]["open"]["differ"]),
+        (&serde_json::json!([]), &0.into())
+    );
+    let kept = Path::new(found["kept"].as_str().expect("a path"));
+    assert_eq!(std::fs::metadata(kept.join("victim")).expect("below the directory").len(), 5);
+    assert!(!Path::new("/victim").exists());
+
+    let text = "1 00:00:00.1 open(\"/big\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3\n1 00:00:00.2 write(3, \"x\", 1048576) = 1048576\n\
+        1 00:00:00.3 write(3, \"x\", 1048576) = 1048576\n";
+    let recording = replay::record(&scratch, "full", text);
+    let before =
+        "1 00:00:00.1 open(\"/big\", O_RDONLY) = 3\n1 00:00:00.2 pread64(3, \"x\", 10, 1048576) = 10\n";
+    let recording_before = replay::record(&scratch, "before", before);
+    let small = scratch.file("small");
+    std::fs::create_dir(&small).expect("a directory");
+    let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99; \"$2\" replay \"$3\" \"$1\"; code=$?; ls \"$1\"; exit $code";
+    for (recording, what) in [(&recording, "write"), (&recording_before, "/big has no room")] {
+        let output = Command::new("unshare")
+            .args(["-rm", "sh", "-c", script, "sh"])
+            .arg(&small)
+            .arg(env!("CARGO_BIN_EXE_joj"))
+            .arg(recording)
+            .output();
+        let Some(output) = output.ok().filter(|output| !matches!(output.status.code(), Some(99) | None))
+        else {
+            eprintln!("skipped: no namespace to mount a small disk in");
+            return;
+        };
+        let (code, said) = told(&output);
+        if said.contains("unshare failed") {
+            eprintln!("skipped: {said}");
+            return;
+        }
+        assert!(
+            code == Some(1) && said.contains("is full") && said.contains(what) && said.contains("Make room"),
+            "{code:?} {said}"
+        );
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "what it made is gone");
+    }
+}

@@ -17,6 +17,7 @@ use crate::recording::flags::{
     FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
     RENAME_EXCHANGE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, SEEK_END,
 };
+use crate::recording::paths::absolute;
 use crate::trace::texts::Texts;
 
 /// A file of the tree, apart from its names.
@@ -30,7 +31,7 @@ pub enum TreeEntry {
     Directory,
     /// A regular file of so many bytes.
     File(u64),
-    /// A symbolic link to this path.
+    /// A symbolic link to this absolute path.
     Symlink(String),
 }
 
@@ -203,7 +204,7 @@ impl FileTree {
 
     fn two_names(&mut self, call: &RecordedCall, path: &str, second: &str) -> [Option<FileIndex>; 2] {
         if call.kind == CallKind::Symlink {
-            let link = FileState::new(TreeEntry::Symlink(second.to_owned()));
+            let link = FileState::new(TreeEntry::Symlink(link_target(path, second)));
             return [Some(self.named(path, link)), None];
         }
         let file = self.existing(path, TreeEntry::File(0));
@@ -398,11 +399,16 @@ impl FileTree {
         for _ in 0..8 {
             let link = self.names.get(&path).map(|file| &self.files[file.0 as usize].entry);
             let Some(TreeEntry::Symlink(target)) = link else { break };
-            let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
-            path = crate::recording::paths::absolute(directory, target);
+            path = target.clone();
         }
         path
     }
+}
+
+/// What a link says, as an absolute path. So a replay can have it point below its own directory, wherever the link is moved.
+pub fn link_target(link: &str, target: &str) -> String {
+    let directory = link.rsplit_once('/').map_or("/", |(directory, _)| directory);
+    absolute(directory, target)
 }
 
 impl FileState {

@@ -1,5 +1,6 @@
 //! A recording with all that its replay needs: its order, the files before and after.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use joj_analysis::recording::Recording;
@@ -57,6 +58,15 @@ fn compat_directory() -> Entries {
     Entries::from([(mobibench::DIRECTORY.to_owned(), TreeEntry::Directory)])
 }
 
+/// Gives descriptions numbers without gaps: there is a place in memory for each.
+fn number_descriptions(calls: &mut [RecordedCall]) {
+    let mut numbers: HashMap<u32, u32> = HashMap::from([(0, 0)]);
+    for call in calls {
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        call.description = *numbers.entry(call.description).or_insert(next);
+    }
+}
+
 fn read(path: &Path) -> Result<Recording, ReplayError> {
     let mut reader = TraceReader::open(path)?;
     let header = reader.header().clone();
@@ -70,6 +80,7 @@ fn read(path: &Path) -> Result<Recording, ReplayError> {
         }
         calls.append(&mut batch);
     }
+    number_descriptions(&mut calls);
     let texts: Texts = reader.texts().clone();
     if calls.is_empty() {
         return Err(ReplayError::NoCalls(path.to_owned()));

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
+use joj_analysis::recording::file_tree::link_target;
+use joj_analysis::recording::flags::O_RDONLY;
+use joj_analysis::recording::paths::absolute;
 use joj_analysis::trace::texts::{Text, Texts};
 use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -18,6 +21,11 @@ pub use super::written_bytes::IoMemory;
 /// A file is made with these permissions, as far as umask lets it.
 const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
+
+/// No call has more room than this, unless it moved more bytes in the recording.
+const ROOM_BYTES_MAX: u64 = 64 << 20;
+/// No call moves more (MAX_RW_COUNT of the kernel).
+const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// O_ flags of recordings, which are x86-64's, and this machine's.
 const OPEN_FLAGS: [(u32, OFlags); 15] = [
@@ -47,8 +55,11 @@ pub struct ReplayFiles {
     directory: File,
     /// By the number of a text: the path below the directory.
     paths: Vec<CString>,
-    /// What stands in links: an absolute path begins with the directory's own.
-    targets: Vec<CString>,
+    /// The same with the directory's own path in front, for what takes no directory.
+    whole_paths: Vec<CString>,
+    /// The directory's own path.
+    place: String,
+    names: Texts,
     descriptions: Vec<Descriptors>,
 }
 
@@ -60,22 +71,27 @@ impl ReplayFiles {
         let descriptions = recording.calls.iter().map(|call| call.description).max().unwrap_or(0);
         let place = directory.canonicalize()?.to_string_lossy().into_owned();
         let below = |path: &str| {
+            // A recording that somebody made by hand may have `..` in its paths: no call shall leave the directory.
+            let path = absolute("/", path);
             let path = path.trim_start_matches('/');
             if path.is_empty() { ".".to_owned() } else { path.to_owned() }
         };
-        let target =
-            |path: &str| if path.starts_with('/') { format!("{place}{path}") } else { path.to_owned() };
+        let whole = |path: &str| format!("{place}{}", absolute("/", path));
         Ok(Self {
             directory: File::open(directory)?,
             paths: all(&recording.texts, below),
-            targets: all(&recording.texts, target),
+            whole_paths: all(&recording.texts, whole),
+            place,
+            names: recording.texts.clone(),
             descriptions: (0..=descriptions).map(|_| Descriptors::default()).collect(),
         })
     }
 
     /// Opens what was open before the first call. Where that fails, its calls are not made.
     pub fn hold(&self, call: &RecordedCall) {
-        let _ = self.open(call);
+        // A directory cannot be opened for writing.
+        let read_only = RecordedCall { flags: O_RDONLY, ..*call };
+        let _ = self.open(call).or_else(|_| self.open(&read_only));
     }
 
     /// Makes a call: what it returns, or its errno, negative. `None` where its descriptor is not open here.
@@ -157,7 +173,7 @@ impl ReplayFiles {
         let second = &self.paths[call.second_path.0 as usize];
         let directory = &self.directory;
         match call.kind {
-            CallKind::Truncate => truncate(&self.targets[call.path.0 as usize], call.bytes)?,
+            CallKind::Truncate => truncate(&self.whole_paths[call.path.0 as usize], call.bytes)?,
             CallKind::Rename if call.flags == 0 => rustix::fs::renameat(directory, path, directory, second)?,
             CallKind::Rename => {
                 let flags = RenameFlags::from_bits_retain(call.flags);
@@ -165,7 +181,9 @@ impl ReplayFiles {
             }
             CallKind::Link => rustix::fs::linkat(directory, path, directory, second, AtFlags::empty())?,
             CallKind::Symlink => {
-                rustix::fs::symlinkat(&self.targets[call.second_path.0 as usize], directory, path)?;
+                let (link, target) = (self.names.get(call.path), self.names.get(call.second_path));
+                let target = format!("{}{}", self.place, link_target(link, target));
+                rustix::fs::symlinkat(target, directory, path)?;
             }
             CallKind::Unlink => rustix::fs::unlinkat(directory, path, AtFlags::empty())?,
             CallKind::Rmdir => rustix::fs::unlinkat(directory, path, AtFlags::REMOVEDIR)?,
@@ -188,7 +206,9 @@ fn all(texts: &Texts, told: impl Fn(&str) -> String) -> Vec<CString> {
 }
 
 fn transfer(file: &OwnedFd, call: &RecordedCall, memory: &mut IoMemory) -> Result<i64, Errno> {
-    let bytes = usize::try_from(call.bytes).map_err(|_| Errno::INVAL)?;
+    // Some programs ask for gigabytes and get a page.
+    let wanted = call.bytes.min(call.moved_bytes().max(ROOM_BYTES_MAX)).min(CALL_BYTES_MAX);
+    let bytes = usize::try_from(wanted).map_err(|_| Errno::INVAL)?;
     let flags = ReadWriteFlags::from_bits_retain(call.flags);
     let moved = if call.kind.is_read() {
         let room = memory.room(bytes);
@@ -259,4 +279,27 @@ fn sync_file_range(file: &OwnedFd, call: &RecordedCall) -> Result<(), Errno> {
     // SAFETY: it takes numbers only, and the descriptor is open for as long as `file` is.
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, call.flags) };
     told(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// joj never writes such paths; a recording from elsewhere may have them.
+    #[test]
+    fn a_path_made_by_hand_stays_below_the_directory() {
+        let outer = std::env::temp_dir().join(format!("joj-replay-paths-{}", std::process::id()));
+        let directory = outer.join("inner");
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut recording = Recording::default();
+        let path = recording.texts.keep("/../../escaped/../one");
+        let call = |kind| RecordedCall { kind, path, bytes: 5, ..RecordedCall::default() };
+        let files = ReplayFiles::new(&directory, &recording).unwrap();
+        let mut memory = IoMemory::new(1);
+        assert_eq!(files.make(&call(CallKind::Mkdir), &mut memory), Some(0));
+        assert!(directory.join("one").is_dir() && !outer.join("one").exists());
+        assert_eq!(files.make(&call(CallKind::Truncate), &mut memory), Some(-21), "a directory");
+        assert_eq!(files.make(&call(CallKind::Fsync), &mut memory), None, "nothing is open");
+        std::fs::remove_dir_all(&outer).unwrap();
+    }
 }

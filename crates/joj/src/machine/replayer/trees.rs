@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::recording::file_tree::{Entries, TreeEntry};
+use joj_analysis::recording::paths::absolute;
 
 use super::written_bytes::IoMemory;
 
@@ -14,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Where a recorded path is, below the replay's directory.
 pub fn place(directory: &Path, path: &str) -> PathBuf {
-    directory.join(path.trim_start_matches('/'))
+    directory.join(absolute("/", path).trim_start_matches('/'))
 }
 
 /// Makes files, with bytes in them, and has them written to the disk, so that nothing of it happens in the replay. `go_on` is asked
