@@ -117,7 +117,7 @@ pub struct RecordedCall {
     pub description: u32,
     /// The number by which the program called it; -1 where there is none.
     pub descriptor: i32,
-    /// LineEvent it returned, or its errno, negative.
+    /// What it returned, or its errno, negative.
     pub result: i64,
     /// Byte of the file.
     pub offset: u64,

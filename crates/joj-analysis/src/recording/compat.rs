@@ -19,7 +19,7 @@ const EINVAL: i64 = 22;
 /// Mobibench's reading of a recording.
 #[derive(Debug)]
 pub struct MobibenchReading {
-    /// LineEvent it issues.
+    /// What it issues.
     pub recording: Recording,
     /// Calls that it skips, because its map has no such descriptor.
     pub skipped: u64,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A file that the recording neither creates nor finds missing was there before. Its size is the largest that a read, a stat, a seek
-//! from the end, or the place of its first write asks for. LineEvent holds children, or was seen as one, is a directory.
+//! from the end, or the place of its first write asks for. What holds children, or was seen as one, is a directory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -24,7 +24,7 @@ use crate::trace::texts::Texts;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIndex(pub u32);
 
-/// LineEvent a name stands for.
+/// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeEntry {
     /// A directory.

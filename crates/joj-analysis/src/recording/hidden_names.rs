@@ -1,13 +1,13 @@
 //! Hashes in the place of names: the same component of a path has the same hash within one recording, and nobody can go back from it.
 //!
-//! LineEvent says what a file is for stays: the extension, and SQLite's -wal, -shm and -journal.
+//! What says what a file is for stays: the extension, and SQLite's -wal, -shm and -journal.
 
 use std::hash::BuildHasher;
 
 use crate::recording::Recording;
 use crate::trace::texts::Texts;
 
-/// LineEvent SQLite puts behind a database's name.
+/// What SQLite puts behind a database's name.
 const SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// A longer one is no extension but a part of the name.
 const EXTENSION_BYTES_MAX: usize = 8;

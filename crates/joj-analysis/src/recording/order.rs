@@ -39,7 +39,7 @@ pub struct CallOrder {
 }
 
 impl CallOrder {
-    /// LineEvent a call waits for, besides those before it on its thread.
+    /// What a call waits for, besides those before it on its thread.
     pub fn waits(&self, call: usize) -> &[Wait] {
         let begin = call.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.waits[begin..self.ends[call]]
@@ -196,7 +196,7 @@ impl OrderFinder {
     fn use_one(&mut self, resource: Resource, place: CallPlace, before: &mut Vec<CallPlace>) {
         let used = self.used.entry(resource).or_default();
         let latest_ns = used.iter().filter(|other| is_over(other, &place)).map(|other| other.begin_ns).max();
-        // LineEvent was over before a call began that is over itself: that call waited for it.
+        // What was over before a call began that is over itself: that call waited for it.
         used.retain(|other| {
             latest_ns.is_none_or(|latest_ns| other.end_ns > latest_ns || other.begin_ns == latest_ns)
         });

@@ -1,4 +1,4 @@
-//! LineEvent came of a replay, in numbers, as docs/recording.md describes its JSON.
+//! What came of a replay, in numbers, as docs/recording.md describes its JSON.
 
 use std::collections::BTreeMap;
 
@@ -63,9 +63,9 @@ pub struct ReplayOutcome {
     pub files: Option<u64>,
     /// Calls of the program that are not in the recording, and why.
     pub not_replayed: BTreeMap<String, u64>,
-    /// LineEvent the recording's importer had to guess.
+    /// What the recording's importer had to guess.
     pub inferred: Vec<String>,
-    /// LineEvent --check found, a sentence each; `None` where nobody asked.
+    /// What --check found, a sentence each; `None` where nobody asked.
     pub differences: Option<Vec<String>>,
     /// Where the files are, with --keep.
     pub kept: Option<String>,

@@ -22,7 +22,7 @@ pub fn is_pseudo(path: &str) -> bool {
     ["/dev", "/proc", "/sys"].into_iter().any(is_below) && !is_below("/dev/shm")
 }
 
-/// LineEvent a text in quotes says, with strace's escapes resolved; `None` where it is none.
+/// What a text in quotes says, with strace's escapes resolved; `None` where it is none.
 pub fn unquoted(text: &str) -> Option<Vec<u8>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut bytes = Vec::with_capacity(inside.len());

@@ -70,6 +70,11 @@ pub enum ReplayError {
         #[source]
         error: io::Error,
     },
+    /// A defect of joj's. What the thread said is on standard error.
+    #[error(
+        "a thread of the replay panicked, so there is no result; this is a defect of joj's, please report it"
+    )]
+    Panicked,
     /// The result cannot be told.
     #[error(transparent)]
     Output(#[from] OutputError),

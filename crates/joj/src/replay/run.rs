@@ -62,13 +62,28 @@ fn allow_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
+/// Ends all threads where one panics: others may wait for its calls.
+struct EndAll<'a>(&'a AtomicBool);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 fn threads(shared: &Shared<'_>) -> Result<Vec<ThreadOutcome>, ReplayError> {
     let threads = shared.turns.len();
     thread::scope(|scope| {
         let mut running = Vec::new();
         for index in 0..threads {
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
-            match thread.spawn_scoped(scope, move || worker::run(shared, index)) {
+            let work = move || {
+                let _others = EndAll(&shared.stop);
+                worker::run(shared, index)
+            };
+            match thread.spawn_scoped(scope, work) {
                 Ok(thread) => running.push(thread),
                 Err(error) => {
                     shared.stop.store(true, Ordering::Relaxed);
@@ -77,7 +92,8 @@ fn threads(shared: &Shared<'_>) -> Result<Vec<ThreadOutcome>, ReplayError> {
             }
         }
         watch(shared, || running.iter().all(thread::ScopedJoinHandle::is_finished));
-        Ok(running.into_iter().map(|thread| thread.join().unwrap_or_default()).collect())
+        let ended = running.into_iter().map(|thread| thread.join().map_err(|_| ReplayError::Panicked));
+        ended.collect()
     })
 }
 

@@ -22,7 +22,7 @@ use crate::trace::import::lines::Lines;
 use crate::trace::import::{ImportError, LineProblem};
 use crate::trace::texts::Text;
 
-/// LineEvent MobiGen writes in the place of a path where it saw the descriptor only.
+/// What MobiGen writes in the place of a path where it saw the descriptor only.
 const NEVER_OPENED: &str = "/data/data";
 /// The directory of files whose names were lost.
 const LOST: &str = "/mobigen";
@@ -217,7 +217,7 @@ impl Script {
     }
 }
 
-/// LineEvent stands in quotes; `None` where there is no quote at the begin.
+/// What stands in quotes; `None` where there is no quote at the begin.
 fn quoted(word: &str) -> Option<&str> {
     word.strip_prefix('"').map(|word| word.strip_suffix('"').unwrap_or(word))
 }

@@ -1,4 +1,4 @@
-//! Recordings made of other programs' text. LineEvent a line says of contents is dropped where it is read.
+//! Recordings made of other programs' text. What a line says of contents is dropped where it is read.
 //!
 //! ```text
 //! strace         `strace -f -tt -T -y`
@@ -14,7 +14,7 @@ pub use crate::trace::import::{ImportError, LineProblem};
 
 use crate::trace::import::words;
 
-/// LineEvent a text is.
+/// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
     /// strace's.

@@ -62,7 +62,7 @@ impl CallOutput {
         for call in &mut self.calls {
             call.begin_ns = call.begin_ns.saturating_sub(first_ns);
         }
-        // LineEvent was open before is told before everything else.
+        // What was open before is told before everything else.
         self.calls.sort_by_key(|call| (call.kind != CallKind::Held, call.begin_ns));
         let ended_ns = self.calls.iter().map(RecordedCall::end_ns).max().unwrap_or(0);
         let events = self.calls.len() as u64;

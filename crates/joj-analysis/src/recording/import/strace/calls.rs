@@ -1,4 +1,4 @@
-//! LineEvent each call means for files. Buffers are never looked at: of a read or write only numbers are taken.
+//! What each call means for files. Buffers are never looked at: of a read or write only numbers are taken.
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CLOEXEC, O_RDWR};
@@ -280,7 +280,7 @@ impl Calls {
         Ok(Ok(row))
     }
 
-    /// LineEvent a descriptor stands for. LineEvent strace says of it is believed before what earlier lines say.
+    /// What a descriptor stands for. What strace says of it is believed before what earlier lines say.
     pub(super) fn meaning(&mut self, at: &CallText<'_, '_>, descriptor: TextDescriptor<'_>) -> Meaning {
         let Some(number) = descriptor.number else { return Meaning::Other(UNREADABLE) };
         let known = descriptor.known.map(without_mark);
@@ -399,7 +399,7 @@ impl Calls {
                     ..RecordedCall::default()
                 };
                 self.output.push(RecordedCall { description, begin_ns: at.begin_ns, ..row });
-                self.output.infer("LineEvent dup2 closes has a close of its own in the recording.");
+                self.output.infer("What dup2 closes has a close of its own in the recording.");
             }
             self.processes.open(at.thread, new, meaning.clone(), closes_on_exec, true);
         }
@@ -415,7 +415,7 @@ impl Calls {
     }
 }
 
-/// Calls of every program that no file notices. LineEvent is missing here is counted under its own name.
+/// Calls of every program that no file notices. What is missing here is counted under its own name.
 fn is_not_about_files(name: &str) -> bool {
     let begins =
         ["rt_sig", "sched_", "clock_", "get", "set_", "futex", "pkey_", "timer_", "mlock", "munlock"];

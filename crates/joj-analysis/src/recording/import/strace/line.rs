@@ -24,11 +24,11 @@ pub struct TextLine<'a> {
     pub time_ns: u64,
     /// True for the latter.
     pub is_calendar: bool,
-    /// LineEvent is behind them.
+    /// What is behind them.
     pub what: LineEvent<'a>,
 }
 
-/// LineEvent a line tells.
+/// What a line tells.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineEvent<'a> {
     /// A whole call, or the begin of one.
@@ -123,7 +123,7 @@ pub struct TextCall<'a> {
     pub name: &'a str,
     /// Its arguments, as strace prints them.
     pub arguments: Vec<&'a str>,
-    /// LineEvent it returned, or its errno, negative; `None` for `?`.
+    /// What it returned, or its errno, negative; `None` for `?`.
     pub result: Option<i64>,
     /// The path behind a descriptor that it returned.
     pub result_path: Option<&'a str>,
@@ -249,7 +249,7 @@ fn annotation_end(bytes: &[u8], begin: usize) -> usize {
 pub struct TextDescriptor<'a> {
     /// The number; `None` for AT_FDCWD.
     pub number: Option<i32>,
-    /// LineEvent is between the brackets.
+    /// What is between the brackets.
     pub known: Option<&'a str>,
 }
 

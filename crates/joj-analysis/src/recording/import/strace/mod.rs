@@ -1,4 +1,4 @@
-//! LineEvent strace prints: `strace -f -tt -T -y -o FILE COMMAND`, also with -ttt and -yy.
+//! What strace prints: `strace -f -tt -T -y -o FILE COMMAND`, also with -ttt and -yy.
 //!
 //! ```text
 //! lines -> line (taken apart) -> calls, names (what each means for files) -> output

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// LineEvent a descriptor stands for.
+/// What a descriptor stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meaning {
     /// An open file description.
@@ -38,7 +38,7 @@ pub struct Sharing {
     pub process: bool,
 }
 
-/// LineEvent a close means for a replay.
+/// What a close means for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// A descriptor that an open or dup made.
@@ -127,7 +127,7 @@ impl TracedProcesses {
         }
     }
 
-    /// LineEvent a descriptor stands for.
+    /// What a descriptor stands for.
     pub fn meaning(&self, thread: u32, descriptor: i32) -> Option<&Meaning> {
         let task = self.tasks.get(&thread)?;
         Some(&self.tables[task.table].1.get(&descriptor)?.meaning)
