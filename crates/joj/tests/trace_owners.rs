@@ -183,3 +183,17 @@ fn a_trace_begins_when_its_counting_does() {
     let (before, after) = (started_ns - launched_ns, runs_ns - started_ns);
     assert!(after < before, "{before} ns before the trace begins, {after} ns from there to the command");
 }
+
+#[test]
+fn zeroes_that_the_device_makes_are_written_and_told_apart() {
+    let Some(volume) = volume_or_skip("ext4") else { return };
+    let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(volume.path())).expect("findmnt");
+    // Room at the end that no file has.
+    let zero = format!("blkdiscard -z -f -o $((960 << 20)) -l $((4 << 20)) {}", device.trim());
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        let summary = summary_of(&volume, backend, &[], &["/bin/sh", "-c", &zero]);
+        let disk = &summary["disks"][0];
+        assert_eq!(disk["written"]["bytes"], disk["counted_written_bytes"], "{backend}: {disk}");
+        assert_eq!(summary["counts"]["discards"]["bytes"], 4 << 20, "{backend}: {}", summary["counts"]);
+    }
+}
