@@ -167,10 +167,17 @@ INLINE u64 path_hash(u64 dentry) {
   return ancestry.hash;
 }
 
+/* True for a dentry that a handle was opened through, and which no lookup has tied to its directory: it is its own parent, as the root is. */
+INLINE bool is_adrift(struct inode *inode, u64 dentry_address) {
+  struct dentry *dentry = (void *)dentry_address;
+  return READ_NUMBER(dentry, d_parent) == dentry && READ(READ(inode, i_sb), s_root) != dentry;
+}
+
 /* Says what a file is called and that it was deleted, where that is new. `dentry_address` may be 0. */
 APART int say_name(u64 inode_address, u64 dentry_address) {
   if (!dentry_address) return 0;
   struct inode *inode = (void *)inode_address;
+  if (is_adrift(inode, dentry_address)) return 0;
   struct file_key key = key_of(inode);
   struct said news = {path_hash(dentry_address), READ(inode, i_nlink)};
   struct said *old = map_lookup(&names_said, &key);

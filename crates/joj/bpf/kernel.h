@@ -16,7 +16,9 @@ struct hlist_node {
 } RELOCATED;
 
 struct file_system_type;
+struct dentry;
 struct super_block {
+  struct dentry *s_root;
   u32 s_dev;
   unsigned long s_magic;
 } RELOCATED;

@@ -197,3 +197,36 @@ fn zeroes_that_the_device_makes_are_written_and_told_apart() {
         assert_eq!(summary["counts"]["discards"]["bytes"], 4 << 20, "{backend}: {}", summary["counts"]);
     }
 }
+
+/// (mount point, file): opens the file by its handle, with nothing of its directory in memory, and writes 64 KiB.
+const BY_HANDLE: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+class Handle(ctypes.Structure):
+    _fields_ = [('bytes', ctypes.c_uint), ('kind', ctypes.c_int), ('handle', ctypes.c_char * 128)]
+handle, mount = Handle(128, 0), ctypes.c_int()
+assert libc.name_to_handle_at(-100, sys.argv[2].encode(), ctypes.byref(handle), ctypes.byref(mount), 0) == 0
+os.sync()
+open('/proc/sys/vm/drop_caches', 'w').write('3')
+file = libc.open_by_handle_at(os.open(sys.argv[1], os.O_RDONLY), ctypes.byref(handle), os.O_RDWR)
+assert file >= 0, os.strerror(ctypes.get_errno())
+os.pwrite(file, bytes(65536), 0)
+os.fsync(file)
+";
+
+#[test]
+fn a_file_that_was_opened_by_its_handle_is_not_called_the_root() {
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_python()) else { return };
+    let inside = volume.path().join("below");
+    std::fs::create_dir(&inside).expect("a directory");
+    let file = inside.join("file");
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        std::fs::write(&file, "before").expect("a file");
+        let [place, file] = [&volume.path(), &file].map(|path| path.display().to_string());
+        let command = ["/usr/bin/python3", "-c", BY_HANDLE, &place, &file];
+        let summary = summary_of(&volume, backend, &[], &command);
+        let kib = kib_of_files(&summary, "written");
+        assert_eq!(kib.values().sum::<u64>(), 64, "{backend}: {kib:?}");
+        assert!(kib.keys().all(|path| path.is_empty() || path == "/below/file"), "{backend}: {kib:?}");
+    }
+}
