@@ -63,7 +63,7 @@ impl Calls {
         }
     }
 
-    /// A thread or process begins before the call that makes it is told to the end.
+    /// A thread or process begins before the line in which the call that makes it ends.
     pub fn fork_early(&mut self, parent: u32, child: u32, begin_ns: u64, text: &str) {
         self.early.insert(child);
         self.forked(parent, child, begin_ns, text);
@@ -318,18 +318,19 @@ impl Calls {
         let descriptor = at.descriptor(0)?;
         let begun = self.closing.remove(&at.thread);
         let closed = begun.unwrap_or_else(|| self.close_one(at.thread, descriptor));
-        let row = |description, flags| {
-            let descriptor = descriptor.number.unwrap_or(-1);
-            RecordedCall { kind: CallKind::Close, description, descriptor, flags, ..RecordedCall::default() }
+        let Some((description, flags)) = closed.of_file() else {
+            let of_text =
+                || descriptor.known.map_or(UNKNOWN, |known| if is_pseudo(known) { DEVICE } else { NO_FILE });
+            return Ok(Err(if let Closed::Other(why) = closed { why } else { of_text() }));
         };
-        Ok(match closed {
-            Closed::Own(description) => Ok(row(description, 0)),
-            Closed::Inherited(description) => Ok(row(description, RecordedCall::STAYS_OPEN)),
-            Closed::Other(why) => Err(why),
-            Closed::Unknown => {
-                Err(descriptor.known.map_or(UNKNOWN, |known| if is_pseudo(known) { DEVICE } else { NO_FILE }))
-            }
-        })
+        let descriptor = descriptor.number.unwrap_or(-1);
+        Ok(Ok(RecordedCall {
+            kind: CallKind::Close,
+            description,
+            descriptor,
+            flags,
+            ..RecordedCall::default()
+        }))
     }
 
     fn close_one(&mut self, thread: u32, descriptor: TextDescriptor<'_>) -> Closed {
@@ -347,13 +348,9 @@ impl Calls {
                 self.processes.set_closes_on_exec(at.thread, number, true);
                 continue;
             }
-            let description = match self.processes.close(at.thread, number) {
-                Closed::Own(description) => (description, 0),
-                Closed::Inherited(description) => (description, RecordedCall::STAYS_OPEN),
-                Closed::Other(_) | Closed::Unknown => continue,
-            };
+            let closed = self.processes.close(at.thread, number);
+            let Some((description, flags)) = closed.of_file() else { continue };
             let (process, thread, begin_ns) = (self.processes.process(at.thread), at.thread, at.begin_ns);
-            let (description, flags) = description;
             let row =
                 RecordedCall { kind: CallKind::Close, process, thread, begin_ns, ..RecordedCall::default() };
             self.output.push(RecordedCall { description, flags, descriptor: number, ..row });

@@ -13,6 +13,8 @@ use crate::recording::import::{in_column, is_no};
 use crate::trace::import::LineProblem;
 use crate::trace::import::words;
 
+/// At the end of a line; older versions put `) = ?` after it where the thread is killed.
+const UNFINISHED: &str = "<unfinished ...>";
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A line.
@@ -24,18 +26,18 @@ pub struct TextLine<'a> {
     pub time_ns: u64,
     /// True for the latter.
     pub is_calendar: bool,
-    /// What is behind them.
+    /// What follows them.
     pub what: LineEvent<'a>,
 }
 
-/// What a line tells.
+/// What a line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineEvent<'a> {
     /// A whole call, or the begin of one.
     Call(&'a str),
     /// The begin of a call whose end is in a later line.
     Unfinished(&'a str),
-    /// The end of one: its name, and what stands behind the begin.
+    /// The end of one: its name, and what follows the begin.
     Resumed(&'a str, &'a str),
     /// The thread is gone.
     Exit,
@@ -73,8 +75,8 @@ pub fn parse(line: &str) -> Result<Option<TextLine<'_>>, LineProblem> {
         let told = resumed.split_once(" resumed>");
         let (name, rest) = told.ok_or_else(|| is_no(line, resumed, "call that was resumed"))?;
         LineEvent::Resumed(name, rest)
-    } else if let Some((begin, _)) = rest.split_once("<unfinished ...>") {
-        // The blank in front of the mark is strace's.
+    } else if let Some((begin, _)) = rest.rsplit_once(UNFINISHED).filter(|(_, after)| !after.contains('"')) {
+        // The blank before the mark is strace's. What a program writes may look like the mark, and a quote follows it.
         LineEvent::Unfinished(begin.strip_suffix(' ').unwrap_or(begin))
     } else if rest.contains('(') {
         LineEvent::Call(rest)
@@ -105,7 +107,7 @@ pub struct Midnights {
 }
 
 impl Midnights {
-    /// The time of a line behind those before it.
+    /// The time of the next line.
     pub fn time_ns(&mut self, line: &TextLine<'_>) -> u64 {
         // Lines of several threads may change places; half a day is none of that.
         if !line.is_calendar && line.time_ns + DAY_NS / 2 < self.last_ns {
@@ -125,7 +127,7 @@ pub struct TextCall<'a> {
     pub arguments: Vec<&'a str>,
     /// What it returned, or its errno, negative; `None` for `?`.
     pub result: Option<i64>,
-    /// The path behind a descriptor that it returned.
+    /// The path of the descriptor that it returned.
     pub result_path: Option<&'a str>,
     /// The kernel began it again after a signal.
     pub is_restarted: bool,
@@ -180,7 +182,7 @@ fn duration(text: &str) -> (&str, Option<u64>) {
     }
 }
 
-/// The arguments up to the bracket that ends them, and what stands behind it.
+/// The arguments up to the bracket that ends them, and what follows it.
 fn arguments<'a>(text: &str, inside: &'a str) -> Result<(Vec<&'a str>, &'a str), LineProblem> {
     let bytes = inside.as_bytes();
     let (mut found, mut begin, mut depth, mut at) = (Vec::new(), 0, 0_u32, 0);
@@ -269,7 +271,9 @@ mod tests {
 
     #[test]
     fn lines_of_every_kind_are_told_apart() {
-        let told = |line| parse(line).unwrap().unwrap();
+        fn told(line: &str) -> TextLine<'_> {
+            parse(line).unwrap().unwrap()
+        }
         let line = told("4711 12:00:01.000123 close(3) = 0 <0.000021>");
         assert_eq!((line.thread, line.time_ns, line.is_calendar), (Some(4711), 43_201_000_123_000, false));
         assert_eq!(line.what, LineEvent::Call("close(3) = 0 <0.000021>"));
@@ -280,6 +284,9 @@ mod tests {
         );
         let line = told("00:00:00 <... read resumed>\"x\", 5) = 1");
         assert_eq!((line.thread, line.what), (None, LineEvent::Resumed("read", "\"x\", 5) = 1")));
+        let whole = r#"write(3</a>, "<unfinished ...>", 16) = 16 <0.000010>"#;
+        assert_eq!(told(&format!("1 00:00:00 {whole}")).what, LineEvent::Call(whole));
+        assert_eq!(told("1 00:00:00 read(0, <unfinished ...>) = ?").what, LineEvent::Unfinished("read(0,"));
         assert_eq!(told("1 00:00:00 +++ exited with 0 +++").what, LineEvent::Exit);
         assert_eq!(told("1 00:00:00 --- SIGINT {si_signo=SIGINT} ---").what, LineEvent::Signal);
         assert_eq!(parse("strace: Process 5 attached").unwrap(), None);

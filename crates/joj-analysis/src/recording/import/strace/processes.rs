@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::recording::call::RecordedCall;
+
 /// What a descriptor stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meaning {
@@ -47,8 +49,19 @@ pub enum Closed {
     Inherited(u32),
     /// Nothing that can be replayed.
     Other(&'static str),
-    /// Nobody knows what it was.
+    /// The text does not say what it was.
     Unknown,
+}
+
+impl Closed {
+    /// The description of a file, and the flags of its close in the recording.
+    pub fn of_file(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Own(description) => Some((description, 0)),
+            Self::Inherited(description) => Some((description, RecordedCall::STAYS_OPEN)),
+            Self::Other(_) | Self::Unknown => None,
+        }
+    }
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -190,7 +203,7 @@ impl TracedProcesses {
         found
     }
 
-    /// execve closes descriptors. Gives the descriptions that nobody has any more.
+    /// execve closes descriptors. Gives the descriptions that no process has any more.
     pub fn exec(&mut self, thread: u32) -> Vec<u32> {
         let Some(task) = self.tasks.get(&thread).copied() else { return Vec::new() };
         if self.tables[task.table].0 > 1 {
@@ -208,7 +221,7 @@ impl TracedProcesses {
         self.release(slots)
     }
 
-    /// A thread is gone. Gives the descriptions that nobody has any more.
+    /// A thread is gone. Gives the descriptions that no process has any more.
     pub fn exit(&mut self, thread: u32) -> Vec<u32> {
         let Some(task) = self.tasks.remove(&thread) else { return Vec::new() };
         let (tasks, table) = &mut self.tables[task.table];
