@@ -48,7 +48,7 @@ pub enum RecordError {
     /// The recording cannot be written.
     #[error(transparent)]
     Write(#[from] TraceWriteError),
-    /// The result cannot be told.
+    /// The result cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

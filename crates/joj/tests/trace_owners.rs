@@ -1,12 +1,11 @@
-//! Goal: bytes belong to the file that they are written to or read from, whoever's memory carries them and wherever a filesystem moves
-//! them; a trace begins when its counting does.
+//! Goal: bytes belong to the file that they are written to or read from. Their memory may be another file's, and the filesystem may move
+//! them. And a trace begins when its counting does.
 //! Method: direct I/O with a mapping of another file; balances of Btrfs, between which files are written; a filesystem of which only a
 //! subvolume is mounted.
 
 mod trace;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -55,19 +54,8 @@ fn kib_of_files(summary: &Value, direction: &str) -> BTreeMap<String, u64> {
     files.map(of).filter(|(_, kib)| *kib > 0).collect()
 }
 
-fn has_python() -> bool {
-    let is_there = Path::new("/usr/bin/python3").exists();
-    if !is_there {
-        eprintln!("SKIPPED: /usr/bin/python3 is missing");
-    }
-    is_there
-}
-
 #[test]
 fn direct_io_belongs_to_its_file_whoever_owns_the_memory() {
-    if !has_python() {
-        return;
-    }
     for (kind, options) in
         [("ext4", "noatime"), ("xfs", "noatime"), ("btrfs", "noatime"), ("btrfs", "nodatacow")]
     {
@@ -166,7 +154,7 @@ fn files_have_names_where_only_their_subvolume_is_mounted() {
 
 #[test]
 fn a_trace_begins_when_its_counting_does() {
-    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf") && has_python()) else { return };
+    let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend("bpf")) else { return };
     let now_ns = || {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).expect("after the boot")
@@ -216,7 +204,7 @@ os.fsync(file)
 
 #[test]
 fn a_file_that_was_opened_by_its_handle_is_not_called_the_root() {
-    let Some(volume) = volume_or_skip("ext4").filter(|_| has_python()) else { return };
+    let Some(volume) = volume_or_skip("ext4") else { return };
     let inside = volume.path().join("below");
     std::fs::create_dir(&inside).expect("a directory");
     let file = inside.join("file");

@@ -43,7 +43,7 @@ pub enum FileSync {
     /// Through the page cache.
     Normal,
     OSync,
-    /// fsync behind each write.
+    /// fsync after each write.
     Fsync,
     /// O_DIRECT.
     Direct,
@@ -51,11 +51,11 @@ pub enum FileSync {
     SyncDirect,
     /// Through a mapping.
     Mmap,
-    /// msync with MS_ASYNC behind each record.
+    /// msync with MS_ASYNC after each record.
     MmapAsync,
-    /// msync with MS_SYNC behind each record.
+    /// msync with MS_SYNC after each record.
     MmapSync,
-    /// fdatasync behind each write.
+    /// fdatasync after each write.
     Fdatasync,
 }
 
@@ -154,7 +154,7 @@ pub struct DatabaseWork {
     pub journal_mode: JournalMode,
     /// The value of PRAGMA synchronous.
     pub synchronous: u32,
-    /// Milliseconds behind each transaction.
+    /// Milliseconds after each transaction.
     pub pause_ms: u64,
     /// Of each database.
     pub tables: u32,
@@ -182,7 +182,7 @@ pub struct MobibenchSetup {
 }
 
 impl MobibenchSetup {
-    /// The files of the test, without those that SQLite puts beside a database.
+    /// The files of the test, without the logs and journals of databases.
     pub fn files(&self) -> Vec<String> {
         let path = |name: String| format!("{}/{name}", self.directory);
         match &self.work {

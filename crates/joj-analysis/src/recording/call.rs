@@ -6,7 +6,7 @@ use crate::trace::texts::Text;
 use crate::words::words;
 
 words! {
-    /// Which call. In brackets, which fields of [`RecordedCall`] have a meaning beside time, process, thread and result.
+    /// Which call. In brackets, which fields of [`RecordedCall`] have a meaning apart from time, process, thread and result.
     CallKind {
         /// open, openat, openat2, creat; result: the descriptor (description, descriptor, flags: O_.., path).
         #[default]
@@ -94,6 +94,12 @@ impl CallKind {
         matches!(self, Self::Fsync | Self::Fdatasync | Self::SyncFileRange | Self::Syncfs | Self::Sync)
     }
 
+    /// True for calls that name files by their paths, and open none.
+    pub fn is_about_paths(self) -> bool {
+        use CallKind::{Access, Link, Lstat, Mkdir, Rename, Rmdir, Stat, Symlink, Truncate, Unlink};
+        matches!(self, Truncate | Rename | Link | Symlink | Unlink | Mkdir | Rmdir | Stat | Lstat | Access)
+    }
+
     /// True for what a replay asks of the kernel.
     pub fn is_replayed(self) -> bool {
         !matches!(self, Self::Fork | Self::Released | Self::Held)
@@ -134,7 +140,7 @@ pub struct RecordedCall {
 impl RecordedCall {
     /// `flags` of a close after which the description is open still, through a descriptor that another process inherited.
     pub const STAYS_OPEN: u32 = 1;
-    /// Beside the O_ flags of an open: the path was lost, and the importer made one up.
+    /// With the O_ flags of an open: the path was lost, and the importer made one up.
     pub const LOST_NAME: u32 = 1 << 31;
 
     /// When it ended.

@@ -58,7 +58,6 @@ pub fn read(recording: &Recording) -> Option<MobibenchReading> {
             }
             CallKind::Access => (call.flags, call.result) = (0o777, -EINVAL),
             CallKind::Stat | CallKind::Lstat | CallKind::Unlink => call.result = -ENOENT,
-            // Mobibench does not replay it.
             _ => match known {
                 Some(place) => {
                     call.description = map[place].1;

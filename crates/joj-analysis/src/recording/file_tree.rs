@@ -15,7 +15,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{
     EEXIST, ENOENT, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE,
     FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
-    RENAME_EXCHANGE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, SEEK_END,
+    RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
 use crate::recording::paths::absolute;
 use crate::trace::texts::Texts;
@@ -77,19 +77,10 @@ impl FileTree {
             CallKind::Rename | CallKind::Link | CallKind::Symlink if call.result == 0 => {
                 self.two_names(call, path, second)
             }
-            CallKind::Access
-            | CallKind::Stat
-            | CallKind::Lstat
-            | CallKind::Truncate
-            | CallKind::Unlink
-            | CallKind::Mkdir
-            | CallKind::Rmdir
-            | CallKind::Rename
-            | CallKind::Link
-            | CallKind::Symlink => [self.one_name(call, path), None],
+            kind if kind.is_about_paths() => [self.one_name(call, path), None],
             CallKind::Close | CallKind::Released => {
                 let file = self.opened.get(&call.description).map(|opened| opened.file);
-                if call.flags & RecordedCall::STAYS_OPEN == 0 && call.kind == CallKind::Released {
+                if call.kind == CallKind::Released {
                     self.opened.remove(&call.description);
                 }
                 [file, None]
@@ -324,8 +315,7 @@ impl FileTree {
         match kind {
             S_IFREG => self.was_read(file, bytes),
             S_IFDIR => self.files[file.0 as usize].entry = TreeEntry::Directory,
-            // Nobody saw what is in it; a file in its place has its length.
-            S_IFLNK => {}
+            // What is in a link stat does not say.
             _ => {}
         }
     }
@@ -393,7 +383,7 @@ impl FileTree {
         }
     }
 
-    /// The path behind a symbolic link that the recording made.
+    /// The path to which a symbolic link leads that the recording made.
     fn behind_links(&self, path: &str) -> String {
         let mut path = path.to_owned();
         for _ in 0..8 {

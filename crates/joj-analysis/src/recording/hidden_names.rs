@@ -1,14 +1,14 @@
-//! Hashes in the place of names: the same component of a path has the same hash within one recording, and nobody can go back from it.
+//! Hashes in the place of names. The same component of a path has the same hash within one recording, and the hash does not say
+//! the component.
 //!
 //! What says what a file is for stays: the extension, and SQLite's -wal, -shm and -journal.
 
 use std::hash::BuildHasher;
 
 use crate::recording::Recording;
+use crate::trace::file_type::SQLITE_ENDINGS;
 use crate::trace::texts::Texts;
 
-/// What SQLite puts behind a database's name.
-const SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// A longer one is no extension but a part of the name.
 const EXTENSION_BYTES_MAX: usize = 8;
 
@@ -35,7 +35,8 @@ fn hidden_component(name: &str, key: &impl BuildHasher) -> String {
     if matches!(name, "" | "." | "..") {
         return name.to_owned();
     }
-    let suffix = SUFFIXES.into_iter().find(|suffix| name.len() > suffix.len() && name.ends_with(suffix));
+    let suffix =
+        SQLITE_ENDINGS.into_iter().find(|suffix| name.len() > suffix.len() && name.ends_with(suffix));
     let suffix = suffix.unwrap_or_default();
     let base = &name[..name.len() - suffix.len()];
     let (stem, extension) = match base.rsplit_once('.') {

@@ -71,7 +71,7 @@ pub struct OrderFinder {
     forks: HashMap<u32, CallPlace>,
     /// Calls of each resource that a later one may have to wait for.
     used: HashMap<Resource, Vec<CallPlace>>,
-    /// Where a description was opened: whoever uses it waits for that, whatever the times say.
+    /// Where a description was opened. Every call on it waits for that, even if the times say otherwise.
     opens: HashMap<u32, CallPlace>,
     /// By directory and thread: the last call that changed a name in it.
     inside: HashMap<Text, HashMap<u32, CallPlace>>,

@@ -65,7 +65,7 @@ pub struct ReplayOutcome {
     pub not_replayed: BTreeMap<String, u64>,
     /// What the recording's importer had to guess.
     pub inferred: Vec<String>,
-    /// What --check found, a sentence each; `None` where nobody asked.
+    /// What --check found, a sentence each; `None` without it.
     pub differences: Option<Vec<String>>,
     /// Where the files are, with --keep.
     pub kept: Option<String>,

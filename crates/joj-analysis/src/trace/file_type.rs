@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::words::words;
 
+/// What SQLite appends to a database's name: its log, its rollback journal, its wal-index.
+pub const SQLITE_ENDINGS: [&str; 3] = ["-wal", "-journal", "-shm"];
+
 words! {
     /// What a file is for.
     FileType {

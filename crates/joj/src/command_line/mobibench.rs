@@ -6,7 +6,7 @@ use clap::Args;
 use joj_analysis::bench::key::JournalMode;
 use joj_analysis::mobibench::setup::{DatabaseOperation, FileAccess, FileSync, JOURNAL_MODES};
 
-/// Behind the options in `joj mobibench --help`.
+/// After the options in `joj mobibench --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   joj mobibench -p DIR -f 1024 -r 4 -a 1 -y 2    random writes of 4 KB to a file of 1 MB, fsync after each

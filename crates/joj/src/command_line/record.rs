@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use joj_analysis::recording::import::TextFormat;
 
-/// Behind the options in `joj record --help`.
+/// After the options in `joj record --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   strace -f -ttt -T -y -o app.strace ./app

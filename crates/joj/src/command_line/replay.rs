@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Behind the options in `joj replay --help`.
+/// After the options in `joj replay --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   joj replay app.joj /mnt/card                      the calls of a recording on the disk of that directory

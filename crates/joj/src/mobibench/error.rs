@@ -75,7 +75,7 @@ pub enum MobibenchUsage {
     /// Something that is no directory.
     #[error("-p {} is no directory; take the one that the files shall be in", .0.display())]
     NoDirectory(PathBuf),
-    /// Nobody would write or read anything.
+    /// No thread would write or read anything.
     #[error(
         "there is no record to write or read: a file of -f {file_kb} KB in {threads} threads has no record of -r {record_kb} KB; \
          take a larger -f"

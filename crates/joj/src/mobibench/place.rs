@@ -5,11 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::mobibench::setup::MobibenchSetup;
+use joj_analysis::trace::file_type::SQLITE_ENDINGS;
 
 use crate::mobibench::error::MobibenchError;
-
-/// What SQLite puts beside a database.
-const BESIDE: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 
 /// What is to be removed where the test comes to nothing.
 #[derive(Debug)]
@@ -32,8 +30,9 @@ impl TestPlace {
         };
         let files = setup.files();
         let new = files.iter().filter(|file| !Path::new(file).exists());
-        let new_files =
-            new.flat_map(|file| BESIDE.map(|end| PathBuf::from(format!("{file}{end}")))).collect();
+        let with_ending =
+            |file: &String| SQLITE_ENDINGS.map(|ending| PathBuf::from(format!("{file}{ending}")));
+        let new_files = new.flat_map(|file| std::iter::once(file.into()).chain(with_ending(file))).collect();
         Ok(TestPlace { directory, is_new_directory, new_files })
     }
 

@@ -1,4 +1,4 @@
-//! The files at the end of a replay beside those that the recording implies.
+//! The files at the end of a replay, compared with those that the recording implies.
 
 use joj_analysis::recording::file_tree::{Entries, TreeEntry};
 

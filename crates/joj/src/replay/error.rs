@@ -75,7 +75,7 @@ pub enum ReplayError {
         "a thread of the replay panicked, so there is no result; this is a defect of joj's, please report it"
     )]
     Panicked,
-    /// The result cannot be told.
+    /// The result cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

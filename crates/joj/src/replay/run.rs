@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::outcome::{Lateness, ReplayOutcome};
+use joj_analysis::statistics::{WHOLE, percentile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::command_line::replay::OrderChoice;
@@ -151,9 +152,11 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
     let syncs = CallKind::ALL.iter().filter(|kind| kind.is_sync());
     sum.syncs = syncs.filter_map(|kind| Some((kind.text(), sum.by_call.get(kind.text())?.calls))).collect();
     late_ns.sort_unstable();
-    sum.lateness = late_ns.last().map(|max_ns| {
-        let at = |share: usize| late_ns[(late_ns.len() * share / 100).min(late_ns.len() - 1)];
-        Lateness { p50_ns: at(50), p99_ns: at(99), max_ns: *max_ns }
+    let at = |parts| percentile(&late_ns, parts);
+    sum.lateness = at(50_000).zip(at(99_000)).zip(at(WHOLE)).map(|((p50_ns, p99_ns), max_ns)| Lateness {
+        p50_ns,
+        p99_ns,
+        max_ns,
     });
     sum
 }

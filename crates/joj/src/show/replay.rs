@@ -4,7 +4,7 @@ use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::show::text::{columns, count, duration, number};
 
-/// So many differences are told; the others are counted.
+/// So many differences are shown; the others are counted.
 const DIFFERENCES_SHOWN: usize = 20;
 
 /// The result for a terminal.

@@ -1,6 +1,6 @@
 //! What `waldio_status` tells: one row per fact, each with its unit and where it was read.
 //!
-//! SQLite has a read transaction open meanwhile, which keeps the log from being emptied. So nothing here may take longer the
+//! SQLite has a read transaction open while it asks, which keeps the log from being emptied. So nothing here may take longer the
 //! longer the log is, and nothing waits for another connection.
 
 use std::sync::Arc;
@@ -175,7 +175,7 @@ fn connection_rows(rows: &mut Rows, connections: &[Options]) {
     rows.text("group", &all("waldio_group"), "the bound of waldio_durability=bounded, of each connection");
 }
 
-/// How much of the log is in use. Nobody reads it for that: tens of milliseconds, if a reader kept it from being emptied.
+/// How much of the log is in use. The log itself is not read: that would take tens of milliseconds where a reader keeps it from being emptied.
 fn frame_rows(rows: &mut Rows, connections: &[Arc<Connection>]) {
     let Some((frames, page_bytes)) = connections.iter().find_map(|one| one.published_frames()) else {
         let why = "no wal-index: locking_mode is EXCLUSIVE, or each connection is at work";

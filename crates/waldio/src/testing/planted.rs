@@ -40,7 +40,7 @@ pub enum Bug {
     HolderIgnored,
     /// Those who sleep in the queue are passed without limit.
     PassesUnlimited,
-    /// Whoever comes last to the queue for the write lock stands first in it.
+    /// The connection that comes last to the queue for the write lock stands first in it.
     NewestFirst,
     /// A connection that closes keeps what was handed to it.
     HandOverSwallowed,

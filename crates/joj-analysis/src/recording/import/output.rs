@@ -23,7 +23,7 @@ impl CallOutput {
         self.texts.keep(text)
     }
 
-    /// The name behind a number.
+    /// The name with this number.
     pub fn text(&self, text: Text) -> &str {
         self.texts.get(text)
     }

@@ -3,11 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::trace::event::FileKey;
-use crate::trace::file_type::{FileType, FileTypes};
+use crate::trace::file_type::{FileType, FileTypes, SQLITE_ENDINGS};
 use crate::trace::texts::{Text, Texts};
-
-/// Endings that SQLite puts behind a database's name.
-const SQLITE_ENDINGS: [&str; 3] = ["-wal", "-journal", "-shm"];
 
 /// The path of the database that a file of this path is or belongs to. A super-journal has the name of its connection's main database.
 pub fn database_of(path: &str) -> &str {

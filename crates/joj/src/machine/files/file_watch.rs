@@ -75,8 +75,8 @@ impl Watch {
         Self::at(libc::AT_FDCWD, CString::new(mount_point.as_os_str().as_bytes())?)
     }
 
-    /// The same of Btrfs on this disk, of which only subvolumes may be mounted: a watch begins at the filesystem's root, which is
-    /// mounted for the moment, and nowhere to be seen.
+    /// The same of a Btrfs of which only subvolumes are mounted; `disk` is one of its disks. A watch begins at the filesystem's root.
+    /// That is mounted for the moment, where no process sees it.
     /// # Errors
     /// As [`Watch::new`], and as fsopen(2), fsconfig(2), fsmount(2).
     pub fn of_btrfs(disk: &Path) -> io::Result<Self> {

@@ -103,16 +103,7 @@ impl ReplayFiles {
                 rustix::fs::sync();
                 Ok(0)
             }
-            CallKind::Truncate
-            | CallKind::Rename
-            | CallKind::Link
-            | CallKind::Symlink
-            | CallKind::Unlink
-            | CallKind::Mkdir
-            | CallKind::Rmdir
-            | CallKind::Stat
-            | CallKind::Lstat
-            | CallKind::Access => self.name(call),
+            kind if kind.is_about_paths() => self.name(call),
             CallKind::Fork | CallKind::Held => Ok(0),
             CallKind::Released => {
                 self.take(call.description).clear();

@@ -133,7 +133,7 @@ impl<'api> Connection<'api> {
 
     /// Compiles and runs the statements of a text one after another, and drops what they return.
     /// # Errors
-    /// As sqlite3_exec: those behind the one that failed do not run.
+    /// As sqlite3_exec: those after the one that failed do not run.
     pub fn run_all(&self, sql: &str) -> Result<(), SqliteError> {
         let text = c_string(sql)?;
         // SAFETY: `text` ends with a zero; without a callback rows are dropped, and no message is asked for.

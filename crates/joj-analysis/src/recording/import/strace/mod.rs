@@ -119,7 +119,7 @@ impl StraceImport {
         self.calls.call(thread, begin_ns, text, &call)
     }
 
-    /// The thread of this number, or the one of whose number nobody knew until now.
+    /// The thread of this number, or the one whose number was not known until now.
     fn thread(&mut self, number: u32) -> u32 {
         if let Some(first) = self.renamed.get(&number) {
             return *first;

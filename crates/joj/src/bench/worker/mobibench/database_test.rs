@@ -193,7 +193,7 @@ fn attach(
     configure(connection, &format!("db{number}"), work)
 }
 
-/// Of all its databases. One that is not complete is an error: nobody else has these open.
+/// Of all its databases. One that is not complete is an error: no other program has these open.
 fn checkpoint(connection: &Connection<'_>) -> Result<(), SqliteError> {
     let rows = connection.rows("PRAGMA wal_checkpoint", 3)?;
     match rows.first().map(Vec::as_slice) {

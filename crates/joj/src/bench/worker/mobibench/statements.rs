@@ -38,7 +38,7 @@ pub fn inserted_value() -> String {
     letters(0)
 }
 
-/// What an update writes: Mobibench's letters behind a number that no other run had, and the transaction's.
+/// What an update writes: a number that no other run had, the transaction's number, and Mobibench's letters.
 pub fn updated_value(stamp: u64, transaction: u64) -> String {
     let unique = format!("{}{transaction:010}", stamped(stamp));
     format!("{unique}{}", &letters(5)[unique.len().min(VALUE_BYTES)..])

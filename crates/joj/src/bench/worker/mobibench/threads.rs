@@ -26,7 +26,7 @@ pub trait ThreadTest {
     /// What failed, where, how to mend it.
     fn measure(&mut self, progress: &TestProgress) -> Result<Vec<u64>, Refusal>;
 
-    /// Looks whether all is as it should be and tidies up, behind the clock.
+    /// Looks whether all is as it should be, and tidies up. The clock does not count it.
     /// # Errors
     /// What is wrong.
     fn finish(self) -> Result<(), Refusal>;
@@ -44,7 +44,7 @@ pub struct Timed {
     pub context_switches: Option<ContextSwitches>,
 }
 
-/// What a thread tells, with its number.
+/// What a thread reports, with its number.
 #[derive(Clone, Copy)]
 enum Sign {
     Ready(u32),
@@ -54,7 +54,7 @@ enum Sign {
     Ended(u32),
 }
 
-/// How a thread tells; dropping it is the last sign.
+/// How a thread reports; dropping it is the last sign.
 struct Voice {
     number: u32,
     signs: Sender<Sign>,

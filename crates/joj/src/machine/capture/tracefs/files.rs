@@ -375,14 +375,15 @@ impl Files {
         if !self.subvolumes.has(file.device) {
             return FileKey { inode: inode.1, ..file };
         }
-        let mut subvolumes = std::mem::take(&mut self.subvolumes);
-        let found = subvolumes.open(inode, process, || self.open_with(file, process));
-        let found = match found {
+        let asked = self.subvolumes.open(inode, process);
+        let open = asked.unwrap_or_else(|| self.open_with(file, process));
+        self.subvolumes.keep_open(inode, process, open);
+        let found = match open {
             Open::One(number) => Some(number),
             Open::Several => None,
             // Who is gone had a file that we have seen, most likely.
             Open::None => {
-                let numbers = subvolumes.numbers(inode).into_iter();
+                let numbers = self.subvolumes.numbers(inode).into_iter();
                 let mut seen = numbers.filter(|number| {
                     let key = (file.device, *number);
                     self.known.contains_key(&key) || self.creations.of(key).next().is_some()
@@ -390,9 +391,9 @@ impl Files {
                 seen.next().filter(|_| seen.next().is_none())
             }
         };
-        let file = found.map(|inode| FileKey { inode, ..file }).unwrap_or_else(|| subvolumes.confused());
-        subvolumes.note(file);
-        self.subvolumes = subvolumes;
+        let Some(inode) = found else { return self.subvolumes.confused() };
+        let file = FileKey { inode, ..file };
+        self.subvolumes.note(file);
         file
     }
 

@@ -85,7 +85,7 @@ impl RecordFile {
         self.file.read_exact_at(self.record.bytes_mut(), offset_bytes)
     }
 
-    /// The sync of the whole file behind the last write: msync of a mapping, else fsync.
+    /// The sync of the whole file after the last write: msync of a mapping, else fsync.
     /// # Errors
     /// As these.
     pub fn sync_all(&self) -> io::Result<()> {

@@ -53,9 +53,14 @@ impl Subvolumes {
         self.trees.contains_key(&device)
     }
 
-    /// What a process has open, asked once between two looks.
-    pub fn open(&mut self, inode: (DeviceNumber, u64), process: u32, ask: impl FnOnce() -> Open) -> Open {
-        *self.open.entry((inode.0, inode.1, process)).or_insert_with(ask)
+    /// What a process has open, if that was asked since the last look.
+    pub fn open(&self, (device, inode): (DeviceNumber, u64), process: u32) -> Option<Open> {
+        self.open.get(&(device, inode, process)).copied()
+    }
+
+    /// It is not asked again until the next look.
+    pub fn keep_open(&mut self, (device, inode): (DeviceNumber, u64), process: u32, open: Open) {
+        self.open.insert((device, inode, process), open);
     }
 
     /// The numbers that an inode has in each of the trees.
@@ -64,7 +69,7 @@ impl Subvolumes {
         std::iter::once(inode).chain(trees.filter_map(|tree| numbered(*tree, inode))).collect()
     }
 
-    /// Nobody knows which of several files it is.
+    /// It may be any of several files.
     pub fn confused(&mut self) -> FileKey {
         self.has_confused = true;
         FileKey::NONE

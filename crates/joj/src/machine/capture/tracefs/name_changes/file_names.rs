@@ -103,8 +103,9 @@ impl FileNames {
         let (mut names, mut limits) = (Self::default(), Vec::new());
         for mounted in volumes {
             let mount = &mounted.mount;
-            let watch = Watch::new(&mount.mount_point).or_else(|error| match mount.kind.as_str() {
-                "btrfs" => Watch::of_btrfs(&mount.source),
+            let watch = Watch::new(&mount.mount_point).or_else(|error| match error.kind() {
+                // A subvolume's.
+                io::ErrorKind::CrossesDevices if mount.kind == "btrfs" => Watch::of_btrfs(&mount.source),
                 _ => Err(error),
             });
             match watch {
