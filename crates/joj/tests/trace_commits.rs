@@ -102,6 +102,17 @@ os.write(turns[0][1], b'x')
 for child in children: os.waitpid(child, 0)
 ";
 
+/// Commits six times each to one, to the other and to the first again, and has only that database open.
+const ONE_AFTER_ANOTHER: &str = "
+import sqlite3, sys, time
+for name in ['one', 'two', 'one']:
+    connection = sqlite3.connect(sys.argv[1] + '/' + name + '/of.db', isolation_level=None)
+    for row in range(6):
+        connection.execute('CREATE TABLE t%d(a)' % (time.monotonic_ns(),))
+    time.sleep(0.6)
+    connection.close()
+";
+
 fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
     let mut commits = BTreeMap::new();
     for commit in &traced.commits {
@@ -204,25 +215,36 @@ fn databases_of_two_subvolumes_are_two_or_joj_says_that_it_cannot_know() {
     }
 }
 
-#[test]
-fn databases_of_two_subvolumes_and_two_processes_are_two() {
+/// The program has committed so often to `of.db` of each of the subvolumes.
+#[track_caller]
+fn are_told_apart(program: &str, commits: [usize; 2]) {
     let Some(volume) = volume_or_skip("btrfs") else { return };
     for backend in backends() {
         // tracefs asks the processes, and on a busy machine later than they are there.
         let found = (0..3).find(|again| {
             let name = format!("{backend}{again}");
-            let traced = traced(&volume, backend, TWO_PROCESSES, &with_subvolumes(&volume, &name), &[]);
-            let expected = ["one", "two"].map(|place| (format!("{name}/{place}/of.db"), 11));
-            let (commits, expected) = (commits_by_database(&traced), BTreeMap::from(expected));
+            let traced = traced(&volume, backend, program, &with_subvolumes(&volume, &name), &[]);
+            let names = ["one", "two"].map(|place| format!("{name}/{place}/of.db"));
+            let (found, expected) = (commits_by_database(&traced), names.into_iter().zip(commits).collect());
             if !says_what_was_confused(&traced) {
-                assert_eq!(commits, expected, "{backend}");
+                assert_eq!(found, expected, "{backend}");
             }
             let is_of = |(name, count): (&String, &usize)| expected.get(name).is_some_and(|all| count <= all);
-            assert!(commits.iter().all(is_of), "{backend}: {commits:?}");
-            commits == expected
+            assert!(found.iter().all(is_of), "{backend}: {found:?}");
+            found == expected
         });
         assert!(found.is_some(), "{backend}");
     }
+}
+
+#[test]
+fn databases_of_two_subvolumes_and_two_processes_are_two() {
+    are_told_apart(TWO_PROCESSES, [11, 11]);
+}
+
+#[test]
+fn databases_of_two_subvolumes_that_a_process_has_one_after_another_are_two() {
+    are_told_apart(ONE_AFTER_ANOTHER, [12, 6]);
 }
 
 /// Who opens a log first takes the write lock, and commits nothing.

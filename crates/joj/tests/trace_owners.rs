@@ -83,12 +83,16 @@ fn direct_io_belongs_to_its_file_whoever_owns_the_memory() {
     }
 }
 
-/// (directory): four times files are written and all that there is is moved.
+/// (directory): four times files are written and all that there is is moved; then metadata alone.
 const BALANCES: &str = "
 set -e
 for round in 1 2 3 4; do
     dd if=/dev/urandom of=$0/$round bs=64k count=8 conv=fsync status=none
     btrfs balance start --full-balance $0 >/dev/null
+done
+# Each takes new chunks, and other requests follow in the next polls.
+for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    btrfs balance start -m $0 >/dev/null
 done
 sync
 ";

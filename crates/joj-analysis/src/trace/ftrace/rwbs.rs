@@ -8,8 +8,8 @@
 
 use crate::trace::event::{Operation, RequestFlags};
 
-/// What the letters say. Unknown ones are passed over.
-pub fn read(letters: &[u8]) -> (Operation, RequestFlags) {
+/// What the letters of a request of so many bytes say. The third is false where joj does not know all of them; those it passes over.
+pub fn read(letters: &[u8], bytes: u64) -> (Operation, RequestFlags, bool) {
     let mut flags = RequestFlags::default();
     let mut rest = letters;
     // A flush without an operation behind it is the operation itself.
@@ -27,19 +27,25 @@ pub fn read(letters: &[u8]) -> (Operation, RequestFlags) {
         // A zone append writes where the zone ends.
         [b'Z', b'A', ..] => (Operation::Write, 2),
         [b'Z', _, ..] => (Operation::Other, 2),
+        // Linux 6.18 has no letters of its own for zeroes that the device makes. A driver's commands, which have these too, have no bytes.
+        [b'N', ..] if bytes > 0 => (Operation::WriteZeroes, 1),
         [] => (Operation::Other, 0),
         _ => (Operation::Other, 1),
     };
+    let mut is_known = rest.first().is_some_and(|letter| b"RWDNFZ".contains(letter));
     for letter in &rest[length..] {
         flags = flags.with(match letter {
             b'F' => RequestFlags::FUA,
             b'A' => RequestFlags::READ_AHEAD,
             b'S' => RequestFlags::SYNC,
             b'M' => RequestFlags::METADATA,
-            _ => continue,
+            other => {
+                is_known &= *other == b'U';
+                continue;
+            }
         });
     }
-    (operation, flags)
+    (operation, flags, is_known)
 }
 
 #[cfg(test)]
@@ -67,7 +73,11 @@ mod tests {
             ("N", Operation::Other, vec![]),
             ("", Operation::Other, vec![]),
         ] {
-            assert_eq!(read(letters.as_bytes()), (operation, all(&flags)), "{letters}");
+            let is_known = !letters.is_empty();
+            assert_eq!(read(letters.as_bytes(), 0), (operation, all(&flags), is_known), "{letters}");
         }
+        let none = RequestFlags::default();
+        assert_eq!(read(b"N", 4096), (Operation::WriteZeroes, none, true));
+        assert_eq!(read(b"W+", 4096), (Operation::Write, none, false));
     }
 }

@@ -1,43 +1,13 @@
 //! Small words that the text formats share: what a request does, device numbers, times.
 
 use crate::trace::event::{DeviceNumber, Operation, RequestFlags};
+use crate::trace::ftrace::rwbs;
 use crate::trace::import::error::LineProblem;
 
 /// What letters like `FWFSM` say; `None` where they are no such word.
-///
-/// An `F` before the operation is PREFLUSH, one behind it FUA; an `F` in the operation's place is a flush. `R W D N` are the
-/// operations, `DE` a secure erase, `WZ` write zeroes, `Z` with a letter zone management; then `A S M U`.
 pub fn operation_and_flags(letters: &str, bytes: u64) -> Option<(Operation, RequestFlags)> {
-    let is_operation = |letter: u8| matches!(letter, b'R' | b'W' | b'D' | b'N' | b'F' | b'Z');
-    let mut rest = letters.as_bytes();
-    let mut flags = RequestFlags::default();
-    if let [b'F', next, ..] = rest
-        && is_operation(*next)
-    {
-        flags = RequestFlags::PREFLUSH;
-        rest = &rest[1..];
-    }
-    let (mut operation, taken) = match rest {
-        [b'W', b'Z', ..] => (Operation::WriteZeroes, 2),
-        [b'D', b'E', ..] => (Operation::Other, 2),
-        [b'Z', _, ..] => (Operation::Other, 2),
-        [b'Z'] | [b'N', ..] => (Operation::Other, 1),
-        [b'R', ..] => (Operation::Read, 1),
-        [b'W', ..] => (Operation::Write, 1),
-        [b'D', ..] => (Operation::Discard, 1),
-        [b'F', ..] => (Operation::Flush, 1),
-        _ => return None,
-    };
-    for letter in &rest[taken..] {
-        flags = flags.with(match letter {
-            b'F' => RequestFlags::FUA,
-            b'A' => RequestFlags::READ_AHEAD,
-            b'S' => RequestFlags::SYNC,
-            b'M' => RequestFlags::METADATA,
-            b'U' => RequestFlags::default(),
-            _ => return None,
-        });
-    }
+    let (mut operation, flags, is_known) = rwbs::read(letters.as_bytes(), bytes);
+    is_known.then_some(())?;
     // An empty bio with PREFLUSH is how a filesystem asks for a flush: FN, FWS.
     if bytes == 0 && flags.has(RequestFlags::PREFLUSH) {
         operation = Operation::Flush;
@@ -111,6 +81,7 @@ mod tests {
             ("DS", 512, Discard, sync),
             ("WZS", 512, WriteZeroes, sync),
             ("N", 0, Other, none),
+            ("N", 4096, WriteZeroes, none),
             ("ZR", 0, Other, none),
         ] {
             assert_eq!(operation_and_flags(letters, bytes), Some((operation, flags)), "{letters}");

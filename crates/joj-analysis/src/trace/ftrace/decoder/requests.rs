@@ -47,12 +47,8 @@ pub(super) const REQUESTS: &[Known] = &[
 ];
 
 fn request(values: &Values<'_>, kind: EventKind, error: Option<usize>) -> Option<What> {
-    let (mut operation, flags) = rwbs::read(values.text(3));
     let bytes = values.number(2)?.checked_mul(SECTOR_BYTES)?;
-    // The kernel has no letters of its own for it (Linux 6.18); commands of a driver, which have these letters too, have no sectors.
-    if operation == Operation::Other && values.text(3).first() == Some(&b'N') && bytes > 0 {
-        operation = Operation::WriteZeroes;
-    }
+    let (mut operation, flags, _) = rwbs::read(values.text(3), bytes);
     // A bio that only flushes is a write of nothing.
     if kind == EventKind::Queue && bytes == 0 && flags.has(RequestFlags::PREFLUSH) {
         operation = Operation::Flush;
