@@ -5,7 +5,7 @@
 
 mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
@@ -101,11 +101,16 @@ sync
 fn what_a_balance_moves_is_counted_once_and_is_no_block_of_a_tree() {
     for backend in BACKENDS {
         let Some(volume) = volume_or_skip("btrfs").filter(|_| has_backend(backend)) else { continue };
-        let runs = volume.beside("runs.csv");
-        let export = format!("runs={}", runs.display());
+        let [runs, events] = ["runs.csv", "events.csv"].map(|name| volume.beside(name));
+        let exports =
+            [("runs", &runs), ("csv", &events)].map(|(what, file)| format!("{what}={}", file.display()));
         let place = volume.path().display().to_string();
-        let summary =
-            summary_of(&volume, backend, &["--export", &export], &["/bin/bash", "-c", BALANCES, &place]);
+        let summary = summary_of(
+            &volume,
+            backend,
+            &["--export", &exports[0], "--export", &exports[1]],
+            &["/bin/bash", "-c", BALANCES, &place],
+        );
         let disk = &summary["disks"][0];
         let number = |path: &str| disk.pointer(path).and_then(Value::as_u64).expect("a number");
         let seen = [
@@ -116,6 +121,13 @@ fn what_a_balance_moves_is_counted_once_and_is_no_block_of_a_tree() {
         let counted =
             [number("/counted_flushes"), number("/counted_writes"), number("/counted_written_bytes")];
         assert_eq!(seen, counted, "{backend}: flushes, writes, bytes");
+        let rows = std::fs::read_to_string(&events).expect("events");
+        let requests = rows
+            .lines()
+            .filter(|line| [",queue,", ",issue,", ",complete,"].iter().any(|kind| line.contains(kind)));
+        let mut once = BTreeSet::new();
+        let twice: Vec<&str> = requests.filter(|line| !once.insert(*line)).collect();
+        assert!(twice.is_empty(), "{backend}: {twice:?}");
         // Blocks of trees have 16 KiB each, twice. Data came as 64 KiB and more.
         let rows = std::fs::read_to_string(&runs).expect("runs");
         let mut lines = rows.lines();
