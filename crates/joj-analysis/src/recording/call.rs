@@ -75,6 +75,18 @@ words! {
         Released = 32 "released",
         /// No call: a description that was open when the recording began (description, descriptor, path; flags: O_..).
         Held = 33 "held",
+        /// fcntl with F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW (description, descriptor, offset, bytes: 0 is to the end of the file;
+        /// flags: F_RDLCK 0, F_WRLCK 1, F_UNLCK 2). They say where SQLite's transactions begin and end; a replay makes no such call.
+        Lock = 34 "lock",
+        /// No call: the write before it in the same thread wrote the head of a frame of a SQLite log (description; offset: where the head
+        /// is; bytes: the page's number; flags: pages of the database after the commit, 0 where the frame ends none).
+        LogFrame = 35 "log_frame",
+        /// No call: what the read or write before it in the same thread, or with a path the file at the recording's begin, says in
+        /// page 1 of a SQLite database (description or path; offset: bytes of a page; bytes: pages of the database; result: pages of its
+        /// free list; flags: [`RecordedCall::first_page_flags`]).
+        FirstPage = 36 "first_page",
+        /// No call: a file that was there when the recording began (path; bytes: its size; flags: its kind, as in `st_mode`).
+        Present = 37 "present",
     }
 }
 
@@ -100,9 +112,14 @@ impl CallKind {
         matches!(self, Truncate | Rename | Link | Symlink | Unlink | Mkdir | Rmdir | Stat | Lstat | Access)
     }
 
+    /// True for rows that no call made.
+    pub fn is_no_call(self) -> bool {
+        matches!(self, Self::Released | Self::Held | Self::LogFrame | Self::FirstPage | Self::Present)
+    }
+
     /// True for what a replay asks of the kernel.
     pub fn is_replayed(self) -> bool {
-        !matches!(self, Self::Fork | Self::Released | Self::Held)
+        !self.is_no_call() && !matches!(self, Self::Fork | Self::Lock)
     }
 }
 
@@ -142,6 +159,13 @@ impl RecordedCall {
     pub const STAYS_OPEN: u32 = 1;
     /// With the O_ flags of an open: the path was lost, and the importer made one up.
     pub const LOST_NAME: u32 = 1 << 31;
+
+    /// `flags` of a [`CallKind::FirstPage`]: the format's versions for reading and for writing (1: rollback journal, 2: log), and how
+    /// many bytes at the end of each page SQLite leaves to others. Bytes 19, 18 and 20 of the database
+    /// (<https://www.sqlite.org/fileformat2.html#the_database_header>).
+    pub fn first_page_flags(read_version: u8, write_version: u8, reserved_bytes: u8) -> u32 {
+        u32::from_be_bytes([0, read_version, write_version, reserved_bytes])
+    }
 
     /// When it ended.
     pub fn end_ns(&self) -> u64 {

@@ -104,11 +104,11 @@ impl ReplayFiles {
                 Ok(0)
             }
             kind if kind.is_about_paths() => self.name(call),
-            CallKind::Fork | CallKind::Held => Ok(0),
             CallKind::Released => {
                 self.take(call.description).clear();
                 Ok(0)
             }
+            kind if !kind.is_replayed() => Ok(0),
             _ => {
                 let file = self.take(call.description).last().cloned()?;
                 if call.kind.is_read() || call.kind.is_write() {
