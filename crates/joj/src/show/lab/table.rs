@@ -36,7 +36,7 @@ pub fn table(result: &LabResult) -> String {
             }
             CellOutcome::Measured(measured) => {
                 let run = &measured.run;
-                traced |= measured.costs.is_some();
+                traced |= measured.costs.is_some() || measured.trace_failure.is_some();
                 let device = |amount: fn(&joj_analysis::bench::run::DeviceDelta) -> Option<u64>,
                               unit: f64| {
                     let amount = run.device.as_ref().and_then(amount);
@@ -97,5 +97,32 @@ fn costs(text: &mut String, result: &LabResult, width: usize) {
             costs.syncs,
             measured.traced_share().map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * (1.0 - share))),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED_TRACE: &str = r#"{
+        "format": "joj-lab-result", "version": 1, "title": "t",
+        "machine": {"joj": "joj", "qemu": "q", "kernel": "6.1", "clock": "c", "sqlite": []},
+        "cells": [{
+            "cell": {"filesystem": "ext4", "feature": "none", "device": "card", "journal_device": null, "task": "insert",
+                "mode": "wal", "synchronous": "full", "sync_call": "fdatasync", "schema": "waldio", "log": "fresh",
+                "batch_atomic": false, "directory_sync": true, "waldio_options": [], "threads": 1, "transactions": 12},
+            "outcome": {"measured": {
+                "run": {"round": 0, "transactions": 12, "elapsed_ns": 1000000000, "cpu_user_us": 0, "cpu_system_us": 0,
+                    "latency": {"p50_ns": 1, "p99_ns": 1, "p999_ns": 1, "max_ns": 1}, "switches_voluntary": 0,
+                    "switches_involuntary": 0, "device": null, "tick_share": 0.0, "failure": null},
+                "quantiles_ns": [], "trace_failure": "the programs were refused"}}
+        }]
+    }"#;
+
+    #[test]
+    fn why_there_is_no_trace_is_said_where_no_cell_has_one() {
+        let result: LabResult = serde_json::from_str(FAILED_TRACE).expect("a result");
+        let text = table(&result);
+        assert!(text.contains("no trace: the programs were refused"), "{text}");
     }
 }
