@@ -221,6 +221,12 @@ struct btrfs_bio {
   u64 file_offset;
   struct bio bio;
 } RELOCATED;
+struct btrfs_io_context {
+  struct bio *orig_bio;
+} RELOCATED;
+struct btrfs_io_stripe {
+  struct btrfs_io_context *bioc;
+} RELOCATED;
 
 struct file_lock {
   s64 fl_start;

@@ -1,5 +1,6 @@
 /* Whose bytes a bio carries: from its memory to runs of neighbouring bytes of one file. */
 #pragma once
+#include "calls.h"
 #include "content.h"
 #include "files.h"
 #include "settings.h"
@@ -24,6 +25,9 @@ struct walk {
   struct run run;
   u64 sector;
   u64 start_sector;
+  /* The inode that the filesystem itself says the bio is of (Btrfs does), and the byte of it that comes next; 0 where it says none. */
+  u64 owner;
+  u64 owner_offset;
   u32 left;
   u32 done_in_vector;
   u32 device;
@@ -75,9 +79,23 @@ INLINE bool send_copy(struct walk *walk) {
   return true;
 }
 
+/* What the filesystem says counts where memory does not tell (compressed data, direct I/O). */
+INLINE void own_by_filesystem(struct walk *walk) {
+  struct run *run = &walk->run;
+  if (!walk->owner || (run->backing != PRIVATE && run->backing != DIRECT)) return;
+  // On the stack: older kernels take no other memory as a key.
+  struct file_key key = key_of((void *)walk->owner);
+  run->inode = walk->owner;
+  run->key = key;
+  run->offset = walk->owner_offset - run->bytes;
+  if (run->backing == DIRECT && walk->operation == OP_WRITE) note_asker(&key);
+  if (run->backing == PRIVATE) run->backing = BY_FILE;
+}
+
 APART int send_run(struct walk *walk, bool last) {
   if (!walk) return 0;
   struct run *run = &walk->run;
+  own_by_filesystem(walk);
   // Before the request: a file that a kernel's thread writes for the first time has no other event to be named by.
   if (run->inode) say_name(run->inode, alias_of((void *)run->inode));
   if (!send_copy(walk)) {
@@ -97,9 +115,11 @@ INLINE bool is_inner(u64 magic, u64 inode) {
          (magic == MAGIC_NILFS2 && inode >= 3 && inode <= 6);
 }
 
-/* True for a page that a file's own I/O is about: it is being written back, or is yet to be read. Any other is a program's memory, a
- * mapping of that file, in direct I/O to or from another place. Buffer heads know no direct I/O, and do without that mark. */
-INLINE bool is_own_io(struct walk *walk, struct folio *folio) {
+/* True for a page that a file's own I/O is about. Any other is a program's memory, a mapping of that file, in direct I/O to or from
+ * another place. Where the filesystem does not say whose the bio is, a page of its own is being written back, or is yet to be read.
+ * Buffer heads know no direct I/O, and do without that mark. */
+INLINE bool is_own_io(struct walk *walk, struct folio *folio, struct inode *host, u64 offset) {
+  if (walk->owner) return (u64)host == walk->owner && offset == walk->owner_offset;
   if (walk->through_buffer_head) return true;
   unsigned long flags = 0;
   read_kernel(&flags, sizeof(flags), folio);
@@ -123,11 +143,11 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
   struct super_block *super = READ(host, i_sb);
   u64 magic = READ(super, s_magic);
   bool inner = is_inner(magic, READ(host, i_ino));
-  if (magic != MAGIC_BLOCK_DEVICE && !inner && !is_own_io(walk, folio)) {
+  run->offset = READ(folio, index) * settings.page_bytes + in_folio;
+  if (magic != MAGIC_BLOCK_DEVICE && !inner && !is_own_io(walk, folio, host, run->offset)) {
     run->backing = DIRECT;
     return 0;
   }
-  run->offset = READ(folio, index) * settings.page_bytes + in_folio;
   if (magic == MAGIC_BLOCK_DEVICE) {
     run->backing = BY_DEVICE;
     run->key.device = READ(host, i_rdev);
@@ -189,6 +209,7 @@ static long on_piece(u32 index, struct walk *walk) {
   }
   if (!walk->run.bytes) walk->run = next;
   walk->run.bytes += length;
+  walk->owner_offset += length;
   walk->left -= length;
   walk->done_in_vector += length;
   if (walk->done_in_vector >= vector.bv_len) {

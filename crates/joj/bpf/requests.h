@@ -95,20 +95,25 @@ INLINE bool own_xfs(struct walk *walk, u64 end_io) {
   return true;
 }
 
-/* Btrfs says itself which file a bio is of: needed where its memory is not (compressed data, direct I/O). */
-INLINE void own_btrfs(struct walk *walk, u64 end_io) {
-  struct run *run = &walk->run;
-  if (!settings.end_of_btrfs || end_io != settings.end_of_btrfs || walk->runs || (run->backing != PRIVATE && run->backing != DIRECT)) return;
+/* Btrfs says itself which file a bio is of. Where data has several copies, each copy's bio leads to the one that was asked for. */
+INLINE void find_owner(struct walk *walk, u64 end_io) {
   if (!TYPE_EXISTS(struct btrfs_bio) || !FIELD_EXISTS(struct btrfs_bio, file_offset) || !FIELD_EXISTS(struct btrfs_bio, inode))
     return;
-  struct btrfs_bio *outer = (void *)(walk->bio - FIELD_OFFSET(struct btrfs_bio, bio));
+  u64 asked = 0;
+  if (settings.end_of_btrfs && end_io == settings.end_of_btrfs) {
+    asked = walk->bio;
+  } else if (end_io && (end_io == settings.end_of_btrfs_copy || end_io == settings.end_of_btrfs_last_copy)) {
+    if (!FIELD_EXISTS(struct btrfs_io_stripe, bioc) || !FIELD_EXISTS(struct btrfs_io_context, orig_bio)) return;
+    struct btrfs_io_stripe *copy = READ((struct bio *)walk->bio, bi_private);
+    struct btrfs_io_context *copies = copy ? READ_NUMBER(copy, bioc) : NULL;
+    asked = copies ? (u64)READ_NUMBER(copies, orig_bio) : 0;
+  }
+  if (!asked) return;
+  struct btrfs_bio *outer = (void *)(asked - FIELD_OFFSET(struct btrfs_bio, bio));
   struct btrfs_inode *owner = READ_NUMBER(outer, inode);
   if (!owner) return;
-  run->inode = (u64)owner + FIELD_OFFSET(struct btrfs_inode, vfs_inode);
-  run->key = key_of((void *)run->inode);
-  run->offset = READ(outer, file_offset);
-  if (run->backing == DIRECT && walk->operation == OP_WRITE) note_asker(&run->key);
-  if (run->backing == PRIVATE) run->backing = BY_FILE;
+  walk->owner = (u64)owner + FIELD_OFFSET(struct btrfs_inode, vfs_inode);
+  walk->owner_offset = READ_NUMBER(outer, file_offset);
 }
 
 PROGRAM(block_bio_queue) {
@@ -133,8 +138,8 @@ PROGRAM(block_bio_queue) {
   } else {
     walk.vector = (u64)READ((struct bio *)walk.bio, bi_io_vec) + (u64)bio->bi_iter.bi_idx * sizeof(struct bio_vec);
     walk.done_in_vector = bio->bi_iter.bi_bvec_done;
+    find_owner(&walk, end_io);
     loop(PIECES_MAX, on_piece, &walk, 0);
-    own_btrfs(&walk, end_io);
     send_run(&walk, walk.left == 0);
   }
   return 0;

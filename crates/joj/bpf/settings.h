@@ -12,6 +12,9 @@ struct settings {
   u64 end_of_xfs_log;
   u64 end_of_xfs_buffer;
   u64 end_of_btrfs;
+  /* Of each copy of a write that has several, and of the last one. */
+  u64 end_of_btrfs_copy;
+  u64 end_of_btrfs_last_copy;
   /* 1: only disks in the map `devices`. */
   u8 only_some_devices;
   /* 1: copies of what a jbd2 log is given go up, too. */
@@ -26,7 +29,7 @@ struct settings {
   /* By system call number: 0, or one of `enum call`. */
   u8 calls[CALL_NUMBERS];
 };
-_Static_assert(sizeof(struct settings) == 568, "bpf_settings.rs writes 568 bytes");
+_Static_assert(sizeof(struct settings) == 584, "bpf_settings.rs writes 584 bytes");
 
 SECTION(".rodata.settings") const volatile struct settings settings = {};
 

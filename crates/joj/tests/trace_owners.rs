@@ -31,6 +31,28 @@ for piece in range(16):
 os._exit(0)
 ";
 
+/// (directory): the same while the mapping's pages are being written back, all the time. 16 MiB in all.
+const MEMORY_UNDER_WRITEBACK: &str = "
+import mmap, os, sys, threading
+memory = os.open(sys.argv[1] + '/memory', os.O_RDWR | os.O_CREAT, 0o600)
+os.pwrite(memory, os.urandom(262144), 0)
+mapping = mmap.mmap(memory, 262144)
+file = os.open(sys.argv[1] + '/file', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+ended = False
+def write_back():
+    while not ended:
+        for page in range(0, 262144, 4096):
+            mapping[page] = 1
+        os.fsync(memory)
+thread = threading.Thread(target=write_back)
+thread.start()
+for piece in range(64):
+    os.pwritev(file, [mapping], piece % 4 * 262144)
+ended = True
+thread.join()
+os._exit(0)
+";
+
 /// What joj says of a command on a volume.
 fn summary_of(volume: &Volume, backend: &str, options: &[&str], command: &[&str]) -> Value {
     let json = volume.beside("summary.json").display().to_string();
@@ -80,6 +102,20 @@ fn direct_io_belongs_to_its_file_whoever_owns_the_memory() {
             assert!((1000..=1280).contains(&of_file), "{kind}, {options}, {backend}: {read:?}");
             assert!(read.get(&memory).is_none_or(|kib| *kib <= 64), "{kind}, {options}, {backend}: {read:?}");
         }
+    }
+}
+
+#[test]
+fn direct_io_belongs_to_its_file_while_its_memory_is_written_back() {
+    // Copies: how often the disk has each byte of data.
+    for (make, copies) in [(&[][..], 1), (&["-d", "dup"][..], 2)] {
+        let volume = or_skip(Volume::create_with("btrfs", make, "nodatacow"));
+        let Some(volume) = volume.filter(|_| has_backend("bpf")) else { return };
+        let place = volume.path().display().to_string();
+        let command = ["/usr/bin/python3", "-c", MEMORY_UNDER_WRITEBACK, &place];
+        let summary = summary_of(&volume, "bpf", &[], &command);
+        let written = kib_of_files(&summary, "written");
+        assert_eq!(written.get("/file"), Some(&(copies * 16 * 1024)), "{make:?}: {written:?}");
     }
 }
 

@@ -7,17 +7,19 @@ use crate::machine::capture::bpf::calls;
 use crate::machine::capture::selection::Selection;
 
 /// Bytes of the struct.
-const BYTES: usize = 568;
-const CALLS_AT: usize = 56;
+const BYTES: usize = 584;
+const CALLS_AT: usize = 72;
 /// Filesystems' sync routines whose end no tracepoint tells.
 pub const ENDS: usize = 3;
 /// The routines that the kernel calls when a bio is complete, in the order of the struct's fields.
-const COMPLETION_ROUTINES: [&str; 5] = [
+const COMPLETION_ROUTINES: [&str; 7] = [
     "iomap_dio_bio_end_io",
     "end_bio_bh_io_sync",
     "xlog_bio_end_io",
     "xfs_buf_bio_end_io",
     "btrfs_simple_end_io",
+    "btrfs_clone_write_end_io",
+    "btrfs_orig_write_end_io",
 ];
 
 /// Of a line of /proc/kallsyms: the address, a space, one letter, a space and the name.
