@@ -13,8 +13,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::{JournalMode, Word, Workload};
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationRow};
 use joj_analysis::bench::study::pattern::{Pattern, PatternKey};
 use joj_analysis::bench::study::table_two::Layout;

@@ -232,10 +232,10 @@ impl Document {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::bench::durability::Durability;
     use crate::bench::key::{JournalMode, LogState};
     use crate::bench::many_writers::tests::{key as contended_key, row as contended_row};
     use crate::bench::row::tests::{key, row};
+    use crate::bench::study::durability::Durability;
     use crate::bench::study::initialisation::Approach;
     use crate::bench::study::initialisation::tests::row as initialisation_row;
     use crate::bench::study::pattern::Pattern;

@@ -241,8 +241,8 @@ impl fmt::Display for RowKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::durability::Durability;
     use crate::bench::many_writers::WriterKind;
+    use crate::bench::study::durability::Durability;
     use crate::bench::study::initialisation::Approach;
     use crate::bench::study::parts::StudyPart;
     use crate::bench::study::pattern::Pattern;

@@ -5,13 +5,13 @@
 //! warnings       what a reader must know of a result, with its remedy
 //! document       the whole result, as its JSON file has it
 //! study          rows of --waldio-study: what the WALDIO paper measured
+//! io             file I/O without SQLite
 //! measurement    runs of one step without SQLite, and their sums
 //! many_writers   rows of many writers on one database: what each of them got, how long it waited
 //! row            a row of one writer: its runs, their sums, the ratio to stock WAL
 //! environment    the machine, the builds and the directory that it was measured with
 //! pairs          runs of two rows side by side, where the disk was alike
 //! run            the figures of one run, as the worker sends them
-//! durability     the three ways of the WALDIO paper to make a write to a log durable
 //! key            what a row measures: the words of the plan, the table and the file
 //! ```
 
@@ -19,11 +19,11 @@ pub mod compare;
 pub mod warnings;
 pub mod document;
 pub mod study;
+pub mod io;
 pub mod measurement;
 pub mod many_writers;
 pub mod row;
 pub mod environment;
 pub mod pairs;
 pub mod run;
-pub mod durability;
 pub mod key;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::environment::Environment;
+use crate::bench::run::SyncCount;
 use crate::mobibench::setup::MobibenchSetup;
 use crate::statistics::{WHOLE, percentile};
 
@@ -126,6 +127,18 @@ pub struct DurableCalls {
     pub durable_writes: u64,
     /// msync with MS_SYNC, sync_file_range, sync, syncfs.
     pub other: u64,
+}
+
+impl From<SyncCount> for DurableCalls {
+    fn from(counted: SyncCount) -> DurableCalls {
+        DurableCalls {
+            operations: counted.transactions,
+            fsync: counted.fsync,
+            fdatasync: counted.fdatasync,
+            durable_writes: counted.durable_writes,
+            other: counted.other,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::io::way::SyncWay;
 use crate::bench::key::JournalMode;
 
 /// What is done with the records of a file (`-a`).
@@ -78,12 +79,27 @@ impl FileSync {
         self as usize
     }
 
+    /// What is done with each record.
+    pub fn way(self) -> SyncWay {
+        match self {
+            Self::Normal => SyncWay::None,
+            Self::OSync => SyncWay::OSync,
+            Self::Fsync => SyncWay::Fsync,
+            Self::Direct => SyncWay::Direct,
+            Self::SyncDirect => SyncWay::DirectOSync,
+            Self::Mmap => SyncWay::Mmap,
+            Self::MmapAsync => SyncWay::MmapAsync,
+            Self::MmapSync => SyncWay::MmapSync,
+            Self::Fdatasync => SyncWay::Fdatasync,
+        }
+    }
+
     pub fn is_mapped(self) -> bool {
-        matches!(self, Self::Mmap | Self::MmapAsync | Self::MmapSync)
+        self.way().is_mapped()
     }
 
     pub fn is_direct(self) -> bool {
-        matches!(self, Self::Direct | Self::SyncDirect)
+        self.way().is_direct()
     }
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::durability::Durability;
 use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
+use crate::bench::study::durability::Durability;
 
 words! {
     /// A way to make the blocks of a log ready.

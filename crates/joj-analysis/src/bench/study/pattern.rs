@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::durability::Durability;
 use crate::bench::key::words;
 use crate::bench::measurement::Measurement;
 use crate::bench::pairs::versus;
 use crate::bench::run::Run;
+use crate::bench::study::durability::Durability;
 use crate::statistics::Estimate;
 
 /// Bytes of a page, of a frame's header, and of the log's header.

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::durability::Durability;
 use crate::bench::key::{JournalMode, RowKey, Word, words};
 use crate::bench::measurement::Measurement;
 use crate::bench::pairs::versus;
 use crate::bench::run::{Run, StatusLine};
+use crate::bench::study::durability::Durability;
 use crate::statistics::Estimate;
 
 /// The window of the rows with Group Synch, as `waldio_group` takes it: the paper's four pages and 2 ms.

@@ -1,8 +1,8 @@
 //! The ways to initialise a log: `--waldio-study=init`.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::initialisation::{Approach, InitialisationKey, InitialisationRow};
 use joj_analysis::bench::study::parts::Study;
 

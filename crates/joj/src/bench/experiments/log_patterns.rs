@@ -1,8 +1,8 @@
 //! Log patterns: `--waldio-study=alignment`.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::parts::Study;
 use joj_analysis::bench::study::pattern::{Pattern, PatternKey, PatternRow, summarise};
 

@@ -1,8 +1,8 @@
 //! Table 2 of the WALDIO paper, `--waldio-study=table2`: rows of SQLite, each with its own options for waldio.
 
 use joj_analysis::bench::document::Document;
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::{JournalMode, LogState, RowKey, Schema, Synchronous, Word, Workload};
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::parts::Study;
 use joj_analysis::bench::study::table_two::{Layout, TableTwoKey, TableTwoRow, summarise};
 

@@ -14,6 +14,7 @@
 //! crash                `joj lab crash`: who commits what is to be cut, and who judges what a cut left
 //! libraries            SQLite and the extension, loaded and asked
 //! stopwatch            the clock of a run, and all counters beside it
+//! order                which record or row comes when: random, and the same in each run
 //! workload             the SQL of the workloads
 //! task                 what joj and its workers say to each other
 //! ```
@@ -29,5 +30,6 @@ pub mod database_run;
 pub mod crash;
 pub mod libraries;
 pub mod stopwatch;
+pub mod order;
 pub mod workload;
 pub mod task;

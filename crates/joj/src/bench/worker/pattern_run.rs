@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use blockio::aligned::AlignedBuffer;
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::run::Run;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::initialisation::Approach;
 use joj_analysis::bench::study::pattern::PatternKey;
 use serde::{Deserialize, Serialize};

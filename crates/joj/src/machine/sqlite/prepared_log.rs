@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use blockio::aligned::AlignedBuffer;
 use blockio::disk::{Disk, DiskFile, Fill, OpenOptions};
 use blockio::real::disk::RealDisk;
-use joj_analysis::bench::durability::Durability;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::initialisation::Approach;
 use rustix::fs::FallocateFlags;
 

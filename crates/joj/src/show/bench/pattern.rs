@@ -1,7 +1,7 @@
 //! Log patterns: as text for a terminal, and as a section of the page.
 
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::pattern::{Pattern, PatternRow};
 
 use crate::show::bars::{Bar, Entry, draw};

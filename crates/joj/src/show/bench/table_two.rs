@@ -1,7 +1,7 @@
 //! Table 2 of the WALDIO paper: as text for a terminal, and as sections of the page.
 
-use joj_analysis::bench::durability::Durability;
 use joj_analysis::bench::key::Word;
+use joj_analysis::bench::study::durability::Durability;
 use joj_analysis::bench::study::table_two::TableTwoRow;
 
 use crate::show::bars::{Bar, Entry, draw, short_name};

@@ -1,22 +1,19 @@
 //! A thread's file and its records: the file filled where it has to be there, then written or read record by record.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use joj_analysis::bench::run::SyncCount;
 use joj_analysis::mobibench::document::DurableCalls;
-use joj_analysis::mobibench::setup::{FileAccess, FileSync, FileWork};
-use rustix::fs::Advice;
+use joj_analysis::mobibench::setup::{FileAccess, FileWork};
 
-use crate::bench::worker::mobibench::order::Generator;
 use crate::bench::worker::mobibench::progress::TestProgress;
 use crate::bench::worker::mobibench::threads::ThreadTest;
+use crate::bench::worker::order::Generator;
 use crate::bench::worker::task::Refusal;
-use crate::machine::files::measured::record_file::{RECORD_BYTE, RecordFile};
+use crate::machine::files::measured::record_file::{Filling, RecordFile};
 use crate::machine::proc::clock::now_ns;
-
-/// Bytes of a write that fills a file.
-const FILL_BYTES: u64 = 512 * 1024;
 
 /// The test of one thread.
 #[derive(Debug)]
@@ -53,19 +50,13 @@ impl<'a> FileTest<'a> {
             fill(path, work, progress)?;
         }
         let record_bytes = usize::try_from(work.record_bytes()).unwrap_or(usize::MAX);
-        let file = RecordFile::open(path, work.sync, work.file_bytes(), record_bytes).map_err(refuse)?;
+        let file =
+            RecordFile::open(path, work.sync.way(), work.file_bytes(), record_bytes).map_err(refuse)?;
         let order = match work.access.is_random() {
             true => Generator::new(thread, 0).records(work.records(), work.repeat_percent),
             false => (0..work.records()).collect(),
         };
         Ok(FileTest { path: path.to_owned(), file, work, order })
-    }
-
-    /// Forgets what the page cache has of the file: other ways need root.
-    /// # Errors
-    /// As posix_fadvise(2).
-    pub fn forget_pages(path: &Path) -> io::Result<()> {
-        Ok(rustix::fs::fadvise(File::open(path)?, 0, None, Advice::DontNeed)?)
     }
 }
 
@@ -95,41 +86,23 @@ impl ThreadTest for FileTest<'_> {
 /// Makes the file as long as the test needs it; what is there stays.
 fn fill(path: &Path, work: &FileWork, progress: &TestProgress) -> Result<(), Refusal> {
     let refuse = |error: io::Error| refusal(path, work, &error);
-    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(refuse)?;
-    let found_bytes = file.metadata().map_err(refuse)?.len();
-    let mut missing_bytes = work.file_bytes().saturating_sub(found_bytes);
-    if missing_bytes == 0 {
-        return Ok(());
+    let mut filling = Filling::begin(path, work.file_bytes()).map_err(refuse)?;
+    progress.expect(filling.missing_bytes());
+    while filling.missing_bytes() > 0 {
+        progress.advance(filling.step().map_err(refuse)?)?;
     }
-    progress.expect(missing_bytes);
-    let piece = vec![RECORD_BYTE; usize::try_from(FILL_BYTES.min(missing_bytes)).unwrap_or(0)];
-    while missing_bytes > 0 {
-        let bytes = missing_bytes.min(FILL_BYTES);
-        file.write_all(&piece[..usize::try_from(bytes).unwrap_or(0)]).map_err(refuse)?;
-        missing_bytes -= bytes;
-        progress.advance(bytes)?;
-    }
-    file.sync_all().map_err(refuse)
+    Ok(())
 }
 
 /// The calls that the test makes between its first record and its end.
 pub fn sync_calls(work: &FileWork, threads: u32) -> DurableCalls {
-    let mut calls =
-        DurableCalls { operations: work.records() * u64::from(threads), ..DurableCalls::default() };
-    if work.access.is_read() {
-        return calls;
-    }
-    match work.sync {
-        FileSync::Fsync => calls.fsync = calls.operations,
-        FileSync::Fdatasync => calls.fdatasync = calls.operations,
-        FileSync::OSync | FileSync::SyncDirect => calls.durable_writes = calls.operations,
-        FileSync::MmapSync => calls.other = calls.operations,
-        FileSync::Normal | FileSync::Direct | FileSync::Mmap | FileSync::MmapAsync => {}
-    }
-    // The one at the end.
-    let last = if work.sync.is_mapped() { &mut calls.other } else { &mut calls.fsync };
-    *last += u64::from(threads);
-    calls
+    let of_thread = match work.access.is_read() {
+        true => SyncCount { transactions: work.records(), ..SyncCount::default() },
+        false => work.sync.way().calls(work.records()),
+    };
+    let mut all = SyncCount::default();
+    (0..threads).for_each(|_| all.add(&of_thread));
+    DurableCalls::from(all)
 }
 
 fn refusal(path: &Path, work: &FileWork, error: &io::Error) -> Refusal {

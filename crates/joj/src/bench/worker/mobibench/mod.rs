@@ -7,7 +7,6 @@
 //! file_test       a thread's file and its records
 //! database_test   a thread's databases and its transactions
 //! statements      the SQL of the transactions
-//! order           which record or row comes when: random, and the same in each run
 //! threads         threads that begin together, and what each took
 //! progress        how far they are, on standard error
 //! ```
@@ -16,6 +15,5 @@ pub mod run;
 pub mod file_test;
 pub mod database_test;
 pub mod statements;
-pub mod order;
 pub mod threads;
 pub mod progress;

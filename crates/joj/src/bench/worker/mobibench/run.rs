@@ -1,7 +1,7 @@
 //! One test of `joj mobibench`, from its task to its figures; and its calls for durability, counted in a run without a clock.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use joj_analysis::mobibench::document::{ContextSwitches, CpuShares, DurableCalls, SqliteFacts};
@@ -16,6 +16,7 @@ use crate::bench::worker::mobibench::file_test::{self, FileTest};
 use crate::bench::worker::mobibench::progress::TestProgress;
 use crate::bench::worker::mobibench::threads::{self, ThreadTest, Timed};
 use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::machine::files::measured::record_file::forget_pages;
 use crate::machine::sqlite::connection;
 use crate::machine::sqlite::sync_count::SyncCounter;
 
@@ -90,13 +91,7 @@ impl Task for MobibenchSyncTask {
         test.measure(&progress)?;
         let counted = counter.counted(work.transactions);
         test.finish()?;
-        Ok(Ok(DurableCalls {
-            operations: counted.transactions,
-            fsync: counted.fsync,
-            fdatasync: counted.fdatasync,
-            durable_writes: counted.durable_writes,
-            other: counted.other,
-        }))
+        Ok(Ok(DurableCalls::from(counted)))
     }
 }
 
@@ -173,8 +168,7 @@ fn drop_caches() -> Result<(), String> {
 
 /// Drops what it keeps of the test's files alone, which anybody may; what is to be said of it.
 fn forget_files(paths: &[PathBuf], why: &str) -> String {
-    let forgotten: Result<Vec<()>, _> =
-        paths.iter().map(|path: &PathBuf| FileTest::forget_pages(Path::new(path))).collect();
+    let forgotten: Result<Vec<()>, _> = paths.iter().map(|path| forget_pages(path)).collect();
     let files = match forgotten {
         Ok(_) => "those of the test's files alone were".to_owned(),
         Err(error) => format!("nor were those of the test's files ({error}): reads may come from memory"),

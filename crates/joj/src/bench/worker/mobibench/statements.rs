@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use joj_analysis::mobibench::setup::{DatabaseOperation, DatabaseWork};
 
-use crate::bench::worker::mobibench::order::Generator;
+use crate::bench::worker::order::Generator;
 
 /// Length of every value, in bytes.
 const VALUE_BYTES: usize = 100;

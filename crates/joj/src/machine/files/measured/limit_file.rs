@@ -2,15 +2,15 @@
 //! block. What the disk needs for one block of it is the limit for a commit.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blockio::aligned::AlignedBuffer;
 use joj_analysis::bench::document::LimitKind;
 use rustix::fs::{IFlags, OFlags};
-use rustix::io::ReadWriteFlags;
 
+use crate::machine::files::measured::record_file::write_durable;
 use crate::machine::proc::clock::now_ns;
 
 /// Size of one write, in bytes: SQLite's default page, and what flash devices like.
@@ -95,13 +95,4 @@ impl LimitFile {
         let flag = i32::try_from(OFlags::DIRECT.bits()).map_err(io::Error::other)?;
         OpenOptions::new().write(true).custom_flags(flag).open(&self.path)
     }
-}
-
-fn write_durable(file: &File, data: &[u8], offset: u64) -> io::Result<()> {
-    let written = rustix::io::pwritev2(file, &[IoSlice::new(data)], offset, ReadWriteFlags::DSYNC)?;
-    if written == data.len() {
-        return Ok(());
-    }
-    let text = format!("the kernel wrote {written} of {} bytes at offset {offset} of `limit`", data.len());
-    Err(io::Error::new(io::ErrorKind::WriteZero, text))
 }

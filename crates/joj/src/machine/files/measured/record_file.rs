@@ -1,28 +1,33 @@
-//! A file of records, written and synced in each of Mobibench's ways.
+//! A file of records, written and synced in each of the ways that there are.
 //!
-//!   normal, O_SYNC, O_DIRECT    pwrite
-//!   fsync, fdatasync            pwrite, then the call
-//!   mmap                        a copy into the mapping; with MS_ASYNC or MS_SYNC msync of that record behind it
+//!   none, O_SYNC, O_DSYNC, O_DIRECT    pwrite
+//!   fsync, fdatasync                   pwrite, then the call
+//!   RWF_DSYNC                          pwritev2
+//!   mmap                               a copy into the mapping; with MS_ASYNC or MS_SYNC msync of that record behind it
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use blockio::aligned::AlignedBuffer;
-use joj_analysis::mobibench::setup::FileSync;
-use rustix::fs::OFlags;
+use joj_analysis::bench::io::way::SyncWay;
+use rustix::fs::{Advice, OFlags};
+use rustix::io::ReadWriteFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
 /// What Mobibench fills its buffer with.
 pub const RECORD_BYTE: u8 = 0xfe;
 
+/// Bytes of a write that fills a file.
+const FILL_BYTES: u64 = 512 * 1024;
+
 /// The file, and a record in memory.
 #[derive(Debug)]
 pub struct RecordFile {
     file: File,
-    sync: FileSync,
+    way: SyncWay,
     record: AlignedBuffer,
     mapping: Option<Mapping>,
 }
@@ -32,24 +37,26 @@ impl RecordFile {
     /// hole.
     /// # Errors
     /// As open(2), ftruncate(2), mmap(2): `InvalidInput` where the filesystem has no O_DIRECT.
-    pub fn open(path: &Path, sync: FileSync, file_bytes: u64, record_bytes: usize) -> io::Result<RecordFile> {
-        let flags = match sync {
-            FileSync::OSync => OFlags::SYNC,
-            FileSync::Direct => OFlags::DIRECT,
-            FileSync::SyncDirect => OFlags::SYNC | OFlags::DIRECT,
+    pub fn open(path: &Path, way: SyncWay, file_bytes: u64, record_bytes: usize) -> io::Result<RecordFile> {
+        let flags = match way {
+            SyncWay::OSync => OFlags::SYNC,
+            SyncWay::ODsync => OFlags::DSYNC,
+            SyncWay::Direct => OFlags::DIRECT,
+            SyncWay::DirectOSync => OFlags::SYNC | OFlags::DIRECT,
+            SyncWay::DirectODsync => OFlags::DSYNC | OFlags::DIRECT,
             _ => OFlags::empty(),
         };
         let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)?;
-        let mapping = match sync.is_mapped() {
+        let mapping = match way.is_mapped() {
             true => Some(Mapping::of(&file, file_bytes)?),
             false => None,
         };
         let mut record = AlignedBuffer::zeroed(record_bytes);
         record.bytes_mut().fill(RECORD_BYTE);
-        Ok(RecordFile { file, sync, record, mapping })
+        Ok(RecordFile { file, way, record, mapping })
     }
 
     /// Writes record `index`, and syncs it as the mode says.
@@ -59,16 +66,19 @@ impl RecordFile {
         let offset_bytes = index * self.record.len() as u64;
         if let Some(mapping) = &mut self.mapping {
             mapping.write(self.record.bytes(), offset_bytes);
-            return match self.sync {
-                FileSync::MmapAsync => mapping.sync(offset_bytes, self.record.len(), MsyncFlags::ASYNC),
-                FileSync::MmapSync => mapping.sync(offset_bytes, self.record.len(), MsyncFlags::SYNC),
+            return match self.way {
+                SyncWay::MmapAsync => mapping.sync(offset_bytes, self.record.len(), MsyncFlags::ASYNC),
+                SyncWay::MmapSync => mapping.sync(offset_bytes, self.record.len(), MsyncFlags::SYNC),
                 _ => Ok(()),
             };
         }
+        if self.way == SyncWay::RwfDsync {
+            return write_durable(&self.file, self.record.bytes(), offset_bytes);
+        }
         self.file.write_all_at(self.record.bytes(), offset_bytes)?;
-        match self.sync {
-            FileSync::Fsync => self.file.sync_all(),
-            FileSync::Fdatasync => self.file.sync_data(),
+        match self.way {
+            SyncWay::Fsync => self.file.sync_all(),
+            SyncWay::Fdatasync => self.file.sync_data(),
             _ => Ok(()),
         }
     }
@@ -94,6 +104,61 @@ impl RecordFile {
             None => self.file.sync_all(),
         }
     }
+}
+
+/// One write that is durable when it returns.
+/// # Errors
+/// As pwritev2(2), where the file system does not know RWF_DSYNC too; `WriteZero` where it wrote a part.
+pub(super) fn write_durable(file: &File, data: &[u8], offset: u64) -> io::Result<()> {
+    let written = rustix::io::pwritev2(file, &[IoSlice::new(data)], offset, ReadWriteFlags::DSYNC)?;
+    if written == data.len() {
+        return Ok(());
+    }
+    let text = format!("the kernel wrote {written} of {} bytes at offset {offset}", data.len());
+    Err(io::Error::new(io::ErrorKind::WriteZero, text))
+}
+
+/// A file that is made as long as its records need it, piece by piece; what is there stays.
+#[derive(Debug)]
+pub struct Filling {
+    file: File,
+    missing_bytes: u64,
+}
+
+impl Filling {
+    /// Opens or creates the file, which needs so many bytes.
+    /// # Errors
+    /// As open(2).
+    pub fn begin(path: &Path, file_bytes: u64) -> io::Result<Filling> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let missing_bytes = file_bytes.saturating_sub(file.metadata()?.len());
+        Ok(Filling { file, missing_bytes })
+    }
+
+    /// Bytes that it lacks.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+
+    /// Writes some of them, and syncs the file behind the last; how many.
+    /// # Errors
+    /// As write(2) and fsync(2).
+    pub fn step(&mut self) -> io::Result<u64> {
+        let bytes = self.missing_bytes.min(FILL_BYTES);
+        self.file.write_all(&vec![RECORD_BYTE; usize::try_from(bytes).unwrap_or(0)])?;
+        self.missing_bytes -= bytes;
+        if self.missing_bytes == 0 {
+            self.file.sync_all()?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Forgets what the page cache has of a file: other ways need root.
+/// # Errors
+/// As posix_fadvise(2).
+pub fn forget_pages(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::fadvise(File::open(path)?, 0, None, Advice::DontNeed)?)
 }
 
 /// A shared mapping of a file from its begin.
@@ -153,16 +218,18 @@ impl Drop for Mapping {
 
 #[cfg(test)]
 mod tests {
+    use joj_analysis::bench::key::Word;
+
     use super::*;
 
     #[test]
     fn each_way_writes_the_record_that_is_asked_for() {
         let place = std::env::temp_dir().join(format!("joj-records-{}", std::process::id()));
-        for sync in FileSync::ALL {
-            let path = place.with_extension(sync.number().to_string());
-            let mut file = match RecordFile::open(&path, sync, 16_384, 4_096) {
+        for way in SyncWay::ALL.iter().copied() {
+            let path = place.with_extension(way.word());
+            let mut file = match RecordFile::open(&path, way, 16_384, 4_096) {
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    eprintln!("skipped: {sync:?}: {error}");
+                    eprintln!("skipped: {way:?}: {error}");
                     continue;
                 }
                 opened => opened.unwrap(),
@@ -171,12 +238,12 @@ mod tests {
             file.sync_all().unwrap();
             file.record.bytes_mut().fill(0);
             file.read(2).unwrap();
-            assert_eq!(file.record.bytes(), [RECORD_BYTE; 4_096], "{sync:?} read");
+            assert_eq!(file.record.bytes(), [RECORD_BYTE; 4_096], "{way:?} read");
             let written = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
-            assert_eq!(written[..8_192], [0; 8_192], "{sync:?} in front");
-            assert_eq!(written[8_192..12_288], [RECORD_BYTE; 4_096], "{sync:?}");
-            assert_eq!(written.len(), if sync.is_mapped() { 16_384 } else { 12_288 }, "{sync:?}");
+            assert_eq!(written[..8_192], [0; 8_192], "{way:?} in front");
+            assert_eq!(written[8_192..12_288], [RECORD_BYTE; 4_096], "{way:?}");
+            assert_eq!(written.len(), if way.is_mapped() { 16_384 } else { 12_288 }, "{way:?}");
         }
     }
 }
