@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::environment::{Environment, SqliteBuild};
+use crate::bench::io::row::IoRow;
 use crate::bench::many_writers::ContendedRow;
 use crate::bench::row::Row;
 use crate::bench::run::{DeviceDelta, Latency};
@@ -39,6 +40,9 @@ pub struct Document {
     /// Rows of contended commits; empty where none were asked for, and in files of older programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contended: Vec<ContendedRow>,
+    /// Rows of `--io`; empty where it was not asked for, and in files of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<IoRow>,
     /// What `--waldio-study` measured; absent where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Study>,
@@ -62,7 +66,7 @@ pub struct Warning {
 pub struct RunPlan {
     /// Transactions per run that were asked for; 0 where runs end by time.
     pub transactions: u64,
-    /// Seconds that the clock of a contended run covers; absent where there are none.
+    /// Seconds that the clock of a contended run covers, and of one of `--io` at most; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Runs per row.
@@ -216,8 +220,10 @@ impl Document {
         let of_rows = self.rows.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
         let of_contended = self.contended.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
         let of_study = self.study.iter().flat_map(Study::failures);
+        let of_io = self.io.iter().map(|row| (row.key.to_string(), row.failure.as_deref()));
         of_rows
             .chain(of_contended)
+            .chain(of_io)
             .chain(of_study)
             .filter_map(|(key, failure)| Some((key, failure?)))
             .collect()
@@ -232,6 +238,8 @@ impl Document {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bench::io::row::tests::row as io_row;
+    use crate::bench::io::way::SyncWay;
     use crate::bench::key::{JournalMode, LogState};
     use crate::bench::many_writers::tests::{key as contended_key, row as contended_row};
     use crate::bench::row::tests::{key, row};
@@ -270,6 +278,7 @@ pub(crate) mod tests {
             quantile_parts: crate::statistics::quantile_grid(),
             rows,
             contended: Vec::new(),
+            io: Vec::new(),
             study: None,
             warnings: Vec::new(),
         }
@@ -302,12 +311,20 @@ pub(crate) mod tests {
         Document { rows: Vec::new(), study: Some(study), ..document() }
     }
 
+    /// A result of file I/O alone.
+    pub(crate) fn io() -> Document {
+        let plan = RunPlan { seconds: Some(2.0), ..RunPlan::default() };
+        let io = vec![io_row(SyncWay::Fsync, &[500, 510, 490]), io_row(SyncWay::None, &[900, 910, 890])];
+        Document { plan, rows: Vec::new(), io, ..document() }
+    }
+
     #[test]
     fn a_document_survives_its_own_text() {
-        for written in [document(), contended(), study()] {
+        for written in [document(), contended(), io(), study()] {
             let text = serde_json::to_string(&written).unwrap();
             assert!(Document::parse(&text).unwrap() == written, "reading back changed {text:.200}");
             assert_eq!(text.contains("\"contended\""), !written.contended.is_empty());
+            assert_eq!(text.contains("\"io\""), !written.io.is_empty());
             assert_eq!(text.contains("\"study\""), written.study.is_some());
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::bench::document::{Document, Limit, Warning};
 use crate::bench::many_writers::ContendedRow;
+use crate::bench::measurement::Measurement;
 use crate::bench::pairs::{alike, is_refused};
 use crate::bench::row::Row;
 use crate::bench::run::Run;
@@ -53,7 +54,7 @@ fn failed_rows(document: &Document) -> Option<Warning> {
     let failed = document.failures();
     let (key, reason) = failed.first()?;
     let of_study = document.study.as_ref().map_or(0, Study::row_count);
-    let all = document.rows.len() + document.contended.len() + of_study;
+    let all = document.rows.len() + document.contended.len() + document.io.len() + of_study;
     warning(
         "failed_rows",
         format!("{} of {all} rows FAILED, first {key}: {reason}", failed.len()),
@@ -65,10 +66,14 @@ fn median(values: Vec<f64>) -> Option<f64> {
     Estimate::of(&values).map(|estimate| estimate.median)
 }
 
-/// Runs of the study.
-fn study_runs(document: &Document) -> impl Iterator<Item = &Run> {
-    let measurements = document.study.iter().flat_map(Study::measurements);
-    measurements.flat_map(|(_, measurement)| &measurement.runs)
+/// What was measured without SQLite or by the study: its name, its runs.
+fn measurements(document: &Document) -> impl Iterator<Item = (String, &Measurement)> {
+    let of_io = document.io.iter().map(|row| (row.key.to_string(), &row.records));
+    document.study.iter().flat_map(Study::measurements).chain(of_io)
+}
+
+fn measured_runs(document: &Document) -> impl Iterator<Item = &Run> {
+    measurements(document).flat_map(|(_, measurement)| &measurement.runs)
 }
 
 fn busy_cores(document: &Document) -> Option<Warning> {
@@ -77,7 +82,7 @@ fn busy_cores(document: &Document) -> Option<Warning> {
     let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).filter_map(|run| run.others_cores);
     let contended = document.contended.iter().flat_map(|row| &row.runs);
     let of_contended = contended.filter_map(|run| run.run.others_cores);
-    let of_study = study_runs(document).filter_map(|run| run.others_cores);
+    let of_study = measured_runs(document).filter_map(|run| run.others_cores);
     let others = median(of_rows.chain(of_limits).chain(of_contended).chain(of_study).collect())?;
     if others <= cores * OTHERS_SHARE_MAX {
         return None;
@@ -92,7 +97,7 @@ fn busy_cores(document: &Document) -> Option<Warning> {
 fn ticks(document: &Document) -> Option<Warning> {
     let of_limits = document.limits.iter().flat_map(|limit| &limit.runs).map(|run| run.tick_share);
     let of_rows = document.rows.iter().flat_map(|row| &row.runs).map(|run| run.tick_share);
-    let of_study = study_runs(document).map(|run| run.tick_share);
+    let of_study = measured_runs(document).map(|run| run.tick_share);
     let shares: Vec<f64> = of_limits.chain(of_rows).chain(of_study).collect();
     let touched = shares.iter().filter(|share| **share > TICK_SHARE_MAX).count();
     // One run in ten may have met something else that takes 4 ms.
@@ -141,8 +146,8 @@ fn foreign_writes(document: &Document) -> Option<Warning> {
 fn runs_of_rows(document: &Document) -> impl Iterator<Item = Vec<&Run>> {
     let of_rows = document.rows.iter().map(|row| row.runs.iter().collect());
     let of_contended = document.contended.iter().map(|row| row.plain_runs().collect());
-    let of_study = document.study.iter().flat_map(Study::measurements);
-    of_rows.chain(of_contended).chain(of_study.map(|(_, measurement)| measurement.runs.iter().collect()))
+    let others = measurements(document).map(|(_, measurement)| measurement.runs.iter().collect());
+    of_rows.chain(of_contended).chain(others)
 }
 
 fn moving_limit(document: &Document) -> Option<Warning> {
@@ -178,9 +183,9 @@ fn speeds(document: &Document) -> Vec<(String, Estimate)> {
     let of_row = |row: &Row| Some((row.key.to_string(), row.summary.as_ref()?.transactions_per_s));
     let of_contended = |row: &ContendedRow| Some((row.key.to_string(), row.summary.as_ref()?.commits_per_s));
     let rows = document.rows.iter().filter_map(of_row);
-    let study = document.study.iter().flat_map(Study::measurements);
-    let of_study = study.filter_map(|(name, found)| Some((name, found.summary.as_ref()?.operations_per_s)));
-    rows.chain(document.contended.iter().filter_map(of_contended)).chain(of_study).collect()
+    let others = measurements(document)
+        .filter_map(|(name, found)| Some((name, found.summary.as_ref()?.operations_per_s)));
+    rows.chain(document.contended.iter().filter_map(of_contended)).chain(others).collect()
 }
 
 fn wide_intervals(document: &Document) -> Option<Warning> {

@@ -16,6 +16,7 @@ use crate::bench::builds::{self, Builds};
 use crate::bench::disk_limits::DiskLimits;
 use crate::bench::error::{BenchError, BenchUsage};
 use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
+use crate::bench::experiments::file_io::{FileIo, IoSelection};
 use crate::bench::experiments::many_writers::{Contention, LIMIT_TRANSACTIONS, ManyWriters};
 use crate::bench::experiments::of_study;
 use crate::bench::experiments::rows::{RowSelection, Rows};
@@ -38,7 +39,7 @@ use crate::show::bench::table;
 const COUNTS: (u64, u32) = (1_000, 5);
 const QUICK_COUNTS: (u64, u32) = (200, 3);
 
-/// Seconds of a run with many writers by default, and with `--quick`.
+/// Seconds of a run with many writers, and of file I/O at most, by default and with `--quick`.
 const SECONDS: f64 = 2.0;
 const QUICK_SECONDS: f64 = 1.0;
 
@@ -70,11 +71,14 @@ pub fn run(options: &BenchOptions) -> Result<ExitCode, BenchError> {
 
 /// Says what no machine could measure, before anything begins.
 fn check(options: &BenchOptions, selection: &RowSelection) -> Result<(), BenchUsage> {
-    if !options.is_contended() && (options.seconds.is_some() || options.flush_delay.is_some()) {
+    let has_time = options.is_contended() || options.io.io;
+    if !has_time && (options.seconds.is_some() || options.flush_delay.is_some()) {
         return Err(BenchUsage::NoWriters);
     }
     builds::check_names(options)?;
-    if options.is_contended() {
+    if options.io.io {
+        Ok(io_selection(options).check()?)
+    } else if options.is_contended() {
         Ok(contention(options).check()?)
     } else if !options.is_study() && selection.groups(&["any".to_owned()]).is_empty() {
         Err(BenchUsage::NoRow)
@@ -98,7 +102,9 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
         Workers::new(environment_of_workers.collect()).map_err(|error| Stop::Failed(error.to_string()))?;
     let work_dir = WorkDir::create(&options.directory).map_err(|error| Stop::Failed(error.to_string()))?;
     let place = Place::of(work_dir.path());
-    let builds = if options.is_study() && !options.waldio_study.contains(&StudyPart::Table2) {
+    let is_without_sqlite =
+        options.io.io || (options.is_study() && !options.waldio_study.contains(&StudyPart::Table2));
+    let builds = if is_without_sqlite {
         Builds::default()
     } else {
         Builds::find(options, selection.needs_waldio(), &work_dir, &Asker::new(&workers))?
@@ -111,7 +117,7 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
         builds: &builds.list,
         waldio: builds.waldio.as_ref(),
         sources: Sources::of(&place),
-        transactions: if options.is_contended() { LIMIT_TRANSACTIONS } else { transactions },
+        transactions: if seconds(options).is_some() { LIMIT_TRANSACTIONS } else { transactions },
         runs,
     };
     let calibration = session.asker.ask(&CalibrationTask { directory: session.directory() })?;
@@ -137,6 +143,7 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
         quantile_parts: quantile_grid(),
         rows: Vec::new(),
         contended: Vec::new(),
+        io: Vec::new(),
         study: None,
         warnings: Vec::new(),
     };
@@ -156,6 +163,9 @@ fn experiments(
 ) -> Result<Vec<Box<dyn Experiment>>, Stop> {
     if options.is_study() {
         return options.waldio_study.iter().map(|part| of_study(*part, session)).collect();
+    }
+    if options.io.io {
+        return Ok(vec![Box::new(FileIo::new(&io_selection(options)))]);
     }
     let libraries = session.build_names();
     Ok(if options.is_contended() {
@@ -180,6 +190,7 @@ fn announce(
     let rows: usize = experiments.iter().map(|experiment| row_count(experiment.as_ref())).sum();
     let work = match seconds(options) {
         _ if options.is_study() => format!("{rows} rows of the study, {runs} runs"),
+        Some(seconds) if options.io.io => format!("{rows} rows, {runs} runs of {seconds} s at most"),
         Some(seconds) => format!("{rows} rows, {runs} runs of {seconds} s and a warm-up"),
         None => format!(
             "{rows} rows, {transactions} transactions, {runs} runs; a 4 KiB write and its flush take {:.2} ms here",
@@ -188,7 +199,7 @@ fn announce(
     };
     let all = expected(transactions, runs);
     eprintln!("{work}: expect about {}", rough(all));
-    if !options.is_contended() {
+    if seconds(options).is_none() {
         let (transactions, runs) = QUICK_COUNTS;
         advise_quick(all, expected(transactions, runs), calibration);
     }
@@ -210,23 +221,38 @@ fn measure_all(
     end.map(|()| limits)
 }
 
-/// How long the clock of a run with many writers goes; `None` for one writer.
+/// How long the clock of a run with many writers goes, and of one of file I/O at most; `None` for one writer.
 fn seconds(options: &BenchOptions) -> Option<f64> {
     let usual = if options.quick { QUICK_SECONDS } else { SECONDS };
-    options.is_contended().then(|| options.seconds.unwrap_or(usual))
+    (options.is_contended() || options.io.io).then(|| options.seconds.unwrap_or(usual))
+}
+
+/// The same in nanoseconds.
+fn run_ns(options: &BenchOptions) -> u64 {
+    let run = Duration::from_secs_f64(seconds(options).unwrap_or(SECONDS));
+    u64::try_from(run.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What the options say about file I/O.
+fn io_selection(options: &BenchOptions) -> IoSelection {
+    IoSelection {
+        jobs: options.io.jobs.clone(),
+        ways: options.io.ways.clone(),
+        record_bytes: options.io.record.clone(),
+        file_bytes: options.io.file,
+        time_max_ns: run_ns(options),
+    }
 }
 
 /// What the options say about many writers.
 fn contention(options: &BenchOptions) -> Contention {
-    let run_s = Duration::from_secs_f64(seconds(options).unwrap_or(SECONDS));
-    let run_ns = u64::try_from(run_s.as_nanos()).unwrap_or(u64::MAX);
     Contention {
         threads: options.threads.clone(),
         processes: options.processes.clone(),
         schemas: options.schemas.clone(),
         modes: options.modes.clone(),
         synchronous: options.sync.clone(),
-        run_ns,
+        run_ns: run_ns(options),
         flush_delay_ns: options.flush_delay.unwrap_or(0),
     }
 }

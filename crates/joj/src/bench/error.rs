@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::bench::ask::Stop;
 use crate::bench::builds::UnknownBuild;
+use crate::bench::experiments::file_io::IoSelectionError;
 use crate::bench::experiments::many_writers::ContentionError;
 use crate::machine::files::output_file::OutputError;
 
@@ -28,7 +29,8 @@ pub enum BenchError {
 pub enum BenchUsage {
     /// Options of many writers, and no writers.
     #[error(
-        "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4`"
+        "`--seconds` and `--flush-delay` are for many writers; add `--threads 1,4,16` or `--processes 4` (`--seconds` is for \
+         `--io`, too)"
     )]
     NoWriters,
     /// A build is named that there is not.
@@ -37,6 +39,9 @@ pub enum BenchUsage {
     /// What many writers cannot do.
     #[error(transparent)]
     Contention(#[from] ContentionError),
+    /// File I/O without a row.
+    #[error(transparent)]
+    Io(#[from] IoSelectionError),
     /// The options exclude each other.
     #[error(
         "these options leave no row to measure: reads have no fresh or steady log, `open` has only a fresh one; leave one option out"

@@ -7,6 +7,7 @@
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
 //! device      `joj device`
+//! io          options of `joj bench --io`;  size: sizes, as options have them
 //! waldio      an option for waldio, NAME=VALUE, as `joj bench` and `joj lab crash` take it
 //! ```
 
@@ -18,6 +19,8 @@ pub mod replay;
 pub mod monitor;
 pub mod mobibench;
 pub mod device;
+pub mod io;
+pub mod size;
 pub mod waldio;
 
 use std::path::PathBuf;
@@ -28,6 +31,7 @@ use joj_analysis::bench::key::{JournalMode, LogState, Schema, Synchronous, Workl
 use joj_analysis::bench::study::parts::StudyPart;
 
 use crate::command_line::device::DeviceOptions;
+use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::mobibench::MobibenchOptions;
 use crate::command_line::monitor::MonitorOptions;
@@ -102,6 +106,8 @@ Examples:
   joj bench --threads 1,4,16 --sync full,normal  what a durable COMMIT costs beside one that is not, with and without waldio
   joj bench --threads 1,16,64 --flush-delay 2ms  the same on a device whose flush takes 2 ms
   joj bench --threads 16 --waldio-option group_commit=off
+  joj bench --io /mnt/card                       files without SQLite: each order and each way to sync, records of 4 KiB
+  joj bench --io --jobs randwrite,read --ways fsync,direct --record 4KiB,64KiB --file 64MiB
   joj bench --waldio-study /mnt/card             what the WALDIO paper measured, on this disk
   joj bench --waldio-study=alignment --html patterns.html
 
@@ -112,6 +118,10 @@ With --flush-delay every fsync, fdatasync and pwritev2 with RWF_DSYNC or RWF_SYN
 device: it waits until those before it are done, then it takes that time at least, the real flush inside it. Nothing is
 merged. A seccomp filter hands the calls to a thread of the writer's process, which needs no privilege and treats every
 library and raw system calls alike.
+
+File I/O (--io) writes or reads each record of a file once, in order or at random, and syncs the file at the end, which the
+rate counts. A run takes --seconds at most. The file is made and synced before; the page cache has none of it then. A
+read has only the ways none (page cache), direct and mmap. What kernel or file system refuses is named (docs/io.md).
 
 The study (--waldio-study) has parts. `init`, without SQLite: a log of 4 MiB and 4 KiB is made ready in each way that there is,
 made 4 MiB longer, and its first 256 blocks at most are overwritten twice, each 4 KiB made durable with fdatasync (FS) or
@@ -149,13 +159,16 @@ pub struct BenchOptions {
           conflicts_with_all = ONE_WRITER)]
     pub processes: Vec<u32>,
 
-    /// How long many writers write in each run [default: 2, with --quick 1]
+    /// How long many writers write in each run, and a run of --io at most [default: 2, with --quick 1]
     #[arg(long, value_name = "S", value_parser = parse_seconds, conflicts_with_all = ONE_WRITER)]
     pub seconds: Option<f64>,
 
     /// Many writers on a device whose flushes take this long, one at a time: 2ms, 500us
     #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with_all = ONE_WRITER)]
     pub flush_delay: Option<u64>,
+
+    #[command(flatten)]
+    pub io: IoOptions,
 
     /// What the WALDIO paper (ATC 2015) measured or left out, instead; =PARTS for only these: init, alignment, table2
     #[arg(long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',',
@@ -223,8 +236,8 @@ pub struct BenchOptions {
 const ONE_WRITER: [&str; 3] = ["transactions", "workloads", "log"];
 
 /// Options that choose what the study does not leave open.
-const NOT_IN_STUDY: [&str; 9] =
-    ["threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "modes", "sync", "log"];
+const NOT_IN_STUDY: [&str; 10] =
+    ["io", "threads", "processes", "seconds", "flush_delay", "workloads", "schemas", "modes", "sync", "log"];
 
 impl BenchOptions {
     /// True where the WALDIO study is asked for.

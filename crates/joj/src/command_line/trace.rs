@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use joj_analysis::trace::export::{FORMATS, TraceFormat};
 
+use crate::command_line::size::parse_bytes;
+
 /// Examples and explanations below the list of options.
 pub const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -131,15 +133,6 @@ fn parse_time_ns(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time; write it like 500ms, 10s, 2m"))
 }
 
-/// Bytes of a size like `8GiB`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
-    let found = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, 1_u64 << shift)));
-    let (number, unit_bytes) = found.unwrap_or((text, 1));
-    let bytes = number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
-    bytes.ok_or_else(|| format!("`{text}` is no size; write it like 500MiB, 8GiB, 0"))
-}
-
 fn export_help() -> String {
     let lines = FORMATS.iter().map(|format| format!("\n  {:8}  {}", format.name, format.help));
     format!("Write the trace in another format; may be repeated:{}", lines.collect::<String>())
@@ -166,15 +159,6 @@ mod tests {
         assert_eq!(times, expected);
         for wrong in ["", "s", "-1s", "0s", "nan", "1d", "inf"] {
             assert!(parse_time_ns(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn sizes_have_a_unit() {
-        let sizes = ["0", "500MiB", "8GiB", "7"].map(parse_bytes);
-        assert_eq!(sizes, [0, 500 << 20, 8 << 30, 7].map(Ok));
-        for wrong in ["", "GiB", "-1", "1.5GiB", "99999999TiB", "5MB"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 

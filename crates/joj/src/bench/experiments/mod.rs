@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! rows              transactions of one writer: modes, workloads, builds
+//! file_io           --io: records of a file, without SQLite
 //! many_writers      writers that commit to one database at the same time
 //! initialisations   --waldio-study=init: ways to make a log ready
 //! log_patterns      --waldio-study=alignment: how frames lie on the disk
@@ -9,6 +10,7 @@
 //! ```
 
 pub mod rows;
+pub mod file_io;
 pub mod many_writers;
 pub mod initialisations;
 pub mod log_patterns;

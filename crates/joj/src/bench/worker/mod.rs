@@ -7,6 +7,7 @@
 //! many_writers         a run of many writers: prepares the database and starts them
 //! mobibench            a test of `joj mobibench`
 //! initialisation_run   a run of one way to initialise a log
+//! io_run               a run of `--io`: records of a file
 //! file_run             a run of block writes: write() + fsync()
 //! pattern_run          a run of one log pattern, without SQLite
 //! limit_run            the disk without SQLite: a guess before the plan, the limit beside its rows
@@ -23,6 +24,7 @@ pub mod serve;
 pub mod many_writers;
 pub mod mobibench;
 pub mod initialisation_run;
+pub mod io_run;
 pub mod file_run;
 pub mod pattern_run;
 pub mod limit_run;

@@ -10,6 +10,7 @@ use crate::bench::worker::crash::writer::CrashWriteTask;
 use crate::bench::worker::database_run::RowTask;
 use crate::bench::worker::file_run::FileTask;
 use crate::bench::worker::initialisation_run::InitialisationTask;
+use crate::bench::worker::io_run::IoTask;
 use crate::bench::worker::libraries::{DescribeTask, OptionsTask};
 use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
 use crate::bench::worker::many_writers::run::ContendedTask;
@@ -40,7 +41,7 @@ pub enum ServeError {
 type Doing = fn(Value) -> Result<(), ServeError>;
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 14] = [
+const TASKS: [(&str, Doing); 15] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -51,6 +52,7 @@ const TASKS: [(&str, Doing); 14] = [
     doing::<InitialisationTask>(),
     doing::<PatternTask>(),
     doing::<FileTask>(),
+    doing::<IoTask>(),
     doing::<MobibenchTask>(),
     doing::<MobibenchSyncTask>(),
     doing::<CrashWriteTask>(),

@@ -4,6 +4,7 @@
 //! page             a result as one HTML page
 //! table            a result as text
 //! many_writers     many writers on one database, with their plots
+//! file_io          records of a file
 //! initialisation   the ways to initialise a log
 //! pattern          log patterns
 //! table_two        Table 2 of the WALDIO paper
@@ -13,6 +14,7 @@
 pub mod page;
 pub mod table;
 pub mod many_writers;
+pub mod file_io;
 pub mod initialisation;
 pub mod pattern;
 pub mod table_two;

@@ -5,6 +5,7 @@ use joj_analysis::bench::key::{Word, Workload};
 use joj_analysis::bench::row::Row;
 
 use crate::show::bars;
+use crate::show::bench::file_io;
 use crate::show::bench::groups::groups;
 use crate::show::bench::initialisation;
 use crate::show::bench::many_writers;
@@ -65,6 +66,7 @@ pub fn page(document: &Document) -> String {
         body.push_str(&section(document, &members));
     }
     body.push_str(&many_writers::section(&document.contended));
+    body.push_str(&file_io::section(&document.io));
     if let Some(study) = &document.study {
         body.push_str(&initialisation::section(&study.initialisation));
         body.push_str(&pattern::section(&study.patterns));
@@ -109,7 +111,7 @@ fn facts(document: &Document) -> String {
         format!("mounted {} with {}", environment.filesystem.source, environment.filesystem.mount_options),
         format!(
             "{}, {}; joj {} ({}); {} cores",
-            table::plan_words(&document.plan),
+            table::plan_words(document),
             environment.started_at,
             environment.joj_version,
             environment.joj_commit,

@@ -1,10 +1,11 @@
 //! A result as text for a terminal of 140 columns.
 
-use joj_analysis::bench::document::{Document, Limit, RunPlan};
+use joj_analysis::bench::document::{Document, Limit};
 use joj_analysis::bench::environment::{Environment, SqliteBuild};
 use joj_analysis::bench::row::{Row, RowSummary};
 use joj_analysis::statistics::Estimate;
 
+use crate::show::bench::file_io;
 use crate::show::bench::initialisation;
 use crate::show::bench::many_writers;
 use crate::show::bench::pattern;
@@ -23,6 +24,7 @@ pub fn render(document: &Document) -> String {
         }
     }
     text.push_str(&many_writers::table(document));
+    text.push_str(&file_io::table(&document.io));
     if let Some(study) = &document.study {
         text.push_str(&initialisation::table(&study.initialisation));
         text.push_str(&pattern::table(&study.patterns));
@@ -86,7 +88,7 @@ fn heading_lines(document: &Document) -> String {
     let plan = &document.plan;
     text.push_str(&format!(
         "{}, {:.0} s (expected {:.0} s)\n",
-        plan_words(plan),
+        plan_words(document),
         plan.elapsed_s,
         plan.expected_s
     ));
@@ -94,8 +96,10 @@ fn heading_lines(document: &Document) -> String {
 }
 
 /// `1000 transactions, 5 runs` or `5 runs of 2 s`.
-pub fn plan_words(plan: &RunPlan) -> String {
+pub fn plan_words(document: &Document) -> String {
+    let plan = &document.plan;
     match plan.seconds {
+        Some(seconds) if !document.io.is_empty() => format!("{} runs of {seconds} s at most", plan.runs),
         Some(seconds) => format!("{} runs of {seconds} s", plan.runs),
         None => format!("{} transactions, {} runs", count(plan.transactions), plan.runs),
     }

@@ -59,6 +59,13 @@ impl RecordFile {
         Ok(RecordFile { file, way, record, mapping })
     }
 
+    /// Begins the record in memory with this number.
+    pub fn stamp(&mut self, number: u64) {
+        if let Some(first) = self.record.bytes_mut().first_chunk_mut() {
+            *first = number.to_le_bytes();
+        }
+    }
+
     /// Writes record `index`, and syncs it as the mode says.
     /// # Errors
     /// As pwrite(2), fsync(2), msync(2).
