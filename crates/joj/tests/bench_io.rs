@@ -87,7 +87,7 @@ fn mistakes_are_explained() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["--jobs", "reed"], &["reed", "randread"]),
         (&["--ways", "fsnyc"], &["fsnyc", "fdatasync"]),
-        (&["--jobs", "read", "--ways", "fsync"], &["none, direct and mmap"]),
+        (&["--jobs", "read", "--ways", "fsync"], &["none, direct, polled and mmap"]),
         (&["--file", "4KiB", "--record", "8KiB"], &["no record", "larger --file"]),
         (&["--record", "0"], &["no size"]),
         (&["--modes", "wal"], &["cannot be used with"]),

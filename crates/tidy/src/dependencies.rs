@@ -13,6 +13,7 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "bytes",
             "clap",
             "cpio",
+            "io-uring",
             "joj-analysis",
             "joj-device",
             "libbpf-rs",

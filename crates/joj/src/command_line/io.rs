@@ -25,7 +25,7 @@ pub struct IoOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io")]
     pub jobs: Vec<IoJob>,
 
-    /// Only these: none, osync, odsync, fsync, fdatasync, rwf-dsync, direct, direct-osync, direct-odsync, mmap, mmap-async, mmap-sync
+    /// Only these: none, osync, odsync, fsync, fdatasync, rwf-dsync, direct, direct-osync, direct-odsync, polled, mmap, mmap-async, mmap-sync
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io")]
     pub ways: Vec<SyncWay>,
 }

@@ -121,7 +121,7 @@ library and raw system calls alike.
 
 File I/O (--io) writes or reads each record of a file once, in order or at random, and syncs the file at the end, which the
 rate counts. A run takes --seconds at most. The file is made and synced before; the page cache has none of it then. A
-read has only the ways none (page cache), direct and mmap. What kernel or file system refuses is named (docs/io.md).
+read has only the ways none (page cache), direct, polled and mmap. What kernel or file system refuses is named (docs/io.md).
 
 The study (--waldio-study) has parts. `init`, without SQLite: a log of 4 MiB and 4 KiB is made ready in each way that there is,
 made 4 MiB longer, and its first 256 blocks at most are overwritten twice, each 4 KiB made durable with fdatasync (FS) or

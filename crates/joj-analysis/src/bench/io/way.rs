@@ -24,6 +24,8 @@ words! {
         DirectOSync = "direct-osync",
         /// pwrite with O_DIRECT and O_DSYNC.
         DirectODsync = "direct-odsync",
+        /// io_uring with IORING_SETUP_IOPOLL and O_DIRECT: completions are polled for.
+        Polled = "polled",
         /// A copy into a shared mapping.
         Mmap = "mmap",
         /// The same, then msync of the record with MS_ASYNC.
@@ -41,12 +43,12 @@ impl SyncWay {
 
     /// True where records go past the page cache.
     pub fn is_direct(self) -> bool {
-        matches!(self, Self::Direct | Self::DirectOSync | Self::DirectODsync)
+        matches!(self, Self::Direct | Self::DirectOSync | Self::DirectODsync | Self::Polled)
     }
 
     /// True where each record is on the medium when it is written.
     pub fn is_durable(self) -> bool {
-        !matches!(self, Self::None | Self::Direct | Self::Mmap | Self::MmapAsync)
+        !matches!(self, Self::None | Self::Direct | Self::Polled | Self::Mmap | Self::MmapAsync)
     }
 
     /// As tables name it.
@@ -61,6 +63,7 @@ impl SyncWay {
             Self::Direct => "O_DIRECT",
             Self::DirectOSync => "O_DIRECT + O_SYNC",
             Self::DirectODsync => "O_DIRECT + O_DSYNC",
+            Self::Polled => "io_uring, polled",
             Self::Mmap => "mmap",
             Self::MmapAsync => "mmap, MS_ASYNC",
             Self::MmapSync => "mmap, MS_SYNC",
@@ -77,7 +80,7 @@ impl SyncWay {
                 calls.durable_writes = records;
             }
             Self::MmapSync => calls.other = records,
-            Self::None | Self::Direct | Self::Mmap | Self::MmapAsync => {}
+            Self::None | Self::Direct | Self::Polled | Self::Mmap | Self::MmapAsync => {}
         }
         // The one at the end.
         let last = if self.is_mapped() { &mut calls.other } else { &mut calls.fsync };
@@ -96,8 +99,9 @@ mod tests {
         for way in SyncWay::ALL {
             let calls = way.calls(10);
             let all = calls.fsync + calls.fdatasync + calls.durable_writes + calls.other;
-            let is_lazy = matches!(way, SyncWay::None | SyncWay::Direct | SyncWay::Mmap | SyncWay::MmapAsync);
-            assert_eq!(all, if is_lazy { 1 } else { 11 }, "{way:?}");
+            let lazy = [SyncWay::None, SyncWay::Direct, SyncWay::Polled, SyncWay::Mmap, SyncWay::MmapAsync];
+            assert_eq!(all, if lazy.contains(way) { 1 } else { 11 }, "{way:?}");
+            assert_eq!(way.is_durable(), !lazy.contains(way), "{way:?}");
             assert!(!(way.is_mapped() && way.is_direct()), "{way:?}");
         }
         assert_eq!(SyncWay::Fsync.calls(10).fsync, 11);

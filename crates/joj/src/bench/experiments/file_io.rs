@@ -38,7 +38,7 @@ pub struct IoSelection {
 pub enum IoSelectionError {
     /// A read that syncs.
     #[error(
-        "these options leave no row to measure: reads have only the ways none, direct and mmap; leave one option out"
+        "these options leave no row to measure: reads have only the ways none, direct, polled and mmap, appends have all but polled; leave one option out"
     )]
     NoRow,
     /// A file shorter than a record.
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn selections_without_a_row_or_a_record_are_said() {
         let reads = IoSelection { jobs: vec![IoJob::Read], ways: vec![SyncWay::Fsync], ..selection() };
-        assert!(reads.check().unwrap_err().to_string().contains("none, direct and mmap"));
+        assert!(reads.check().unwrap_err().to_string().contains("none, direct, polled and mmap"));
         let short = IoSelection { file_bytes: 100, ..selection() };
         assert!(short.check().unwrap_err().to_string().contains("larger --file"));
         selection().check().unwrap();

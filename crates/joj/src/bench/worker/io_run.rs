@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use joj_analysis::bench::io::job::{IoJob, IoKey};
+use joj_analysis::bench::io::way::SyncWay;
 use joj_analysis::bench::run::SyncCount;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use crate::bench::worker::order::Generator;
 use crate::bench::worker::stopwatch::Stopwatch;
 use crate::bench::worker::task::{Measured, Refusal, Reply, Task};
 use crate::machine::files::counters::Sources;
+use crate::machine::files::measured::polled_ring::check_polling;
 use crate::machine::files::measured::record_file::{Filling, RecordFile, forget_pages};
 use crate::machine::proc::clock::now_ns;
 
@@ -41,16 +43,25 @@ impl Task for IoTask {
     type Answer = IoFigures;
     fn run(&self) -> Reply<Self> {
         let directory = Path::new(&self.directory);
+        if self.key.way == SyncWay::Polled
+            && let Err(reason) = check_polling(self.sources.disk.as_deref())
+        {
+            return Ok(Err(reason));
+        }
         match measure(directory, self) {
-            Err(error) if is_refusal(&error) => Ok(Err(refusal(&self.key, &error))),
+            Err(error) if is_refusal(self.key.way, &error) => Ok(Err(refusal(&self.key, &error))),
             figures => figures.map(Ok).map_err(|error| Refusal::of_write(directory, &error)),
         }
     }
 }
 
 /// True where the file system or the device does not know the way, or not with such records.
-fn is_refusal(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS))
+fn is_refusal(way: SyncWay, error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        // io_uring may be forbidden (/proc/sys/kernel/io_uring_disabled, seccomp).
+        Some(libc::EPERM) => way == SyncWay::Polled,
+        number => matches!(number, Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSYS)),
+    }
 }
 
 fn refusal(key: &IoKey, error: &io::Error) -> String {
@@ -60,7 +71,7 @@ fn refusal(key: &IoKey, error: &io::Error) -> String {
         }
         _ => "",
     };
-    format!("the file system or the device refuses it: {error}{hint}")
+    format!("kernel, file system or device refuse it: {error}{hint}")
 }
 
 fn measure(directory: &Path, task: &IoTask) -> io::Result<Measured> {
@@ -121,8 +132,6 @@ fn use_records(file: &mut RecordFile, key: &IoKey, order: &[u64], time_max_ns: u
 
 #[cfg(test)]
 mod tests {
-    use joj_analysis::bench::io::way::SyncWay;
-
     use super::*;
 
     /// A task in a directory of its own; what came of it, and the bytes of the file behind it.
