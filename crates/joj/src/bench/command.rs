@@ -1,7 +1,5 @@
 //! `joj bench` from its options to its exit code.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +11,7 @@ use joj_analysis::statistics::quantile_grid;
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::{self, Builds};
+use crate::bench::conditions;
 use crate::bench::disk_limits::DiskLimits;
 use crate::bench::error::{BenchError, BenchUsage};
 use crate::bench::experiment::{self, Experiment, expected_s, row_count, steps};
@@ -109,7 +108,10 @@ fn measure(options: &BenchOptions, selection: RowSelection) -> Result<Document, 
     } else {
         Builds::find(options, selection.needs_waldio(), &work_dir, &Asker::new(&workers))?
     };
-    let environment = environment(options, &place, &builds);
+    let environment = Environment {
+        waldio: builds.waldio.clone(),
+        ..conditions::environment(&options.directory, &place, iso_8601(calendar_seconds()))
+    };
     let (transactions, runs) = counts(options);
     let session = Session {
         work_dir: &work_dir,
@@ -254,23 +256,6 @@ fn contention(options: &BenchOptions) -> Contention {
         synchronous: options.sync.clone(),
         run_ns: run_ns(options),
         flush_delay_ns: options.flush_delay.unwrap_or(0),
-    }
-}
-
-fn environment(options: &BenchOptions, place: &Place, builds: &Builds) -> Environment {
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let directory: PathBuf = options.directory.canonicalize().unwrap_or_else(|_| options.directory.clone());
-    Environment {
-        joj_version: env!("CARGO_PKG_VERSION").to_owned(),
-        joj_commit: env!("JOJ_COMMIT").to_owned(),
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        started_at: iso_8601(calendar_seconds()),
-        kernel: kernel.trim().to_owned(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
-        directory: directory.to_string_lossy().into_owned(),
-        filesystem: place.filesystem.clone(),
-        device: place.device.clone(),
-        waldio: builds.waldio.clone(),
     }
 }
 

@@ -9,6 +9,7 @@
 //! disk_limits   the disk without SQLite, measured beside the rows
 //! session       what every run needs: the place, the workers, the builds
 //! builds        the SQLite builds and the extension, found and asked who they are
+//! conditions    the machine and the place of a result
 //! progress      what is going on, on standard error;  forecast: how long runs will take
 //! ask           tasks to workers, and their answers
 //! worker        the half that is measured
@@ -24,6 +25,7 @@ pub mod experiment;
 pub mod disk_limits;
 pub mod session;
 pub mod builds;
+pub mod conditions;
 pub mod progress;
 pub mod forecast;
 pub mod ask;

@@ -1,16 +1,17 @@
 //! `joj mobibench` from its options to its exit code.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::bench::environment::{Environment, iso_8601};
+use joj_analysis::bench::environment::iso_8601;
 use joj_analysis::mobibench::document::{FORMAT, LatencyUs, MobibenchDocument, MobibenchResult, VERSION};
 use joj_analysis::mobibench::setup::{DatabaseWork, MobibenchSetup, MobibenchWork};
 
 use crate::bench::ask::{Asker, Stop};
 use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
+use crate::bench::conditions::environment;
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::mobibench::run::{MobibenchFigures, MobibenchSyncTask, MobibenchTask};
 use crate::command_line::mobibench::MobibenchOptions;
@@ -84,7 +85,11 @@ pub fn run(options: &MobibenchOptions) -> Result<ExitCode, MobibenchError> {
     let document = MobibenchDocument {
         format: FORMAT.to_owned(),
         version: VERSION,
-        environment: environment(&setup, started_at),
+        environment: environment(
+            Path::new(&setup.directory),
+            &Place::of(Path::new(&setup.directory)),
+            started_at,
+        ),
         setup,
         sqlite: figures.sqlite,
         result,
@@ -196,22 +201,4 @@ fn open_lines(option: &'static str, path: Option<&Path>) -> Result<Option<LinesF
 fn append(file: Option<LinesFile>, text: impl FnOnce() -> String) -> Result<(), MobibenchError> {
     let Some((option, path, mut file)) = file else { return Ok(()) };
     file.write_all(text().as_bytes()).map_err(|error| MobibenchError::Lines { path, option, error })
-}
-
-fn environment(setup: &MobibenchSetup, started_at: String) -> Environment {
-    let directory = PathBuf::from(&setup.directory);
-    let place = Place::of(&directory);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    Environment {
-        joj_version: env!("CARGO_PKG_VERSION").to_owned(),
-        joj_commit: env!("JOJ_COMMIT").to_owned(),
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        started_at,
-        kernel: kernel.trim().to_owned(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
-        directory: directory.canonicalize().unwrap_or(directory).to_string_lossy().into_owned(),
-        filesystem: place.filesystem,
-        device: place.device,
-        waldio: None,
-    }
 }
