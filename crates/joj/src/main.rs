@@ -5,7 +5,7 @@
 //! record         recordings of what programs ask of their files
 //! replay         the same asked again, of another disk
 //! compare        two results of `joj bench` side by side
-//! device         the emulated devices, and what the model makes of them
+//! device         a disk over its addresses; the emulated devices, and what the model makes of them
 //! monitor        what the machine does meanwhile
 //! mobibench      Mobibench's tests, with its options and its output
 //! bench          SQLite's journal modes and waldio on this machine's disk
@@ -60,7 +60,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Monitor(options) => monitor::run(&options)?,
         Command::Lab(options) => lab::commands::run::run(&options)?,
         Command::LabGuest => lab::guest::agent::run(),
-        Command::Device(options) => device::run(&options)?,
+        Command::Device(options) => device::command::run(&options)?,
         Command::BenchWorker => bench::worker::serve::serve().map(|()| ExitCode::SUCCESS)?,
     })
 }

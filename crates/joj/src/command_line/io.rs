@@ -4,7 +4,7 @@ use clap::Args;
 use joj_analysis::bench::io::job::IoJob;
 use joj_analysis::bench::io::way::SyncWay;
 
-use crate::command_line::size::{parse_bytes, parse_record};
+use crate::command_line::units::{parse_bytes, parse_record};
 
 /// Options that say what to do with a file.
 #[derive(Debug, Args)]

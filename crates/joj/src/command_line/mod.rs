@@ -7,7 +7,7 @@
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
 //! device      `joj device`
-//! io          options of `joj bench --io`;  size: sizes, as options have them
+//! io          options of `joj bench --io`;  units: sizes and times, as options have them
 //! waldio      an option for waldio, NAME=VALUE, as `joj bench` and `joj lab crash` take it
 //! ```
 
@@ -20,7 +20,7 @@ pub mod monitor;
 pub mod mobibench;
 pub mod device;
 pub mod io;
-pub mod size;
+pub mod units;
 pub mod waldio;
 
 use std::path::PathBuf;
@@ -38,6 +38,7 @@ use crate::command_line::monitor::MonitorOptions;
 use crate::command_line::record::RecordOptions;
 use crate::command_line::replay::ReplayOptions;
 use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
+use crate::command_line::units::{parse_delay, parse_seconds};
 use crate::command_line::waldio::parse_option;
 
 /// Measures the way from a SQLite COMMIT to the flash.
@@ -85,7 +86,7 @@ pub enum Command {
     /// Be the first process of the emulated machine
     #[command(hide = true)]
     LabGuest,
-    /// Show the devices that joj emulates, and what the model makes of them
+    /// Measure a disk over growing address ranges; show the devices that joj emulates, and what the model makes of them
     #[command(after_help = crate::command_line::device::EXAMPLES)]
     Device(DeviceOptions),
     /// Run one task from standard input
@@ -284,22 +285,6 @@ pub struct TraceGenerateOptions {
     pub file: PathBuf,
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.05..=600.0).contains(seconds));
-    seconds.ok_or_else(|| format!("`{text}` is no time from 0.05 to 600 seconds"))
-}
-
-/// Nanoseconds of a time like `2ms` or `500us`.
-fn parse_delay(text: &str) -> Result<u64, String> {
-    let in_ms = text.strip_suffix("ms").map(|number| (number, 1_000_000));
-    let (number, unit_ns) =
-        in_ms.or(text.strip_suffix("us").map(|number| (number, 1_000))).unwrap_or((text, 0));
-    let time_ns = number.parse().ok().and_then(|number: u64| number.checked_mul(unit_ns));
-    time_ns
-        .filter(|time_ns| (10_000..=1_000_000_000).contains(time_ns))
-        .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
-}
-
 /// What a command line lacks that only its command can tell; the exit code for it, which is clap's own.
 pub fn wrong_usage(what: &str) -> ExitCode {
     eprintln!("error: {what}\n\nFor more information, try '--help'.");
@@ -331,14 +316,5 @@ mod tests {
         assert!(parts(&["--waldio-study=innit"]).unwrap_err().contains("init"));
         assert!(parts(&["--waldio-study", "--modes", "wal"]).unwrap_err().contains("cannot be used with"));
         assert_eq!(StudyPart::DEFAULT.split(',').count(), StudyPart::ALL.len());
-    }
-
-    #[test]
-    fn times_have_a_unit_and_bounds() {
-        assert_eq!([parse_delay("2ms"), parse_delay("500us")], [Ok(2_000_000), Ok(500_000)]);
-        for wrong in ["2", "ms", "0ms", "5us", "2s", "1.5ms", "1001ms", "-1ms"] {
-            assert!(parse_delay(wrong).is_err(), "{wrong}");
-        }
-        assert!(parse_seconds("0.2").is_ok() && parse_seconds("0").is_err() && parse_seconds("nan").is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use joj_analysis::trace::export::{FORMATS, TraceFormat};
 
-use crate::command_line::size::parse_bytes;
+use crate::command_line::units::parse_bytes;
 
 /// Examples and explanations below the list of options.
 pub const TRACE_EXAMPLES: &str = "\

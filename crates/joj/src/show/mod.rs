@@ -6,6 +6,7 @@
 //! trace      the summary and the steps as text, the page with its plots
 //! lab        tables of cells and of crash states, the report
 //! mobibench  Mobibench's lines, and those of its files
+//! probe      the tables of `joj device probe`
 //! bench      the table and the page of a whole result
 //! latency    plot: the distribution of latencies
 //! bars       plot: horizontal bars, under headings
@@ -20,6 +21,7 @@ pub mod monitor;
 pub mod trace;
 pub mod lab;
 pub mod mobibench;
+pub mod probe;
 pub mod bench;
 pub mod latency;
 pub mod bars;

@@ -1,21 +1,18 @@
-//! `joj device`: the emulated devices, and what the model makes of them.
+//! The emulated devices, and what the model makes of them.
 
 use std::fs;
 use std::io;
-use std::process::ExitCode;
 
 use joj_device::description::{Description, DescriptionError};
 use joj_device::shipped;
 use joj_device::workload::{MIB, fig_13, table_3};
 use thiserror::Error;
 
-use crate::command_line::device::{DeviceAction, DeviceOptions};
-use crate::machine::files::output_file::{self, OutputError};
 use crate::show::text::columns;
 
-/// Why nothing can be told of a device.
+/// Why nothing can be told of an emulated device.
 #[derive(Debug, Error)]
-pub enum DeviceError {
+pub enum ModelError {
     /// Its description cannot be read.
     #[error("cannot read {file}: {error}; give a TOML file, for example from `joj device show NAME`")]
     Unreadable {
@@ -28,42 +25,42 @@ pub enum DeviceError {
     /// There is no such description, or it is not sound.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// The answer cannot be printed.
-    #[error(transparent)]
-    Output(#[from] OutputError),
 }
 
-/// Runs `joj device`.
+/// The text of a shipped description.
 /// # Errors
-/// What is wrong with a description, or that there is none.
-pub fn run(options: &DeviceOptions) -> Result<ExitCode, DeviceError> {
-    let text = match &options.action {
-        DeviceAction::List => list()?,
-        DeviceAction::Show { name } => {
-            Description::named(name)?;
-            shipped::text(name).unwrap_or_default().to_owned()
-        }
-        DeviceAction::Check { file } => {
-            let description = read(file)?;
-            format!("{file}: {}, {} bytes: sound\n", description.name, description.capacity_bytes)
-        }
-        DeviceAction::Sweep { device } => {
-            let description =
-                if device.ends_with(".toml") { read(device)? } else { Description::named(device)? };
-            sweep(&description)
-        }
-    };
-    output_file::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+/// Where there is none of this name.
+pub fn show(name: &str) -> Result<String, ModelError> {
+    Description::named(name)?;
+    Ok(shipped::text(name).unwrap_or_default().to_owned())
 }
 
-fn read(file: &str) -> Result<Description, DeviceError> {
+/// Says that the description in a file is sound.
+/// # Errors
+/// What is wrong with it.
+pub fn check(file: &str) -> Result<String, ModelError> {
+    let description = read(file)?;
+    Ok(format!("{file}: {}, {} bytes: sound\n", description.name, description.capacity_bytes))
+}
+
+/// The rows of a shipped device, or of the description in a file.
+/// # Errors
+/// What is wrong with it, or that there is none.
+pub fn sweep(device: &str) -> Result<String, ModelError> {
+    let description = if device.ends_with(".toml") { read(device)? } else { Description::named(device)? };
+    Ok(rows(&description))
+}
+
+fn read(file: &str) -> Result<Description, ModelError> {
     let text =
-        fs::read_to_string(file).map_err(|error| DeviceError::Unreadable { file: file.to_owned(), error })?;
+        fs::read_to_string(file).map_err(|error| ModelError::Unreadable { file: file.to_owned(), error })?;
     Ok(Description::parse(&text, file)?)
 }
 
-fn list() -> Result<String, DescriptionError> {
+/// The shipped devices, a line for each.
+/// # Errors
+/// Where a shipped description is wrong: a fault of joj's.
+pub fn list() -> Result<String, ModelError> {
     let mut text = String::new();
     for name in shipped::names() {
         text.push_str(&format!("{name:<18} {}\n", Description::named(name)?.summary));
@@ -72,7 +69,7 @@ fn list() -> Result<String, DescriptionError> {
 }
 
 /// The rows of FAST'12's Table 3, then its Fig. 13, each on as much of the device as there is.
-fn sweep(description: &Description) -> String {
+fn rows(description: &Description) -> String {
     let table = table_3(description);
     let range = format!("over {} MiB", table.range_bytes / MIB);
     let mut lines = vec![

@@ -1,4 +1,4 @@
-//! Sizes, as options have them.
+//! Sizes and times, as options have them.
 
 /// Bytes of a size like `8GiB`, `4KiB` or, as fio has it, `4k`.
 /// # Errors
@@ -20,6 +20,27 @@ pub fn parse_record(text: &str) -> Result<u64, String> {
     if is_record { Ok(bytes) } else { Err(format!("`{text}` is no size from 1 byte to 64MiB")) }
 }
 
+/// Seconds of a run.
+/// # Errors
+/// Where it is none, or too short or too long.
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=600.0).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}` is no time from 0.05 to 600 seconds"))
+}
+
+/// Nanoseconds of a time like `2ms` or `500us`.
+/// # Errors
+/// Where it is none, or too short or too long.
+pub fn parse_delay(text: &str) -> Result<u64, String> {
+    let in_ms = text.strip_suffix("ms").map(|number| (number, 1_000_000));
+    let (number, unit_ns) =
+        in_ms.or(text.strip_suffix("us").map(|number| (number, 1_000))).unwrap_or((text, 0));
+    let time_ns = number.parse().ok().and_then(|number: u64| number.checked_mul(unit_ns));
+    time_ns
+        .filter(|time_ns| (10_000..=1_000_000_000).contains(time_ns))
+        .ok_or_else(|| format!("`{text}` is no time from 10us to 1000ms; write it like 2ms or 500us"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +55,14 @@ mod tests {
             assert!(parse_bytes(wrong).unwrap_err().contains("no size"), "{wrong}");
         }
         assert!(parse_record("0").is_err() && parse_record("1g").is_err() && parse_record("1m").is_ok());
+    }
+
+    #[test]
+    fn times_have_a_unit_and_bounds() {
+        assert_eq!([parse_delay("2ms"), parse_delay("500us")], [Ok(2_000_000), Ok(500_000)]);
+        for wrong in ["2", "ms", "0ms", "5us", "2s", "1.5ms", "1001ms", "-1ms"] {
+            assert!(parse_delay(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_seconds("0.2").is_ok() && parse_seconds("0").is_err() && parse_seconds("nan").is_err());
     }
 }
