@@ -5,6 +5,7 @@
 //!
 //! outcome        what came of a replay, in numbers
 //! import         recordings made of other programs' text
+//! system_calls   what system calls mean for files: descriptors, processes, paths
 //! compat         a MobiGen script as Mobibench's own replayer reads it
 //! order          which calls each call waits for
 //! file_tree      the files before the first call and after the last, as the calls imply them
@@ -16,6 +17,7 @@
 
 pub mod outcome;
 pub mod import;
+pub mod system_calls;
 pub mod compat;
 pub mod order;
 pub mod file_tree;

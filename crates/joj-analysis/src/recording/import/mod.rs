@@ -3,12 +3,10 @@
 //! ```text
 //! strace         `strace -f -tt -T -y`
 //! mobigen        a script of MobiGen's
-//! output         collects the calls, and counts what cannot be replayed
 //! ```
 
 pub mod strace;
 pub mod mobigen;
-mod output;
 
 pub use crate::trace::import::{ImportError, LineProblem};
 

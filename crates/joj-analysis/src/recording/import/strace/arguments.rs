@@ -1,26 +1,28 @@
 //! Arguments of calls, as strace prints them: numbers, flags, descriptors, and what structures say.
 
+use std::borrow::Cow;
+
 use crate::recording::flags;
 use crate::recording::import::{in_column, is_no};
+use crate::recording::paths::unquoted;
+use crate::recording::system_calls::operation::NamedDescriptor;
 use crate::trace::import::LineProblem;
+use crate::trace::texts::name_of;
 
-use super::line::{self, TextCall, TextDescriptor};
+use super::line::{self, TextCall};
 
 /// A call as its line has it.
-pub struct CallText<'a, 'b> {
-    /// Its thread.
-    pub thread: u32,
-    /// When it began.
-    pub begin_ns: u64,
+#[derive(Clone, Copy)]
+pub struct CallText<'a> {
     /// All of it.
     pub text: &'a str,
     /// Its parts.
-    pub call: &'a TextCall<'b>,
+    pub call: &'a TextCall<'a>,
 }
 
-impl<'b> CallText<'_, 'b> {
+impl<'a> CallText<'a> {
     /// An argument; the first is 0.
-    pub fn argument(&self, index: usize) -> Result<&'b str, LineProblem> {
+    pub fn argument(&self, index: usize) -> Result<&'a str, LineProblem> {
         let missing = || in_column(self.text.len(), LineProblem::EndsBefore("last argument"));
         self.call.arguments.get(index).copied().ok_or_else(missing)
     }
@@ -40,15 +42,28 @@ impl<'b> CallText<'_, 'b> {
     }
 
     /// An argument that is a descriptor.
-    pub fn descriptor(&self, index: usize) -> Result<TextDescriptor<'b>, LineProblem> {
+    pub fn descriptor(&self, index: usize) -> Result<NamedDescriptor<'a>, LineProblem> {
         let word = self.argument(index)?;
-        line::descriptor(word).ok_or_else(|| is_no(self.text, word, "descriptor"))
+        let found = descriptor(word);
+        found.ok_or_else(|| is_no(self.text, word, "descriptor"))
+    }
+
+    /// An argument in quotes, as text; `None` where it is none.
+    pub fn quoted(&self, index: usize) -> Result<Option<Cow<'a, str>>, LineProblem> {
+        let bytes = unquoted(self.argument(index)?);
+        Ok(bytes.map(|bytes| Cow::Owned(name_of(&bytes).into_owned())))
     }
 
     /// True where it returned no error.
     pub fn succeeded(&self) -> bool {
         self.call.result.is_some_and(|result| result >= 0)
     }
+}
+
+/// A descriptor with what strace knows of it.
+pub fn descriptor(text: &str) -> Option<NamedDescriptor<'_>> {
+    let found = line::descriptor(text)?;
+    Some(NamedDescriptor { number: found.number, known: found.known.map(without_mark) })
 }
 
 /// strace marks what has lost its name, and with -yy devices: `/a (deleted)`, `/a<char 1:3>`.
@@ -58,7 +73,7 @@ pub fn without_mark(path: &str) -> &str {
 }
 
 /// Flags of `{flags=O_RDWR|O_CREAT, mode=0644, resolve=..}`.
-pub fn how_flags(at: &CallText<'_, '_>, index: usize) -> Result<u32, LineProblem> {
+pub fn how_flags(at: &CallText<'_>, index: usize) -> Result<u32, LineProblem> {
     let word = at.argument(index)?;
     let told = word.split_once("flags=").map(|(_, told)| told.split([',', '}']).next().unwrap_or_default());
     told.and_then(flags::flags).ok_or_else(|| is_no(at.text, word, "flags that joj knows"))

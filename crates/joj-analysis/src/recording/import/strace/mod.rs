@@ -1,20 +1,17 @@
 //! What strace prints: `strace -f -tt -T -y -o FILE COMMAND`, also with -ttt and -yy.
 //!
 //! ```text
-//! lines -> line (taken apart) -> calls, names (what each means for files) -> output
-//!                                  `- processes (which descriptor is which file)
+//! lines -> line (taken apart) -> calls, names (what each asks for) -> system_calls (what that means for files)
 //!
-//! names       calls that name files
 //! calls       calls on descriptors, and on processes
+//! names       calls that name files
 //! arguments   numbers, flags and structures among their arguments
-//! processes   descriptors of processes, descriptions behind them
 //! line        one line
 //! ```
 
-mod names;
 mod calls;
+mod names;
 mod arguments;
-mod processes;
 mod line;
 
 use std::collections::HashMap;
@@ -25,7 +22,8 @@ use crate::trace::header::Source;
 use crate::trace::import::lines::Lines;
 use crate::trace::import::{ImportError, LineProblem};
 
-use calls::Calls;
+use crate::recording::system_calls::calls::Calls;
+
 use line::{LineEvent, Midnights};
 
 /// The thread of lines without a number: no process has it.
@@ -83,7 +81,11 @@ impl StraceImport {
                 self.call(thread, time_ns, text).map_err(|problem| moved(problem, line, text, 0))
             }
             LineEvent::Unfinished(text) => {
-                self.calls.begin(thread, text);
+                // What a close closes is decided now: the descriptor may be another file's when it ends.
+                let closed = text.strip_prefix("close(").map(|word| word.trim_end_matches(')'));
+                if let Some(descriptor) = closed.and_then(arguments::descriptor) {
+                    self.calls.begin_close(thread, descriptor);
+                }
                 self.pending.insert(thread, Pending { text: text.to_owned(), begin_ns: time_ns });
                 Ok(())
             }
@@ -116,7 +118,8 @@ impl StraceImport {
         }
         let call = line::call(text)?;
         self.has_durations |= call.duration_ns.is_some();
-        self.calls.call(thread, begin_ns, text, &call)
+        self.calls.call(&calls::decode(thread, begin_ns, text, &call)?);
+        Ok(())
     }
 
     /// The thread of this number, or the one whose number was not known until now.
@@ -131,9 +134,8 @@ impl StraceImport {
         let parent = forking.max_by_key(|(thread, pending)| (pending.begin_ns, **thread));
         if let Some((&parent, pending)) = parent {
             // Its first line comes before the end of the call that made it.
-            let text = pending.text.clone();
-            let begin_ns = pending.begin_ns;
-            self.calls.fork_early(parent, number, begin_ns, &text);
+            let sharing = calls::sharing(&pending.text);
+            self.calls.fork_early(parent, number, pending.begin_ns, sharing);
         } else if self.calls.processes.knows(ONLY_THREAD) && self.renamed.is_empty() && number != ONLY_THREAD
         {
             // The first lines of `strace -f` without -o have no number.

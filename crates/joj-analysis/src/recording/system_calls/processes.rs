@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::recording::call::RecordedCall;
+use crate::recording::system_calls::operation::Sharing;
 
 /// What a descriptor stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,17 +30,6 @@ struct TracedThread {
     directory: usize,
 }
 
-/// How a new thread relates to the one that made it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Sharing {
-    /// CLONE_FILES.
-    pub files: bool,
-    /// CLONE_FS.
-    pub directory: bool,
-    /// CLONE_THREAD.
-    pub process: bool,
-}
-
 /// What a close means for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
@@ -49,7 +39,7 @@ pub enum Closed {
     Inherited(u32),
     /// Nothing that can be replayed.
     Other(&'static str),
-    /// The text does not say what it was.
+    /// Nobody saw what it was.
     Unknown,
 }
 
@@ -87,7 +77,7 @@ impl TracedProcesses {
         self.tasks.contains_key(&thread)
     }
 
-    /// A thread whose begin is not in the text.
+    /// A thread, the first of its process, whose begin nobody saw.
     pub fn begin(&mut self, thread: u32) {
         self.tables.push((1, DescriptorTable::new()));
         self.directories.push(None);

@@ -1,0 +1,302 @@
+//! What each call means for files, whoever saw it: rows of a recording, and counts of what cannot be replayed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::O_RDWR;
+use crate::recording::paths::{absolute, is_pseudo};
+use crate::trace::texts::Text;
+
+use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall};
+use super::output::CallOutput;
+use super::processes::{Closed, Meaning, TracedProcesses};
+
+pub(super) const DEVICE: &str = "a device or what the kernel makes up";
+const NO_FILE: &str = "a pipe, a socket or the like";
+const UNKNOWN: &str = "a descriptor whose opening was not seen";
+pub(super) const UNREADABLE: &str = "a path that was not seen";
+const VECTORED: &str = "Vectored reads and writes were recorded with their whole length, as one buffer.";
+/// How calls are counted that concern memory, signals, threads, time or identity.
+const NOT_ABOUT_FILES: &str = "calls that are not about files";
+
+/// The calls of some processes on their way into a recording.
+#[derive(Debug, Default)]
+pub struct Calls {
+    /// Where they go.
+    pub output: CallOutput,
+    /// Whose descriptors mean what.
+    pub processes: TracedProcesses,
+    /// By thread: what a close means whose end is told later. The descriptor may be another file's by then.
+    closing: HashMap<u32, Closed>,
+    /// Threads whose first call was told before the end of the call that made them.
+    early: HashSet<u32>,
+    /// The path of each description.
+    pub(super) paths: HashMap<u32, Text>,
+}
+
+/// How a call became a row, or why not.
+pub(super) type Told = Result<RecordedCall, &'static str>;
+
+impl Calls {
+    /// The begin of a close whose end is told later: what it closes is decided now.
+    pub fn begin_close(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) {
+        let closed = self.close_one(thread, descriptor);
+        self.closing.insert(thread, closed);
+    }
+
+    /// A thread is gone.
+    pub fn exit(&mut self, thread: u32, time_ns: u64) {
+        let process = self.processes.process(thread);
+        for description in self.processes.exit(thread) {
+            self.released(thread, process, description, time_ns);
+        }
+    }
+
+    /// A thread or process begins before the end of the call that makes it is told.
+    pub fn fork_early(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {
+        self.early.insert(child);
+        self.forked(parent, child, begin_ns, sharing);
+    }
+
+    fn forked(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {
+        self.processes.fork(parent, child, sharing);
+        let process = self.processes.process(parent);
+        let call = RecordedCall {
+            begin_ns,
+            kind: CallKind::Fork,
+            process,
+            thread: parent,
+            descriptor: -1,
+            ..RecordedCall::default()
+        };
+        self.output.push(RecordedCall { result: i64::from(child), ..call });
+    }
+
+    /// A call that is over.
+    pub fn call(&mut self, call: &SystemCall<'_>) {
+        let Some(told) = self.told(call) else { return };
+        match (told, call.result) {
+            (Ok(row), Some(result)) => {
+                let process = self.processes.process(call.thread);
+                let (begin_ns, duration_ns, thread) = (call.begin_ns, call.duration_ns, call.thread);
+                let descriptor = if row.description == 0 { -1 } else { row.descriptor };
+                self.output.push(RecordedCall {
+                    begin_ns,
+                    duration_ns,
+                    process,
+                    thread,
+                    result,
+                    descriptor,
+                    ..row
+                });
+            }
+            (Ok(_), None) => self.not_replayed(call, "its result was not seen"),
+            (Err(why), _) => self.not_replayed(call, why),
+        }
+    }
+
+    fn not_replayed(&mut self, call: &SystemCall<'_>, why: &str) {
+        self.output.not_replayed(&format!("{}: {why}", call.name));
+    }
+
+    /// The row of a call, or why there is none; `None` where the recording has no row for such calls.
+    fn told(&mut self, call: &SystemCall<'_>) -> Option<Told> {
+        match &call.operation {
+            FileOperation::Fork(sharing) => self.fork(call, *sharing),
+            FileOperation::Exec if call.succeeded() => {
+                let process = self.processes.process(call.thread);
+                for description in self.processes.exec(call.thread) {
+                    self.released(call.thread, process, description, call.begin_ns);
+                }
+            }
+            FileOperation::EnterPath(path) if call.succeeded() => {
+                if let Ok(directory) = self.path_of(call.thread, path) {
+                    self.processes.change_directory(call.thread, directory);
+                }
+            }
+            FileOperation::EnterDescriptor(descriptor) if call.succeeded() => {
+                if let Some(directory) = self.known_path(call.thread, *descriptor) {
+                    self.processes.change_directory(call.thread, directory);
+                }
+            }
+            FileOperation::TellDirectory(Some(directory)) if call.succeeded() => {
+                self.processes.change_directory(call.thread, directory.to_string());
+            }
+            FileOperation::Exec
+            | FileOperation::EnterPath(_)
+            | FileOperation::EnterDescriptor(_)
+            | FileOperation::TellDirectory(_)
+            | FileOperation::End => {}
+            FileOperation::Close(descriptor) => return Some(self.close(call.thread, *descriptor)),
+            FileOperation::CloseRange { first, last, on_exec } => {
+                return Some(self.close_range(call, *first..=*last, *on_exec));
+            }
+            FileOperation::Dup { old, closes_on_exec } => {
+                return Some(self.duplicated(call, *old, *closes_on_exec));
+            }
+            FileOperation::SetClosesOnExec { descriptor, closes_on_exec } => {
+                let number = descriptor.number.unwrap_or(-1);
+                self.processes.set_closes_on_exec(call.thread, number, *closes_on_exec);
+                self.output.not_replayed(call.name);
+            }
+            FileOperation::OnDescriptor(descriptor, row) => {
+                return Some(self.on_descriptor(call.thread, *descriptor, *row));
+            }
+            FileOperation::Everywhere(kind) => {
+                return Some(Ok(RecordedCall { kind: *kind, ..RecordedCall::default() }));
+            }
+            FileOperation::NotReplayed(why) => self.not_replayed(call, why),
+            FileOperation::NotAboutFiles => self.output.not_replayed(NOT_ABOUT_FILES),
+            FileOperation::Other => self.output.not_replayed(call.name),
+            FileOperation::Open { .. }
+            | FileOperation::OnPath(..)
+            | FileOperation::OnTwoPaths(..)
+            | FileOperation::Symlink { .. } => return Some(self.about_names(call)),
+        }
+        None
+    }
+
+    fn fork(&mut self, call: &SystemCall<'_>, sharing: Sharing) {
+        let child = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0);
+        if let Some(child) = child
+            && !self.early.remove(&child)
+        {
+            self.forked(call.thread, child, call.begin_ns, sharing);
+        }
+    }
+
+    fn released(&mut self, thread: u32, process: u32, description: u32, begin_ns: u64) {
+        let row = RecordedCall {
+            begin_ns,
+            kind: CallKind::Released,
+            process,
+            thread,
+            description,
+            descriptor: -1,
+            ..RecordedCall::default()
+        };
+        self.output.push(row);
+    }
+
+    fn on_descriptor(&mut self, thread: u32, descriptor: NamedDescriptor<'_>, row: RecordedCall) -> Told {
+        let description = self.description(thread, descriptor)?;
+        if matches!(row.kind, CallKind::Readv | CallKind::Writev | CallKind::Preadv | CallKind::Pwritev) {
+            self.output.infer(VECTORED);
+        }
+        Ok(RecordedCall { description, descriptor: descriptor.number.unwrap_or(-1), ..row })
+    }
+
+    /// The description behind a descriptor, or why there is none that can be replayed. What is known of it is believed before what
+    /// earlier calls say.
+    fn description(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) -> Result<u32, &'static str> {
+        let number = descriptor.number.ok_or(UNREADABLE)?;
+        match descriptor.known {
+            Some(path) if !path.starts_with('/') => return Err(NO_FILE),
+            Some(path) if is_pseudo(path) => return Err(DEVICE),
+            _ => {}
+        }
+        match self.processes.meaning(thread, number) {
+            Some(Meaning::Other(why)) => return Err(why),
+            Some(Meaning::File(description)) => return Ok(*description),
+            None => {}
+        }
+        let path = descriptor.known.ok_or(UNKNOWN)?;
+        // It was open before the recording began.
+        self.output.infer(
+            "Files that were open before the text begins were opened for reading and writing, at byte 0.",
+        );
+        Ok(self.hold(thread, number, path, O_RDWR))
+    }
+
+    /// A descriptor of a file that was open before the first call; gives its description.
+    pub fn hold(&mut self, thread: u32, number: i32, path: &str, flags: u32) -> u32 {
+        let description = self.output.new_description();
+        let path = self.output.keep(&absolute("/", path));
+        self.paths.insert(description, path);
+        let held = RecordedCall {
+            kind: CallKind::Held,
+            process: self.processes.process(thread),
+            thread,
+            description,
+            descriptor: number,
+            ..RecordedCall::default()
+        };
+        self.output.push(RecordedCall { path, flags, ..held });
+        self.processes.open(thread, number, Meaning::File(description), false, true);
+        description
+    }
+
+    fn close(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) -> Told {
+        let begun = self.closing.remove(&thread);
+        let closed = begun.unwrap_or_else(|| self.close_one(thread, descriptor));
+        let Some((description, flags)) = closed.of_file() else {
+            let of_known =
+                || descriptor.known.map_or(UNKNOWN, |known| if is_pseudo(known) { DEVICE } else { NO_FILE });
+            return Err(if let Closed::Other(why) = closed { why } else { of_known() });
+        };
+        let descriptor = descriptor.number.unwrap_or(-1);
+        Ok(RecordedCall { kind: CallKind::Close, description, descriptor, flags, ..RecordedCall::default() })
+    }
+
+    fn close_one(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) -> Closed {
+        descriptor.number.map_or(Closed::Unknown, |number| self.processes.close(thread, number))
+    }
+
+    /// Closes several at once; the recording has a close of each instead.
+    fn close_range(
+        &mut self,
+        call: &SystemCall<'_>,
+        numbers: std::ops::RangeInclusive<i32>,
+        on_exec: bool,
+    ) -> Told {
+        for number in self.processes.range(call.thread, *numbers.start(), *numbers.end()) {
+            if on_exec {
+                self.processes.set_closes_on_exec(call.thread, number, true);
+                continue;
+            }
+            let closed = self.processes.close(call.thread, number);
+            let Some((description, flags)) = closed.of_file() else { continue };
+            let (process, thread, begin_ns) =
+                (self.processes.process(call.thread), call.thread, call.begin_ns);
+            let row =
+                RecordedCall { kind: CallKind::Close, process, thread, begin_ns, ..RecordedCall::default() };
+            self.output.push(RecordedCall { description, flags, descriptor: number, ..row });
+        }
+        Err("the recording has a close of each descriptor instead")
+    }
+
+    fn duplicated(&mut self, call: &SystemCall<'_>, old: NamedDescriptor<'_>, closes_on_exec: bool) -> Told {
+        let description = self.description(call.thread, old);
+        let new = call.new_descriptor();
+        if let Some(new) = new.filter(|new| Some(*new) != old.number) {
+            // dup2 closes what the number meant before.
+            if let Closed::Own(description) = self.processes.close(call.thread, new) {
+                let process = self.processes.process(call.thread);
+                let row = RecordedCall {
+                    kind: CallKind::Close,
+                    process,
+                    thread: call.thread,
+                    descriptor: new,
+                    ..RecordedCall::default()
+                };
+                self.output.push(RecordedCall { description, begin_ns: call.begin_ns, ..row });
+                self.output.infer("What dup2 closes has a close of its own in the recording.");
+            }
+            let meaning = description.map_or_else(Meaning::Other, Meaning::File);
+            self.processes.open(call.thread, new, meaning, closes_on_exec, true);
+        }
+        let (description, descriptor) = (description?, new.unwrap_or(-1));
+        Ok(RecordedCall { kind: CallKind::Dup, description, descriptor, ..RecordedCall::default() })
+    }
+
+    /// The path of a descriptor: what is known of it, or of its opening.
+    pub(super) fn known_path(&self, thread: u32, descriptor: NamedDescriptor<'_>) -> Option<String> {
+        if let Some(known) = descriptor.known {
+            return known.starts_with('/').then(|| known.to_owned());
+        }
+        match self.processes.meaning(thread, descriptor.number?)? {
+            Meaning::File(description) => Some(self.output.text(*self.paths.get(description)?).to_owned()),
+            Meaning::Other(_) => None,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What system calls mean for files, whoever saw them: strace, or joj's own capture.
+//!
+//! ```text
+//! strace's text | captured calls -> operation -> calls, names (what each means for files) -> output
+//!                                                 `- processes (which descriptor is which file)
+//!
+//! names       calls that name files
+//! calls       calls on descriptors, and on processes
+//! processes   descriptors of processes, descriptions behind them
+//! output      collects the calls, and counts what cannot be replayed
+//! operation   what a call asks for, with its arguments by their types
+//! ```
+
+mod names;
+pub mod calls;
+pub mod processes;
+pub mod output;
+pub mod operation;

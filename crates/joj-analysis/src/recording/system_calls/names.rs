@@ -1,0 +1,111 @@
+//! Calls that name files by their paths.
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::O_CLOEXEC;
+use crate::recording::paths::{absolute, is_pseudo};
+
+use super::calls::{Calls, DEVICE, Told, UNREADABLE};
+use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
+use super::processes::Meaning;
+
+/// The directory of relative paths where nobody saw it.
+const START_DIRECTORY: &str = "/start";
+const UNKNOWN_START: &str =
+    "The directory in which the program began is not in the text: it was taken for /start.";
+
+impl Calls {
+    /// The row of a call that names files.
+    pub(super) fn about_names(&mut self, call: &SystemCall<'_>) -> Told {
+        match &call.operation {
+            FileOperation::Open { path, flags, opened } => self.open(call, path, *flags, *opened),
+            FileOperation::OnPath(path, row) => self.one_path(call.thread, path, *row),
+            FileOperation::OnTwoPaths(first, second, row) => {
+                let told = self.one_path(call.thread, first, *row);
+                let second = self.path_of(call.thread, second);
+                Ok(RecordedCall { second_path: self.output.keep(&second?), ..told? })
+            }
+            FileOperation::Symlink { link, target } => {
+                let row = RecordedCall { kind: CallKind::Symlink, ..RecordedCall::default() };
+                let row = self.one_path(call.thread, link, row)?;
+                let target = target.as_deref().ok_or(UNREADABLE)?;
+                Ok(RecordedCall { second_path: self.output.keep(target), ..row })
+            }
+            _ => Err(UNREADABLE),
+        }
+    }
+
+    fn open(
+        &mut self,
+        call: &SystemCall<'_>,
+        path: &NamedPath<'_>,
+        flags: u32,
+        opened: Option<&str>,
+    ) -> Told {
+        self.learn_directory(call.thread, path, opened);
+        let path = self.path_of(call.thread, path);
+        let number = call.new_descriptor();
+        let why = match &path {
+            Err(why) => Some(*why),
+            Ok(path) => is_pseudo(opened.unwrap_or(path)).then_some(DEVICE),
+        };
+        let closes_on_exec = flags & O_CLOEXEC != 0;
+        if let Some(number) = number {
+            // A close of it was not seen: the kernel gives no number twice.
+            self.processes.close(call.thread, number);
+        }
+        if let (Some(why), Some(number)) = (why, number) {
+            self.processes.open(call.thread, number, Meaning::Other(why), closes_on_exec, true);
+        }
+        let (Ok(path), None) = (path, why) else { return Err(why.unwrap_or(UNREADABLE)) };
+        let path = self.output.keep(&path);
+        let mut row = RecordedCall { kind: CallKind::Open, flags, path, ..RecordedCall::default() };
+        if let Some(number) = number {
+            (row.description, row.descriptor) = (self.output.new_description(), number);
+            self.paths.insert(row.description, path);
+            self.processes.open(call.thread, number, Meaning::File(row.description), closes_on_exec, true);
+        }
+        Ok(row)
+    }
+
+    fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
+        let path = self.path_of(thread, path)?;
+        if is_pseudo(&path) {
+            return Err(DEVICE);
+        }
+        Ok(RecordedCall { path: self.output.keep(&path), ..row })
+    }
+
+    /// The absolute path of an argument, as seen from the directory in which it begins.
+    pub(super) fn path_of(&mut self, thread: u32, named: &NamedPath<'_>) -> Result<String, &'static str> {
+        let path = named.path.as_deref().ok_or(UNREADABLE)?;
+        if path.starts_with('/') {
+            return Ok(absolute("/", path));
+        }
+        let known = named.directory.and_then(|descriptor| self.known_path(thread, descriptor));
+        let is_of_thread = named.directory.is_none_or(|descriptor| descriptor.number.is_none());
+        let of_thread = || self.processes.directory(thread).filter(|_| is_of_thread).map(str::to_owned);
+        match known.or_else(of_thread) {
+            Some(directory) => Ok(absolute(&directory, path)),
+            None if is_of_thread => {
+                self.output.infer(UNKNOWN_START);
+                Ok(absolute(START_DIRECTORY, path))
+            }
+            None => Err(UNREADABLE),
+        }
+    }
+
+    /// `openat(AT_FDCWD, "a/b") = 3</x/a/b>` says where relative paths begin.
+    fn learn_directory(&mut self, thread: u32, path: &NamedPath<'_>, opened: Option<&str>) {
+        let is_of_thread = match path.directory {
+            Some(directory) => directory == NamedDescriptor::default(),
+            None => true,
+        };
+        if let (true, Some(opened), Some(path), None) =
+            (is_of_thread, opened, path.path.as_deref(), self.processes.directory(thread))
+            && let Some(directory) = opened.strip_suffix(&format!("/{path}"))
+            && !path.is_empty()
+        {
+            self.processes.change_directory(thread, absolute("/", directory));
+        }
+    }
+}
