@@ -146,7 +146,7 @@ pub fn number(text: &str) -> Option<i64> {
 }
 
 /// Errors by name, in the order of their numbers; at the end second names.
-const ERRORS: [(&str, i64); 131] = [
+const ERRORS: [(&str, i64); 132] = [
     ("EPERM", 1),
     ("ENOENT", ENOENT),
     ("ESRCH", 3),
@@ -278,6 +278,7 @@ const ERRORS: [(&str, i64); 131] = [
     ("ENOTRECOVERABLE", 131),
     ("ERFKILL", 132),
     ("EWOULDBLOCK", 11),
+    ("EOPNOTSUPP", 95),
 ];
 
 /// The number of an error; `None` for one that Linux does not have.
@@ -296,5 +297,6 @@ mod tests {
         assert_eq!(["10", "0644", "0xff", "-1"].map(number), [Some(10), Some(0o644), Some(255), Some(-1)]);
         assert_eq!(number("18446744073709551615"), Some(-1));
         assert_eq!([errno("ENOENT"), errno("ECONNREFUSED"), errno("ENOPE")], [Some(2), Some(111), None]);
+        assert_eq!(errno("EOPNOTSUPP"), errno("ENOTSUP"), "two names of one error");
     }
 }
