@@ -51,7 +51,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     Ok(match command {
         Command::Bench(options) => bench::command::run(&options)?,
         Command::Mobibench(options) => mobibench::command::run(&options)?,
-        Command::Record(options) => record::run(&options)?,
+        Command::Record(options) => record::command::run(&options)?,
         Command::Replay(options) => replay::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,

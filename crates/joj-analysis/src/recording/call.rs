@@ -73,7 +73,8 @@ words! {
         Fork = 31 "fork",
         /// No call: the last descriptor of a description went with its process, or with execve (description).
         Released = 32 "released",
-        /// No call: a description that was open when the recording began (description, descriptor, path; flags: O_..).
+        /// No call: a description that was open when the recording began (description, descriptor, path; offset: where it stands;
+        /// flags: O_..).
         Held = 33 "held",
         /// fcntl with F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW (description, descriptor, offset, bytes: 0 is to the end of the file;
         /// flags: F_RDLCK 0, F_WRLCK 1, F_UNLCK 2). They say where SQLite's transactions begin and end; a replay makes no such call.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A file that the recording neither creates nor finds missing was there before. Its size is the largest that a read, a stat, a seek
-//! from the end, or the place of its first write asks for. What holds children, or was seen as one, is a directory.
+//! from the end, or the place of its first write asks for; where the recording says that a file was there, it has the size that it says.
+//! What holds children, or was seen as one, is a directory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -73,6 +74,7 @@ impl FileTree {
     pub fn apply(&mut self, call: &RecordedCall, texts: &Texts) -> [Option<FileIndex>; 2] {
         let (path, second) = (texts.get(call.path), texts.get(call.second_path));
         match call.kind {
+            CallKind::Present => [self.present(call, path), None],
             CallKind::Open | CallKind::Held => [self.open(call, path), None],
             CallKind::Rename | CallKind::Link | CallKind::Symlink if call.result == 0 => {
                 self.two_names(call, path, second)
@@ -114,6 +116,21 @@ impl FileTree {
         with_parents(entries.collect())
     }
 
+    /// A file that was there: later calls say nothing of what it was before.
+    fn present(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
+        match call.flags & S_IFMT {
+            S_IFDIR => Some(self.existing(path, TreeEntry::Directory)),
+            S_IFREG => {
+                let before = Some((path.to_owned(), call.bytes));
+                let entry = TreeEntry::File(call.bytes);
+                let file = FileState { before, is_written: true, is_cut: true, ..FileState::new(entry) };
+                Some(self.named(path, file))
+            }
+            // What is in a link nobody saw.
+            _ => None,
+        }
+    }
+
     fn open(&mut self, call: &RecordedCall, path: &str) -> Option<FileIndex> {
         if call.result < 0 {
             return self.failed(call, path);
@@ -137,7 +154,9 @@ impl FileTree {
         if call.flags & O_TRUNC != 0 && call.flags & O_ACCMODE != 0 && !is_unnamed {
             self.set_size(file, 0);
         }
-        let opened = Opened { file, position: 0, appends: call.flags & O_APPEND != 0 };
+        // What was open before stands where the recording says.
+        let position = if call.kind == CallKind::Held { call.offset } else { 0 };
+        let opened = Opened { file, position, appends: call.flags & O_APPEND != 0 };
         self.opened.insert(call.description, opened);
         Some(file)
     }

@@ -21,6 +21,8 @@ pub fn hide(recording: &mut Recording, key: &impl BuildHasher) {
         }
     }
     recording.texts = hidden;
+    // Its words may be names, too.
+    recording.header.command.clear();
     if let Some(facts) = &mut recording.header.recording {
         facts.names_hidden = true;
     }

@@ -74,6 +74,8 @@ pub enum Source {
     Blkparse,
     /// ftrace's text.
     Ftrace,
+    /// A tracer without eBPF: calls, no block requests.
+    Ptrace,
     /// strace's text: calls, no block requests.
     Strace,
     /// A script of MobiGen's, the same.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! lab         `joj lab`;  lab_crash: `joj lab crash`
-//! trace       `joj trace`
 //! record      `joj record`;  replay: `joj replay`
+//! trace       `joj trace`
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
 //! device      `joj device`
@@ -13,9 +13,9 @@
 
 pub mod lab;
 pub mod lab_crash;
-pub mod trace;
 pub mod record;
 pub mod replay;
+pub mod trace;
 pub mod monitor;
 pub mod mobibench;
 pub mod device;
@@ -65,7 +65,7 @@ pub enum Command {
     /// Show every block request, with the file, the journal and the commit that caused it
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(Box<TraceOptions>),
-    /// Record what a program asks of its files, without contents: imported from strace or MobiGen
+    /// Record what a program asks of its files, without contents: as it runs, or imported from strace or MobiGen
     #[command(after_help = crate::command_line::record::EXAMPLES)]
     Record(RecordOptions),
     /// Make the calls of a recording again, on the disk of a directory

@@ -1,41 +1,75 @@
 //! The command line of `joj record`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use joj_analysis::recording::import::TextFormat;
 
+use crate::command_line::trace::parse_time_ns;
+
 /// After the options in `joj record --help`.
 pub const EXAMPLES: &str = "\
 Examples:
+  joj record -o app.joj -- ./app --its-own options      from its first call to its end
+  joj record -o app.joj --hide-names -- ./app           to give away: paths are hashes
+  joj record -o server.joj --pid 4242 --for 60s         a program that runs, with its threads and children
   strace -f -ttt -T -y -o app.strace ./app
   joj record --import app.strace -o app.joj
-  joj record --import app.strace -o app.joj --hide-names    to give away: paths are hashes
-  joj record --import mobigen.out -o phone.joj              a script of MobiGen's
+  joj record --import mobigen.out -o phone.joj          a script of MobiGen's
   zcat app.strace.gz | joj record --import - -o app.joj
 
 A recording has the calls of all threads with their times, sizes and results, never the contents of files. What a recording
-holds and how to replay it: docs/recording.md. The exit code is 0, or 1 when something failed: no file is written then; 2 for a
-wrong command line, 130 after Ctrl-C.";
+holds and how to replay it: docs/recording.md. A COMMAND has joj's own standard input, output and error; joj says on standard
+error what it recorded. Ctrl-C ends the command, and what was recorded until then is written.
+joj is the command's tracer (ptrace), which needs no root. A set-uid program has no more rights than joj's user then, and the
+recording lasts until the last process of the command has ended.
+The exit code is the command's, 127 or 126 where there is none or it cannot be run. Else it is 0, or 1 when something failed: no
+file is written then; 2 for a wrong command line, 130 after Ctrl-C.";
 
 /// Options of `joj record`.
 #[derive(Debug, Args)]
 pub struct RecordOptions {
     /// The text to import: of strace (`strace -f -ttt -T -y`) or MobiGen; `-` for standard input
-    #[arg(long, value_name = "FILE")]
-    pub import: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "for_ns", "method", "command"])]
+    pub import: Option<PathBuf>,
+
+    /// Record a program that runs, with its threads and children, until it ends, or for a time
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<u32>,
+
+    /// Stop after this time: 10s, 500ms, 2m. A COMMAND is asked to end then
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time_ns)]
+    pub for_ns: Option<u64>,
+
+    /// How calls are captured
+    #[arg(long, value_enum, default_value = "auto")]
+    pub method: MethodChoice,
 
     /// The recording to write
     #[arg(short, long, value_name = "FILE.joj")]
     pub output: PathBuf,
 
     /// What the text is [default: recognised by its first line]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, requires = "import")]
     pub format: Option<FormatChoice>,
 
     /// Write hashes in the place of file names, with a key that is thrown away. Extensions stay, and SQLite's -wal, -shm, -journal
     #[arg(long)]
     pub hide_names: bool,
+
+    /// The command to record, behind `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// How calls are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MethodChoice {
+    /// A tracer
+    Auto,
+    /// A tracer: it needs no root
+    Ptrace,
 }
 
 /// What the text is.

@@ -121,7 +121,7 @@ pub struct TraceOptions {
 }
 
 /// Nanoseconds of a time like `10s`.
-fn parse_time_ns(text: &str) -> Result<u64, String> {
+pub(super) fn parse_time_ns(text: &str) -> Result<u64, String> {
     let units = [("ms", 1_000_000.0), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
     let found = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
     let (number, unit_ns) = found.unwrap_or((text, 1e9));

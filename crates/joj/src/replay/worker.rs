@@ -67,7 +67,8 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
             break;
         }
-        if call.kind != CallKind::Held {
+        // What a recording says of the time before is done before.
+        if call.kind == CallKind::Released || !call.kind.is_no_call() {
             if let Some(at_ns) = time_of(shared, call, index as usize) {
                 if !pause(at_ns, &shared.stop) {
                     break;

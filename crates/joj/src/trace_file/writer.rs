@@ -55,23 +55,29 @@ impl TraceWriter {
         Self::with_version(path, EVENTS_VERSION)
     }
 
+    /// Begins a recording of calls.
+    /// # Errors
+    /// As [`TraceWriter::create`].
+    pub fn create_recording(path: &Path) -> Result<Self, TraceWriteError> {
+        Self::with_version(path, FORMAT_VERSION)
+    }
+
     /// Writes a whole recording of calls.
     /// # Errors
     /// Where it cannot be written; no file is left behind then.
-    pub fn write_recording(path: &Path, recording: &Recording) -> Result<(), TraceWriteError> {
-        let mut writer = Self::with_version(path, FORMAT_VERSION)?;
+    pub fn write_recording(mut self, recording: &Recording) -> Result<(), TraceWriteError> {
         for call in &recording.calls {
-            writer.columns.push_call(call);
+            self.columns.push_call(call);
             let texts = [Text::NONE, call.path, call.second_path];
-            for (column, text) in writer.texts.iter_mut().zip(texts) {
-                column.push(writer.names.bytes(text, &recording.texts));
+            for (column, text) in self.texts.iter_mut().zip(texts) {
+                column.push(self.names.bytes(text, &recording.texts));
             }
-            writer.events += 1;
-            if writer.columns.rows() == ROWS_PER_GROUP {
-                writer.write_group()?;
+            self.events += 1;
+            if self.columns.rows() == ROWS_PER_GROUP {
+                self.write_group()?;
             }
         }
-        writer.finish(&recording.header).map(|_| ())
+        self.finish(&recording.header).map(|_| ())
     }
 
     fn with_version(path: &Path, version: u32) -> Result<Self, TraceWriteError> {

@@ -1,5 +1,7 @@
 //! What the tests of recordings share: a directory that goes, joj, and what it prints.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -12,7 +12,7 @@ use super::output::CallOutput;
 use super::processes::{Closed, Meaning, TracedProcesses};
 
 pub(super) const DEVICE: &str = "a device or what the kernel makes up";
-const NO_FILE: &str = "a pipe, a socket or the like";
+pub(super) const NO_FILE: &str = "a pipe, a socket or the like";
 const UNKNOWN: &str = "a descriptor whose opening was not seen";
 pub(super) const UNREADABLE: &str = "a path that was not seen";
 const VECTORED: &str = "Vectored reads and writes were recorded with their whole length, as one buffer.";
@@ -58,6 +58,20 @@ impl Calls {
         self.forked(parent, child, begin_ns, sharing);
     }
 
+    /// A thread made another one, and both go on.
+    pub fn fork(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {
+        self.forked(parent, child, begin_ns, sharing);
+    }
+
+    /// A process runs another program from now on; its one thread that is left had the number `former`.
+    pub fn exec(&mut self, thread: u32, former: u32, time_ns: u64) {
+        let process = self.processes.process(former);
+        for description in self.processes.exec(former) {
+            self.released(former, process, description, time_ns);
+        }
+        self.processes.rename(former, thread);
+    }
+
     fn forked(&mut self, parent: u32, child: u32, begin_ns: u64, sharing: Sharing) {
         self.processes.fork(parent, child, sharing);
         let process = self.processes.process(parent);
@@ -72,27 +86,21 @@ impl Calls {
         self.output.push(RecordedCall { result: i64::from(child), ..call });
     }
 
-    /// A call that is over.
-    pub fn call(&mut self, call: &SystemCall<'_>) {
-        let Some(told) = self.told(call) else { return };
-        match (told, call.result) {
+    /// A call that is over; gives its row.
+    pub fn call(&mut self, call: &SystemCall<'_>) -> Option<RecordedCall> {
+        match (self.told(call)?, call.result) {
             (Ok(row), Some(result)) => {
                 let process = self.processes.process(call.thread);
                 let (begin_ns, duration_ns, thread) = (call.begin_ns, call.duration_ns, call.thread);
                 let descriptor = if row.description == 0 { -1 } else { row.descriptor };
-                self.output.push(RecordedCall {
-                    begin_ns,
-                    duration_ns,
-                    process,
-                    thread,
-                    result,
-                    descriptor,
-                    ..row
-                });
+                let row = RecordedCall { begin_ns, duration_ns, process, thread, result, descriptor, ..row };
+                self.output.push(row);
+                return Some(row);
             }
             (Ok(_), None) => self.not_replayed(call, "its result was not seen"),
             (Err(why), _) => self.not_replayed(call, why),
         }
+        None
     }
 
     fn not_replayed(&mut self, call: &SystemCall<'_>, why: &str) {
@@ -102,7 +110,7 @@ impl Calls {
     /// The row of a call, or why there is none; `None` where the recording has no row for such calls.
     fn told(&mut self, call: &SystemCall<'_>) -> Option<Told> {
         match &call.operation {
-            FileOperation::Fork(sharing) => self.fork(call, *sharing),
+            FileOperation::Fork(sharing) => self.fork_call(call, *sharing),
             FileOperation::Exec if call.succeeded() => {
                 let process = self.processes.process(call.thread);
                 for description in self.processes.exec(call.thread) {
@@ -156,7 +164,7 @@ impl Calls {
         None
     }
 
-    fn fork(&mut self, call: &SystemCall<'_>, sharing: Sharing) {
+    fn fork_call(&mut self, call: &SystemCall<'_>, sharing: Sharing) {
         let child = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0);
         if let Some(child) = child
             && !self.early.remove(&child)
@@ -205,11 +213,11 @@ impl Calls {
         self.output.infer(
             "Files that were open before the text begins were opened for reading and writing, at byte 0.",
         );
-        Ok(self.hold(thread, number, path, O_RDWR))
+        Ok(self.hold(thread, number, path, O_RDWR, 0))
     }
 
-    /// A descriptor of a file that was open before the first call; gives its description.
-    pub fn hold(&mut self, thread: u32, number: i32, path: &str, flags: u32) -> u32 {
+    /// A descriptor of a file that was open before the first call, at byte `position`; gives its description.
+    pub fn hold(&mut self, thread: u32, number: i32, path: &str, flags: u32, position: u64) -> u32 {
         let description = self.output.new_description();
         let path = self.output.keep(&absolute("/", path));
         self.paths.insert(description, path);
@@ -221,7 +229,7 @@ impl Calls {
             descriptor: number,
             ..RecordedCall::default()
         };
-        self.output.push(RecordedCall { path, flags, ..held });
+        self.output.push(RecordedCall { path, flags, offset: position, ..held });
         self.processes.open(thread, number, Meaning::File(description), false, true);
         description
     }

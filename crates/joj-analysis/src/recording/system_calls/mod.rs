@@ -4,6 +4,7 @@
 //! strace's text | captured calls -> operation -> calls, names (what each means for files) -> output
 //!                                                 `- processes (which descriptor is which file)
 //!
+//! captured    calls that joj captured itself
 //! names       calls that name files
 //! calls       calls on descriptors, and on processes
 //! processes   descriptors of processes, descriptions behind them
@@ -11,6 +12,7 @@
 //! operation   what a call asks for, with its arguments by their types
 //! ```
 
+pub mod captured;
 mod names;
 pub mod calls;
 pub mod processes;

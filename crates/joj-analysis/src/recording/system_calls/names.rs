@@ -4,7 +4,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::O_CLOEXEC;
 use crate::recording::paths::{absolute, is_pseudo};
 
-use super::calls::{Calls, DEVICE, Told, UNREADABLE};
+use super::calls::{Calls, DEVICE, NO_FILE, Told, UNREADABLE};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
 use super::processes::Meaning;
 
@@ -46,6 +46,7 @@ impl Calls {
         let number = call.new_descriptor();
         let why = match &path {
             Err(why) => Some(*why),
+            Ok(_) if opened.is_some_and(|opened| !opened.starts_with('/')) => Some(NO_FILE),
             Ok(path) => is_pseudo(opened.unwrap_or(path)).then_some(DEVICE),
         };
         let closes_on_exec = flags & O_CLOEXEC != 0;

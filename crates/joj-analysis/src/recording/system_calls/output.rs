@@ -15,6 +15,8 @@ pub struct CallOutput {
     descriptions: u32,
     not_replayed: BTreeMap<String, u64>,
     inferred: Vec<String>,
+    /// How many more calls are meant than the one that is told.
+    more: u64,
 }
 
 impl CallOutput {
@@ -41,10 +43,17 @@ impl CallOutput {
 
     /// Counts a call that is not in the recording.
     pub fn not_replayed(&mut self, what: &str) {
-        match self.not_replayed.get_mut(what) {
-            Some(calls) => *calls += 1,
-            None => drop(self.not_replayed.insert(what.to_owned(), 1)),
-        }
+        self.counted(what, self.more + 1);
+    }
+
+    /// Counts several.
+    pub fn counted(&mut self, what: &str, calls: u64) {
+        *self.not_replayed.entry(what.to_owned()).or_default() += calls;
+    }
+
+    /// From now on each call that is told and counted stands for so many.
+    pub fn stands_for(&mut self, calls: u64) {
+        self.more = calls.saturating_sub(1);
     }
 
     /// Says once what had to be guessed.
@@ -54,26 +63,42 @@ impl CallOutput {
         }
     }
 
-    /// The recording; its clock begins with its first call. `calendar_ns`: what that clock's times are since 1970, if they are.
-    pub fn finish(mut self, source: Source, is_calendar: bool) -> Recording {
-        let first_ns =
-            self.calls.iter().filter(|call| call.kind != CallKind::Held).map(|call| call.begin_ns).min();
-        let first_ns = first_ns.unwrap_or(0);
+    /// The recording; its clock begins with its first call. `is_calendar`: that clock's times count from 1970.
+    pub fn finish(self, source: Source, is_calendar: bool) -> Recording {
+        let of_calls = self.calls.iter().filter(|call| rank(call) == CALL_RANK);
+        let first_ns = of_calls.map(|call| call.begin_ns).min().unwrap_or(0);
+        let mut recording = self.finish_from(first_ns, source);
+        recording.header.started_unix_ns = if is_calendar { first_ns } else { 0 };
+        recording
+    }
+
+    /// The recording, whose clock begins at `first_ns`.
+    pub fn finish_from(mut self, first_ns: u64, source: Source) -> Recording {
         for call in &mut self.calls {
             call.begin_ns = call.begin_ns.saturating_sub(first_ns);
         }
-        // What was open before is told before everything else.
-        self.calls.sort_by_key(|call| (call.kind != CallKind::Held, call.begin_ns));
+        self.calls.sort_by_key(|call| (rank(call), call.begin_ns));
         let ended_ns = self.calls.iter().map(RecordedCall::end_ns).max().unwrap_or(0);
         let events = self.calls.len() as u64;
         let header = Header {
             source,
-            started_unix_ns: if is_calendar { first_ns } else { 0 },
             inferred: self.inferred,
             recording: Some(RecordingFacts { names_hidden: false, not_replayed: self.not_replayed }),
             ending: Some(Ending { ended_ns, events, ..Ending::default() }),
             ..Header::default()
         };
         Recording { header, calls: self.calls, texts: self.texts }
+    }
+}
+
+const CALL_RANK: u32 = 2;
+
+/// What was there before is told before everything else: files, then descriptors of them.
+fn rank(call: &RecordedCall) -> u32 {
+    match call.kind {
+        CallKind::Present => 0,
+        CallKind::FirstPage if call.description == 0 => 0,
+        CallKind::Held => 1,
+        _ => CALL_RANK,
     }
 }

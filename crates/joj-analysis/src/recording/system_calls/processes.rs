@@ -211,6 +211,16 @@ impl TracedProcesses {
         self.release(slots)
     }
 
+    /// A thread has another number from now on. Who had it before is gone.
+    pub fn rename(&mut self, former: u32, thread: u32) {
+        if former != thread
+            && let Some(task) = self.tasks.remove(&former)
+        {
+            self.exit(thread);
+            self.tasks.insert(thread, task);
+        }
+    }
+
     /// A thread is gone. Gives the descriptions that no process has any more.
     pub fn exit(&mut self, thread: u32) -> Vec<u32> {
         let Some(task) = self.tasks.remove(&thread) else { return Vec::new() };

@@ -1,6 +1,7 @@
 //! Requests of the block layer and calls of programs, as they happen. Top to bottom:
 //!
 //! ```text
+//! calls          calls of programs on files, for a recording
 //! start          chooses a backend, or says why there is none
 //! below          which disks lie below a file, a directory or a device node
 //! trace_header   the head of a trace: disks, filesystems, and where these keep what is not data
@@ -12,6 +13,7 @@
 //! event_bytes    an event as bytes, for its way through the spool
 //! ```
 
+pub mod calls;
 pub mod start;
 pub mod below;
 pub mod trace_header;

@@ -42,6 +42,11 @@ pub struct StartError {
 }
 
 impl StartError {
+    /// Of a program, and what the system said.
+    pub(in crate::machine) fn new(program: &str, error: io::Error) -> Self {
+        Self { program: program.to_owned(), error }
+    }
+
     /// The exit code that shells give for it. 127: there is no such program. 126: it cannot be run.
     pub fn exit_code(&self) -> u8 {
         if self.error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
@@ -58,7 +63,7 @@ impl WatchedCommand {
         if to_stderr {
             command.stdout(Stdio::from(io::stderr()));
         }
-        let child = command.spawn().map_err(|error| StartError { program: words[0].clone(), error })?;
+        let child = command.spawn().map_err(|error| StartError::new(&words[0], error))?;
         let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         Ok(WatchedCommand { child, end, exit_code: None })
     }

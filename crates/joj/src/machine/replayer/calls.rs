@@ -92,6 +92,11 @@ impl ReplayFiles {
         // A directory cannot be opened for writing.
         let read_only = RecordedCall { flags: O_RDONLY, ..*call };
         let _ = self.open(call).or_else(|_| self.open(&read_only));
+        if call.offset > 0
+            && let Some(file) = self.take(call.description).last()
+        {
+            let _ = rustix::fs::seek(file, SeekFrom::Start(call.offset));
+        }
     }
 
     /// Makes a call: what it returns, or its errno, negative. `None` where its descriptor is not open here.

@@ -144,6 +144,7 @@ fn source(source: Source) -> &'static str {
         Source::Blktrace => "imported from blktrace",
         Source::Blkparse => "imported from blkparse",
         Source::Ftrace => "imported from ftrace",
+        Source::Ptrace => "ptrace",
         Source::Strace => "imported from strace",
         Source::Mobigen => "imported from MobiGen",
         Source::Generated => "generated",

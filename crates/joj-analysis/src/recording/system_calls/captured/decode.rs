@@ -1,0 +1,255 @@
+//! A captured call by its types.
+
+use std::borrow::Cow;
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_TRUNC};
+use crate::recording::system_calls::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
+use crate::trace::texts::name_of;
+
+use super::called::{AT_EMPTY_PATH, CalledName, commands};
+use super::{CallSeen, CapturedCall, DescriptorKind};
+
+/// ERESTARTSYS to ERESTART_RESTARTBLOCK: what only a tracer sees.
+const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+const AT_FDCWD: i32 = -100;
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_REMOVEDIR: u64 = 0x200;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
+const FD_CLOEXEC: u64 = 1;
+const MAP_SHARED_AND_ANOTHER: u64 = 3;
+const PROT_WRITE: u64 = 2;
+
+/// What the call asked for, as the rows of a recording are made of it.
+pub fn decode(call: &CapturedCall) -> SystemCall<'_> {
+    let operation = if RESTARTS.contains(&call.result) {
+        FileOperation::NotReplayed("a signal interrupted it, and it began again")
+    } else {
+        operation(call)
+    };
+    SystemCall {
+        thread: call.thread,
+        begin_ns: call.begin_ns,
+        duration_ns: call.end_ns.saturating_sub(call.begin_ns),
+        name: call.called.text(),
+        result: Some(call.result),
+        operation,
+    }
+}
+
+fn operation(call: &CapturedCall) -> FileOperation<'_> {
+    let argument = |index: usize| call.arguments[index];
+    match call.called {
+        CalledName::Sync => FileOperation::Everywhere(CallKind::Sync),
+        CalledName::Close => FileOperation::Close(call.own_descriptor()),
+        CalledName::CloseRange => FileOperation::CloseRange {
+            first: i32::try_from(low(argument(0))).unwrap_or(i32::MAX),
+            last: i32::try_from(low(argument(1))).unwrap_or(i32::MAX),
+            on_exec: argument(2) & CLOSE_RANGE_CLOEXEC != 0,
+        },
+        CalledName::Dup | CalledName::Dup2 => {
+            FileOperation::Dup { old: call.own_descriptor(), closes_on_exec: false }
+        }
+        CalledName::Dup3 => FileOperation::Dup {
+            old: call.own_descriptor(),
+            closes_on_exec: low(argument(2)) & O_CLOEXEC != 0,
+        },
+        CalledName::Fcntl => fcntl(call),
+        CalledName::Ioctl => FileOperation::SetClosesOnExec {
+            descriptor: call.own_descriptor(),
+            closes_on_exec: argument(1) == commands::FIOCLEX,
+        },
+        CalledName::Chdir => FileOperation::EnterPath(call.path(0, None)),
+        CalledName::Fchdir => FileOperation::EnterDescriptor(call.own_descriptor()),
+        CalledName::Mmap if argument(3) & MAP_SHARED_AND_ANOTHER != 2 && argument(2) & PROT_WRITE != 0 => {
+            FileOperation::NotReplayed("writes through it are not seen")
+        }
+        CalledName::Mmap => FileOperation::NotReplayed("reads through it are not seen"),
+        CalledName::IoUringEnter | CalledName::IoSubmit => {
+            FileOperation::NotReplayed("reads and writes through it are not seen")
+        }
+        called if called.is_only_counted() => FileOperation::Other,
+        called if called.needs_a_file() => on_descriptor(call),
+        called if called.opens() => open(call),
+        _ => about_names(call),
+    }
+}
+
+fn fcntl(call: &CapturedCall) -> FileOperation<'_> {
+    let descriptor = call.own_descriptor();
+    match call.arguments[1] {
+        commands::F_DUPFD => FileOperation::Dup { old: descriptor, closes_on_exec: false },
+        commands::F_DUPFD_CLOEXEC => FileOperation::Dup { old: descriptor, closes_on_exec: true },
+        commands::F_SETFD => {
+            let closes_on_exec = call.arguments[2] & FD_CLOEXEC != 0;
+            FileOperation::SetClosesOnExec { descriptor, closes_on_exec }
+        }
+        command if commands::LOCKS.contains(&command) => match call.seen {
+            CallSeen::Lock { kind, whence: 0, start, length } => {
+                // A negative length: the bytes before the start (fcntl_locking(2)).
+                let offset = if length < 0 { start.saturating_add(length) } else { start };
+                let row = RecordedCall {
+                    kind: CallKind::Lock,
+                    offset: offset.max(0).cast_unsigned(),
+                    bytes: length.unsigned_abs(),
+                    flags: kind,
+                    ..RecordedCall::default()
+                };
+                FileOperation::OnDescriptor(descriptor, row)
+            }
+            CallSeen::Lock { .. } => FileOperation::NotReplayed(
+                "a lock whose place depends on the descriptor's position or the file's end",
+            ),
+            _ => FileOperation::NotReplayed("a lock whose place was not seen"),
+        },
+        _ => FileOperation::Other,
+    }
+}
+
+fn on_descriptor(call: &CapturedCall) -> FileOperation<'_> {
+    let kind = call.called.kind_on_a_descriptor();
+    let mut row = RecordedCall { kind, ..RecordedCall::default() };
+    let argument = |index: usize| call.arguments[index];
+    match kind {
+        CallKind::Read | CallKind::Write => row.bytes = argument(2),
+        CallKind::Pread | CallKind::Pwrite => (row.bytes, row.offset) = (argument(2), argument(3)),
+        CallKind::Readv | CallKind::Writev | CallKind::Preadv | CallKind::Pwritev => {
+            row.bytes = match call.seen {
+                CallSeen::Length(bytes) => bytes,
+                _ => u64::try_from(call.result).unwrap_or(0),
+            };
+            if let Some(index) = call.called.offset_argument() {
+                row.offset = argument(index);
+            }
+            if matches!(call.called, CalledName::Preadv2 | CalledName::Pwritev2) {
+                row.flags = low(argument(5));
+            }
+        }
+        CallKind::Lseek => (row.offset, row.flags) = (argument(1), low(argument(2))),
+        CallKind::SyncFileRange => {
+            (row.offset, row.bytes, row.flags) = (argument(1), argument(2), low(argument(3)));
+        }
+        CallKind::Ftruncate => row.bytes = argument(1),
+        CallKind::Fallocate => {
+            (row.flags, row.offset, row.bytes) = (low(argument(1)), argument(2), argument(3));
+        }
+        CallKind::Fstat => (row.flags, row.bytes) = call.status(),
+        _ => {}
+    }
+    FileOperation::OnDescriptor(call.own_descriptor(), row)
+}
+
+fn open(call: &CapturedCall) -> FileOperation<'_> {
+    let (directory, flags) = match call.called {
+        CalledName::Open => (None, low(call.arguments[1])),
+        CalledName::Creat => (None, O_CREAT | O_TRUNC | 1),
+        CalledName::Openat2 => {
+            let flags = if let CallSeen::Flags(flags) = call.seen { low(flags) } else { 0 };
+            (Some(0), flags)
+        }
+        _ => (Some(0), low(call.arguments[2])),
+    };
+    let opened = match call.seen {
+        CallSeen::Opened { mode, .. } => known(DescriptorKind::of_mode(mode)),
+        _ => None,
+    };
+    FileOperation::Open { path: call.path(0, directory), flags, opened }
+}
+
+fn about_names(call: &CapturedCall) -> FileOperation<'_> {
+    let row = |kind| RecordedCall { kind, ..RecordedCall::default() };
+    let argument = |index: usize| call.arguments[index];
+    let on = |directory: Option<usize>, row| FileOperation::OnPath(call.path(0, directory), row);
+    let two = |first, second, row| FileOperation::OnTwoPaths(call.path(0, first), call.path(1, second), row);
+    match call.called {
+        CalledName::Truncate => on(None, RecordedCall { bytes: argument(1), ..row(CallKind::Truncate) }),
+        CalledName::Stat => on(None, call.of_status(CallKind::Stat)),
+        CalledName::Lstat => on(None, call.of_status(CallKind::Lstat)),
+        CalledName::Newfstatat => status_at(call, argument(3)),
+        CalledName::Statx => status_at(call, argument(2)),
+        CalledName::Access => on(None, RecordedCall { flags: low(argument(1)), ..row(CallKind::Access) }),
+        CalledName::Faccessat | CalledName::Faccessat2 => {
+            on(Some(0), RecordedCall { flags: low(argument(2)), ..row(CallKind::Access) })
+        }
+        CalledName::Unlink => on(None, row(CallKind::Unlink)),
+        CalledName::Unlinkat if argument(2) & AT_REMOVEDIR != 0 => on(Some(0), row(CallKind::Rmdir)),
+        CalledName::Unlinkat => on(Some(0), row(CallKind::Unlink)),
+        CalledName::Mkdir => on(None, row(CallKind::Mkdir)),
+        CalledName::Mkdirat => on(Some(0), row(CallKind::Mkdir)),
+        CalledName::Rmdir => on(None, row(CallKind::Rmdir)),
+        CalledName::Rename => two(None, None, row(CallKind::Rename)),
+        CalledName::Renameat => two(Some(0), Some(2), row(CallKind::Rename)),
+        CalledName::Renameat2 => {
+            two(Some(0), Some(2), RecordedCall { flags: low(argument(4)), ..row(CallKind::Rename) })
+        }
+        CalledName::Link => two(None, None, row(CallKind::Link)),
+        CalledName::Linkat => two(Some(0), Some(2), row(CallKind::Link)),
+        CalledName::Symlink => FileOperation::Symlink { link: call.path(1, None), target: call.text(0) },
+        CalledName::Symlinkat => FileOperation::Symlink { link: call.path(1, Some(1)), target: call.text(0) },
+        _ => FileOperation::Other,
+    }
+}
+
+/// newfstatat and statx: of a path, of a link, or of the descriptor itself.
+fn status_at(call: &CapturedCall, how: u64) -> FileOperation<'_> {
+    // Since Linux 6.11 no path at all means the same as an empty one.
+    let is_empty = call.paths[0].as_ref().map_or(call.arguments[1] == 0, Vec::is_empty);
+    if is_empty && how & AT_EMPTY_PATH != 0 {
+        return FileOperation::OnDescriptor(call.own_descriptor(), call.of_status(CallKind::Fstat));
+    }
+    let kind = if how & AT_SYMLINK_NOFOLLOW != 0 { CallKind::Lstat } else { CallKind::Stat };
+    FileOperation::OnPath(call.path(0, Some(0)), call.of_status(kind))
+}
+
+impl CapturedCall {
+    /// Its descriptor, with what the kernel said of it.
+    fn own_descriptor(&self) -> NamedDescriptor<'static> {
+        NamedDescriptor { known: known(self.descriptor), ..self.descriptor_at(0) }
+    }
+
+    fn descriptor_at(&self, index: usize) -> NamedDescriptor<'static> {
+        let number = low(self.arguments[index]).cast_signed();
+        NamedDescriptor { number: (number != AT_FDCWD).then_some(number), known: None }
+    }
+
+    fn text(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.paths[index].as_deref().map(name_of)
+    }
+
+    fn path(&self, index: usize, directory: Option<usize>) -> NamedPath<'_> {
+        NamedPath {
+            directory: directory.map(|directory| self.descriptor_at(directory)),
+            path: self.text(index),
+        }
+    }
+
+    /// The kind (S_IF..) and size that a `stat` returned; 0 where it failed.
+    fn status(&self) -> (u32, u64) {
+        match self.seen {
+            CallSeen::Status { mode, bytes } if self.result == 0 => {
+                (mode & crate::recording::flags::S_IFMT, bytes)
+            }
+            _ => (0, 0),
+        }
+    }
+
+    fn of_status(&self, kind: CallKind) -> RecordedCall {
+        let (flags, bytes) = self.status();
+        RecordedCall { kind, flags, bytes, ..RecordedCall::default() }
+    }
+}
+
+/// What is no file, in the words of `calls`: a path of a device, or no path.
+fn known(kind: DescriptorKind) -> Option<&'static str> {
+    match kind {
+        DescriptorKind::Device => Some("/dev"),
+        DescriptorKind::Other => Some("pipe"),
+        DescriptorKind::File | DescriptorKind::Unknown => None,
+    }
+}
+
+/// The half of a register that an `int` is in.
+pub(super) fn low(argument: u64) -> u32 {
+    let [a, b, c, d, ..] = argument.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}

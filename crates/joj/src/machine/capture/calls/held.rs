@@ -1,0 +1,151 @@
+//! What was open before: threads, directories and descriptors of a process, by /proc.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use joj_analysis::recording::flags::{O_CLOEXEC, S_IFREG};
+use joj_analysis::recording::system_calls::captured::capture::{CallCapture, HeldDescriptor};
+use joj_analysis::recording::system_calls::captured::{FirstPageHead, log_page_bytes};
+use joj_analysis::trace::texts::name_of;
+
+use super::numbers::open_flags;
+
+/// A process's threads, its own number first.
+pub fn threads(process: u32) -> io::Result<Vec<u32>> {
+    let mut threads: Vec<u32> = fs::read_dir(format!("/proc/{process}/task"))?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    threads.sort_by_key(|thread| (*thread != process, *thread));
+    Ok(threads)
+}
+
+/// A process and its descendants.
+pub fn with_descendants(process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        for thread in threads(parent).unwrap_or_default() {
+            let path = format!("/proc/{parent}/task/{thread}/children");
+            let children = fs::read_to_string(path).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+        }
+        at += 1;
+    }
+    found
+}
+
+/// The directory of a process.
+pub fn directory(process: &str) -> String {
+    let link = fs::read_link(format!("/proc/{process}/cwd")).unwrap_or_else(|_| PathBuf::from("/"));
+    text_of(&link)
+}
+
+/// Tells a capture what processes that run have open; descriptors that share a description share it in the recording.
+pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
+    // By file, position and flags: what one of them tells of a description the other tells, too.
+    let mut known: HashMap<(u64, u64, u64, u32), (u32, i32)> = HashMap::new();
+    for &process in processes {
+        for (thread, number) in threads(process).unwrap_or_default().into_iter().zip(0_u32..) {
+            let sibling = (number > 0).then_some(process);
+            capture.thread(thread, sibling, &directory(&process.to_string()));
+        }
+        for (mut held, key) in descriptors(&process.to_string()) {
+            held.same_as = known.get(&key).copied().filter(|_| processes.len() > 1);
+            known.entry(key).or_insert((process, held.number));
+            capture.held(process, &held);
+        }
+    }
+}
+
+/// Tells a capture what a command has open that this process starts: what this one has, but for what execve closes.
+pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &[HeldDescriptor]) {
+    capture.thread(process, None, &directory("self"));
+    inherited.iter().for_each(|held| capture.held(process, held));
+}
+
+/// What a command inherits from this process.
+pub fn inherited() -> Vec<HeldDescriptor> {
+    let own = descriptors("self").into_iter().map(|(held, _)| held);
+    own.filter(|held| held.flags & O_CLOEXEC == 0).collect()
+}
+
+type DescriptionKey = (u64, u64, u64, u32);
+
+fn descriptors(process: &str) -> Vec<(HeldDescriptor, DescriptionKey)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut found: Vec<_> = numbers.filter_map(|number| descriptor(process, number)).collect();
+    found.sort_by_key(|(held, _)| held.number);
+    found
+}
+
+fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, DescriptionKey)> {
+    let path = format!("/proc/{process}/fd/{number}");
+    let known = text_of(&fs::read_link(&path).ok()?);
+    let status = fs::metadata(&path).ok()?;
+    let told = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).unwrap_or_default();
+    let word = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let position = word("pos:").and_then(|word| word.parse().ok()).unwrap_or(0);
+    let flags = word("flags:").and_then(|word| u64::from_str_radix(word, 8).ok()).unwrap_or(0);
+    let flags = u32::try_from(open_flags(flags)).unwrap_or(0);
+    let is_regular = status.mode() & 0o170_000 == S_IFREG;
+    let first_page = if is_regular {
+        first_bytes(Path::new(&path)).and_then(|head| FirstPageHead::of(&head))
+    } else {
+        None
+    };
+    let held = HeldDescriptor {
+        number,
+        known,
+        mode: status.mode(),
+        flags,
+        position,
+        bytes: status.len(),
+        first_page,
+        same_as: None,
+    };
+    Some((held, (status.dev(), status.ino(), position, flags)))
+}
+
+/// Bytes of a page of a SQLite log, by its own header; `None` where it is none.
+pub fn page_bytes_of_log(path: &Path) -> Option<u32> {
+    log_page_bytes(&first_bytes(path)?)
+}
+
+/// The first bytes of a file, of which only the numbers of SQLite's headers are used.
+fn first_bytes(path: &Path) -> Option<[u8; FirstPageHead::BYTES]> {
+    let mut head = [0; FirstPageHead::BYTES];
+    let read = File::open(path).ok()?.read_at(&mut head, 0).ok()?;
+    (read >= 32).then_some(head)
+}
+
+fn text_of(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    name_of(path.as_os_str().as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_itself_its_threads_and_its_descriptors() {
+        let process = std::process::id();
+        assert_eq!(threads(process).expect("/proc")[0], process);
+        assert_eq!(with_descendants(process)[0], process);
+        assert!(directory("self").starts_with('/'));
+        let path = std::env::temp_dir().join(format!("joj-held-{process}"));
+        fs::write(&path, "12345").expect("a file");
+        let file = File::open(&path).expect("it");
+        let all = descriptors("self");
+        let (held, _) = all.iter().find(|(held, _)| held.known.contains("joj-held-")).expect("it is open");
+        assert_eq!((held.bytes, held.position, held.first_page), (5, 0, None));
+        assert!(held.flags & O_CLOEXEC != 0 && inherited().iter().all(|one| one.number != held.number));
+        drop(file);
+        fs::remove_file(&path).expect("it goes");
+    }
+}

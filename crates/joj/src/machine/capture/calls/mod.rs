@@ -1,0 +1,15 @@
+//! Calls of programs on files, as they happen, for a recording.
+//!
+//! ```text
+//! a command | a process that runs -> ptrace -> events -> joj-analysis: recording/system_calls/captured
+//!
+//! ptrace      a tracer: without root, stops the program at each of these calls
+//! held        what was open before: threads, directories and descriptors of a process, by /proc
+//! numbers     the calls that are looked at, by their numbers
+//! error       why nothing can be recorded, or nothing more
+//! ```
+
+pub mod ptrace;
+pub mod held;
+mod numbers;
+pub mod error;

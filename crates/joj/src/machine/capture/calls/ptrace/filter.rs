@@ -1,0 +1,112 @@
+//! The seccomp filter: stops at calls that are looked at and lets all others run at full speed.
+//!
+//! Of `fcntl`, `ioctl` and `mmap` an argument says whether the call is looked at. A call of a 32-bit program is always told, to be
+//! counted: its numbers mean other calls.
+
+use std::io;
+
+use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
+
+use super::request::OWN_ARCHITECTURE;
+use crate::machine::capture::calls::numbers;
+
+/// Calls that make threads and processes.
+#[cfg(target_arch = "x86_64")]
+pub const FORKS: [libc::c_long; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+/// See above.
+#[cfg(not(target_arch = "x86_64"))]
+pub const FORKS: [libc::c_long; 2] = [libc::SYS_clone, libc::SYS_clone3];
+
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENTS_AT: u32 = 16;
+const MAP_ANONYMOUS: u32 = 0x20;
+
+fn instruction(code: u32, jump_true: u8, jump_false: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: jump_true, jf: jump_false, k: value }
+}
+
+fn load(at: u32) -> libc::sock_filter {
+    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
+}
+
+fn if_equal(value: u32, jump_true: u8, jump_false: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump_true, jump_false, value)
+}
+
+fn answer(value: u32) -> libc::sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value)
+}
+
+/// Where the low half of an argument is.
+fn argument_at(index: u32) -> u32 {
+    ARGUMENTS_AT + index * 8 + if cfg!(target_endian = "big") { 4 } else { 0 }
+}
+
+/// Stops at a call if its argument has one of these values.
+fn with_argument(program: &mut Vec<libc::sock_filter>, number: u32, index: u32, values: &[u64]) {
+    let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
+    // Past the load, the comparisons and the two answers.
+    program.push(if_equal(number, 0, count + 3));
+    program.push(load(argument_at(index)));
+    for (value, left) in values.iter().zip((0..count).rev()) {
+        program.push(if_equal(u32::try_from(*value).unwrap_or(u32::MAX), left + 1, 0));
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    program.push(answer(libc::SECCOMP_RET_TRACE));
+}
+
+/// The filter's program.
+pub fn program() -> Vec<libc::sock_filter> {
+    let mut program = vec![
+        load(ARCHITECTURE_AT),
+        if_equal(OWN_ARCHITECTURE, 1, 0),
+        answer(libc::SECCOMP_RET_TRACE),
+        load(NUMBER_AT),
+    ];
+    let forks = FORKS.iter().filter_map(|number| u32::try_from(*number).ok());
+    let whole = numbers::all()
+        .filter(|(_, called)| !matches!(called, CalledName::Fcntl | CalledName::Ioctl | CalledName::Mmap));
+    for number in whole.map(|(number, _)| number).chain(forks) {
+        program.push(if_equal(number, 0, 1));
+        program.push(answer(libc::SECCOMP_RET_TRACE));
+    }
+    for (number, called) in numbers::all() {
+        match called {
+            CalledName::Fcntl => with_argument(&mut program, number, 1, &commands::ALL),
+            CalledName::Ioctl => {
+                with_argument(&mut program, number, 1, &[commands::FIONCLEX, commands::FIOCLEX]);
+            }
+            CalledName::Mmap => {
+                program.push(if_equal(number, 0, 4));
+                program.push(load(argument_at(3)));
+                let if_any_bit = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+                program.push(instruction(if_any_bit, 1, 0, MAP_ANONYMOUS));
+                program.push(answer(libc::SECCOMP_RET_TRACE));
+                program.push(answer(libc::SECCOMP_RET_ALLOW));
+            }
+            _ => {}
+        }
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+/// Installs the filter for this thread and all that it makes. Without privilege they can gain none any more. Makes system calls only:
+/// it runs between fork and exec.
+/// # Errors
+/// As seccomp(2).
+pub fn install(program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let length =
+        libc::c_ushort::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
+    let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+    let set = || {
+        // SAFETY: `filter` points to `len` whole instructions that outlive the call; the kernel checks them.
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) }
+    };
+    if set() == 0 {
+        return Ok(());
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    if set() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,164 @@
+//! A command or a process, recorded as it runs.
+
+use std::hash::RandomState;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::hidden_names;
+use joj_analysis::trace::header::Source;
+
+use crate::command_line::record::{MethodChoice, RecordOptions};
+use crate::machine::capture::calls::error::CallCaptureError;
+use crate::machine::capture::calls::ptrace::tracer::{TraceState, Tracer};
+use crate::machine::files::output_file;
+use crate::machine::proc::clock::{calendar_ns, shared_ns};
+use crate::machine::proc::signal::{self, is_stopped};
+use crate::record::error::RecordError;
+use crate::record::told::told;
+use crate::trace::progress::ProgressLine;
+use crate::trace_file::TraceWriter;
+
+/// How long a look for events waits.
+const POLL: Duration = Duration::from_millis(50);
+/// After Ctrl-C: how long the command, which got it too if it came from the terminal, has to end by itself, and how long after
+/// SIGTERM.
+const GRACE_NS: u64 = 1_000_000_000;
+const LAST_GRACE_NS: u64 = 5_000_000_000;
+
+/// What came of a capture.
+struct RecordedRun {
+    recording: Recording,
+    /// The command's; 0 without one.
+    exit_code: i32,
+}
+
+/// Records what the options ask for.
+/// # Errors
+/// It could not begin, or the recording cannot be written: there is none then.
+pub fn run(options: &RecordOptions) -> Result<ExitCode, RecordError> {
+    output_file::check_writable([&options.output])?;
+    signal::install().map_err(RecordError::Signals)?;
+    let words = words(options)?;
+    // Not after a day of recording, but now.
+    let writer = TraceWriter::create_recording(&options.output)?;
+    let started_unix_ns = calendar_ns();
+    let RecordedRun { mut recording, exit_code } = capture(options, &words)?;
+    if !recording.calls.iter().any(|call| call.kind.is_replayed()) {
+        return Err(RecordError::NothingRecorded);
+    }
+    let header = &mut recording.header;
+    header.writer = concat!("joj ", env!("CARGO_PKG_VERSION")).to_owned();
+    header.started_unix_ns = started_unix_ns;
+    header.kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    header.command = words;
+    header.process = options.pid;
+    let is_cut_short = is_stopped();
+    if let Some(ending) = &mut header.ending {
+        ending.cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
+    }
+    if options.hide_names {
+        // The key is random, and gone when this returns.
+        hidden_names::hide(&mut recording, &RandomState::new());
+    }
+    writer.write_recording(&recording)?;
+    // Standard output is the command's.
+    eprint!("{}", told(&recording, &options.output.display().to_string()));
+    if options.command.is_empty() && is_cut_short {
+        return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+    }
+    Ok(ExitCode::from(u8::try_from(exit_code).unwrap_or(1)))
+}
+
+fn words(options: &RecordOptions) -> Result<Vec<String>, RecordError> {
+    let word = |word: &std::ffi::OsString| {
+        word.to_str().map(str::to_owned).ok_or_else(|| RecordError::NoUtf8(word.clone()))
+    };
+    options.command.iter().map(word).collect()
+}
+
+fn capture(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
+    match options.method {
+        MethodChoice::Auto | MethodChoice::Ptrace => trace(options, words),
+    }
+}
+
+/// With a tracer.
+fn trace(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
+    let mut tracer = match options.pid {
+        Some(process) => Tracer::process(process)?,
+        None => Tracer::command(words)?,
+    };
+    let end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
+    let failed = |error: io::Error| CallCaptureError::Tracer { what: "wait for what is traced", error };
+    let mut ending = CommandEnding::default();
+    let mut progress = ProgressLine::begin();
+    let mut is_told = false;
+    while tracer.step(POLL).map_err(failed)? != TraceState::Over {
+        let is_time = end_ns.is_some_and(|end_ns| shared_ns() >= end_ns);
+        if options.pid.is_some() {
+            if is_stopped() || is_time {
+                tracer.let_go();
+                break;
+            }
+            let (seconds, events) = (progress.seconds(), tracer.events());
+            progress.tell(|| format!("{seconds} s, {events} calls; Ctrl-C ends"));
+            continue;
+        }
+        if tracer.exit_code().is_some() && !is_told && tracer.processes() > 0 {
+            is_told = true;
+            let processes = tracer.processes();
+            eprintln!(
+                "joj: the command has ended, and {processes} of its processes go on: they are recorded until they end; Ctrl-C ends them"
+            );
+        }
+        match ending.step(is_time) {
+            EndingStep::Ask => tracer.ask_to_end(),
+            EndingStep::Make => tracer.make_end(),
+            EndingStep::Wait => {}
+        }
+    }
+    let exit_code = tracer.exit_code().unwrap_or(0);
+    let mut capture = tracer.finish();
+    capture.infer("A tracer stopped the program at each of these calls: they took longer, and think time includes a part of it.");
+    Ok(RecordedRun { recording: capture.finish(Source::Ptrace), exit_code })
+}
+
+/// How a command is brought to its end after Ctrl-C, or when its time is over.
+#[derive(Debug, Default)]
+struct CommandEnding {
+    since_ns: Option<u64>,
+    steps: usize,
+}
+
+/// What is done now for the end of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndingStep {
+    /// Nothing.
+    Wait,
+    /// It is asked to end.
+    Ask,
+    /// It is made to.
+    Make,
+}
+
+impl CommandEnding {
+    /// The next step, once.
+    fn step(&mut self, is_time: bool) -> EndingStep {
+        if !is_time && !is_stopped() {
+            return EndingStep::Wait;
+        }
+        let since_ns = *self.since_ns.get_or_insert_with(shared_ns);
+        // What came from the terminal the command got, too.
+        let grace_ns = if is_time { 0 } else { GRACE_NS };
+        let steps = [(grace_ns, EndingStep::Ask), (grace_ns + LAST_GRACE_NS, EndingStep::Make)];
+        match steps.get(self.steps) {
+            Some((after_ns, step)) if shared_ns() - since_ns >= *after_ns => {
+                self.steps += 1;
+                *step
+            }
+            _ => EndingStep::Wait,
+        }
+    }
+}

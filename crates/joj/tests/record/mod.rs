@@ -1,0 +1,116 @@
+//! What the tests of recordings made live share: programs, and rows of what was recorded.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+
+use crate::replay::Scratch;
+
+/// Codes of `call_code` (docs/trace_format.md).
+pub const OPEN: i64 = 1;
+pub const LOCK: i64 = 34;
+pub const LOG_FRAME: i64 = 35;
+pub const FIRST_PAGE: i64 = 36;
+pub const PRESENT: i64 = 37;
+
+/// A row of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub code: i64,
+    pub description: i64,
+    pub descriptor: i64,
+    pub offset: i64,
+    pub bytes: i64,
+    pub flags: i64,
+    pub result: i64,
+    pub path: String,
+    pub second_path: String,
+}
+
+impl Row {
+    pub fn is_read(&self) -> bool {
+        (4..=7).contains(&self.code)
+    }
+
+    pub fn is_write(&self) -> bool {
+        (8..=11).contains(&self.code)
+    }
+}
+
+/// The rows of a recording.
+pub fn rows(recording: &Path) -> Vec<Row> {
+    let reader = SerializedFileReader::new(File::open(recording).expect("a recording")).expect("Parquet");
+    let rows = reader.get_row_iter(None).expect("rows");
+    rows.map(|row| {
+        let row = row.expect("a row");
+        let fields: BTreeMap<String, Field> =
+            row.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect();
+        let number = |name: &str| match &fields[name] {
+            Field::UByte(value) => i64::from(*value),
+            Field::UShort(value) => i64::from(*value),
+            Field::UInt(value) => i64::from(*value),
+            Field::ULong(value) => value.cast_signed(),
+            Field::Long(value) => *value,
+            other => panic!("{name} is {other:?}"),
+        };
+        let text = |name: &str| match &fields[name] {
+            Field::Str(text) => text.clone(),
+            other => panic!("{name} is {other:?}"),
+        };
+        Row {
+            code: number("call_code"),
+            description: number("description_id"),
+            descriptor: number("descriptor_number"),
+            offset: number("file_offset"),
+            bytes: number("byte_length"),
+            flags: number("call_flags"),
+            result: number("detail_value"),
+            path: text("text_value"),
+            second_path: text("second_path"),
+        }
+    })
+    .collect()
+}
+
+/// A C program, compiled; `None`, and why, where that cannot be.
+pub fn program(scratch: &Scratch, name: &str, source: &str) -> Option<PathBuf> {
+    let program = scratch.file(name);
+    let path = scratch.write(&format!("{name}.c"), source);
+    compile(&program, &path)
+}
+
+/// A program of the tests' own directory.
+pub fn compile(program: &Path, source: &Path) -> Option<PathBuf> {
+    let built =
+        Command::new("cc").args(["-O1", "-static", "-pthread", "-o"]).args([program, source]).output();
+    match built {
+        Ok(built) if built.status.success() => Some(program.to_owned()),
+        Ok(built) => {
+            eprintln!("skipped: no static C library: {}", String::from_utf8_lossy(&built.stderr));
+            None
+        }
+        Err(_) => {
+            eprintln!("skipped: cc is not there");
+            None
+        }
+    }
+}
+
+/// `joj record` of a command.
+pub fn record_command(
+    method: &str,
+    recording: &Path,
+    words: &[&dyn AsRef<std::ffi::OsStr>],
+) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_joj"))
+        .args(["record", "--method", method, "-o"])
+        .arg(recording)
+        .arg("--")
+        .args(words.iter().map(|word| word.as_ref()))
+        .output()
+        .expect("joj")
+}

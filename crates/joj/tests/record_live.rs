@@ -1,0 +1,377 @@
+//! Goal: a recording made live has the calls that the program made, no more and no fewer, and no contents.
+//! Method: programs in C whose calls are known: by strace, by the kernel's own counters, by what they leave on the disk.
+
+mod record;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use record::{FIRST_PAGE, LOCK, LOG_FRAME, OPEN, PRESENT, Row, compile, program, record_command, rows};
+use replay::{Scratch, replay, told};
+
+/// The ways to record that work here.
+fn methods() -> Vec<&'static str> {
+    vec!["ptrace"]
+}
+
+/// The program with every call that a recording has, and the directory that it works in.
+fn every_call(scratch: &Scratch) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay/program.c");
+    compile(&scratch.file("program"), &source)
+}
+
+fn place(scratch: &Scratch, name: &str) -> PathBuf {
+    let place = scratch.file(name);
+    std::fs::create_dir(&place).expect("a directory");
+    std::fs::write(place.join("old"), "PLANTED-SECRET ".repeat(2000)).expect("a file");
+    place
+}
+
+/// Calls by code, without those that are no call of the program.
+fn counts(rows: &[Row]) -> BTreeMap<i64, u64> {
+    let mut counts = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.code <= 30) {
+        *counts.entry(row.code).or_default() += 1;
+    }
+    counts
+}
+
+fn moved(rows: &[Row], is_one: fn(&Row) -> bool) -> i64 {
+    rows.iter().filter(|row| is_one(row) && row.result > 0).map(|row| row.result).sum()
+}
+
+/// What is wrong with the rows of a recording whose program wrote secrets in a file with this name.
+fn has(path: &Path, word: &str) -> bool {
+    std::fs::read(path).expect("a file").windows(word.len()).any(|window| window == word.as_bytes())
+}
+
+#[test]
+fn a_recording_has_the_calls_that_strace_sees_and_replays_without_a_difference() {
+    let scratch = Scratch::new("live-calls");
+    let Some(program) = every_call(&scratch) else { return };
+    let by_strace = by_strace(&scratch, &program);
+    for method in methods() {
+        let place = place(&scratch, method);
+        let recording = scratch.file(&format!("{method}.joj"));
+        let output = record_command(method, &recording, &[&program, &place]);
+        let (code, said) = told(&output);
+        assert_eq!((code, output.stdout.len()), (Some(0), 0), "{method}: {said}");
+        assert!(said.contains("calls of 4 threads"), "{method}: {said}");
+        let found = rows(&recording);
+        if let Some((counts_of_strace, bytes)) = &by_strace {
+            assert_eq!(&counts(&found), counts_of_strace, "{method}");
+            assert_eq!([moved(&found, Row::is_read), moved(&found, Row::is_write)], *bytes, "{method}");
+        }
+        let old =
+            found.iter().find(|row| row.code == PRESENT && row.path.ends_with("/old")).expect("it was there");
+        assert_eq!((old.bytes, old.flags), (30_000, 0o100_000));
+        let made = ["done", "half-done", "calls", "folder/link"].map(|name| format!("/{name}"));
+        assert!(
+            found.iter().all(|row| row.code != PRESENT || made.iter().all(|name| !row.path.ends_with(name))),
+            "{method}: what the program made was not there"
+        );
+        let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);
+        assert_eq!(replayed["differences"], serde_json::json!([]), "{method}: {replayed}");
+        let kinds = replayed["by_call"].as_object().expect("calls");
+        assert!(
+            kinds.values().all(|kind| kind["differ"] == 0 && kind["not_made"] == 0),
+            "{method}: {replayed}"
+        );
+        assert!(!has(&recording, "PLANTED"), "{method}: contents");
+    }
+}
+
+/// Calls and bytes of the same program under strace, as `joj record --import` has them; tested apart.
+fn by_strace(scratch: &Scratch, program: &Path) -> Option<(BTreeMap<i64, u64>, [i64; 2])> {
+    let text = scratch.file("text");
+    let place = place(scratch, "strace");
+    let ran =
+        Command::new("strace").args(["-f", "-ttt", "-T", "-y", "-o"]).args([&text, program, &place]).output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        eprintln!("not compared with strace, which is not there");
+        return None;
+    }
+    let recording = scratch.file("strace.joj");
+    replay::printed(&replay::joj(&[&"record", &"--import", &text, &"-o", &recording]));
+    let found = rows(&recording);
+    Some((counts(&found), [moved(&found, Row::is_read), moved(&found, Row::is_write)]))
+}
+
+#[test]
+fn names_are_hidden_when_asked() {
+    let scratch = Scratch::new("live-hidden");
+    let Some(program) = every_call(&scratch) else { return };
+    for method in methods() {
+        let place = place(&scratch, &format!("PLANTED-{method}"));
+        let recording = scratch.file("hidden.joj");
+        let output = Command::new(env!("CARGO_BIN_EXE_joj"))
+            .args(["record", "--hide-names", "--method", method, "-o"])
+            .arg(&recording)
+            .arg("--")
+            .args([&program, &place])
+            .output()
+            .expect("joj");
+        assert_eq!(told(&output).0, Some(0), "{:?}", told(&output));
+        for name in ["PLANTED", "half-done", "folder", "moved"] {
+            assert!(!has(&recording, name), "{method}: {name}");
+        }
+        let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);
+        assert_eq!(replayed["differences"], serde_json::json!([]), "{method}");
+    }
+}
+
+/// Reads and writes of files, between two looks at the kernel's counters of all that it reads and writes.
+const COUNTED: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static char block[70000], io[4096];
+static ssize_t counters(char *room) {
+    int told = open("/proc/self/io", O_RDONLY);
+    ssize_t length = read(told, room, 2048);
+    close(told);
+    return length;
+}
+int main(int words, char **word) {
+    ssize_t before = counters(io);
+    int file = open(word[1], O_RDWR | O_CREAT, 0644);
+    for (int i = 0; i < 300; i++) if (pwrite(file, block, 1000 + i, i * 4096L) < 0) return 1;
+    struct iovec parts[2] = {{block, 500}, {block, 70000}};
+    if (pwritev(file, parts, 2, 7) < 0 || write(file, block, 60000) < 0) return 1;
+    lseek(file, 0, SEEK_SET);
+    while (read(file, block, 7000) > 0) {}
+    if (pread(file, block, 9, 4) < 0 || readv(file, parts, 2) < 0 || preadv(file, parts, 2, 100000) < 0) return 1;
+    ssize_t length = before + counters(io + before);
+    close(file);
+    file = open(word[2], O_WRONLY | O_CREAT, 0644);
+    return write(file, io, length) == length ? 0 : 1;
+}
+"#;
+
+#[test]
+fn bytes_are_those_of_the_kernels_own_counters() {
+    let scratch = Scratch::new("live-bytes");
+    let Some(program) = program(&scratch, "counted", COUNTED) else { return };
+    for method in methods() {
+        let (file, told_file) =
+            (scratch.file(&format!("{method}-file")), scratch.file(&format!("{method}-io")));
+        let recording = scratch.file(&format!("{method}.joj"));
+        let output = record_command(method, &recording, &[&program, &file, &told_file]);
+        assert_eq!(told(&output).0, Some(0), "{:?}", told(&output));
+        let text = std::fs::read_to_string(&told_file).expect("the counters");
+        let change = |name: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+            let values: Vec<i64> = lines.map(|word| word.trim().parse().expect("a number")).collect();
+            values[1] - values[0]
+        };
+        let found = rows(&recording);
+        // The kernel's counters are read as text, too, the first time between its own two answers.
+        let (all, first) = (text.len(), text[1..].find("rchar:").expect("again") + 1);
+        let [all, first] = [all, first].map(|bytes| i64::try_from(bytes).expect("short"));
+        assert_eq!(moved(&found, Row::is_read), change("rchar:") - first, "{method}");
+        assert_eq!(moved(&found, Row::is_write), change("wchar:") + all, "{method}");
+    }
+}
+
+#[test]
+fn signals_stops_and_children_go_on_as_without_joj() {
+    let scratch = Scratch::new("live-signals");
+    let script = "trap 'echo caught >> told' USR1; kill -USR1 $$; (sleep 0.3; kill -CONT $$) & kill -STOP $$; \
+                  (echo child > from_child; exec cat from_child) ; wait; echo done >> told; kill -TERM $$";
+    for method in methods() {
+        let place = scratch.file(method);
+        std::fs::create_dir(&place).expect("a directory");
+        let recording = scratch.file(&format!("{method}.joj"));
+        let script = format!("cd {}; {script}", place.display());
+        let output = record_command(method, &recording, &[&"sh", &"-c", &script]);
+        let (code, said) = told(&output);
+        assert_eq!(code, Some(128 + 15), "{method}: {said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "child\n", "{method}");
+        assert_eq!(std::fs::read_to_string(place.join("told")).expect("it"), "caught\ndone\n", "{method}");
+        let opened = |name: &str| {
+            rows(&recording)
+                .iter()
+                .filter(|row| row.code == OPEN && row.path.ends_with(name) && row.result >= 0)
+                .count()
+        };
+        assert_eq!((opened("/told"), opened("/from_child")), (2, 2), "{method}: {said}");
+    }
+}
+
+#[test]
+fn commands_that_fail_fail_in_the_same_way() {
+    let scratch = Scratch::new("live-codes");
+    let recording = scratch.file("it.joj");
+    for method in methods() {
+        for (words, code, words_said) in [
+            (&["./no-such-program"][..], 127, "cannot run ./no-such-program"),
+            (&["/"], 126, "cannot run /"),
+            (&["sh", "-c", "cat /etc/passwd > /dev/null; exit 7"], 7, "calls of"),
+            (&["sh", "-c", "cat /etc/passwd > /dev/null; kill -KILL $$"], 137, "calls of"),
+        ] {
+            let words: Vec<&dyn AsRef<std::ffi::OsStr>> = words.iter().map(|word| word as _).collect();
+            let output = record_command(method, &recording, &words);
+            let (found, said) = told(&output);
+            assert!(found == Some(code) && said.contains(words_said), "{method}: {found:?} {said}");
+            assert_eq!(recording.exists(), code != 127 && code != 126, "{method}");
+            let _ = std::fs::remove_file(&recording);
+            assert!(!scratch.file("it.joj.part").exists(), "{method}");
+        }
+        let nowhere = scratch.file("no-directory/it.joj");
+        let (code, said) = told(&record_command(method, &nowhere, &[&"touch", &scratch.file("ran")]));
+        assert!(code == Some(1) && said.contains("cannot write"), "{code:?} {said}");
+        assert!(!scratch.file("ran").exists(), "the command is not started for nothing");
+    }
+}
+
+/// After Ctrl-C, sent to joj alone, the command is asked to end, and what there is is written.
+#[test]
+fn a_signal_ends_the_command_and_the_recording_is_written() {
+    let scratch = Scratch::new("live-signal");
+    for method in methods() {
+        let (recording, ready) =
+            (scratch.file(&format!("{method}.joj")), scratch.file(&format!("{method}-ready")));
+        let script = format!("echo ready > {}; while :; do sleep 0.05; done", ready.display());
+        let child = Command::new(env!("CARGO_BIN_EXE_joj"))
+            .args(["record", "--method", method, "-o"])
+            .arg(&recording)
+            .args(["--", "sh", "-c", &script])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("joj");
+        let begin = Instant::now();
+        while !ready.exists() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the command did not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        let output = child.wait_with_output().expect("joj ends");
+        let (code, said) = told(&output);
+        assert_eq!(code, Some(128 + 15), "{method}: {said}");
+        assert!(
+            rows(&recording).iter().any(|row| row.code == OPEN && row.path.ends_with("-ready")),
+            "{method}"
+        );
+    }
+}
+
+/// 64-bit code that makes a call of 32 bits, as a 32-bit program would.
+const FOREIGN: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+int main(int words, char **word) {
+    int file = open(word[1], O_WRONLY | O_CREAT, 0644);
+    long result = 20; /* getpid; in 64 bits: writev */
+    __asm__ volatile("int $0x80" : "+a"(result) : "b"((long)file), "c"(0L), "d"(1L) : "memory", "r8", "r9", "r10", "r11");
+    return result > 0 ? 0 : 1;
+}
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn calls_of_32_bits_are_counted_and_not_misread() {
+    let scratch = Scratch::new("live-foreign");
+    let Some(program) = program(&scratch, "foreign", FOREIGN) else { return };
+    let file = scratch.file("file");
+    if !Command::new(&program).arg(&file).status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this kernel runs no 32-bit calls");
+        return;
+    }
+    for method in methods() {
+        let recording = scratch.file(&format!("{method}.joj"));
+        let (code, said) = told(&record_command(method, &recording, &[&program, &file]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        assert!(said.contains("1 a call of a 32-bit program"), "{method}: {said}");
+        assert!(rows(&recording).iter().all(|row| !row.is_write()), "{method}");
+    }
+}
+
+/// Commits in WAL mode, one of several pages; then the log stays as it is.
+const COMMITS: &str = "
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('PRAGMA journal_mode=WAL')
+db.execute('PRAGMA synchronous=FULL')
+db.execute('CREATE TABLE t(a)')
+for i in range(5):
+    db.execute('INSERT INTO t VALUES(?)', ['PLANTED-SECRET' + 'x' * (20000 if i == 3 else 10)])
+os._exit(0)
+";
+
+#[test]
+fn heads_of_log_frames_are_those_of_the_log() {
+    let scratch = Scratch::new("live-frames");
+    let script = scratch.write("commits.py", COMMITS);
+    for method in methods() {
+        let database = scratch.file(&format!("{method}.db"));
+        let recording = scratch.file(&format!("{method}.joj"));
+        let output = record_command(method, &recording, &[&"/usr/bin/python3", &script, &database]);
+        let (code, said) = told(&output);
+        let log = scratch.file(&format!("{method}.db-wal"));
+        if code != Some(0) || !log.exists() {
+            eprintln!("skipped: no Python with SQLite: {said}");
+            return;
+        }
+        let log = std::fs::read(log).expect("the log");
+        let long =
+            |at: usize| i64::from(u32::from_be_bytes([log[at], log[at + 1], log[at + 2], log[at + 3]]));
+        let step = 24 + usize::try_from(long(8)).expect("a page");
+        let written: Vec<_> = (32..log.len())
+            .step_by(step)
+            .map(|at| (i64::try_from(at).expect("short"), long(at), long(at + 4)))
+            .collect();
+        let found = rows(&recording);
+        let frames: Vec<_> = found
+            .iter()
+            .filter(|row| row.code == LOG_FRAME)
+            .map(|row| (row.offset, row.bytes, row.flags))
+            .collect();
+        assert_eq!(frames, written, "{method}");
+        assert!(written.iter().filter(|(_, _, commit)| *commit > 0).count() >= 6, "{written:?}");
+        let locks: Vec<_> = found.iter().filter(|row| row.code == LOCK).collect();
+        // SQLite's locks of the database begin at 2^30, those of the log's index at 120.
+        assert!(locks.iter().any(|row| row.offset >= 1 << 30) && locks.iter().any(|row| row.offset == 120));
+        let page = found.iter().find(|row| row.code == FIRST_PAGE).expect("page 1 is written");
+        assert_eq!((page.offset, page.flags & 0xff), (4096, 0), "{method}: {page:?}");
+        assert!(!has(&recording, "PLANTED"), "{method}");
+    }
+}
+
+/// The recording lies on a disk of 32 KiB, in a namespace where a user may mount one.
+#[test]
+fn a_full_disk_is_told_and_leaves_no_part() {
+    let scratch = Scratch::new("live-full");
+    let small = scratch.file("small");
+    std::fs::create_dir(&small).expect("a directory");
+    let script = "mount -t tmpfs -o size=32k none \"$1\" || exit 99; \"$2\" record --method \"$3\" -o \"$1/it.joj\" -- \
+                  sh -c 'i=0; while [ $i -lt 4000 ]; do : > \"$0/$i\"; i=$((i+1)); done' \"$4\"; code=$?; ls -A \"$1\"; exit $code";
+    for method in methods() {
+        let files = scratch.file(&format!("files-{method}"));
+        std::fs::create_dir(&files).expect("a directory");
+        let output = Command::new("unshare")
+            .args(["-rm", "sh", "-c", script, "sh"])
+            .arg(&small)
+            .arg(env!("CARGO_BIN_EXE_joj"))
+            .arg(method)
+            .arg(&files)
+            .output();
+        let Some(output) = output.ok().filter(|output| !matches!(output.status.code(), Some(99) | None))
+        else {
+            eprintln!("skipped: no namespace to mount a small disk in");
+            return;
+        };
+        let (code, said) = told(&output);
+        if said.contains("unshare failed") || said.contains("eBPF") {
+            eprintln!("skipped: {said}");
+            continue;
+        }
+        assert!(code == Some(1) && said.contains("No space left"), "{method}: {code:?} {said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{method}: nothing is left");
+    }
+}
