@@ -79,12 +79,22 @@ INLINE bool send_copy(struct walk *walk) {
   return true;
 }
 
+INLINE bool is_inner(u64 magic, u64 inode) {
+  return (magic == MAGIC_BTRFS && inode == 1) || (magic == MAGIC_F2FS && (inode == 1 || inode == 2)) ||
+         (magic == MAGIC_NILFS2 && inode >= 3 && inode <= 6);
+}
+
 /* What the filesystem says counts where memory does not tell (compressed data, direct I/O). */
 INLINE void own_by_filesystem(struct walk *walk) {
   struct run *run = &walk->run;
   if (!walk->owner || (run->backing != PRIVATE && run->backing != DIRECT)) return;
   // On the stack: older kernels take no other memory as a key.
   struct file_key key = key_of((void *)walk->owner);
+  // Neither data nor trees have such memory: scrub and replace move both, and say of both that they are the trees'.
+  if (run->backing == PRIVATE && is_inner(MAGIC_BTRFS, key.inode)) {
+    run->backing = UNSEEN;
+    return;
+  }
   run->inode = walk->owner;
   run->key = key;
   run->offset = walk->owner_offset - run->bytes;
@@ -110,16 +120,11 @@ APART int send_run(struct walk *walk, bool last) {
   return 0;
 }
 
-INLINE bool is_inner(u64 magic, u64 inode) {
-  return (magic == MAGIC_BTRFS && inode == 1) || (magic == MAGIC_F2FS && (inode == 1 || inode == 2)) ||
-         (magic == MAGIC_NILFS2 && inode >= 3 && inode <= 6);
-}
-
 /* True for a page that a file's own I/O is about. Any other is a program's memory, a mapping of that file, in direct I/O to or from
  * another place. Where the filesystem does not say whose the bio is, a page of its own is being written back, or is yet to be read.
  * Buffer heads know no direct I/O, and do without that mark. */
-INLINE bool is_own_io(struct walk *walk, struct folio *folio, struct inode *host, u64 offset) {
-  if (walk->owner) return (u64)host == walk->owner && offset == walk->owner_offset;
+INLINE bool is_own_io(struct walk *walk, struct folio *folio, u64 offset) {
+  if (walk->owner) return offset == walk->owner_offset;
   if (walk->through_buffer_head) return true;
   unsigned long flags = 0;
   read_kernel(&flags, sizeof(flags), folio);
@@ -133,19 +138,32 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
   struct folio *folio = (void *)folio_address;
   struct address_space *mapping = READ_NUMBER(folio, mapping);
   run->backing = PRIVATE;
+  u8 otherwise = mapping ? DIRECT : PRIVATE;
+  if (!mapping && walk->operation == OP_WRITE) {
+    // The encrypted copy of a page leads to that page (fscrypt's bounce pages).
+    u64 page = (u64)READ_NUMBER(folio, private);
+    u64 head = page ? READ_NUMBER((struct page *)page, compound_head) : 0;
+    folio = (void *)(head & 1 ? head - 1 : page);
+    mapping = page ? READ_NUMBER(folio, mapping) : NULL;
+    in_folio += (page - (u64)folio) / TYPE_SIZE(struct page) * settings.page_bytes;
+  }
   if (!mapping) return 0;
   if ((u64)mapping & 3) {
-    run->backing = DIRECT;
+    run->backing = otherwise;
     return 0;
   }
   struct inode *host = READ_NUMBER(mapping, host);
   if (!host || (struct address_space *)((u64)host + FIELD_OFFSET(struct inode, i_data)) != mapping) return 0;
+  if (walk->owner && (u64)host != walk->owner) {
+    run->backing = otherwise;
+    return 0;
+  }
   struct super_block *super = READ(host, i_sb);
   u64 magic = READ(super, s_magic);
   bool inner = is_inner(magic, READ(host, i_ino));
   run->offset = READ(folio, index) * settings.page_bytes + in_folio;
-  if (magic != MAGIC_BLOCK_DEVICE && !inner && !is_own_io(walk, folio, host, run->offset)) {
-    run->backing = DIRECT;
+  if (magic != MAGIC_BLOCK_DEVICE && !inner && !is_own_io(walk, folio, run->offset)) {
+    run->backing = otherwise;
     return 0;
   }
   if (magic == MAGIC_BLOCK_DEVICE) {

@@ -1,6 +1,6 @@
 //! Goal: bytes belong to the file that they are written to or read from. Their memory may be another file's, and the filesystem may move
 //! them. And a trace begins when its counting does.
-//! Method: direct I/O with a mapping of another file; balances of Btrfs, between which files are written; a filesystem of which only a
+//! Method: direct I/O with a mapping of another file or of a disk; encrypted files; a scrub; balances of Btrfs, between which files are written; a filesystem of which only a
 //! subvolume is mounted.
 
 mod trace;
@@ -51,6 +51,32 @@ for piece in range(64):
 ended = True
 thread.join()
 os._exit(0)
+";
+
+/// (directory): a directory whose files are encrypted (<linux/fscrypt.h>: AES-256-XTS for contents, a key of 64 bytes).
+const ENCRYPT: &str = "
+import fcntl, os, struct, sys
+directory = sys.argv[1] + '/secret'
+os.mkdir(directory)
+place = os.open(directory, os.O_RDONLY)
+key = bytearray(struct.pack('<II32sII', 2, 0, b'', 64, 0) + bytes(32) + b'k' * 64)
+fcntl.ioctl(place, 0xc0506617, key, True)
+fcntl.ioctl(place, 0x800c6613, struct.pack('<BBBBB3s', 2, 1, 4, 2, 0, b'') + bytes(key[8:24]))
+";
+
+/// (directory): one file is written through the page cache, in two pieces, and one through a mapping.
+const WRITE_ENCRYPTED: &str = "
+import mmap, os, sys
+plain = os.open(sys.argv[1] + '/secret/plain', os.O_RDWR | os.O_CREAT, 0o600)
+os.pwrite(plain, os.urandom(1 << 20), 0)
+os.fsync(plain)
+os.pwrite(plain, os.urandom(8192), 65536)
+os.fsync(plain)
+mapped = os.open(sys.argv[1] + '/secret/mapped', os.O_RDWR | os.O_CREAT, 0o600)
+os.truncate(mapped, 65536)
+mapping = mmap.mmap(mapped, 65536)
+mapping[:] = os.urandom(65536)
+os.fsync(mapped)
 ";
 
 /// What joj says of a command on a volume.
@@ -116,6 +142,74 @@ fn direct_io_belongs_to_its_file_while_its_memory_is_written_back() {
         let summary = summary_of(&volume, "bpf", &[], &command);
         let written = kib_of_files(&summary, "written");
         assert_eq!(written.get("/file"), Some(&(copies * 16 * 1024)), "{make:?}: {written:?}");
+    }
+}
+
+#[test]
+fn what_is_encrypted_on_its_way_is_its_file_s() {
+    let Some(volume) = or_skip(Volume::create_with("ext4", &["-O", "encrypt"], "noatime")) else { return };
+    let place = volume.path().display().to_string();
+    if let Err(error) = run(Command::new("/usr/bin/python3").args(["-c", ENCRYPT, &place])) {
+        println!("skipped: no encrypted files: {error}");
+        return;
+    }
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        let summary = summary_of(&volume, backend, &[], &["/usr/bin/python3", "-c", WRITE_ENCRYPTED, &place]);
+        let written = kib_of_files(&summary, "written");
+        let expected = [("/secret/mapped".to_owned(), 64), ("/secret/plain".to_owned(), 1032)];
+        assert_eq!(written, expected.into(), "{backend}");
+        std::fs::remove_dir_all(volume.path().join("secret")).expect("removed");
+        run(Command::new("/usr/bin/python3").args(["-c", ENCRYPT, &place])).expect("another one");
+    }
+}
+
+/// (device, directory): a direct write of a file from a mapping of a disk.
+const DEVICE_MEMORY: &str = "
+import mmap, os, sys
+disk = os.open(sys.argv[1], os.O_RDONLY)
+mapping = mmap.mmap(disk, 1 << 20, mmap.MAP_SHARED, mmap.PROT_READ)
+touched = [mapping[page] for page in range(0, 1 << 20, 4096)]
+file = os.open(sys.argv[2] + '/file', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+os.pwritev(file, [mapping], 0)
+os._exit(0)
+";
+
+#[test]
+fn direct_io_belongs_to_its_file_where_its_memory_is_a_disk_s() {
+    for (kind, options) in [("ext4", "noatime"), ("xfs", "noatime"), ("btrfs", "nodatacow")] {
+        let Some(volume) = or_skip(Volume::create_with(kind, &[], options)) else { continue };
+        let place = volume.path().display().to_string();
+        let disk = run(Command::new("findmnt").args(["-no", "SOURCE", &place])).expect("a disk");
+        for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+            let command = ["/usr/bin/python3", "-c", DEVICE_MEMORY, disk.trim(), &place];
+            let summary = summary_of(&volume, backend, &[], &command);
+            let written = kib_of_files(&summary, "written");
+            assert_eq!(written.get("/file"), Some(&1024), "{kind}, {backend}: {written:?}");
+            std::fs::remove_file(volume.path().join("file")).expect("removed");
+        }
+    }
+}
+
+/// (directory): all that is in use is read, and nothing of it is a file's that a program reads.
+const SCRUB: &str = "btrfs scrub start -B $0 >/dev/null";
+
+#[test]
+fn what_a_scrub_reads_is_neither_data_nor_a_file_s() {
+    let Some(volume) = volume_or_skip("btrfs") else { return };
+    let place = volume.path();
+    for number in 0..400 {
+        std::fs::write(place.join(format!("small{number}")), "x".repeat(1500)).expect("a file");
+    }
+    let place = place.display().to_string();
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        let summary = summary_of(&volume, backend, &[], &["/bin/bash", "-c", SCRUB, &place]);
+        let read = |class: &str| {
+            let classes = summary["counts"]["classes"].as_array().expect("classes").iter();
+            let of = classes.filter(|one| one["label"] == class);
+            of.map(|one| one["read"]["bytes"].as_u64().expect("bytes")).sum::<u64>()
+        };
+        assert_eq!(read("data"), 0, "{backend}: {}", summary["counts"]["classes"]);
+        assert!(read("unattributed") + read("metadata") > 1 << 20, "{backend}");
     }
 }
 
