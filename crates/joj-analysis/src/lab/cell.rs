@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::io::job::{IoJob, IoKey};
+use crate::bench::io::way::SyncWay;
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous, Word, Workload, parsed_as_words};
 use crate::filesystem::Filesystem;
 
@@ -73,6 +75,12 @@ impl Word for SyncCall {
     }
 }
 
+/// Bytes of a write without SQLite.
+const WRITE_BYTES: u64 = 4096;
+/// A record in order, and the file, of FAST'12's Table 3 (CrystalDiskMark with 100 or 128 MB).
+const PROBE_SEQUENTIAL_BYTES: u64 = 128 << 10;
+const PROBE_FILE_BYTES: u64 = 128 << 20;
+
 /// What the cell's transactions do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,12 +97,30 @@ pub enum Task {
     WriteSequential,
     /// No SQLite: overwrites random 4 KiB blocks of such a file, a sync each.
     WriteRandom,
+    /// No SQLite, past the page cache: overwrites a file of 128 MiB in order, 128 KiB at a time, as FAST'12's Table 3 was measured.
+    ProbeWrite,
+    /// The same, read.
+    ProbeRead,
+    /// No SQLite, past the page cache: overwrites random 4 KiB blocks of such a file, which was written in order before.
+    ProbeRandomWrite,
+    /// The same, read.
+    ProbeRandomRead,
 }
 
 impl Word for Task {
     const DIMENSION: &'static str = "task";
-    const ALL: &'static [Self] =
-        &[Self::Insert, Self::Update, Self::Delete, Self::Append, Self::WriteSequential, Self::WriteRandom];
+    const ALL: &'static [Self] = &[
+        Self::Insert,
+        Self::Update,
+        Self::Delete,
+        Self::Append,
+        Self::WriteSequential,
+        Self::WriteRandom,
+        Self::ProbeWrite,
+        Self::ProbeRead,
+        Self::ProbeRandomWrite,
+        Self::ProbeRandomRead,
+    ];
     fn word(self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -103,6 +129,10 @@ impl Word for Task {
             Self::Append => "append",
             Self::WriteSequential => "write_sequential",
             Self::WriteRandom => "write_random",
+            Self::ProbeWrite => "probe_write",
+            Self::ProbeRead => "probe_read",
+            Self::ProbeRandomWrite => "probe_random_write",
+            Self::ProbeRandomRead => "probe_random_read",
         }
     }
 }
@@ -114,8 +144,25 @@ impl Task {
             Self::Insert => Some(Workload::Insert),
             Self::Update => Some(Workload::Update),
             Self::Delete => Some(Workload::Delete),
-            Self::Append | Self::WriteSequential | Self::WriteRandom => None,
+            _ => None,
         }
+    }
+
+    /// What it does with a file past the page cache, as `joj device probe` does; `None` for the others.
+    pub fn probe(self) -> Option<IoKey> {
+        let (job, record_bytes) = match self {
+            Self::ProbeWrite => (IoJob::Write, PROBE_SEQUENTIAL_BYTES),
+            Self::ProbeRead => (IoJob::Read, PROBE_SEQUENTIAL_BYTES),
+            Self::ProbeRandomWrite => (IoJob::RandWrite, WRITE_BYTES),
+            Self::ProbeRandomRead => (IoJob::RandRead, WRITE_BYTES),
+            _ => return None,
+        };
+        Some(IoKey { job, way: SyncWay::Direct, record_bytes, file_bytes: PROBE_FILE_BYTES })
+    }
+
+    /// Bytes of a write or read where it is not SQLite's.
+    pub fn record_bytes(self) -> u64 {
+        self.probe().map_or(WRITE_BYTES, |key| key.record_bytes)
     }
 }
 
@@ -264,6 +311,9 @@ impl Cell {
 
     /// Why many threads cannot do it.
     fn without_threads(&self) -> Option<&'static str> {
+        if self.threads > 1 && self.task.probe().is_some() {
+            return Some("a probe has one thread");
+        }
         let workload = self.task.workload()?;
         if self.threads == 1 {
             return None;

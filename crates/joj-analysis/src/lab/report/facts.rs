@@ -42,6 +42,8 @@ pub struct Counted {
 pub struct CellFacts {
     /// Time, in microseconds, above 0.
     pub elapsed_us: f64,
+    /// Bytes of its write or read, where it is not SQLite's.
+    pub record_bytes: f64,
     /// Processor time of the process, in microseconds.
     pub cpu_us: f64,
     /// What the cell's trace counted; `None` where it was not traced.
@@ -73,6 +75,7 @@ impl CellFacts {
         });
         CellFacts {
             elapsed_us: run.per_transaction(run.elapsed_ns.max(1)) / 1e3,
+            record_bytes: cell.task.record_bytes() as f64,
             cpu_us: run.per_transaction(run.cpu_user_us + run.cpu_system_us),
             traced,
             device,

@@ -41,6 +41,8 @@ pub enum Metric {
     /// Megabytes in the filesystem's journal, likewise.
     #[serde(rename = "mb_journal_per_1000")]
     MbJournalPer1000,
+    /// MB/s of what was written or read without SQLite.
+    MbPerS,
     /// MB/s of 128 MiB written in order, of the device alone.
     DeviceSequentialWrite,
     /// MB/s of 128 MiB read in order, of the device alone.
@@ -67,7 +69,8 @@ impl Metric {
             Self::Flushes => "flushes",
             Self::Syncs => "syncs",
             Self::MbPer1000 | Self::MbDataPer1000 | Self::MbJournalPer1000 => "MB",
-            Self::DeviceSequentialWrite
+            Self::MbPerS
+            | Self::DeviceSequentialWrite
             | Self::DeviceSequentialRead
             | Self::DeviceRandomWrite
             | Self::DeviceRandomRead => "MB/s",
@@ -87,7 +90,7 @@ impl Metric {
 
     /// True where it is a speed: time counts, not only what was written.
     pub fn is_speed(self) -> bool {
-        matches!(self, Self::TransactionsPerS | Self::KibPerS)
+        matches!(self, Self::TransactionsPerS | Self::KibPerS | Self::MbPerS)
     }
 
     /// True where only a traced cell has it.
@@ -104,6 +107,7 @@ impl Metric {
         match self {
             Self::TransactionsPerS => Ok(1e6 / facts.elapsed_us),
             Self::KibPerS => Ok(WRITE_KIB * 1e6 / facts.elapsed_us),
+            Self::MbPerS => Ok(facts.record_bytes / facts.elapsed_us),
             Self::KibTotal => traced.map(|costs| costs.kib()),
             Self::KibData => traced.map(|costs| costs.data_kib),
             Self::KibJournal => traced.map(|costs| costs.journal_kib),
@@ -144,6 +148,7 @@ mod tests {
         let of = |metric: Metric| metric.of(&facts).unwrap();
         assert_eq!(of(Metric::TransactionsPerS), 500.0);
         assert_eq!(of(Metric::KibPerS), 2000.0);
+        assert_eq!(of(Metric::MbPerS), 4096.0 * 500.0 / 1e6);
         let kib = [Metric::KibTotal, Metric::KibData, Metric::KibJournal, Metric::KibJoj, Metric::KibOther];
         assert_eq!(kib.map(of), [32.0, 8.0, 20.0, 16.0, 4.0]);
         assert_eq!([Metric::BlocksData, Metric::BlocksJournal].map(of), [2.0, 5.0]);

@@ -14,6 +14,7 @@ use joj_analysis::lab::result::CellMeasurement;
 use crate::bench::ask::{Asker, Stop, exchange};
 use crate::bench::worker::database_run::RowTask;
 use crate::bench::worker::file_run::{FilePattern, FileTask};
+use crate::bench::worker::io_run::IoTask;
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
@@ -113,6 +114,11 @@ impl<'job> Measurer<'job> {
         let place = Place::of(Path::new(guest_path::VOLUME));
         let sources = Sources::of(&place);
         let directory = guest_path::VOLUME.to_owned();
+        if let Some(key) = cell.task.probe() {
+            let (records_max, time_max_ns) = (cell.transactions, u64::MAX);
+            let task = IoTask { directory, key, records_max, time_max_ns, sources };
+            return exchange(&task, send)?.map_err(GuestError::Run);
+        }
         let Some(workload) = cell.task.workload() else {
             let task = FileTask {
                 directory,
