@@ -1,8 +1,8 @@
 //! Tells the program which commit it was built from, so that a result names what measured it, and compiles the programs
-//! with which `joj trace` captures inside the kernel.
+//! with which `joj trace` and `joj record` capture inside the kernel.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 fn git(arguments: &[&str]) -> Option<String> {
@@ -10,28 +10,34 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Where the eBPF object is, or why there is none: joj is then built all the same and says it when asked to trace.
-fn compile_bpf() -> Result<PathBuf, String> {
+/// Of `joj trace` and of `joj record`.
+const BPF_PROGRAMS: [&str; 2] = ["trace", "recording"];
+
+/// Compiles the eBPF objects, or says why there are none: joj is then built all the same and says it when asked to trace.
+fn compile_bpf() -> Result<(), String> {
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     if !["x86_64", "aarch64"].contains(&architecture.as_str()) {
         return Err(format!("for {architecture}, whose system calls the eBPF programs do not know"));
     }
     let directory = env::var("OUT_DIR").map_err(|error| error.to_string())?;
-    let object = Path::new(&directory).join("trace.bpf.o");
-    let result = Command::new(env::var("CLANG").unwrap_or_else(|_| "clang".to_owned()))
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
-        .arg(format!("-D__TARGET_{architecture}"))
-        .args(["-c", "bpf/trace.bpf.c", "-o"])
-        .arg(&object)
-        .output();
-    match result {
-        Ok(output) if output.status.success() => Ok(object),
-        // Our code and a clang that is there: silence would lose the eBPF capture without anybody noticing.
-        Ok(output) => {
-            panic!("clang cannot compile bpf/trace.bpf.c: {}", String::from_utf8_lossy(&output.stderr))
+    for name in BPF_PROGRAMS {
+        let source = format!("bpf/{name}.bpf.c");
+        let result = Command::new(env::var("CLANG").unwrap_or_else(|_| "clang".to_owned()))
+            .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+            .arg(format!("-D__TARGET_{architecture}"))
+            .args(["-c", &source, "-o"])
+            .arg(Path::new(&directory).join(format!("{name}.bpf.o")))
+            .output();
+        match result {
+            Ok(output) if output.status.success() => {}
+            // Our code and a clang that is there: silence would lose the eBPF capture without anybody noticing.
+            Ok(output) => {
+                panic!("clang cannot compile {source}: {}", String::from_utf8_lossy(&output.stderr))
+            }
+            Err(_) => return Err("without clang".to_owned()),
         }
-        Err(_) => Err("without clang".to_owned()),
     }
+    Ok(())
 }
 
 fn main() {
@@ -48,9 +54,11 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(bpf_object)");
     if env::var_os("CARGO_FEATURE_BPF").is_some() {
         match compile_bpf() {
-            Ok(_) => println!("cargo::rustc-cfg=bpf_object"),
+            Ok(()) => println!("cargo::rustc-cfg=bpf_object"),
             Err(reason) => {
-                println!("cargo::warning=joj is built {reason}: `joj trace` will capture through tracefs");
+                println!(
+                    "cargo::warning=joj is built {reason}: `joj trace` will capture through tracefs, `joj record` by a tracer"
+                );
                 println!("cargo::rustc-env=JOJ_NO_BPF={reason}");
             }
         }

@@ -54,6 +54,7 @@ static u64 (*current_process_thread)(void) = (void *)14;
 static long (*current_command)(void *buffer, u32 bytes) = (void *)16;
 static long (*read_user)(void *to, u32 bytes, const void *from) = (void *)112;
 static long (*read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
+static long (*read_user_text)(void *to, u32 bytes, const void *from) = (void *)114;
 static long (*read_kernel_text)(void *to, u32 bytes, const void *from) = (void *)115;
 static long (*ring_output)(void *ring, void *data, u64 bytes, u64 flags) = (void *)130;
 static void *(*ring_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;

@@ -80,13 +80,27 @@ struct fdtable {
 struct files_struct {
   struct fdtable *fdt;
 } RELOCATED;
+struct counter {
+  int counter;
+};
+struct signal_struct {
+  struct counter live;
+} RELOCATED;
+struct thread_info {
+  u32 status;
+} RELOCATED;
+struct fs_struct;
 struct task_struct {
+  struct thread_info thread_info;
   unsigned int flags;
   s32 pid;
   s32 tgid;
   char comm[16];
   struct task_struct *group_leader;
+  struct task_struct *real_parent;
   struct files_struct *files;
+  struct fs_struct *fs;
+  struct signal_struct *signal;
 } RELOCATED;
 struct vm_area_struct {
   struct file *vm_file;
@@ -277,10 +291,15 @@ struct pt_regs {
 #define ARGUMENT_1(registers) ((registers)->si)
 #define ARGUMENT_2(registers) ((registers)->dx)
 #define ARGUMENT_3(registers) ((registers)->r10)
+#define ARGUMENT_4(registers) ((registers)->r8)
 #define ARGUMENT_5(registers) ((registers)->r9)
+/* The result does not stand in its place. */
+#define ARGUMENT_0_AT_END(registers) ARGUMENT_0(registers)
 #define CALL_NUMBER(registers) ((registers)->orig_ax)
 /* A program of 32 bits (segment __USER32_CS) has other call numbers. */
 #define IS_COMPAT(registers) (((registers)->cs & 0xffff) == 0x23)
+/* 64-bit code can make such a call, too: the kernel notes it for as long as the call lasts (TS_COMPAT). */
+#define IS_COMPAT_CALL(registers) ((((struct task_struct *)current_task())->thread_info.status & 2) != 0)
 #elif defined(__TARGET_aarch64)
 struct pt_regs {
   u64 regs[31];
@@ -292,10 +311,13 @@ struct pt_regs {
 #define ARGUMENT_1(registers) ((registers)->regs[1])
 #define ARGUMENT_2(registers) ((registers)->regs[2])
 #define ARGUMENT_3(registers) ((registers)->regs[3])
+#define ARGUMENT_4(registers) ((registers)->regs[4])
 #define ARGUMENT_5(registers) ((registers)->regs[5])
+#define ARGUMENT_0_AT_END(registers) ((registers)->orig_x0)
 #define CALL_NUMBER(registers) ((registers)->syscallno)
 /* PSR_MODE32_BIT: a program of 32 bits has other call numbers. */
 #define IS_COMPAT(registers) (((registers)->pstate & 0x10) != 0)
+#define IS_COMPAT_CALL(registers) IS_COMPAT(registers)
 #else
 #error "build.rs names the architectures whose system calls are known"
 #endif

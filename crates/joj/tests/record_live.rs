@@ -7,14 +7,25 @@ mod replay;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use record::{FIRST_PAGE, LOCK, LOG_FRAME, OPEN, PRESENT, Row, compile, program, record_command, rows};
+use record::{FIRST_PAGE, HELD, LOCK, LOG_FRAME, OPEN, PRESENT, Row, compile, program, record_command, rows};
 use replay::{Scratch, replay, told};
 
 /// The ways to record that work here.
 fn methods() -> Vec<&'static str> {
-    vec!["ptrace"]
+    static METHODS: OnceLock<Vec<&str>> = OnceLock::new();
+    let found = METHODS.get_or_init(|| {
+        let scratch = Scratch::new("live-methods");
+        let (code, said) = told(&record_command("bpf", &scratch.file("it.joj"), &[&"true"]));
+        if code == Some(0) {
+            return vec!["ptrace", "bpf"];
+        }
+        eprintln!("not tested with eBPF: {said}");
+        vec!["ptrace"]
+    });
+    found.clone()
 }
 
 /// The program with every call that a recording has, and the directory that it works in.
@@ -227,6 +238,115 @@ fn commands_that_fail_fail_in_the_same_way() {
         assert!(code == Some(1) && said.contains("cannot write"), "{code:?} {said}");
         assert!(!scratch.file("ran").exists(), "the command is not started for nothing");
     }
+}
+
+/// The shell makes everything but a process: descriptors, directories, names.
+const ALONE: &str = "cd $0; exec 5> a; echo one >&5; echo two >&5; exec 6>&5 5>&-; echo three >&6; exec 6>&-; read x < a; \
+     echo more >> a; cd /; : > /dev/null; test -e no-such-file; umask 22; cd $0/..; read y < $1/a; exec 7<> $1/a; read z <&7; echo w >&7";
+
+#[test]
+fn both_ways_see_the_same_calls() {
+    let scratch = Scratch::new("live-same");
+    let seen: Vec<Vec<Row>> = methods()
+        .into_iter()
+        .map(|method| {
+            let place = scratch.file("place");
+            std::fs::create_dir(&place).expect("a directory");
+            let recording = scratch.file(&format!("{method}.joj"));
+            let (code, said) =
+                told(&record_command(method, &recording, &[&"sh", &"-c", &ALONE, &place, &"place"]));
+            assert_eq!(code, Some(0), "{method}: {said}");
+            std::fs::remove_dir_all(&place).expect("it goes");
+            rows(&recording)
+        })
+        .collect();
+    for (number, row) in seen[0].iter().enumerate() {
+        assert_eq!(Some(row), seen[seen.len() - 1].get(number), "row {number}");
+    }
+    assert_eq!(seen[0].len(), seen[seen.len() - 1].len());
+    assert!(seen[0].len() > 40, "{}", seen[0].len());
+}
+
+/// Writes through a descriptor that a child shares, in a thread, and to new files, for ever.
+const SERVER: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int file;
+static char block[512];
+static void *writer(void *nothing) {
+    for (long i = 0;; i++) { if (pwrite(file, block, 512, i % 100 * 512) < 0) _exit(1); usleep(1000); }
+    return nothing;
+}
+int main(int words, char **word) {
+    pthread_t thread;
+    file = open(word[1], O_RDWR | O_CREAT, 0644);
+    if (pwrite(file, block, 100, 100000) < 0 || lseek(file, 60000, SEEK_SET) < 0) return 1;
+    pthread_create(&thread, NULL, writer, NULL);
+    pid_t parent = getpid();
+    if (fork() == 0) while (getppid() == parent) { if (write(file, block, 10) < 0) return 1; usleep(1000); }
+    for (int i = 0;; i++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s.%d", word[1], i % 10);
+        int other = open(name, O_WRONLY | O_CREAT, 0644);
+        if (write(other, block, 7) < 0) return 1;
+        close(other);
+        unlink(name);
+        usleep(1000);
+    }
+}
+"#;
+
+#[test]
+fn a_program_that_runs_is_recorded_with_what_it_has_open_and_goes_on() {
+    let scratch = Scratch::new("live-pid");
+    let Some(program) = program(&scratch, "server", SERVER) else { return };
+    let file = scratch.file("file");
+    let mut server = Command::new(&program).arg(&file).spawn().expect("the program");
+    let begin = Instant::now();
+    while !scratch.file("file.0").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it did not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut failures = Vec::new();
+    for method in methods() {
+        let recording = scratch.file(&format!("{method}.joj"));
+        let words = ["record", "--method", method, "--for", "300ms", "--pid", &server.id().to_string(), "-o"]
+            .map(str::to_owned);
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_joj")).args(words).arg(&recording).output().expect("joj");
+        let (code, said) = told(&output);
+        if code != Some(0) || server.try_wait().expect("a status").is_some() {
+            failures.push(format!("{method}: {code:?} {said}"));
+            continue;
+        }
+        let found = rows(&recording);
+        let held: Vec<&Row> =
+            found.iter().filter(|row| row.code == HELD && row.path.ends_with("/file")).collect();
+        let is_known = found
+            .iter()
+            .any(|row| row.code == PRESENT && row.path.ends_with("/file") && row.bytes >= 100_100);
+        let threads = said.contains("calls of 3 threads");
+        // One open file description of two processes, which stands behind the bytes that the child wrote.
+        if held.len() != 1 || held[0].offset < 60_000 || !is_known || !threads {
+            failures.push(format!("{method}: {held:?} {is_known} {said}"));
+            continue;
+        }
+        let through = |kind: i64| {
+            found.iter().filter(|row| row.code == kind && row.description == held[0].description).count()
+        };
+        if through(8) == 0 || through(9) == 0 {
+            failures.push(format!("{method}: nothing was written through it"));
+        }
+        let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);
+        if replayed["differences"] != serde_json::json!([]) {
+            failures.push(format!("{method}: {replayed}"));
+        }
+    }
+    let _ = server.kill();
+    let _ = server.wait();
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 /// After Ctrl-C, sent to joj alone, the command is asked to end, and what there is is written.

@@ -13,6 +13,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   joj record -o app.joj -- ./app --its-own options      from its first call to its end
   joj record -o app.joj --hide-names -- ./app           to give away: paths are hashes
+  joj record -o app.joj --method ptrace -- ./app        as without root
   joj record -o server.joj --pid 4242 --for 60s         a program that runs, with its threads and children
   strace -f -ttt -T -y -o app.strace ./app
   joj record --import app.strace -o app.joj
@@ -22,8 +23,8 @@ Examples:
 A recording has the calls of all threads with their times, sizes and results, never the contents of files. What a recording
 holds and how to replay it: docs/recording.md. A COMMAND has joj's own standard input, output and error; joj says on standard
 error what it recorded. Ctrl-C ends the command, and what was recorded until then is written.
-joj is the command's tracer (ptrace), which needs no root. A set-uid program has no more rights than joj's user then, and the
-recording lasts until the last process of the command has ended.
+eBPF needs root, or CAP_BPF and CAP_PERFMON. Without it joj is the command's tracer (ptrace): each call on a file costs more, a
+set-uid program has no more rights than joj's user, and the recording lasts until the last process of the command has ended.
 The exit code is the command's, 127 or 126 where there is none or it cannot be run. Else it is 0, or 1 when something failed: no
 file is written then; 2 for a wrong command line, 130 after Ctrl-C.";
 
@@ -66,9 +67,11 @@ pub struct RecordOptions {
 /// How calls are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MethodChoice {
-    /// A tracer
+    /// eBPF where that can be used, else a tracer; the reason is printed
     Auto,
-    /// A tracer: it needs no root
+    /// eBPF programs on the kernel's tracepoints: they need root
+    Bpf,
+    /// A tracer, which needs no root: calls cost more
     Ptrace,
 }
 

@@ -2,6 +2,7 @@
 
 use std::hash::RandomState;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,13 +11,17 @@ use joj_analysis::recording::hidden_names;
 use joj_analysis::trace::header::Source;
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
+use crate::machine::capture::calls::bpf::capture::BpfCalls;
 use crate::machine::capture::calls::error::CallCaptureError;
+use crate::machine::capture::calls::held;
 use crate::machine::capture::calls::ptrace::tracer::{TraceState, Tracer};
 use crate::machine::files::output_file;
 use crate::machine::proc::clock::{calendar_ns, shared_ns};
 use crate::machine::proc::signal::{self, is_stopped};
+use crate::machine::proc::watched_command::WatchedCommand;
 use crate::record::error::RecordError;
 use crate::record::told::told;
+use crate::show::text::count;
 use crate::trace::progress::ProgressLine;
 use crate::trace_file::TraceWriter;
 
@@ -80,12 +85,89 @@ fn words(options: &RecordOptions) -> Result<Vec<String>, RecordError> {
 
 fn capture(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
     match options.method {
-        MethodChoice::Auto | MethodChoice::Ptrace => trace(options, words),
+        MethodChoice::Bpf => by_bpf(options, words, start_bpf(options)?),
+        MethodChoice::Ptrace => by_tracer(options, words),
+        MethodChoice::Auto => match start_bpf(options) {
+            Ok(calls) => by_bpf(options, words, calls),
+            // The tracer would say the same.
+            Err(error @ CallCaptureError::NoProcess(_)) => Err(error.into()),
+            Err(bpf) => {
+                eprintln!("joj: records by a tracer, without eBPF: {bpf}");
+                by_tracer(options, words)
+            }
+        },
     }
 }
 
-/// With a tracer.
-fn trace(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
+fn start_bpf(options: &RecordOptions) -> Result<BpfCalls, CallCaptureError> {
+    options.pid.map_or_else(BpfCalls::command, BpfCalls::process)
+}
+
+/// With eBPF programs: until the command or the process has ended.
+fn by_bpf(
+    options: &RecordOptions,
+    words: &[String],
+    mut calls: BpfCalls,
+) -> Result<RecordedRun, RecordError> {
+    let inherited = held::inherited();
+    let mut command = match options.pid {
+        Some(_) => None,
+        None => Some(WatchedCommand::start(words, false).map_err(CallCaptureError::from)?),
+    };
+    if let Some(command) = &command {
+        calls.tell_command(command.id(), &inherited);
+    }
+    let end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
+    let (mut ending, mut progress) = (CommandEnding::default(), ProgressLine::begin());
+    loop {
+        calls.poll(POLL)?;
+        let is_time = end_ns.is_some_and(|end_ns| shared_ns() >= end_ns);
+        let Some(command) = &mut command else {
+            let is_over = options.pid.is_some_and(|process| !is_there(process));
+            if is_stopped() || is_time || is_over {
+                break;
+            }
+            let (seconds, events) = (progress.seconds(), calls.events());
+            progress.tell(|| format!("{seconds} s, {events} calls, {} lost; Ctrl-C ends", calls.lost()));
+            continue;
+        };
+        if command.exit_code().is_some() {
+            break;
+        }
+        match ending.step(is_time) {
+            EndingStep::Ask => command.ask_to_end(),
+            EndingStep::Make => command.make_end(),
+            EndingStep::Wait => {}
+        }
+    }
+    let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
+    calls.poll(Duration::ZERO)?;
+    let left = calls.processes();
+    if command.is_some() && left > 0 {
+        eprintln!(
+            "joj: the command has ended, and {left} of its processes go on: they are no longer recorded"
+        );
+    }
+    let (mut capture, lost) = calls.finish()?;
+    if lost > 0 {
+        capture.infer(&format!(
+            "{} events were lost, because the kernel's buffer was full: calls are missing, and a replay may differ.",
+            count(lost)
+        ));
+    }
+    let mut recording = capture.finish(Source::Bpf);
+    if let Some(ending) = &mut recording.header.ending {
+        ending.lost = lost;
+    }
+    Ok(RecordedRun { recording, exit_code })
+}
+
+fn is_there(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+/// By a tracer: until its last process has ended.
+fn by_tracer(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
     let mut tracer = match options.pid {
         Some(process) => Tracer::process(process)?,
         None => Tracer::command(words)?,

@@ -12,6 +12,7 @@ use crate::replay::Scratch;
 
 /// Codes of `call_code` (docs/trace_format.md).
 pub const OPEN: i64 = 1;
+pub const HELD: i64 = 33;
 pub const LOCK: i64 = 34;
 pub const LOG_FRAME: i64 = 35;
 pub const FIRST_PAGE: i64 = 36;

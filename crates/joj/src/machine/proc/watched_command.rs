@@ -83,6 +83,23 @@ impl WatchedCommand {
         self.exit_code
     }
 
+    /// Asks it to end.
+    pub fn ask_to_end(&self) {
+        self.send(Signal::TERM);
+    }
+
+    /// Makes it end.
+    pub fn make_end(&self) {
+        self.send(Signal::KILL);
+    }
+
+    fn send(&self, signal: Signal) {
+        if self.exit_code.is_none() {
+            // It has not been waited for: the number is its own.
+            let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
+    }
+
     /// Waits for its end; after a signal it is asked to end, then made to.
     pub fn wait(&mut self) -> i32 {
         let mut stopped_ns = None;
@@ -98,8 +115,7 @@ impl WatchedCommand {
                 if let Some((after_ns, signal)) = signals.get(asked)
                     && since_ns >= *after_ns
                 {
-                    // It has not been waited for: the number is its own.
-                    let _ = kill_process(Pid::from_child(&self.child), *signal);
+                    self.send(*signal);
                     asked += 1;
                 }
             }

@@ -217,6 +217,16 @@ impl CalledName {
         }
     }
 
+    /// True for calls that take bytes from a file.
+    pub fn reads(self) -> bool {
+        self.code() < Self::Write.code()
+    }
+
+    /// True for calls that give bytes to a file.
+    pub fn writes(self) -> bool {
+        (Self::Write.code()..=Self::Pwritev2.code()).contains(&self.code())
+    }
+
     /// True for calls whose result is a new descriptor of a path.
     pub fn opens(self) -> bool {
         matches!(self, Self::Open | Self::Creat | Self::Openat | Self::Openat2)

@@ -17,8 +17,10 @@ use super::CallSeen;
 /// What is known of names so far.
 #[derive(Debug, Default)]
 pub struct Presence {
-    /// Names that were told, found missing, or made by a call.
+    /// Names of now of which nothing is to be told any more: they were told, found missing, or made by a call.
     known: HashSet<String>,
+    /// Names of the time before that were told.
+    told: HashSet<String>,
     /// Names that a rename gave, with those that the same files had before the first call.
     before: HashMap<String, String>,
 }
@@ -59,12 +61,13 @@ impl Presence {
 
     /// A file that is known to have been there.
     pub fn told(&mut self, path: &str) {
+        self.told.insert(path.to_owned());
         self.known.insert(path.to_owned());
     }
 
     fn found(&mut self, path: &str, kind: u32, bytes: u64, row: &RecordedCall, output: &mut CallOutput) {
         let original = self.original(path);
-        if self.known.contains(path) || self.known.contains(&original) || !matches!(kind, S_IFREG | S_IFDIR) {
+        if self.known.contains(path) || self.told.contains(&original) || !matches!(kind, S_IFREG | S_IFDIR) {
             return;
         }
         let bytes = if kind == S_IFREG { bytes } else { 0 };
@@ -79,7 +82,7 @@ impl Presence {
             ..RecordedCall::default()
         };
         output.push(present);
-        self.known.insert(original);
+        self.told.insert(original);
         self.known.insert(path.to_owned());
     }
 

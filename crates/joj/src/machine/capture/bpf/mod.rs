@@ -17,7 +17,7 @@ pub mod capture;
 #[cfg(feature = "bpf")]
 mod logged_blocks;
 #[cfg(feature = "bpf")]
-mod object;
+pub(in crate::machine::capture) mod object;
 #[cfg(feature = "bpf")]
 mod record;
 #[cfg(feature = "bpf")]

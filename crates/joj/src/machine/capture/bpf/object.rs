@@ -13,7 +13,7 @@ use crate::machine::capture::selection::Selection;
 
 /// libelf reads words of the object where they stand.
 #[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
+pub(in crate::machine::capture) struct Aligned<T: ?Sized>(pub(in crate::machine::capture) T);
 
 #[cfg(bpf_object)]
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trace.bpf.o")));
@@ -94,24 +94,28 @@ impl Attached {
 
     /// Events that were not handed up: no room, or a program that an interrupt met at work.
     pub fn lost(&self) -> u64 {
-        let no_room: u64 = map(&self.object, "lost")
-            .ok()
-            .and_then(|map| map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten())
-            .map_or(0, |counts| {
-                counts
-                    .iter()
-                    .filter_map(|count| count.first_chunk())
-                    .map(|count| u64::from_ne_bytes(*count))
-                    .sum()
-            });
-        let met: u64 = self
-            .object
-            .progs_mut()
-            .filter(|program| program.autoload())
-            .map(|program| misses(program.as_fd().as_raw_fd()))
-            .sum();
-        no_room + met
+        lost(&self.object)
     }
+}
+
+/// What the programs of an object did not hand up: for their map `lost` there was no room, and some an interrupt met at work.
+pub(in crate::machine::capture) fn lost(object: &Object) -> u64 {
+    let no_room: u64 = map(object, "lost")
+        .ok()
+        .and_then(|map| map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten())
+        .map_or(0, |counts| {
+            counts
+                .iter()
+                .filter_map(|count| count.first_chunk())
+                .map(|count| u64::from_ne_bytes(*count))
+                .sum()
+        });
+    let met: u64 = object
+        .progs_mut()
+        .filter(|program| program.autoload())
+        .map(|program| misses(program.as_fd().as_raw_fd()))
+        .sum();
+    no_room + met
 }
 
 /// `recursion_misses` of a program, which the kernel shows since Linux 5.12.
@@ -121,8 +125,36 @@ fn misses(descriptor: i32) -> u64 {
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
-fn map<'a>(object: &'a Object, name: &'static str) -> Result<libbpf_rs::Map<'a>, BpfError> {
+pub(in crate::machine::capture) fn map<'a>(
+    object: &'a Object,
+    name: &'static str,
+) -> Result<libbpf_rs::Map<'a>, BpfError> {
     object.maps().find(|map| map.name() == name).ok_or(BpfError::NoMap(name))
+}
+
+/// Makes an object of bytes, without the program's own complaints on standard error; `rodata`: the end of the name of the map of
+/// settings, and its bytes.
+pub(in crate::machine::capture) fn open_with(
+    bytes: &[u8],
+    (name, settings): (&str, &[u8]),
+) -> Result<OpenObject, BpfError> {
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
+        // A verifier's log can have megabytes: its end has the reason.
+        if complaints.len() > 1 << 20 {
+            complaints.clear();
+        }
+        complaints.push_str(&text);
+    })));
+    let mut open = ObjectBuilder::default()
+        .open_memory(bytes)
+        .map_err(|error| refusal("read the eBPF object", &error))?;
+    let mut map = open
+        .maps_mut()
+        .find(|map| map.name().to_string_lossy().ends_with(name))
+        .ok_or(BpfError::NoSettings)?;
+    map.set_initial_value(settings).map_err(|error| refusal("set up the eBPF programs", &error))?;
+    Ok(open)
 }
 
 /// A program that this kernel does not take, and why; its name is empty where it is not one alone.
@@ -172,17 +204,7 @@ fn own_name(program: &str) -> &str {
 }
 
 fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, BpfError> {
-    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
-        let mut complaints = COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner);
-        // A verifier's log can have megabytes: its end has the reason.
-        if complaints.len() > 1 << 20 {
-            complaints.clear();
-        }
-        complaints.push_str(&text);
-    })));
-    let mut open = ObjectBuilder::default()
-        .open_memory(&OBJECT.0)
-        .map_err(|error| refusal("read the eBPF object", &error))?;
+    let mut open = open_with(&OBJECT.0, (".rodata.settings", &settings.bytes))?;
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let name = own_name(&name);
@@ -192,11 +214,6 @@ fn open(settings: &Settings, kernel: &Described) -> Result<OpenObject, BpfError>
         }
         program.set_autoload(is_there);
     }
-    let mut map = open
-        .maps_mut()
-        .find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
-        .ok_or(BpfError::NoSettings)?;
-    map.set_initial_value(&settings.bytes).map_err(|error| refusal("set up the eBPF programs", &error))?;
     Ok(open)
 }
 
@@ -277,7 +294,7 @@ fn refused_program(complaints: &str) -> Option<&str> {
 }
 
 /// Says what failed, and what the most likely reason asks for.
-fn refusal(what: &'static str, error: &libbpf_rs::Error) -> BpfError {
+pub(in crate::machine::capture) fn refusal(what: &'static str, error: &libbpf_rs::Error) -> BpfError {
     if let Ok(state) = fs::read_to_string("/sys/kernel/security/lockdown")
         && state.contains("[confidentiality]")
     {

@@ -34,6 +34,12 @@ pub enum CallCaptureError {
         #[source]
         error: io::Error,
     },
+    /// eBPF programs know processes by other numbers than joj.
+    #[error(
+        "joj runs in a pid namespace of its own (a container): eBPF programs know its processes by other numbers"
+    )]
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "a joj without eBPF has only one reason"))]
+    Namespace,
     /// eBPF cannot be used.
     #[error(transparent)]
     Bpf(#[from] BpfError),

@@ -62,15 +62,31 @@ pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
 }
 
 /// Tells a capture what a command has open that this process starts: what this one has, but for what execve closes.
-pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &[HeldDescriptor]) {
+pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &Inherited) {
     capture.thread(process, None, &directory("self"));
-    inherited.iter().for_each(|held| capture.held(process, held));
+    inherited.0.iter().for_each(|held| capture.held(process, held));
 }
 
 /// What a command inherits from this process.
-pub fn inherited() -> Vec<HeldDescriptor> {
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<HeldDescriptor>);
+
+/// What a command would inherit now.
+pub fn inherited() -> Inherited {
     let own = descriptors("self").into_iter().map(|(held, _)| held);
-    own.filter(|held| held.flags & O_CLOEXEC == 0).collect()
+    Inherited(own.filter(|held| held.flags & O_CLOEXEC == 0).collect())
+}
+
+/// SQLite's logs that processes have open: where they are, inode and device.
+#[cfg(feature = "bpf")]
+pub fn logs_of(processes: &[u32]) -> Vec<(PathBuf, (u64, u64))> {
+    let all = processes.iter().flat_map(|process| {
+        let held = descriptors(&process.to_string()).into_iter();
+        held.filter(|(held, _)| held.known.ends_with("-wal")).map(move |(held, key)| {
+            (PathBuf::from(format!("/proc/{process}/fd/{}", held.number)), (key.1, key.0))
+        })
+    });
+    all.collect()
 }
 
 type DescriptionKey = (u64, u64, u64, u32);
@@ -144,7 +160,7 @@ mod tests {
         let all = descriptors("self");
         let (held, _) = all.iter().find(|(held, _)| held.known.contains("joj-held-")).expect("it is open");
         assert_eq!((held.bytes, held.position, held.first_page), (5, 0, None));
-        assert!(held.flags & O_CLOEXEC != 0 && inherited().iter().all(|one| one.number != held.number));
+        assert!(held.flags & O_CLOEXEC != 0 && inherited().0.iter().all(|one| one.number != held.number));
         drop(file);
         fs::remove_file(&path).expect("it goes");
     }

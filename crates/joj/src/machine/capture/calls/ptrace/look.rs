@@ -88,7 +88,9 @@ impl Looker {
         }
         call.seen = seen(thread, call, was_there);
         let moved = u64::try_from(call.result).unwrap_or(0);
-        if call.descriptor == DescriptorKind::File && is_transfer(call.called) && moved >= FRAME_NUMBERS_BYTES
+        if call.descriptor == DescriptorKind::File
+            && (call.called.reads() || call.called.writes())
+            && moved >= FRAME_NUMBERS_BYTES
         {
             self.sqlite(thread, call, moved);
         }
@@ -105,7 +107,7 @@ impl Looker {
         if first_page.is_some() && moved >= FIRST_PAGE_BYTES && offset(thread, call, moved) == Some(0) {
             call.first_page = first_page;
         }
-        if !is_write(call.called) {
+        if !call.called.writes() {
             return;
         }
         let number = descriptor_number(call.arguments[0]);
@@ -133,14 +135,6 @@ impl Looker {
             }
         }
     }
-}
-
-fn is_transfer(called: CalledName) -> bool {
-    called.code() <= CalledName::Pwritev2.code()
-}
-
-fn is_write(called: CalledName) -> bool {
-    is_transfer(called) && called.code() >= CalledName::Write.code()
 }
 
 /// Where in the file the bytes began that a call moved.

@@ -25,6 +25,8 @@ const MAP_ANONYMOUS: u64 = 0x20;
 /// A call of x86-64 with pointers of 32 bits.
 const X32_BIT: u64 = 1 << 30;
 
+/// How long is waited for threads of a running process to stop.
+const FIRST_STOPS_NS: u64 = 1_000_000_000;
 /// Signals with which job control stops a program.
 const JOB_STOPS: [libc::c_int; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
@@ -114,8 +116,23 @@ impl Tracer {
         if seized == 0 {
             return Err(CallCaptureError::NoProcess(process));
         }
+        let stops = tracer.first_stops();
         held::tell_running(&mut tracer.capture, &processes);
+        stops.into_iter().for_each(|(thread, status)| tracer.status(thread, status));
         Ok(tracer)
+    }
+
+    /// Waits until all threads have stopped: what they have open stays so while it is read. One that waits for a disk stops later.
+    fn first_stops(&mut self) -> Vec<(Tid, libc::c_int)> {
+        let (mut stops, until_ns) = (Vec::new(), shared_ns() + FIRST_STOPS_NS);
+        while stops.len() < self.tasks.len() && shared_ns() < until_ns {
+            match request::next_status() {
+                Ok(Some(stop)) => stops.push(stop),
+                Ok(None) => self.signals.nap(Duration::from_millis(10)),
+                Err(_) => break,
+            }
+        }
+        stops
     }
 
     fn new(command: Option<(Tid, Option<i32>)>) -> Self {

@@ -1,0 +1,222 @@
+//! The eBPF programs at work, and what they hand up.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use joj_analysis::recording::system_calls::captured::called::CalledName;
+use joj_analysis::recording::system_calls::captured::capture::CallCapture;
+use joj_analysis::recording::system_calls::captured::{CallSeen, CapturedCall, CapturedEvent};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, RingBuffer, RingBufferBuilder};
+
+use super::record::{Decoder, descriptor};
+use super::table;
+use crate::machine::capture::bpf::object::{Aligned, lost, map, open_with, refusal};
+use crate::machine::capture::calls::error::CallCaptureError;
+use crate::machine::capture::calls::held;
+use crate::machine::capture::error::BpfError;
+use crate::machine::proc::clock::shared_ns;
+
+#[cfg(bpf_object)]
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/recording.bpf.o")));
+#[cfg(not(bpf_object))]
+static OBJECT: &Aligned<[u8]> = &Aligned([]);
+
+/// The first pid namespace of a machine: the programs know processes by their numbers there.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// Calls whose end was not seen are counted in the place of a code's first kind with this mark.
+const UNFINISHED: u32 = 1;
+/// In the place of a code: writes to a SQLite log whose frames' heads could not be looked at.
+const FRAMES_UNSEEN: u32 = 126;
+
+/// Programs at work. Dropped, they are gone.
+pub struct BpfCalls {
+    // Before `object`: the reader goes first.
+    ring: RingBuffer<'static>,
+    links: Vec<Link>,
+    object: Object,
+    came: Arc<Mutex<Vec<u8>>>,
+    decoder: Decoder,
+    capture: CallCapture,
+}
+
+impl BpfCalls {
+    /// Follows the next command that this process starts.
+    /// # Errors
+    /// Why eBPF cannot be used here.
+    pub fn command() -> Result<Self, CallCaptureError> {
+        Self::start(std::process::id())
+    }
+
+    /// Follows a process that runs, with its threads and children.
+    /// # Errors
+    /// It is not there, or eBPF cannot be used.
+    pub fn process(process: u32) -> Result<Self, CallCaptureError> {
+        let mut calls = Self::start(0)?;
+        let processes = held::with_descendants(process);
+        if held::threads(process).is_err() {
+            return Err(CallCaptureError::NoProcess(process));
+        }
+        held::tell_running(&mut calls.capture, &processes);
+        for (path, key) in held::logs_of(&processes) {
+            calls.know_log(&path, key);
+        }
+        let followed = map(&calls.object, "processes")?;
+        for process in processes {
+            let result = followed.update(&process.to_ne_bytes(), &[1], MapFlags::ANY);
+            result.map_err(|error| BpfError::TooManyDevices(error.to_string()))?;
+        }
+        Ok(calls)
+    }
+
+    fn start(parent: u32) -> Result<Self, CallCaptureError> {
+        if OBJECT.0.is_empty() {
+            let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
+            return Err(BpfError::NotBuilt(reason).into());
+        }
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        if namespace.as_os_str() != FIRST_PID_NAMESPACE {
+            return Err(CallCaptureError::Namespace);
+        }
+        let settings = table::bytes(parent);
+        let mut open = open_with(&OBJECT.0, (".rodata.recording", &settings))?;
+        open.progs_mut().for_each(|mut program| program.set_autoload(true));
+        let object = open.load().map_err(|error| refusal("load the eBPF programs", &error))?;
+        let mut links = Vec::new();
+        for program in object.progs_mut() {
+            links.push(program.attach().map_err(|error| refusal("attach the eBPF programs", &error))?);
+        }
+        let came = Arc::new(Mutex::new(Vec::new()));
+        let ring = {
+            let records = Arc::clone(&came);
+            let calls = map(&object, "calls")?;
+            let keep = move |bytes: &[u8]| {
+                let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+                let length = u32::try_from(bytes.len()).unwrap_or(0);
+                records.extend(length.to_ne_bytes());
+                records.extend(bytes);
+                0
+            };
+            let unreadable = |error: libbpf_rs::Error| BpfError::RingBuffer(error.to_string());
+            let mut builder = RingBufferBuilder::new();
+            builder.add(&calls, keep).map_err(unreadable)?;
+            builder.build().map_err(unreadable)?
+        };
+        let capture = CallCapture::new(shared_ns());
+        Ok(Self { ring, links, object, came, decoder: Decoder::default(), capture })
+    }
+
+    /// Tells which process the command is, and what it began with.
+    pub fn tell_command(&mut self, process: u32, inherited: &held::Inherited) {
+        held::tell_command(&mut self.capture, process, inherited);
+    }
+
+    /// Waits up to `timeout`, then takes what came.
+    /// # Errors
+    /// The ring buffer cannot be read.
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), CallCaptureError> {
+        let waited = self.ring.poll_raw(timeout);
+        let consumed = if waited < 0 { waited } else { self.ring.consume_raw() };
+        if consumed < 0 && consumed != -libc::EINTR {
+            let error = std::io::Error::from_raw_os_error(-consumed);
+            return Err(BpfError::RingBuffer(error.to_string()).into());
+        }
+        let came = std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut rest = came.as_slice();
+        while let Some((length, after)) = rest.split_first_chunk() {
+            let length = usize::try_from(u32::from_ne_bytes(*length)).unwrap_or(0);
+            let (record, after) = after.split_at_checked(length).ok_or(BpfError::Record)?;
+            rest = after;
+            let event = self.decoder.event(record).map_err(|()| BpfError::Record)?;
+            if let Some(event) = event {
+                self.look_at_log(&event);
+                self.capture.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// A log that is opened and was there before: which pages it has its own header tells.
+    fn look_at_log(&self, event: &CapturedEvent) {
+        let CapturedEvent::Call(call) = event else { return };
+        let is_opened = matches!(call.seen, CallSeen::Opened { is_created: false, bytes: 32.., .. });
+        let Some(path) = call.paths[0].as_deref().filter(|path| is_opened && path.ends_with(b"-wal")) else {
+            return;
+        };
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        let path = Path::new(&format!("/proc/{}/cwd", call.process)).join(path);
+        if let Ok(status) = std::fs::metadata(&path) {
+            self.know_log(&path, (status.ino(), status.dev()));
+        }
+    }
+
+    fn know_log(&self, path: &Path, (inode, device): (u64, u64)) {
+        let Some(page_bytes) = held::page_bytes_of_log(path) else { return };
+        // The kernel's own number of a device is not the one that stat tells.
+        let device = u64::from(rustix::fs::major(device)) << 20 | u64::from(rustix::fs::minor(device));
+        let key = [inode.to_ne_bytes(), device.to_ne_bytes()].concat();
+        if let Ok(logs) = map(&self.object, "logs") {
+            // What the program itself wrote is newer.
+            let _ = logs.update(&key, &page_bytes.to_ne_bytes(), MapFlags::NO_EXIST);
+        }
+    }
+
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.capture.events()
+    }
+
+    /// How many processes are followed.
+    pub fn processes(&self) -> usize {
+        map(&self.object, "processes").map_or(0, |processes| processes.keys().count())
+    }
+
+    /// Events that the kernel could not hand up.
+    pub fn lost(&self) -> u64 {
+        lost(&self.object)
+    }
+
+    /// Ends the capture: what was captured, and how many events were lost.
+    /// # Errors
+    /// The ring buffer cannot be read.
+    pub fn finish(mut self) -> Result<(CallCapture, u64), CallCaptureError> {
+        self.links.clear();
+        self.poll(Duration::ZERO)?;
+        let lost = self.lost();
+        let counts = map(&self.object, "counts")?;
+        for key in 0_u32..1024 {
+            let values = counts.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            let values = values.unwrap_or_default();
+            let calls: u64 = values
+                .iter()
+                .filter_map(|value| value.first_chunk())
+                .map(|value| u64::from_ne_bytes(*value))
+                .sum();
+            if calls > 0 {
+                counted(&mut self.capture, key, calls);
+            }
+        }
+        Ok((self.capture, lost))
+    }
+}
+
+/// Tells how many calls were counted under a key of the map `counts`.
+fn counted(capture: &mut CallCapture, key: u32, calls: u64) {
+    let (code, kind, mark) = (key >> 3, key >> 1 & 3, key & 1);
+    if code == FRAMES_UNSEEN {
+        capture.counted("heads of frames in writes to a SQLite log: they were not seen", calls);
+        return;
+    }
+    let Some(called) = u8::try_from(code).ok().and_then(CalledName::from_code) else { return };
+    if called != CalledName::Mmap && mark == UNFINISHED {
+        capture.counted(&format!("{}: its end was not seen", called.text()), calls);
+        return;
+    }
+    // What mmap is asked for: PROT_WRITE, MAP_SHARED.
+    let arguments = [0, 0, u64::from(mark) << 1, if mark == 1 { 1 } else { 2 }, 0, 0];
+    let descriptor = descriptor(u8::try_from(kind).unwrap_or(0));
+    let like = CapturedCall { called, descriptor, arguments, ..CapturedCall::default() };
+    capture.counted_calls(&like, calls);
+}
