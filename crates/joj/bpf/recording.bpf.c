@@ -30,7 +30,8 @@ struct recording_settings {
   u32 parent;
   /* Where st_mode, st_size, stx_mode and stx_size are. */
   u32 status_places[4];
-  u32 unused;
+  /* joj is woken when so much waits. */
+  u32 wake_bytes;
   u32 calls[CALL_NUMBERS];
 };
 _Static_assert(sizeof(struct recording_settings) == 2072, "calls/bpf/table.rs writes 2072 bytes");
@@ -67,9 +68,10 @@ struct event_text {
   char text[2 * PATH_BYTES + 8];
 };
 
+/* User space says how large. */
 struct {
   int (*type)[MAP_RING_BUFFER];
-  int (*max_entries)[32 << 20];
+  int (*max_entries)[1 << 20];
 } calls SECTION(".maps");
 MAP(MAP_PER_CPU_ARRAY, u32, u64, 1) lost SECTION(".maps");
 MAP(MAP_PER_CPU_ARRAY, u32, struct event_text, 1) rooms SECTION(".maps");
@@ -106,7 +108,7 @@ INLINE bool is_followed(u32 process) {
 #define NO_WAKE_UP 1
 #define WAKE_UP 2
 INLINE void send(void *event, u64 bytes) {
-  u64 wake = ring_query(&calls, 0) >= (8 << 20) ? WAKE_UP : NO_WAKE_UP;
+  u64 wake = ring_query(&calls, 0) >= table.wake_bytes ? WAKE_UP : NO_WAKE_UP;
   if (ring_output(&calls, event, bytes, wake)) count(&lost, 0);
 }
 
@@ -353,11 +355,12 @@ INLINE void look_at_log(struct event_head *head, struct inode *inode, struct buf
   u32 *page = map_lookup(&logs, &key);
   // Of a log that nobody looked at yet: SQLite writes a frame's head apart from its page.
   bool is_one = !page && buffer.length == 24 && offset >= 32;
-  if (!page && !is_one) {
-    count_call(FRAMES_UNSEEN, 0, false);
+  if (!is_one && (!page || !*page)) {
+    // Another layout, or nobody knows; but zeros are room for frames.
+    u64 begin = 0;
+    if (offset >= 32 && !read_user(&begin, sizeof(begin), (void *)buffer.address) && begin) count_call(FRAMES_UNSEEN, 0, false);
     return;
   }
-  if (page && !*page) return;
   struct frames frames = {buffer, offset, offset, page ? 24 + *page : 1 << 20, head->thread, false};
   u64 begin = offset < 32 ? 32 : offset;
   if (page && frames.step > 24) frames.first = 32 + (begin - 32 + frames.step - 1) / frames.step * frames.step;

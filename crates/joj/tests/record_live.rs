@@ -6,27 +6,11 @@ mod replay;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use record::{FIRST_PAGE, HELD, LOCK, LOG_FRAME, OPEN, PRESENT, Row, compile, program, record_command, rows};
+use record::{HELD, OPEN, PRESENT, Row, compile, has, methods, program, record_command, rows};
 use replay::{Scratch, replay, told};
-
-/// The ways to record that work here.
-fn methods() -> Vec<&'static str> {
-    static METHODS: OnceLock<Vec<&str>> = OnceLock::new();
-    let found = METHODS.get_or_init(|| {
-        let scratch = Scratch::new("live-methods");
-        let (code, said) = told(&record_command("bpf", &scratch.file("it.joj"), &[&"true"]));
-        if code == Some(0) {
-            return vec!["ptrace", "bpf"];
-        }
-        eprintln!("not tested with eBPF: {said}");
-        vec!["ptrace"]
-    });
-    found.clone()
-}
 
 /// The program with every call that a recording has, and the directory that it works in.
 fn every_call(scratch: &Scratch) -> Option<PathBuf> {
@@ -52,11 +36,6 @@ fn counts(rows: &[Row]) -> BTreeMap<i64, u64> {
 
 fn moved(rows: &[Row], is_one: fn(&Row) -> bool) -> i64 {
     rows.iter().filter(|row| is_one(row) && row.result > 0).map(|row| row.result).sum()
-}
-
-/// What is wrong with the rows of a recording whose program wrote secrets in a file with this name.
-fn has(path: &Path, word: &str) -> bool {
-    std::fs::read(path).expect("a file").windows(word.len()).any(|window| window == word.as_bytes())
 }
 
 #[test]
@@ -214,32 +193,6 @@ fn signals_stops_and_children_go_on_as_without_joj() {
     }
 }
 
-#[test]
-fn commands_that_fail_fail_in_the_same_way() {
-    let scratch = Scratch::new("live-codes");
-    let recording = scratch.file("it.joj");
-    for method in methods() {
-        for (words, code, words_said) in [
-            (&["./no-such-program"][..], 127, "cannot run ./no-such-program"),
-            (&["/"], 126, "cannot run /"),
-            (&["sh", "-c", "cat /etc/passwd > /dev/null; exit 7"], 7, "calls of"),
-            (&["sh", "-c", "cat /etc/passwd > /dev/null; kill -KILL $$"], 137, "calls of"),
-        ] {
-            let words: Vec<&dyn AsRef<std::ffi::OsStr>> = words.iter().map(|word| word as _).collect();
-            let output = record_command(method, &recording, &words);
-            let (found, said) = told(&output);
-            assert!(found == Some(code) && said.contains(words_said), "{method}: {found:?} {said}");
-            assert_eq!(recording.exists(), code != 127 && code != 126, "{method}");
-            let _ = std::fs::remove_file(&recording);
-            assert!(!scratch.file("it.joj.part").exists(), "{method}");
-        }
-        let nowhere = scratch.file("no-directory/it.joj");
-        let (code, said) = told(&record_command(method, &nowhere, &[&"touch", &scratch.file("ran")]));
-        assert!(code == Some(1) && said.contains("cannot write"), "{code:?} {said}");
-        assert!(!scratch.file("ran").exists(), "the command is not started for nothing");
-    }
-}
-
 /// The shell makes everything but a process: descriptors, directories, names.
 const ALONE: &str = "cd $0; exec 5> a; echo one >&5; echo two >&5; exec 6>&5 5>&-; echo three >&6; exec 6>&-; read x < a; \
      echo more >> a; cd /; : > /dev/null; test -e no-such-file; umask 22; cd $0/..; read y < $1/a; exec 7<> $1/a; read z <&7; echo w >&7";
@@ -349,38 +302,6 @@ fn a_program_that_runs_is_recorded_with_what_it_has_open_and_goes_on() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// After Ctrl-C, sent to joj alone, the command is asked to end, and what there is is written.
-#[test]
-fn a_signal_ends_the_command_and_the_recording_is_written() {
-    let scratch = Scratch::new("live-signal");
-    for method in methods() {
-        let (recording, ready) =
-            (scratch.file(&format!("{method}.joj")), scratch.file(&format!("{method}-ready")));
-        let script = format!("echo ready > {}; while :; do sleep 0.05; done", ready.display());
-        let child = Command::new(env!("CARGO_BIN_EXE_joj"))
-            .args(["record", "--method", method, "-o"])
-            .arg(&recording)
-            .args(["--", "sh", "-c", &script])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("joj");
-        let begin = Instant::now();
-        while !ready.exists() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "the command did not begin");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-        assert!(killed.expect("kill").success());
-        let output = child.wait_with_output().expect("joj ends");
-        let (code, said) = told(&output);
-        assert_eq!(code, Some(128 + 15), "{method}: {said}");
-        assert!(
-            rows(&recording).iter().any(|row| row.code == OPEN && row.path.ends_with("-ready")),
-            "{method}"
-        );
-    }
-}
-
 /// 64-bit code that makes a call of 32 bits, as a 32-bit program would.
 const FOREIGN: &str = r#"
 #include <fcntl.h>
@@ -409,89 +330,5 @@ fn calls_of_32_bits_are_counted_and_not_misread() {
         assert_eq!(code, Some(0), "{method}: {said}");
         assert!(said.contains("1 a call of a 32-bit program"), "{method}: {said}");
         assert!(rows(&recording).iter().all(|row| !row.is_write()), "{method}");
-    }
-}
-
-/// Commits in WAL mode, one of several pages; then the log stays as it is.
-const COMMITS: &str = "
-import os, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('PRAGMA journal_mode=WAL')
-db.execute('PRAGMA synchronous=FULL')
-db.execute('CREATE TABLE t(a)')
-for i in range(5):
-    db.execute('INSERT INTO t VALUES(?)', ['PLANTED-SECRET' + 'x' * (20000 if i == 3 else 10)])
-os._exit(0)
-";
-
-#[test]
-fn heads_of_log_frames_are_those_of_the_log() {
-    let scratch = Scratch::new("live-frames");
-    let script = scratch.write("commits.py", COMMITS);
-    for method in methods() {
-        let database = scratch.file(&format!("{method}.db"));
-        let recording = scratch.file(&format!("{method}.joj"));
-        let output = record_command(method, &recording, &[&"/usr/bin/python3", &script, &database]);
-        let (code, said) = told(&output);
-        let log = scratch.file(&format!("{method}.db-wal"));
-        if code != Some(0) || !log.exists() {
-            eprintln!("skipped: no Python with SQLite: {said}");
-            return;
-        }
-        let log = std::fs::read(log).expect("the log");
-        let long =
-            |at: usize| i64::from(u32::from_be_bytes([log[at], log[at + 1], log[at + 2], log[at + 3]]));
-        let step = 24 + usize::try_from(long(8)).expect("a page");
-        let written: Vec<_> = (32..log.len())
-            .step_by(step)
-            .map(|at| (i64::try_from(at).expect("short"), long(at), long(at + 4)))
-            .collect();
-        let found = rows(&recording);
-        let frames: Vec<_> = found
-            .iter()
-            .filter(|row| row.code == LOG_FRAME)
-            .map(|row| (row.offset, row.bytes, row.flags))
-            .collect();
-        assert_eq!(frames, written, "{method}");
-        assert!(written.iter().filter(|(_, _, commit)| *commit > 0).count() >= 6, "{written:?}");
-        let locks: Vec<_> = found.iter().filter(|row| row.code == LOCK).collect();
-        // SQLite's locks of the database begin at 2^30, those of the log's index at 120.
-        assert!(locks.iter().any(|row| row.offset >= 1 << 30) && locks.iter().any(|row| row.offset == 120));
-        let page = found.iter().find(|row| row.code == FIRST_PAGE).expect("page 1 is written");
-        assert_eq!((page.offset, page.flags & 0xff), (4096, 0), "{method}: {page:?}");
-        assert!(!has(&recording, "PLANTED"), "{method}");
-    }
-}
-
-/// The recording lies on a disk of 32 KiB, in a namespace where a user may mount one.
-#[test]
-fn a_full_disk_is_told_and_leaves_no_part() {
-    let scratch = Scratch::new("live-full");
-    let small = scratch.file("small");
-    std::fs::create_dir(&small).expect("a directory");
-    let script = "mount -t tmpfs -o size=32k none \"$1\" || exit 99; \"$2\" record --method \"$3\" -o \"$1/it.joj\" -- \
-                  sh -c 'i=0; while [ $i -lt 4000 ]; do : > \"$0/$i\"; i=$((i+1)); done' \"$4\"; code=$?; ls -A \"$1\"; exit $code";
-    for method in methods() {
-        let files = scratch.file(&format!("files-{method}"));
-        std::fs::create_dir(&files).expect("a directory");
-        let output = Command::new("unshare")
-            .args(["-rm", "sh", "-c", script, "sh"])
-            .arg(&small)
-            .arg(env!("CARGO_BIN_EXE_joj"))
-            .arg(method)
-            .arg(&files)
-            .output();
-        let Some(output) = output.ok().filter(|output| !matches!(output.status.code(), Some(99) | None))
-        else {
-            eprintln!("skipped: no namespace to mount a small disk in");
-            return;
-        };
-        let (code, said) = told(&output);
-        if said.contains("unshare failed") || said.contains("eBPF") {
-            eprintln!("skipped: {said}");
-            continue;
-        }
-        assert!(code == Some(1) && said.contains("No space left"), "{method}: {code:?} {said}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{method}: nothing is left");
     }
 }

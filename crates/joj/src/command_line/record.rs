@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use joj_analysis::recording::import::TextFormat;
 
 use crate::command_line::trace::parse_time_ns;
+use crate::command_line::units::parse_bytes;
 
 /// After the options in `joj record --help`.
 pub const EXAMPLES: &str = "\
@@ -50,6 +51,10 @@ pub struct RecordOptions {
     /// The recording to write
     #[arg(short, long, value_name = "FILE.joj")]
     pub output: PathBuf,
+
+    /// Room in the kernel for calls that joj has not fetched yet (eBPF): 64KiB to 1GiB. What has no room is lost, and told
+    #[arg(long = "buffer", value_name = "SIZE", default_value = "32MiB", value_parser = parse_bytes)]
+    pub buffer_bytes: u64,
 
     /// What the text is [default: recognised by its first line]
     #[arg(long, value_enum, requires = "import")]

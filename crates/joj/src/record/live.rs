@@ -100,7 +100,8 @@ fn capture(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, Rec
 }
 
 fn start_bpf(options: &RecordOptions) -> Result<BpfCalls, CallCaptureError> {
-    options.pid.map_or_else(BpfCalls::command, BpfCalls::process)
+    let bytes = u32::try_from(options.buffer_bytes).unwrap_or(u32::MAX);
+    options.pid.map_or_else(|| BpfCalls::command(bytes), |process| BpfCalls::process(process, bytes))
 }
 
 /// With eBPF programs: until the command or the process has ended.
@@ -151,7 +152,7 @@ fn by_bpf(
     let (mut capture, lost) = calls.finish()?;
     if lost > 0 {
         capture.infer(&format!(
-            "{} events were lost, because the kernel's buffer was full: calls are missing, and a replay may differ.",
+            "{} events were lost, because the kernel's buffer was full: calls are missing, and a replay may differ. --buffer gives it more room.",
             count(lost)
         ));
     }

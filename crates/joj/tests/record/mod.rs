@@ -1,14 +1,17 @@
 //! What the tests of recordings made live share: programs, and rows of what was recorded.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use crate::replay::Scratch;
+use crate::replay::{Scratch, told};
 
 /// Codes of `call_code` (docs/trace_format.md).
 pub const OPEN: i64 = 1;
@@ -114,4 +117,24 @@ pub fn record_command(
         .args(words.iter().map(|word| word.as_ref()))
         .output()
         .expect("joj")
+}
+
+/// The ways to record that work here.
+pub fn methods() -> Vec<&'static str> {
+    static METHODS: OnceLock<Vec<&str>> = OnceLock::new();
+    let found = METHODS.get_or_init(|| {
+        let scratch = Scratch::new("live-methods");
+        let (code, said) = told(&record_command("bpf", &scratch.file("it.joj"), &[&"true"]));
+        if code == Some(0) {
+            return vec!["ptrace", "bpf"];
+        }
+        eprintln!("not tested with eBPF: {said}");
+        vec!["ptrace"]
+    });
+    found.clone()
+}
+
+/// True where these bytes are in the file.
+pub fn has(path: &Path, word: &str) -> bool {
+    std::fs::read(path).expect("a file").windows(word.len()).any(|window| window == word.as_bytes())
 }

@@ -15,3 +15,7 @@ pub mod ptrace;
 pub mod held;
 mod numbers;
 pub mod error;
+
+/// How writes to a log are counted whose heads of frames are not in the recording.
+const FRAMES_UNSEEN: &str =
+    "heads of frames in writes to a SQLite log: they are in other places, or were not seen";

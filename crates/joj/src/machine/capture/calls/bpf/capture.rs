@@ -15,7 +15,7 @@ use super::record::{Decoder, descriptor};
 use super::table;
 use crate::machine::capture::bpf::object::{Aligned, lost, map, open_with, refusal};
 use crate::machine::capture::calls::error::CallCaptureError;
-use crate::machine::capture::calls::held;
+use crate::machine::capture::calls::{self, held};
 use crate::machine::capture::error::BpfError;
 use crate::machine::proc::clock::shared_ns;
 
@@ -31,6 +31,9 @@ const UNFINISHED: u32 = 1;
 /// In the place of a code: writes to a SQLite log whose frames' heads could not be looked at.
 const FRAMES_UNSEEN: u32 = 126;
 
+const BUFFER_BYTES_MIN: u32 = 64 << 10;
+const BUFFER_BYTES_MAX: u32 = 1 << 30;
+
 /// Programs at work. Dropped, they are gone.
 pub struct BpfCalls {
     // Before `object`: the reader goes first.
@@ -43,18 +46,18 @@ pub struct BpfCalls {
 }
 
 impl BpfCalls {
-    /// Follows the next command that this process starts.
+    /// Follows the next command that this process starts. `buffer_bytes`: room for what waits for [`BpfCalls::poll`].
     /// # Errors
     /// Why eBPF cannot be used here.
-    pub fn command() -> Result<Self, CallCaptureError> {
-        Self::start(std::process::id())
+    pub fn command(buffer_bytes: u32) -> Result<Self, CallCaptureError> {
+        Self::start(std::process::id(), buffer_bytes)
     }
 
     /// Follows a process that runs, with its threads and children.
     /// # Errors
     /// It is not there, or eBPF cannot be used.
-    pub fn process(process: u32) -> Result<Self, CallCaptureError> {
-        let mut calls = Self::start(0)?;
+    pub fn process(process: u32, buffer_bytes: u32) -> Result<Self, CallCaptureError> {
+        let mut calls = Self::start(0, buffer_bytes)?;
         let processes = held::with_descendants(process);
         if held::threads(process).is_err() {
             return Err(CallCaptureError::NoProcess(process));
@@ -71,7 +74,7 @@ impl BpfCalls {
         Ok(calls)
     }
 
-    fn start(parent: u32) -> Result<Self, CallCaptureError> {
+    fn start(parent: u32, buffer_bytes: u32) -> Result<Self, CallCaptureError> {
         if OBJECT.0.is_empty() {
             let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
             return Err(BpfError::NotBuilt(reason).into());
@@ -80,8 +83,15 @@ impl BpfCalls {
         if namespace.as_os_str() != FIRST_PID_NAMESPACE {
             return Err(CallCaptureError::Namespace);
         }
-        let settings = table::bytes(parent);
+        // The kernel takes powers of two, of whole pages.
+        let buffer_bytes = buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX).next_power_of_two();
+        let settings = table::bytes(parent, buffer_bytes / 4);
         let mut open = open_with(&OBJECT.0, (".rodata.recording", &settings))?;
+        let buffer = open.maps_mut().find(|map| map.name() == "calls");
+        buffer
+            .ok_or(BpfError::NoMap("calls"))?
+            .set_max_entries(buffer_bytes)
+            .map_err(|error| refusal("set up the eBPF programs", &error))?;
         open.progs_mut().for_each(|mut program| program.set_autoload(true));
         let object = open.load().map_err(|error| refusal("load the eBPF programs", &error))?;
         let mut links = Vec::new();
@@ -203,20 +213,20 @@ impl BpfCalls {
 }
 
 /// Tells how many calls were counted under a key of the map `counts`.
-fn counted(capture: &mut CallCapture, key: u32, calls: u64) {
+fn counted(capture: &mut CallCapture, key: u32, count: u64) {
     let (code, kind, mark) = (key >> 3, key >> 1 & 3, key & 1);
     if code == FRAMES_UNSEEN {
-        capture.counted("heads of frames in writes to a SQLite log: they were not seen", calls);
+        capture.counted(calls::FRAMES_UNSEEN, count);
         return;
     }
     let Some(called) = u8::try_from(code).ok().and_then(CalledName::from_code) else { return };
     if called != CalledName::Mmap && mark == UNFINISHED {
-        capture.counted(&format!("{}: its end was not seen", called.text()), calls);
+        capture.counted(&format!("{}: its end was not seen", called.text()), count);
         return;
     }
     // What mmap is asked for: PROT_WRITE, MAP_SHARED.
     let arguments = [0, 0, u64::from(mark) << 1, if mark == 1 { 1 } else { 2 }, 0, 0];
     let descriptor = descriptor(u8::try_from(kind).unwrap_or(0));
     let like = CapturedCall { called, descriptor, arguments, ..CapturedCall::default() };
-    capture.counted_calls(&like, calls);
+    capture.counted_calls(&like, count);
 }

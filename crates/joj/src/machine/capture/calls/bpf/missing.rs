@@ -16,15 +16,15 @@ impl BpfCalls {
     /// Says that there are none.
     /// # Errors
     /// Always.
-    pub fn command() -> Result<Self, CallCaptureError> {
+    pub fn command(_: u32) -> Result<Self, CallCaptureError> {
         Err(BpfError::NotBuilt("without its feature `bpf`").into())
     }
 
     /// Says that there are none.
     /// # Errors
     /// Always.
-    pub fn process(_: u32) -> Result<Self, CallCaptureError> {
-        Self::command()
+    pub fn process(_: u32, _: u32) -> Result<Self, CallCaptureError> {
+        Self::command(0)
     }
 
     /// Never called.

@@ -20,7 +20,8 @@ const MEMORY: u32 = 22;
 const MEMORY_ARGUMENT: u32 = 25;
 
 /// The struct's bytes. `parent`: whose child is followed from the program on that it runs; 0 for nobody's.
-pub fn bytes(parent: u32) -> Vec<u8> {
+/// `wake_bytes`: of what waits for joj before it is woken.
+pub fn bytes(parent: u32, wake_bytes: u32) -> Vec<u8> {
     let mut entries = vec![0_u32; CALL_NUMBERS];
     for (number, called) in numbers::all() {
         if let Some(entry) = entries.get_mut(number as usize) {
@@ -29,7 +30,7 @@ pub fn bytes(parent: u32) -> Vec<u8> {
     }
     let ((mode, size), (x_mode, x_size)) = (numbers::STATUS_PLACES, numbers::STATUS_X_PLACES);
     let places = [mode, size, x_mode, x_size].map(|place| u32::try_from(place).unwrap_or(0));
-    let words = [parent].into_iter().chain(places).chain([0]).chain(entries);
+    let words = [parent].into_iter().chain(places).chain([wake_bytes]).chain(entries);
     words.flat_map(u32::to_ne_bytes).collect()
 }
 
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_struct_has_its_length_and_calls_their_entries() {
-        let bytes = bytes(7);
+        let bytes = bytes(7, 0);
         assert_eq!((bytes.len(), &bytes[..4]), (2072, &7_u32.to_ne_bytes()[..]));
         let rename = entry_of(CalledName::Renameat2);
         assert_eq!((rename >> FIRST_PATH & 7, rename >> SECOND_PATH & 7), (2, 4));

@@ -30,6 +30,8 @@ const FIRST_PAGE_BYTES: u64 = 100;
 pub struct Looker {
     /// Bytes of a page, by the path of a SQLite log.
     logs: HashMap<PathBuf, Option<u32>>,
+    /// Writes to such logs whose frames' heads are in other places.
+    pub frames_unseen: u64,
 }
 
 /// The kind of a thread's descriptor.
@@ -121,7 +123,11 @@ impl Looker {
         }
         let known = self.logs.entry(path);
         let page_bytes = *known.or_insert_with(|| held::page_bytes_of_log(&descriptor_path(thread, number)));
-        let Some(page_bytes) = page_bytes else { return };
+        let Some(page_bytes) = page_bytes else {
+            // Another layout; but zeros are room for frames.
+            self.frames_unseen += u64::from(begin >= LOG_HEADER_BYTES && head[..8] != [0; 8]);
+            return;
+        };
         for at in frame_heads(begin, begin + moved, page_bytes) {
             let mut numbers = [0; 8];
             if peek(thread, call, at - begin, &mut numbers) {

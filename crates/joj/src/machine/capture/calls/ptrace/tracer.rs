@@ -14,8 +14,8 @@ use super::launch;
 use super::look::{self, Looker};
 use super::request::{self, CallStop, ChildSignals, OWN_ARCHITECTURE, Tid};
 use crate::machine::capture::calls::error::CallCaptureError;
-use crate::machine::capture::calls::held;
 use crate::machine::capture::calls::numbers::CallNumbers;
+use crate::machine::capture::calls::{FRAMES_UNSEEN, held};
 use crate::machine::proc::clock::shared_ns;
 
 const CLONE_FS: u64 = 0x200;
@@ -239,6 +239,9 @@ impl Tracer {
     pub fn finish(mut self) -> CallCapture {
         for (call, calls) in self.counts.values() {
             self.capture.counted_calls(call, *calls);
+        }
+        if self.looker.frames_unseen > 0 {
+            self.capture.counted(FRAMES_UNSEEN, self.looker.frames_unseen);
         }
         for (called, calls) in &self.unfinished {
             self.capture.counted(&format!("{}: its end was not seen", called.text()), *calls);
