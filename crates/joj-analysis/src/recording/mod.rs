@@ -3,18 +3,20 @@
 //! ```text
 //! strace | MobiGen -> import -> Recording -> hidden_names -> saved;  read -> compat -> file_tree, order -> replay
 //!
-//! outcome        what came of a replay, in numbers
-//! import         recordings made of other programs' text
-//! system_calls   what system calls mean for files: descriptors, processes, paths
-//! compat         a MobiGen script as Mobibench's own replayer reads it
-//! order          which calls each call waits for
-//! file_tree      the files before the first call and after the last, as the calls imply them
-//! hidden_names   hashes in the place of names
-//! call           one system call
-//! flags          flags and errors by their names
-//! paths          paths as the kernel takes them
+//! page_transactions   the commits of SQLite databases, and the pages that each wrote
+//! outcome             what came of a replay, in numbers
+//! import              recordings made of other programs' text
+//! system_calls        what system calls mean for files: descriptors, processes, paths
+//! compat              a MobiGen script as Mobibench's own replayer reads it
+//! order               which calls each call waits for
+//! file_tree           the files before the first call and after the last, as the calls imply them
+//! hidden_names        hashes in the place of names
+//! call                one system call
+//! flags               flags and errors by their names
+//! paths               paths as the kernel takes them
 //! ```
 
+pub mod page_transactions;
 pub mod outcome;
 pub mod import;
 pub mod system_calls;

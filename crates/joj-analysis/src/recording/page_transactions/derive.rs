@@ -1,0 +1,476 @@
+//! From calls to commits: each call is told to the commit of its database that is under way, begins one, or ends it.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use crate::recording::Recording;
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::O_CREAT;
+use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole, PENDING_BYTE};
+use crate::recording::page_transactions::positions::Positions;
+use crate::recording::page_transactions::under_way::{
+    CommitUnderWay, FRAME_HEADER_BYTES, LOG_HEADER_BYTES, ZEROED_HEADER_BYTES,
+};
+use crate::recording::page_transactions::{
+    CommitSyncs, PageTransactions, RecordedCommit, RecordedDatabase, RecordedMode,
+};
+
+/// The byte of `-shm` whose lock a writer holds (wal.c, WAL_WRITE_LOCK).
+const LOG_WRITE_LOCK: u64 = 120;
+const LOCK_WRITE: u32 = 1;
+const UNLOCKED: u32 = 2;
+
+/// Why a recording's commits are not known.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DeriveError {
+    /// Nothing of SQLite's is in it.
+    #[error("no commit of a SQLite database is in it: no call writes a database that has a journal or a log")]
+    NoCommit,
+    /// A log whose commits nothing tells apart.
+    #[error(
+        "the commits in the log of {0} cannot be told apart: no sync ends them, and neither locks nor frame heads are in the \
+         recording; record the program with `joj record -- PROGRAM`, or with synchronous=FULL"
+    )]
+    NoBounds(String),
+}
+
+/// What is known of a database while the calls pass by.
+#[derive(Debug, Default)]
+struct DatabaseState {
+    under_way: Option<CommitUnderWay>,
+    /// Pages, where something told them.
+    pages: Option<u32>,
+    /// So many are known to be there.
+    at_least: u32,
+    /// Of its free list.
+    free_pages: Option<i64>,
+    /// Descriptions of its log that are open: while there are any, writes to the database are a checkpoint's.
+    open_logs: u32,
+    /// Each thread's last commit, by its place in `Deriver::commits`.
+    last: HashMap<u32, usize>,
+    /// A log's sync, until it is known whether a checkpoint followed.
+    log_sync: Option<u32>,
+    /// Frames were written, some of them by commits that something bounds.
+    has_frames: bool,
+    has_bounds: bool,
+}
+
+struct Deriver<'a> {
+    recording: &'a Recording,
+    files: DatabaseFiles,
+    databases: Vec<DatabaseState>,
+    positions: Positions,
+    /// By thread the database of its last commit.
+    last_database: HashMap<u32, usize>,
+    commits: Vec<RecordedCommit>,
+    syncs: CommitSyncs,
+    written_bytes: u64,
+}
+
+/// Finds the commits of a recording.
+/// # Errors
+/// There is none, or a log does not tell them.
+pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
+    let files = DatabaseFiles::find(recording);
+    let databases = files.databases.iter().map(|_| DatabaseState::default()).collect();
+    let mut deriver = Deriver {
+        recording,
+        files,
+        databases,
+        positions: Positions::default(),
+        last_database: HashMap::new(),
+        commits: Vec::new(),
+        syncs: CommitSyncs::default(),
+        written_bytes: 0,
+    };
+    for call in &recording.calls {
+        deriver.take(call);
+    }
+    deriver.finish()
+}
+
+impl Deriver<'_> {
+    fn take(&mut self, call: &RecordedCall) {
+        let place = self.positions.place(call);
+        if call.result < 0 && call.kind != CallKind::FirstPage {
+            return;
+        }
+        let by_path = self.files.of_path(call.path);
+        let found = self.files.of_description(call.description).or(by_path);
+        let Some((role, database)) = found else { return };
+        if call.kind.is_sync() {
+            return self.sync(call, role, database);
+        }
+        match (role, call.kind) {
+            (_, CallKind::FirstPage) => self.first_page(call, database),
+            (FileRole::Database, CallKind::Lock) => self.database_lock(call, database),
+            (FileRole::WalIndex, CallKind::Lock) => self.log_lock(call, database),
+            (FileRole::Database, CallKind::Fstat | CallKind::Stat) => self.size(call, database),
+            (FileRole::Database, CallKind::Ftruncate | CallKind::Truncate) => self.cut(call, database),
+            (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
+            (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
+            (FileRole::Log, CallKind::Close | CallKind::Released)
+                if call.flags & RecordedCall::STAYS_OPEN == 0 =>
+            {
+                let state = &mut self.databases[database];
+                state.open_logs = state.open_logs.saturating_sub(1);
+            }
+            (FileRole::Log, CallKind::LogFrame) => self.frame(call, database),
+            (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
+            _ => {}
+        }
+        let Some(offset) = place else { return };
+        match (role, call.kind.is_write()) {
+            (FileRole::Database, true) => self.write_database(call, offset, database),
+            (FileRole::Database, false) => self.read_database(call, offset, database),
+            (FileRole::Journal, true) => self.write_journal(call, offset, database),
+            (FileRole::Log, true) => self.write_log(call, offset, database),
+            (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
+            _ => {}
+        }
+    }
+
+    fn page_bytes(&self, database: usize) -> u64 {
+        self.files.databases[database].page_bytes
+    }
+
+    /// Ends the commit under way, and begins one with this call.
+    fn begin(&mut self, call: &RecordedCall, database: usize) -> &mut CommitUnderWay {
+        self.end(database);
+        let state = &mut self.databases[database];
+        let mut begun = CommitUnderWay::begin(call);
+        begun.pages_before = state.pages;
+        begun.free_before = state.free_pages;
+        state.under_way.insert(begun)
+    }
+
+    /// The commit under way if it is this thread's and `goes_on` says so; else a new one.
+    fn going_on(
+        &mut self,
+        call: &RecordedCall,
+        database: usize,
+        goes_on: impl Fn(&CommitUnderWay) -> bool,
+    ) -> &mut CommitUnderWay {
+        let under_way = self.databases[database].under_way.as_ref();
+        if !under_way.is_some_and(|commit| commit.thread == call.thread && goes_on(commit)) {
+            self.begin(call, database);
+        }
+        self.databases[database].under_way.get_or_insert_with(|| CommitUnderWay::begin(call))
+    }
+
+    /// Ends the commit under way, if it wrote anything.
+    fn end(&mut self, database: usize) {
+        let page_bytes = self.page_bytes(database);
+        let state = &mut self.databases[database];
+        let Some(commit) = state.under_way.take().filter(CommitUnderWay::has_pages) else { return };
+        state.free_pages = commit.free_after.or(state.free_pages);
+        state.last.insert(commit.thread, self.commits.len());
+        self.last_database.insert(commit.thread, database);
+        let is_told = commit.pages_before.is_some() || commit.pages_after.is_some();
+        let commit = commit.finish(database, page_bytes, state.at_least);
+        let after = commit.parts[0].pages_after;
+        state.pages = is_told.then_some(after);
+        state.at_least = if is_told { after } else { after.max(state.at_least) };
+        self.commits.push(commit);
+    }
+
+    fn database_lock(&mut self, call: &RecordedCall, database: usize) {
+        let reserved = PENDING_BYTE + 1;
+        let end = if call.bytes == 0 { u64::MAX } else { call.offset.saturating_add(call.bytes) };
+        if call.flags == LOCK_WRITE && call.offset == reserved {
+            let commit = self.begin(call, database);
+            (commit.is_locked, commit.description) = (true, call.description);
+        } else if call.flags == UNLOCKED && (call.offset..end).contains(&reserved) {
+            self.unlock(call, database);
+        }
+    }
+
+    fn log_lock(&mut self, call: &RecordedCall, database: usize) {
+        let end = call.offset.saturating_add(call.bytes);
+        if call.flags == LOCK_WRITE && call.offset == LOG_WRITE_LOCK {
+            self.begin(call, database).is_locked = true;
+            self.databases[database].has_bounds = true;
+        } else if call.flags == UNLOCKED && (call.offset..end).contains(&LOG_WRITE_LOCK) {
+            self.unlock(call, database);
+        }
+    }
+
+    fn unlock(&mut self, call: &RecordedCall, database: usize) {
+        let under_way = self.databases[database].under_way.as_mut();
+        if let Some(commit) = under_way.filter(|commit| commit.is_locked && commit.process == call.process) {
+            commit.reach(call);
+            self.end(database);
+        }
+    }
+
+    fn size(&mut self, call: &RecordedCall, database: usize) {
+        let pages = call.bytes / self.page_bytes(database);
+        let state = &mut self.databases[database];
+        // A commit under way has its own size, and scripts have none; with a log the file lags behind.
+        let has_written = state.under_way.as_ref().is_some_and(CommitUnderWay::has_pages);
+        if call.bytes == 0 || has_written {
+            return;
+        }
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        state.at_least = state.at_least.max(pages);
+        if state.open_logs > 0 {
+            return;
+        }
+        state.pages = Some(pages);
+        if let Some(commit) = &mut state.under_way {
+            commit.pages_before = state.pages;
+        }
+    }
+
+    fn cut(&mut self, call: &RecordedCall, database: usize) {
+        let pages = u32::try_from(call.bytes / self.page_bytes(database)).ok();
+        let state = &mut self.databases[database];
+        if state.open_logs > 0 {
+            return;
+        }
+        match &mut state.under_way {
+            Some(commit) if commit.thread == call.thread => {
+                commit.pages_after = pages;
+                commit.reach(call);
+            }
+            _ => state.pages = pages,
+        }
+    }
+
+    fn first_page(&mut self, call: &RecordedCall, database: usize) {
+        let pages = u32::try_from(call.bytes).ok().filter(|pages| *pages > 0);
+        let free = Some(call.result);
+        let state = &mut self.databases[database];
+        match &mut state.under_way {
+            Some(commit) if commit.thread == call.thread && commit.pages.contains(&1) => {
+                commit.pages_after = pages.or(commit.pages_after);
+                commit.free_after = free;
+            }
+            // What a checkpoint writes may be older than the log's last commit.
+            _ if state.open_logs > 0 && state.has_frames => {}
+            _ => {
+                state.pages = pages.or(state.pages);
+                state.free_pages = free;
+                if let Some(commit) = &mut state.under_way {
+                    (commit.pages_before, commit.free_before) = (state.pages, state.free_pages);
+                }
+            }
+        }
+    }
+
+    fn read_database(&mut self, call: &RecordedCall, offset: u64, database: usize) {
+        let page_bytes = self.page_bytes(database);
+        let state = &mut self.databases[database];
+        let last = u32::try_from((offset + call.moved_bytes()) / page_bytes).unwrap_or(u32::MAX);
+        state.at_least = state.at_least.max(last);
+    }
+
+    fn write_database(&mut self, call: &RecordedCall, offset: u64, database: usize) {
+        self.written_bytes += call.moved_bytes();
+        let page_bytes = self.page_bytes(database);
+        let state = &mut self.databases[database];
+        if state.open_logs > 0 {
+            // A checkpoint: the sync of the log before it was its own.
+            state.log_sync = state.log_sync.filter(|thread| *thread != call.thread);
+            return;
+        }
+        let first = offset / page_bytes;
+        let last = (offset + call.moved_bytes().max(1) - 1) / page_bytes;
+        // A build with atomic writes writes page 1 twice: its change counter, then the page (pager.c, pager_incr_changecounter).
+        let has_syncs = self.files.databases[database].has_syncs;
+        let commit = self.going_on(call, database, |commit| {
+            let begins_again = !has_syncs && !commit.is_locked && first == 0 && commit.pages.contains(&1);
+            !(commit.is_over || commit.is_synced || begins_again)
+        });
+        commit.description = call.description;
+        commit.pages.extend((first..=last).filter_map(|page| u32::try_from(page + 1).ok()));
+        commit.wrote(call);
+    }
+
+    fn write_journal(&mut self, call: &RecordedCall, offset: u64, database: usize) {
+        self.written_bytes += call.moved_bytes();
+        let zeroes = offset == 0 && call.moved_bytes() == ZEROED_HEADER_BYTES;
+        let begins = offset == 0 && call.moved_bytes() > ZEROED_HEADER_BYTES;
+        let commit = self.going_on(call, database, |commit| {
+            let was_written = !commit.pages.is_empty();
+            !(commit.is_over || (begins && was_written) || (commit.is_synced && !zeroes))
+        });
+        commit.wrote(call);
+        if zeroes && !commit.pages.is_empty() {
+            (commit.journal_end, commit.is_over) = (Some(RecordedMode::Persist), true);
+        } else {
+            let end = offset + call.moved_bytes();
+            commit.journal_extent = Some(commit.journal_extent.unwrap_or(0).max(end));
+        }
+    }
+
+    /// What is not a write: the journal is made, and comes to its end.
+    fn journal(&mut self, call: &RecordedCall, database: usize) {
+        let end = match call.kind {
+            CallKind::Open if call.flags & O_CREAT != 0 => {
+                self.going_on(call, database, |commit| !(commit.is_over || commit.is_synced));
+                return;
+            }
+            CallKind::Unlink => Some(RecordedMode::Delete),
+            CallKind::Ftruncate | CallKind::Truncate if call.bytes == 0 => Some(RecordedMode::Truncate),
+            CallKind::Close => None,
+            _ => return,
+        };
+        let under_way = self.databases[database].under_way.as_mut();
+        let Some(commit) = under_way.filter(|commit| commit.thread == call.thread) else { return };
+        if commit.has_pages() && (commit.journal_extent.is_some() || end.is_none()) {
+            commit.journal_end = end.or(commit.journal_end);
+            commit.is_over |= end.is_some();
+            commit.reach(call);
+        }
+    }
+
+    fn write_log(&mut self, call: &RecordedCall, offset: u64, database: usize) {
+        self.written_bytes += call.moved_bytes();
+        let page_bytes = self.page_bytes(database);
+        let state = &mut self.databases[database];
+        state.has_frames = true;
+        if state.log_sync.take().is_some() {
+            // Frames followed a sync, and no checkpoint lay between: it ended a commit.
+            state.has_bounds = true;
+        }
+        // The page behind a head belongs to it, also behind the head with the commit mark.
+        let in_frame = offset.checked_sub(LOG_HEADER_BYTES).map(|at| at % (FRAME_HEADER_BYTES + page_bytes));
+        let is_page = in_frame == Some(FRAME_HEADER_BYTES);
+        let commit = self.going_on(call, database, |commit| {
+            let is_over = commit.is_over || (commit.is_synced && commit.is_of_log());
+            (!is_over || is_page) && commit.pages.is_empty()
+        });
+        commit.description = call.description;
+        let end = offset + call.moved_bytes();
+        commit.log_bytes += end.saturating_sub(offset.max(LOG_HEADER_BYTES));
+        commit.wrote(call);
+    }
+
+    fn frame(&mut self, call: &RecordedCall, database: usize) {
+        let page = u32::try_from(call.bytes).unwrap_or(0);
+        let state = &mut self.databases[database];
+        state.has_bounds = true;
+        let Some(commit) = state.under_way.as_mut().filter(|commit| commit.thread == call.thread) else {
+            return;
+        };
+        commit.frame_rows += 1;
+        commit.frame_pages.insert(page);
+        if call.flags > 0 {
+            (commit.pages_after, commit.is_over) = (Some(call.flags), true);
+        }
+    }
+
+    fn sync(&mut self, call: &RecordedCall, role: FileRole, database: usize) {
+        self.syncs.count(call.kind);
+        let database = match role {
+            // A directory has several databases: that of the thread's commit.
+            FileRole::Directory | FileRole::SuperJournal => self.database_of(call.thread).unwrap_or(database),
+            _ => database,
+        };
+        let state = &mut self.databases[database];
+        if role == FileRole::Log {
+            state.log_sync = Some(call.thread);
+        }
+        let is_checkpoint = role == FileRole::Database && state.open_logs > 0;
+        match state.under_way.as_mut().filter(|commit| commit.thread == call.thread) {
+            Some(commit) if !(is_checkpoint || (role == FileRole::Log && commit.is_synced)) => {
+                commit.syncs.count(call.kind);
+                commit.is_synced |= matches!(role, FileRole::Database | FileRole::Log) && commit.has_pages();
+                commit.reach(call);
+            }
+            // With group commit a log's sync comes when the write lock is given back.
+            None if role == FileRole::Log => {
+                let last = state.last.get(&call.thread).and_then(|at| self.commits.get_mut(*at));
+                if let Some(commit) = last.filter(|commit| commit.syncs.all() == 0) {
+                    commit.syncs.count(call.kind);
+                    commit.end_ns = commit.end_ns.max(call.end_ns());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The database whose commit a thread has under way, or had last.
+    fn database_of(&self, thread: u32) -> Option<usize> {
+        let is_own = |state: &DatabaseState| {
+            state
+                .under_way
+                .as_ref()
+                .is_some_and(|commit| commit.thread == thread && commit.write_ns.is_some())
+        };
+        self.databases.iter().position(is_own).or_else(|| self.last_database.get(&thread).copied())
+    }
+
+    fn finish(mut self) -> Result<PageTransactions, DeriveError> {
+        for database in 0..self.databases.len() {
+            self.end(database);
+            let state = &mut self.databases[database];
+            state.has_bounds |= state.log_sync.is_some();
+            if state.has_frames && !state.has_bounds {
+                return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
+            }
+        }
+        if self.commits.is_empty() {
+            return Err(DeriveError::NoCommit);
+        }
+        self.commits.sort_by_key(|commit| commit.begin_ns);
+        let commits = join(std::mem::take(&mut self.commits));
+        Ok(self.transactions(commits))
+    }
+
+    /// With the databases that have a commit alone.
+    fn transactions(self, mut commits: Vec<RecordedCommit>) -> PageTransactions {
+        let mut kept: HashMap<usize, usize> = HashMap::new();
+        let mut databases: Vec<RecordedDatabase> = Vec::new();
+        for part in commits.iter_mut().flat_map(|commit| &mut commit.parts) {
+            let found = &self.files.databases[part.database];
+            part.database = *kept.entry(part.database).or_insert_with(|| {
+                databases.push(RecordedDatabase {
+                    path: found.path.clone(),
+                    page_bytes: u32::try_from(found.page_bytes).unwrap_or(u32::MAX),
+                    pages_before: part.pages_before,
+                    pages_after: part.pages_before,
+                });
+                databases.len() - 1
+            });
+            let database = &mut databases[part.database];
+            // What a later commit finds was there from the begin, if nothing grew.
+            if database.pages_after == database.pages_before && part.pages_before > database.pages_after {
+                database.pages_before = part.pages_before;
+            }
+            database.pages_after = part.pages_after;
+        }
+        let notes = self.recording.header.inferred.clone();
+        let (syncs, written_bytes) = (self.syncs, self.written_bytes);
+        PageTransactions { databases, commits, syncs, written_bytes, notes }
+    }
+}
+
+/// Commits of one thread to several databases that were under way together are one: with ATTACH.
+fn join(commits: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
+    let mut joined: Vec<RecordedCommit> = Vec::new();
+    // By thread its last commit.
+    let mut last: HashMap<u32, usize> = HashMap::new();
+    for commit in commits {
+        let before = last.get(&commit.thread).copied();
+        let is_part = before.is_some_and(|before| {
+            let before: &RecordedCommit = &joined[before];
+            let is_new = |part: usize| before.parts.iter().all(|known| known.database != part);
+            commit.begin_ns < before.end_ns && is_new(commit.parts[0].database)
+        });
+        if let Some(before) = before.filter(|_| is_part) {
+            let before = &mut joined[before];
+            before.end_ns = before.end_ns.max(commit.end_ns);
+            before.write_ns = before.write_ns.min(commit.write_ns);
+            before.syncs.add(&commit.syncs);
+            before.written_bytes += commit.written_bytes;
+            before.parts.extend(commit.parts);
+        } else {
+            last.insert(commit.thread, joined.len());
+            joined.push(commit);
+        }
+    }
+    joined
+}

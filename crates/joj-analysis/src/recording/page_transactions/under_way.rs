@@ -1,0 +1,192 @@
+//! One commit of one database while its calls pass by.
+
+use std::collections::BTreeSet;
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::page_transactions::{CommitPart, CommitSyncs, PageOne, RecordedCommit, RecordedMode};
+
+/// Bytes that SQLite overwrites a journal's header with in PERSIST mode (pager.c, zeroJournalHdr).
+pub const ZEROED_HEADER_BYTES: u64 = 28;
+/// A page's record in a journal has its number before it and a checksum behind it.
+const RECORD_BYTES: u64 = 8;
+/// The header in front of a log's first frame, and of each frame (wal.c).
+pub const LOG_HEADER_BYTES: u64 = 32;
+pub const FRAME_HEADER_BYTES: u64 = 24;
+
+impl CommitSyncs {
+    /// Counts a call that makes something durable.
+    pub fn count(&mut self, kind: CallKind) {
+        match kind {
+            CallKind::Fsync => self.fsync += 1,
+            CallKind::Fdatasync => self.fdatasync += 1,
+            _ => self.other += 1,
+        }
+    }
+
+    /// Adds those of another.
+    pub fn add(&mut self, other: &Self) {
+        self.fsync += other.fsync;
+        self.fdatasync += other.fdatasync;
+        self.other += other.other;
+    }
+}
+
+/// What is known of it so far.
+#[derive(Debug, Default)]
+pub struct CommitUnderWay {
+    pub process: u32,
+    pub thread: u32,
+    /// Of the database, or of the log.
+    pub description: u32,
+    pub begin_ns: u64,
+    pub write_ns: Option<u64>,
+    pub end_ns: u64,
+    pub pages: BTreeSet<u32>,
+    /// Numbers of pages in frame heads.
+    pub frame_pages: BTreeSet<u32>,
+    pub frame_rows: u64,
+    pub log_bytes: u64,
+    /// One past the last byte of the journal that was written.
+    pub journal_extent: Option<u64>,
+    pub journal_end: Option<RecordedMode>,
+    /// A frame had a commit mark, or the journal came to its end: what is written next belongs to the next commit.
+    pub is_over: bool,
+    /// The database or the log was synced after its last write.
+    pub is_synced: bool,
+    /// A lock bounds it.
+    pub is_locked: bool,
+    /// Pages of the database before, where a size told them.
+    pub pages_before: Option<u32>,
+    /// Pages of the database afterwards, where page 1, a frame or a cut told them.
+    pub pages_after: Option<u32>,
+    pub free_before: Option<i64>,
+    pub free_after: Option<i64>,
+    pub syncs: CommitSyncs,
+    pub written_bytes: u64,
+}
+
+impl CommitUnderWay {
+    /// One that begins with a call.
+    pub fn begin(call: &RecordedCall) -> Self {
+        Self { process: call.process, thread: call.thread, begin_ns: call.begin_ns, ..Self::default() }
+    }
+
+    /// A call of it wrote something.
+    pub fn wrote(&mut self, call: &RecordedCall) {
+        self.write_ns.get_or_insert(call.begin_ns);
+        self.written_bytes += call.moved_bytes();
+        self.reach(call);
+    }
+
+    /// It lasted at least as long as a call.
+    pub fn reach(&mut self, call: &RecordedCall) {
+        self.end_ns = self.end_ns.max(call.end_ns());
+    }
+
+    /// Whether it wrote pages or frames.
+    pub fn has_pages(&self) -> bool {
+        !self.pages.is_empty() || self.is_of_log()
+    }
+
+    /// Whether it wrote frames.
+    pub fn is_of_log(&self) -> bool {
+        self.frame_rows > 0 || self.log_bytes > 0
+    }
+
+    /// Frames of the log, from the bytes where no row tells.
+    fn frames(&self, page_bytes: u64) -> u64 {
+        match self.frame_rows {
+            0 => self.log_bytes / (FRAME_HEADER_BYTES + page_bytes),
+            rows => rows,
+        }
+    }
+
+    /// Pages that the journal has, from its length: its header is a sector of 512 bytes, or of a page's size.
+    fn journal_records(&self, page_bytes: u64) -> Option<u64> {
+        let extent = self.journal_extent?;
+        let record_bytes = page_bytes + RECORD_BYTES;
+        let of_header = |header_bytes: u64| {
+            extent.checked_sub(header_bytes).filter(|rest| rest.is_multiple_of(record_bytes))
+        };
+        // A header alone is as long as its sector.
+        if extent < record_bytes {
+            return Some(0);
+        }
+        let sectors = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
+        let rest = sectors.into_iter().find_map(of_header).unwrap_or(extent.saturating_sub(512));
+        Some(rest / record_bytes)
+    }
+
+    /// Pages of the database before: what a size told, or else from how many of the pages written the journal has no record. A page
+    /// that is new has none, and new pages are the last, behind those that are known to be there. Without a journal nothing is new:
+    /// SQLite writes one for each commit that grows a database.
+    fn size_before(&self, page_bytes: u64, at_least: u32) -> u32 {
+        if let Some(known) = self.pages_before {
+            return known;
+        }
+        let last = self.pages.last().or(self.frame_pages.last()).copied().unwrap_or(0);
+        let written = self.pages.len() as u64;
+        let records = self.journal_records(page_bytes).unwrap_or(written);
+        let without_record = usize::try_from(written.saturating_sub(records)).unwrap_or(usize::MAX);
+        let new = self.pages.iter().rev().take(without_record).take_while(|page| **page > at_least);
+        new.last().map_or(at_least.max(last), |first| at_least.max(first - 1))
+    }
+
+    fn mode(&self) -> RecordedMode {
+        match (self.is_of_log(), self.journal_extent, self.journal_end) {
+            (true, ..) => RecordedMode::Wal,
+            (false, _, Some(end)) => end,
+            (false, Some(_), None) => RecordedMode::Journal,
+            (false, None, None) => RecordedMode::None,
+        }
+    }
+
+    fn page_one(&self, mode: RecordedMode, grew: bool) -> PageOne {
+        let is_free_list_changed = match (self.free_before, self.free_after) {
+            (Some(before), Some(after)) => Some(before != after),
+            _ => None,
+        };
+        match mode {
+            RecordedMode::Wal if self.frame_rows > 0 => match self.frame_pages.contains(&1) {
+                true => PageOne::Changed,
+                false => PageOne::Unchanged,
+            },
+            _ if grew || is_free_list_changed == Some(true) => PageOne::Changed,
+            _ if is_free_list_changed == Some(false) => PageOne::Unchanged,
+            _ => PageOne::Unknown,
+        }
+    }
+
+    /// The commit, which wrote one database; that had `at_least` so many pages before.
+    pub fn finish(self, database: usize, page_bytes: u64, at_least: u32) -> RecordedCommit {
+        let mode = self.mode();
+        let pages_before = self.size_before(page_bytes, at_least);
+        let last = self.pages.last().max(self.frame_pages.last()).copied().unwrap_or(0);
+        let pages_after = self.pages_after.unwrap_or(pages_before.max(last));
+        let page_one = self.page_one(mode, pages_after > pages_before);
+        let frames = self.frames(page_bytes);
+        let pages_known = mode != RecordedMode::Wal || self.frame_rows > 0;
+        let pages = if mode == RecordedMode::Wal { self.frame_pages } else { self.pages };
+        let part = CommitPart {
+            database,
+            description: self.description,
+            pages: pages.into_iter().collect(),
+            pages_known,
+            frames,
+            page_one,
+            pages_before,
+            pages_after,
+            mode,
+        };
+        RecordedCommit {
+            process: self.process,
+            thread: self.thread,
+            begin_ns: self.begin_ns,
+            write_ns: self.write_ns.unwrap_or(self.begin_ns),
+            end_ns: self.end_ns,
+            parts: vec![part],
+            syncs: self.syncs,
+            written_bytes: self.written_bytes,
+        }
+    }
+}
