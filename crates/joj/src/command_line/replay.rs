@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use joj_analysis::bench::key::JournalMode;
+use serde::{Deserialize, Serialize};
 
 /// After the options in `joj replay --help`.
 pub const EXAMPLES: &str = "\
@@ -12,10 +14,13 @@ Examples:
   joj replay app.joj . --check                      and compare the files that are there at the end
   joj replay app.joj . --json - --order timed
   joj replay phone.joj . --compat --order fast      a MobiGen script as Mobibench would read it
+  joj replay app.joj . --as wal --order fast        its SQLite transactions alone, through SQLite in WAL mode
+  joj replay app.joj . --as waldio --waldio ./libwaldio.so --json -
 
 Everything happens in a new directory below DIR, joj-replay-<process>-<n>, which is removed at the end, after an error and after
 Ctrl-C too. So DIR may hold other files: none of them is touched. Recordings, orders, and what is not replayed: docs/recording.md.
-The exit code is 0, or 1 when something failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
+With --as the commits of the recording's databases are made again in databases of joj's own: the same numbers of pages, none of the
+program's data. The exit code is 0, or 1 when something failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
 
 /// Options of `joj replay`.
 #[derive(Debug, Args)]
@@ -38,6 +43,27 @@ pub struct ReplayOptions {
     #[arg(long)]
     pub compat: bool,
 
+    /// Replay only the commits on SQLite databases, through a real SQLite in this journal mode: delete, truncate, persist, memory, off,
+    /// wal, or waldio (wal with the extension)
+    #[arg(long = "as", value_name = "MODE", value_parser = parse_mode, conflicts_with_all = ["check", "compat"])]
+    pub mode: Option<JournalMode>,
+
+    /// With --as: PRAGMA synchronous
+    #[arg(long, value_enum, default_value = "full", requires = "mode")]
+    pub synchronous: SynchronousChoice,
+
+    /// With --as: PRAGMA cache_size: pages, or KiB where negative [default: SQLite's own]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "mode")]
+    pub cache_size: Option<i64>,
+
+    /// With --as: the SQLite: bundled (inside joj), system, or a library
+    #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled", requires = "mode")]
+    pub sqlite: String,
+
+    /// With --as waldio: the extension [default: libwaldio.so beside joj]
+    #[arg(long, value_name = "FILE.so", requires = "mode")]
+    pub waldio: Option<PathBuf>,
+
     /// Leave the directory there
     #[arg(long)]
     pub keep: bool,
@@ -47,8 +73,41 @@ pub struct ReplayOptions {
     pub json: Option<PathBuf>,
 }
 
-/// When each call is made.
+/// The journal modes of --as: of waldio's ways the durable one.
+fn parse_mode(text: &str) -> Result<JournalMode, String> {
+    match text.parse::<JournalMode>().map_err(|error| error.to_string())? {
+        JournalMode::Bounded => {
+            Err("page transactions are replayed with `waldio` alone; set WALDIO_DURABILITY=bounded in the environment"
+                .to_owned())
+        }
+        mode => Ok(mode),
+    }
+}
+
+/// `PRAGMA synchronous`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SynchronousChoice {
+    /// Every COMMIT that returned survives a power cut
+    Full,
+    /// With a log no sync until the checkpoint
+    Normal,
+    /// No sync at all
+    Off,
+}
+
+impl SynchronousChoice {
+    /// The word of the option, and of the pragma.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// When each call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum OrderChoice {
     /// After those that it waits for, and the recorded think time
     Dependent,

@@ -8,12 +8,12 @@ use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::command_line::replay::ReplayOptions;
 use crate::machine::files::output_file;
-use crate::machine::files::work_dir::{WorkDir, WorkDirError};
 use crate::machine::proc::signal;
 use crate::machine::replayer::trees;
 use crate::replay::check;
 use crate::replay::error::ReplayError;
-use crate::replay::plan::Plan;
+use crate::replay::page_transactions;
+use crate::replay::plan::{self, Plan};
 use crate::replay::run;
 use crate::show::replay as replay_text;
 use crate::trace::progress::ProgressLine;
@@ -24,11 +24,14 @@ use crate::trace::progress::ProgressLine;
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
     output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
     signal::install().map_err(ReplayError::Signals)?;
+    if let Some(mode) = options.mode {
+        return match page_transactions::run(options, mode) {
+            Err(ReplayError::Stopped) => Ok(stopped()),
+            outcome => outcome,
+        };
+    }
     let outcome = match replay(options) {
-        Err(stopped @ ReplayError::Stopped) => {
-            eprintln!("joj: {stopped}");
-            return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
-        }
+        Err(ReplayError::Stopped) => return Ok(stopped()),
         outcome => outcome?,
     };
     output_file::report(options.json.as_deref(), &outcome, || replay_text::outcome(&outcome))?;
@@ -36,13 +39,15 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
     Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+fn stopped() -> ExitCode {
+    eprintln!("joj: {}", ReplayError::Stopped);
+    ExitCode::from(signal::STOPPED_EXIT_CODE)
+}
+
 /// What is made goes at the end, whatever that is, unless it was asked to stay.
 fn replay(options: &ReplayOptions) -> Result<ReplayOutcome, ReplayError> {
     let plan = Plan::read(&options.recording, options.compat)?;
-    let work_dir = WorkDir::named(&options.directory, "joj-replay").map_err(|error| match error {
-        WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
-        error => error.into(),
-    })?;
+    let work_dir = plan::make_directory(&options.directory)?;
     let problem = |(path, error): (PathBuf, io::Error)| file_problem(options, path, error);
     let mut progress = ProgressLine::begin();
     let mut go_on = |bytes: u64| {

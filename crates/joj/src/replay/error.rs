@@ -3,10 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use joj_analysis::recording::page_transactions::derive::DeriveError;
+use joj_analysis::recording::page_transactions::plan::TransactionPlanError;
 use thiserror::Error;
 
+use crate::bench::builds::ExtensionError;
 use crate::machine::files::output_file::OutputError;
 use crate::machine::files::work_dir::WorkDirError;
+use crate::machine::proc::worker_process::NoOwnFile;
 use crate::trace_file::TraceReadError;
 
 /// Why there is no result. Nothing of the replay is left then.
@@ -70,6 +74,33 @@ pub enum ReplayError {
         #[source]
         error: io::Error,
     },
+    /// The commits in it cannot be found.
+    #[error("{}: {error}", .recording.display())]
+    Derive {
+        /// The recording.
+        recording: PathBuf,
+        /// Why not.
+        #[source]
+        error: DeriveError,
+    },
+    /// SQLite cannot make its commits.
+    #[error("{}: {error}", .recording.display())]
+    Transactions {
+        /// The recording.
+        recording: PathBuf,
+        /// Why not.
+        #[source]
+        error: TransactionPlanError,
+    },
+    /// The extension is not there.
+    #[error(transparent)]
+    Extension(#[from] ExtensionError),
+    /// There is no process to measure in.
+    #[error(transparent)]
+    Workers(#[from] NoOwnFile),
+    /// What SQLite or the process that measures said.
+    #[error("{0}")]
+    Sqlite(String),
     /// A defect of joj's. What the thread said is on standard error.
     #[error(
         "a thread of the replay panicked, so there is no result; this is a defect of joj's, please report it"

@@ -3,15 +3,17 @@
 //! ```text
 //! command -> plan (what is to be made, and in which order) -> run (a thread for each recorded one) -> outcome -> text, JSON
 //!
-//! command   from the options to the exit code
-//! check     the files at the end beside those that the recording implies
-//! run       the threads, from their start to their end
-//! worker    one thread's calls
-//! plan      a recording with its order and its files
-//! error     why there is no result
+//! command             from the options to the exit code
+//! page_transactions   with --as: the commits on SQLite databases alone, through SQLite
+//! check               the files at the end beside those that the recording implies
+//! run                 the threads, from their start to their end
+//! worker              one thread's calls
+//! plan                a recording with its order and its files
+//! error               why there is no result
 //! ```
 
 pub mod command;
+mod page_transactions;
 mod check;
 mod run;
 mod worker;

@@ -10,6 +10,7 @@ use joj_analysis::recording::file_tree::{Entries, FileTree, TreeEntry};
 use joj_analysis::recording::order::{CallOrder, OrderFinder};
 use joj_analysis::trace::texts::Texts;
 
+use crate::machine::files::work_dir::{WorkDir, WorkDirError};
 use crate::replay::error::ReplayError;
 use crate::trace_file::TraceReader;
 
@@ -53,6 +54,16 @@ impl Plan {
     }
 }
 
+/// The new directory in which everything happens.
+/// # Errors
+/// There is no place for it.
+pub fn make_directory(below: &Path) -> Result<WorkDir, ReplayError> {
+    WorkDir::named(below, "joj-replay").map_err(|error| match error {
+        WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
+        error => error.into(),
+    })
+}
+
 /// Mobibench's files are all in one directory, and nothing else is there.
 fn compat_directory() -> Entries {
     Entries::from([(mobibench::DIRECTORY.to_owned(), TreeEntry::Directory)])
@@ -67,7 +78,10 @@ fn number_descriptions(calls: &mut [RecordedCall]) {
     }
 }
 
-fn read(path: &Path) -> Result<Recording, ReplayError> {
+/// Reads a recording, and numbers its descriptions without gaps.
+/// # Errors
+/// It cannot be read, is damaged, or has no calls.
+pub fn read(path: &Path) -> Result<Recording, ReplayError> {
     let mut reader = TraceReader::open(path)?;
     let header = reader.header().clone();
     if header.recording.is_none() {

@@ -5,6 +5,7 @@
 //!
 //! serve                one task, one answer, end of process
 //! many_writers         a run of many writers: prepares the database and starts them
+//! page_transactions    commits of a recording, made again
 //! mobibench            a test of `joj mobibench`
 //! initialisation_run   a run of one way to initialise a log
 //! io_run               a run of `--io`: records of a file
@@ -22,6 +23,7 @@
 
 pub mod serve;
 pub mod many_writers;
+pub mod page_transactions;
 pub mod mobibench;
 pub mod initialisation_run;
 pub mod io_run;

@@ -16,6 +16,7 @@ use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
 use crate::bench::worker::many_writers::run::ContendedTask;
 use crate::bench::worker::many_writers::writers::WriteTask;
 use crate::bench::worker::mobibench::run::{MobibenchSyncTask, MobibenchTask};
+use crate::bench::worker::page_transactions::run::PageTransactionsTask;
 use crate::bench::worker::pattern_run::PatternTask;
 use crate::bench::worker::task::{Task, say};
 use crate::machine::proc::worker_process::end_with_parent;
@@ -41,7 +42,7 @@ pub enum ServeError {
 type Doing = fn(Value) -> Result<(), ServeError>;
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 15] = [
+const TASKS: [(&str, Doing); 16] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -55,6 +56,7 @@ const TASKS: [(&str, Doing); 15] = [
     doing::<IoTask>(),
     doing::<MobibenchTask>(),
     doing::<MobibenchSyncTask>(),
+    doing::<PageTransactionsTask>(),
     doing::<CrashWriteTask>(),
     doing::<CrashCheckTask>(),
 ];

@@ -185,6 +185,17 @@ impl<'api> Connection<'api> {
         Err(SqliteError { code: code & 0xff, message: text })
     }
 
+    /// Pages that this connection wrote since it was opened, or since they were last set to 0, which `starts_over` does: to its databases,
+    /// or as frames to their logs. `None` where this SQLite, older than 3.7.12, does not count them.
+    pub fn pages_written(&self, starts_over: bool) -> Option<u64> {
+        let (mut pages, mut highest): (c_int, c_int) = (0, 0);
+        let (operation, reset) = (ffi::SQLITE_DBSTATUS_CACHE_WRITE, c_int::from(starts_over));
+        // SAFETY: the connection is open; both numbers are written to.
+        let code =
+            unsafe { (self.api.db_status)(self.db, operation, &raw mut pages, &raw mut highest, reset) };
+        if code == ffi::SQLITE_OK { u64::try_from(pages).ok() } else { None }
+    }
+
     /// Closes the connection and says whether that went well.
     /// # Errors
     /// As sqlite3_close, which leaves the connection open then: a bug of ours, a statement is not finalised.

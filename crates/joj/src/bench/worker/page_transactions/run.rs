@@ -1,0 +1,180 @@
+//! A replay of page transactions, from its task to its figures: with a clock, or once more without one to count.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::run::{DeviceDelta, SyncCount};
+use joj_analysis::recording::page_transactions::plan::TransactionPlan;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::worker::libraries::{self, Libraries};
+use crate::bench::worker::mobibench::progress::TestProgress;
+use crate::bench::worker::mobibench::threads;
+use crate::bench::worker::page_transactions::connection_test::{ConnectionTest, Gathered, SharedReplay};
+use crate::bench::worker::page_transactions::made_database::{self, DatabaseSettings, configure, file_of};
+use crate::bench::worker::task::{Refusal, Reply, Task};
+use crate::command_line::replay::OrderChoice;
+use crate::machine::files::counters::Sources;
+use crate::machine::proc::clock;
+use crate::machine::proc::usage::Usage;
+use crate::machine::replayer::turns::Turn;
+use crate::machine::sqlite::connection::{self, Connection};
+use crate::machine::sqlite::sqlite_api::Api;
+use crate::machine::sqlite::sync_count::SyncCounter;
+
+/// Make recorded commits again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PageTransactionsTask {
+    /// What to load.
+    pub libraries: Libraries,
+    /// An empty directory.
+    pub directory: String,
+    /// The databases and the commits.
+    pub plan: TransactionPlan,
+    /// The journal mode.
+    pub mode: JournalMode,
+    /// `full`, `normal` or `off`.
+    pub synchronous: String,
+    /// `PRAGMA cache_size`, where it is not SQLite's own.
+    pub cache_size: Option<i64>,
+    /// When each commit begins.
+    pub order: OrderChoice,
+    /// Counters to read meanwhile.
+    pub sources: Sources,
+    /// Count calls and bytes instead of time.
+    pub counts: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PageTransactionsFigures {
+    /// From the start of all threads to the end of the last commit.
+    pub elapsed_ns: u64,
+    /// How long each commit took.
+    pub times_ns: Vec<u64>,
+    /// How late each began that had a time to begin at.
+    pub late_ns: Vec<u64>,
+    /// Pages that were written, to the databases or as frames.
+    pub pages: Option<u64>,
+    /// Calls for durability, where they were counted.
+    pub syncs: Option<SyncCount>,
+    /// Why they were not.
+    pub syncs_refused: Option<String>,
+    /// Bytes that write calls took.
+    pub written_bytes: Option<u64>,
+    /// What the block device did meanwhile.
+    pub device: Option<DeviceDelta>,
+    /// Processor time, in microseconds.
+    pub cpu_us: u64,
+    /// Of each database, at the begin and at the end.
+    pub pages_before: Vec<u32>,
+    pub pages_after: Vec<u32>,
+    /// `sqlite3_libversion()` and `sqlite3_sourceid()`.
+    pub version: String,
+    pub source_id: String,
+}
+
+impl Task for PageTransactionsTask {
+    const NAME: &'static str = "page transactions";
+    type Answer = PageTransactionsFigures;
+    fn run(&self) -> Reply<Self> {
+        let api = libraries::load(&self.libraries)?;
+        run(&api, self)
+    }
+}
+
+fn run(api: &Api, task: &PageTransactionsTask) -> Result<PageTransactionsFigures, Refusal> {
+    let (counter, syncs_refused) = match task.counts.then(|| SyncCounter::start(None)) {
+        Some(Ok(counter)) => (Some(counter), None),
+        Some(Err(error)) => (None, Some(format!("seccomp: {error}"))),
+        None => (None, None),
+    };
+    let settings =
+        DatabaseSettings { mode: task.mode, synchronous: &task.synchronous, cache_size: task.cache_size };
+    let progress = TestProgress::new(task.counts);
+    progress.expect(task.plan.databases.len() as u64);
+    let mut pages_before = Vec::new();
+    for (number, database) in task.plan.databases.iter().enumerate() {
+        let path = file_of(&task.directory, number);
+        pages_before.push(made_database::make(api, &path, database, &settings)?);
+        progress.count(1);
+        progress.show("making the databases");
+    }
+    let connections = task.plan.connections.len();
+    let shared = SharedReplay {
+        api,
+        plan: &task.plan,
+        directory: &task.directory,
+        settings,
+        order: task.order,
+        turns: (0..connections).map(|_| Turn::default()).collect(),
+        read: Turn::default(),
+        stop: AtomicBool::new(false),
+        begin_ns: Mutex::new(0),
+        opening: Mutex::new(()),
+        counter,
+        sources: &task.sources,
+        gathered: Mutex::new(Gathered { pages: Some(0), ..Gathered::default() }),
+    };
+    // A sleep ends when it should, not 50 us later; threads that begin later have this from us.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let mut before = None;
+    let at_start = || {
+        if let Some(counter) = &shared.counter {
+            counter.reset();
+        }
+        progress.expect(task.plan.commits.len() as u64);
+        before = Some((task.sources.read(), Usage::now()));
+        *shared.begin_ns.lock().unwrap_or_else(PoisonError::into_inner) = clock::shared_ns();
+    };
+    let make = |number| ConnectionTest::new(&shared, number);
+    let threads = u32::try_from(connections).unwrap_or(u32::MAX);
+    let timed = threads::run(threads, &progress, make, at_start)?;
+    let gathered = shared.gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let now = || (task.sources.read(), Usage::now());
+    let ((counters, used), (before, usage)) = (gathered.end.unwrap_or_else(now), before.unwrap_or_else(now));
+    let used = used.since(&usage);
+    let pages_after = verify(api, task, &settings)?;
+    let (version, source_id) = connection::version(api);
+    Ok(PageTransactionsFigures {
+        elapsed_ns: timed.elapsed_ns,
+        times_ns: timed.latencies_ns.concat(),
+        late_ns: gathered.late_ns,
+        pages: gathered.pages,
+        syncs: gathered.syncs,
+        syncs_refused,
+        written_bytes: used.wchar_bytes,
+        device: counters.device_since(&before),
+        cpu_us: used.cpu_user_us + used.cpu_system_us,
+        pages_before,
+        pages_after,
+        version,
+        source_id,
+    })
+}
+
+/// Opens each database again and has SQLite look at all of it; how many pages each has.
+fn verify(
+    api: &Api,
+    task: &PageTransactionsTask,
+    settings: &DatabaseSettings<'_>,
+) -> Result<Vec<u32>, Refusal> {
+    let mut pages = Vec::new();
+    for number in 0..task.plan.databases.len() {
+        let path = file_of(&task.directory, number);
+        let connection = Connection::open(api, &path)?;
+        configure(&connection, "main", settings)?;
+        let verdict = connection.value("PRAGMA integrity_check")?;
+        if verdict != "ok" {
+            let name = Path::new(&path).display().to_string();
+            return Err(Refusal::new(format!(
+                "{name} is damaged after the replay, integrity_check says: {verdict}"
+            )));
+        }
+        pages.push(connection.value("PRAGMA page_count")?.parse().unwrap_or(0));
+        connection.close()?;
+    }
+    Ok(pages)
+}

@@ -1,0 +1,160 @@
+//! `joj replay --as`: the commits on SQLite databases alone, made again through SQLite in another journal mode.
+//!
+//!   recording -> commits -> plan -> a worker with a clock -> a worker that counts -> one row beside the recording's
+
+use std::process::ExitCode;
+
+use joj_analysis::bench::key::{JournalMode, Word};
+use joj_analysis::recording::page_transactions::derive::derive;
+use joj_analysis::recording::page_transactions::outcome::{
+    CommitTimes, DatabaseOutcome, ReplaySqlite, TransactionsOutcome, TransactionsRow, lateness,
+};
+use joj_analysis::recording::page_transactions::plan::TransactionPlan;
+use joj_analysis::recording::page_transactions::{PageTransactions, RecordedDatabase};
+
+use crate::bench::ask::{Asker, Stop};
+use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
+use crate::bench::worker::libraries::Libraries;
+use crate::bench::worker::page_transactions::run::{PageTransactionsFigures, PageTransactionsTask};
+use crate::command_line::replay::{OrderChoice, ReplayOptions};
+use crate::machine::files::counters::Sources;
+use crate::machine::files::output_file;
+use crate::machine::files::place::Place;
+use crate::machine::proc::worker_process::Workers;
+use crate::replay::error::ReplayError;
+use crate::replay::plan;
+use crate::show::page_transactions as text;
+
+/// Replays the commits in a journal mode.
+/// # Errors
+/// What could not be done, where, and how to mend it.
+pub fn run(options: &ReplayOptions, mode: JournalMode) -> Result<ExitCode, ReplayError> {
+    let libraries = libraries(options, mode)?;
+    let recording = plan::read(&options.recording)?;
+    let named = || options.recording.clone();
+    let found = derive(&recording).map_err(|error| ReplayError::Derive { recording: named(), error })?;
+    let planned = TransactionPlan::of(&found);
+    let planned = planned.map_err(|error| ReplayError::Transactions { recording: named(), error })?;
+    let source = serde_json::to_value(recording.header.source)
+        .map_or_else(|_| String::new(), |word| word.as_str().unwrap_or_default().to_owned());
+    drop(recording);
+    let outcome = replay(options, mode, libraries, &found, planned, source)?;
+    output_file::report(options.json.as_deref(), &outcome, || text::outcome(&outcome))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the options say of SQLite.
+fn libraries(options: &ReplayOptions, mode: JournalMode) -> Result<Libraries, ReplayError> {
+    let sqlite = match options.sqlite.as_str() {
+        "bundled" => None,
+        "system" => Some(SYSTEM_LIBRARY.to_owned()),
+        file => Some(file.to_owned()),
+    };
+    let without = "or replay in another mode (`--as wal`)";
+    let extension = match mode.uses_waldio() {
+        true => Some(extension_file(options.waldio.as_deref(), without)?.to_string_lossy().into_owned()),
+        false => None,
+    };
+    Ok(Libraries { sqlite, extension, ..Libraries::default() })
+}
+
+fn replay(
+    options: &ReplayOptions,
+    mode: JournalMode,
+    libraries: Libraries,
+    found: &PageTransactions,
+    planned: TransactionPlan,
+    source: String,
+) -> Result<TransactionsOutcome, ReplayError> {
+    let workers = Workers::new(Vec::new())?;
+    let asker = Asker::new(&workers);
+    let work_dir = plan::make_directory(&options.directory)?;
+    let outcome = TransactionsOutcome::of(found, &planned);
+    let task = PageTransactionsTask {
+        libraries,
+        directory: work_dir.path().to_string_lossy().into_owned(),
+        plan: planned,
+        mode,
+        synchronous: options.synchronous.word().to_owned(),
+        cache_size: options.cache_size,
+        order: options.order,
+        sources: Sources::of(&Place::of(work_dir.path())),
+        counts: false,
+    };
+    let problem = |stop: Stop| match stop {
+        Stop::Signal => ReplayError::Stopped,
+        Stop::Full(what) => ReplayError::Full { place: options.directory.clone(), what },
+        Stop::Failed(reason) => ReplayError::Sqlite(reason),
+    };
+    // The run that counts is the first, so that what stays with --keep is the one with the clock.
+    let count = PageTransactionsTask { counts: true, order: OrderChoice::Fast, ..task.clone() };
+    let counted = asker.ask(&count).map_err(problem)?;
+    work_dir.clear().map_err(|error| ReplayError::File { path: work_dir.path().to_owned(), error })?;
+    let figures = asker.ask(&task).map_err(problem)?;
+    let mut outcome = TransactionsOutcome {
+        source,
+        order: options.order.word(),
+        journal_mode: mode.word(),
+        synchronous: options.synchronous.word(),
+        sqlite: ReplaySqlite {
+            file: task.libraries.sqlite,
+            version: figures.version.clone(),
+            source_id: figures.source_id.clone(),
+            waldio: task.libraries.extension,
+        },
+        databases: databases(found, &figures),
+        replayed: row(mode, &figures, &counted),
+        lateness: lateness(figures.late_ns),
+        cpu_us: figures.cpu_us,
+        ..outcome
+    };
+    if let Some(why) = counted.syncs_refused {
+        outcome.notes.push(format!("Calls for durability of the replay were not counted: {why}."));
+    }
+    if options.keep {
+        outcome.kept = Some(work_dir.keep().display().to_string());
+    }
+    Ok(outcome)
+}
+
+fn databases(found: &PageTransactions, figures: &PageTransactionsFigures) -> Vec<DatabaseOutcome> {
+    let made = figures.pages_before.iter().zip(&figures.pages_after);
+    let outcome = |(database, (before, after)): (&RecordedDatabase, (&u32, &u32))| DatabaseOutcome {
+        path: database.path.clone(),
+        page_bytes: database.page_bytes,
+        pages_before: database.pages_before,
+        pages_after: database.pages_after,
+        made_pages_before: *before,
+        made_pages_after: *after,
+    };
+    found.databases.iter().zip(made).map(outcome).collect()
+}
+
+fn row(
+    mode: JournalMode,
+    timed: &PageTransactionsFigures,
+    counted: &PageTransactionsFigures,
+) -> TransactionsRow {
+    let commits = timed.times_ns.len() as u64;
+    let syncs = counted.syncs.as_ref().map(|syncs| {
+        let calls = [
+            ("fsync", syncs.fsync),
+            ("fdatasync", syncs.fdatasync),
+            ("durable_writes", syncs.durable_writes),
+            ("other", syncs.other),
+        ];
+        calls.map(|(call, calls)| (call.to_owned(), calls)).into()
+    });
+    let row = TransactionsRow {
+        journal_modes: [(mode.word().to_owned(), commits)].into(),
+        commits,
+        elapsed_ns: timed.elapsed_ns,
+        commit_times: CommitTimes::of(timed.times_ns.clone()),
+        pages: counted.pages,
+        syncs,
+        written_bytes: counted.written_bytes,
+        device: timed.device,
+        ..TransactionsRow::default()
+    };
+    row.with_rates()
+}
