@@ -106,7 +106,9 @@ impl Deriver<'_> {
             (_, CallKind::FirstPage) => self.first_page(call, database),
             (FileRole::Database, CallKind::Lock) => self.database_lock(call, database),
             (FileRole::WalIndex, CallKind::Lock) => self.log_lock(call, database),
-            (FileRole::Database, CallKind::Fstat | CallKind::Stat) => self.size(call, database),
+            (FileRole::Database, CallKind::Fstat | CallKind::Stat | CallKind::Present) => {
+                self.size(call, database)
+            }
             (FileRole::Database, CallKind::Ftruncate | CallKind::Truncate) => self.cut(call, database),
             (FileRole::Log, CallKind::Open) => self.databases[database].open_logs += 1,
             (FileRole::Log, CallKind::Held) => self.databases[database].open_logs += 1,
@@ -153,7 +155,7 @@ impl Deriver<'_> {
         goes_on: impl Fn(&CommitUnderWay) -> bool,
     ) -> &mut CommitUnderWay {
         let under_way = self.databases[database].under_way.as_ref();
-        if !under_way.is_some_and(|commit| commit.thread == call.thread && goes_on(commit)) {
+        if !under_way.is_some_and(|commit| commit.is_of(call) && goes_on(commit)) {
             self.begin(call, database);
         }
         self.databases[database].under_way.get_or_insert_with(|| CommitUnderWay::begin(call))
@@ -230,7 +232,7 @@ impl Deriver<'_> {
             return;
         }
         match &mut state.under_way {
-            Some(commit) if commit.thread == call.thread => {
+            Some(commit) if commit.is_of(call) => {
                 commit.pages_after = pages;
                 commit.reach(call);
             }
@@ -243,7 +245,7 @@ impl Deriver<'_> {
         let free = Some(call.result);
         let state = &mut self.databases[database];
         match &mut state.under_way {
-            Some(commit) if commit.thread == call.thread && commit.pages.contains(&1) => {
+            Some(commit) if commit.is_of(call) && commit.pages.contains(&1) => {
                 commit.pages_after = pages.or(commit.pages_after);
                 commit.free_after = free;
             }
@@ -262,7 +264,7 @@ impl Deriver<'_> {
     fn read_database(&mut self, call: &RecordedCall, offset: u64, database: usize) {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
-        let last = u32::try_from((offset + call.moved_bytes()) / page_bytes).unwrap_or(u32::MAX);
+        let last = u32::try_from(offset.saturating_add(call.moved_bytes()) / page_bytes).unwrap_or(u32::MAX);
         state.at_least = state.at_least.max(last);
     }
 
@@ -276,7 +278,7 @@ impl Deriver<'_> {
             return;
         }
         let first = offset / page_bytes;
-        let last = (offset + call.moved_bytes().max(1) - 1) / page_bytes;
+        let last = offset.saturating_add(call.moved_bytes() - 1) / page_bytes;
         // A build with atomic writes writes page 1 twice: its change counter, then the page (pager.c, pager_incr_changecounter).
         let has_syncs = self.files.databases[database].has_syncs;
         let commit = self.going_on(call, database, |commit| {
@@ -300,7 +302,7 @@ impl Deriver<'_> {
         if zeroes && !commit.pages.is_empty() {
             (commit.journal_end, commit.is_over) = (Some(RecordedMode::Persist), true);
         } else {
-            let end = offset + call.moved_bytes();
+            let end = offset.saturating_add(call.moved_bytes());
             commit.journal_extent = Some(commit.journal_extent.unwrap_or(0).max(end));
         }
     }
@@ -309,7 +311,10 @@ impl Deriver<'_> {
     fn journal(&mut self, call: &RecordedCall, database: usize) {
         let end = match call.kind {
             CallKind::Open if call.flags & O_CREAT != 0 => {
-                self.going_on(call, database, |commit| !(commit.is_over || commit.is_synced));
+                let goes_on = |commit: &CommitUnderWay| !(commit.is_over || commit.is_synced);
+                let commit = self.going_on(call, database, goes_on);
+                commit.write_ns.get_or_insert(call.begin_ns);
+                commit.reach(call);
                 return;
             }
             CallKind::Unlink => Some(RecordedMode::Delete),
@@ -318,7 +323,7 @@ impl Deriver<'_> {
             _ => return,
         };
         let under_way = self.databases[database].under_way.as_mut();
-        let Some(commit) = under_way.filter(|commit| commit.thread == call.thread) else { return };
+        let Some(commit) = under_way.filter(|commit| commit.is_of(call)) else { return };
         if commit.has_pages() && (commit.journal_extent.is_some() || end.is_none()) {
             commit.journal_end = end.or(commit.journal_end);
             commit.is_over |= end.is_some();
@@ -343,18 +348,18 @@ impl Deriver<'_> {
             (!is_over || is_page) && commit.pages.is_empty()
         });
         commit.description = call.description;
-        let end = offset + call.moved_bytes();
+        let end = offset.saturating_add(call.moved_bytes());
         commit.log_bytes += end.saturating_sub(offset.max(LOG_HEADER_BYTES));
         commit.wrote(call);
     }
 
     fn frame(&mut self, call: &RecordedCall, database: usize) {
         let page = u32::try_from(call.bytes).unwrap_or(0);
-        let state = &mut self.databases[database];
-        state.has_bounds = true;
-        let Some(commit) = state.under_way.as_mut().filter(|commit| commit.thread == call.thread) else {
-            return;
-        };
+        self.databases[database].has_bounds = true;
+        // Only a write of several frames has another one behind a commit mark: what wrote a head alone has begun the next commit.
+        let commit = self.going_on(call, database, |commit| !commit.is_over && commit.pages.is_empty());
+        commit.description = call.description;
+        commit.reach(call);
         commit.frame_rows += 1;
         commit.frame_pages.insert(page);
         if call.flags > 0 {
@@ -374,7 +379,11 @@ impl Deriver<'_> {
             state.log_sync = Some(call.thread);
         }
         let is_checkpoint = role == FileRole::Database && state.open_logs > 0;
-        match state.under_way.as_mut().filter(|commit| commit.thread == call.thread) {
+        match state
+            .under_way
+            .as_mut()
+            .filter(|commit| commit.is_of(call) && !(role == FileRole::Log && commit.thread != call.thread))
+        {
             Some(commit) if !(is_checkpoint || (role == FileRole::Log && commit.is_synced)) => {
                 commit.syncs.count(call.kind);
                 commit.is_synced |= matches!(role, FileRole::Database | FileRole::Log) && commit.has_pages();
@@ -392,15 +401,14 @@ impl Deriver<'_> {
         }
     }
 
-    /// The database whose commit a thread has under way, or had last.
+    /// The database whose commit a thread has under way, the latest of several, or had last.
     fn database_of(&self, thread: u32) -> Option<usize> {
-        let is_own = |state: &DatabaseState| {
-            state
-                .under_way
-                .as_ref()
-                .is_some_and(|commit| commit.thread == thread && commit.write_ns.is_some())
+        let own = |(database, state): (usize, &DatabaseState)| {
+            let commit = state.under_way.as_ref().filter(|commit| commit.thread == thread)?;
+            Some((commit.end_ns, database))
         };
-        self.databases.iter().position(is_own).or_else(|| self.last_database.get(&thread).copied())
+        let latest = self.databases.iter().enumerate().filter_map(own).max();
+        latest.map(|(_, database)| database).or_else(|| self.last_database.get(&thread).copied())
     }
 
     fn finish(mut self) -> Result<PageTransactions, DeriveError> {

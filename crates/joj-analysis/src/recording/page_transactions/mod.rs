@@ -148,7 +148,7 @@ pub struct RecordedCommit {
     pub thread: u32,
     /// When the lock was taken, or else when the first of its calls began, in nanoseconds of the recording.
     pub begin_ns: u64,
-    /// When it first wrote: what lies before is the program's work under the lock.
+    /// When it made its journal, or first wrote: what lies before is the program's work under the lock.
     pub write_ns: u64,
     /// When it ended.
     pub end_ns: u64,

@@ -106,6 +106,21 @@ pub struct TransactionPlan {
 }
 
 impl TransactionPlan {
+    /// Bytes that the databases have at the end, without interior pages.
+    pub fn database_bytes(&self) -> u64 {
+        let made =
+            self.databases.iter().map(|database| u64::from(database.rows) * u64::from(database.page_bytes));
+        let parts = self.commits.iter().flat_map(|commit| {
+            let databases = &self.connections[commit.connection as usize];
+            commit
+                .parts
+                .iter()
+                .map(|part| (part, &self.databases[databases[part.database as usize] as usize]))
+        });
+        let added = parts.map(|(part, database)| u64::from(part.inserts) * u64::from(database.page_bytes));
+        made.chain(added).sum()
+    }
+
     /// Plans the replay of these commits.
     /// # Errors
     /// [`TransactionPlanError`]
@@ -151,11 +166,15 @@ struct Rows {
     shrinks: u64,
 }
 
-/// Those of one database.
+/// Those of one database. A page that is there from the begin has the row that its place among such pages gives it.
 #[derive(Default)]
 struct DatabaseRows {
-    /// The row of each page that commits write.
-    of_page: BTreeMap<u32, u32>,
+    /// The last page.
+    last: u32,
+    /// Pages that commits add, ascending.
+    new: Vec<u32>,
+    /// Of those that were added the rows.
+    added: HashMap<u32, u32>,
     /// Rows that are made before the replay.
     made: u32,
     /// Rows so far.
@@ -172,16 +191,17 @@ impl Rows {
         let mut last: Vec<u32> = recorded.databases.iter().map(|database| database.pages_before).collect();
         for part in recorded.parts() {
             let at = part.database;
+            // After a database was made smaller, pages that it had are not new.
+            new[at].extend(part.new_pages().filter(|page| *page > last[at]));
             last[at] = last[at].max(part.pages_after).max(part.pages_before);
-            new[at].extend(part.new_pages());
             if !part.pages_known {
                 last[at] = last[at].max(u32::try_from(part.frames).unwrap_or(u32::MAX).saturating_add(1));
             }
         }
         let databases = new.iter().zip(last).map(|(new, last)| {
             let made = last.saturating_sub(1).saturating_sub(number(new.len())).max(1);
-            let old = (2..=last).filter(|page| !new.contains(page));
-            DatabaseRows { of_page: old.zip(1..).collect(), made, now: made, next: 0 }
+            let new = new.iter().copied().collect();
+            DatabaseRows { last, new, made, now: made, ..DatabaseRows::default() }
         });
         Self { databases: databases.collect(), parents_added: 0, shrinks: 0 }
     }
@@ -191,17 +211,8 @@ impl Rows {
         if !part.pages_known {
             return PlannedPart { database, updates: rows.unknown(part), inserts: 0, sets_page_one: false };
         }
-        let mut updates: Vec<u32> =
-            part.pages.iter().filter_map(|page| rows.of_page.get(page).copied()).collect();
-        let mut inserts = 0;
-        for page in part.new_pages() {
-            // A page that was given back and is new again has its row still.
-            rows.of_page.entry(page).or_insert_with(|| {
-                inserts += 1;
-                rows.now += 1;
-                rows.now
-            });
-        }
+        let mut updates: Vec<u32> = part.pages.iter().filter_map(|page| rows.of_page(*page)).collect();
+        let inserts = rows.add(part.new_pages());
         if inserts > 0 {
             if updates.is_empty() {
                 self.parents_added += 1;
@@ -217,6 +228,27 @@ impl Rows {
 }
 
 impl DatabaseRows {
+    /// The row of a page; `None` of page 1, and of one that is not there yet.
+    fn of_page(&self, page: u32) -> Option<u32> {
+        match self.new.binary_search(&page) {
+            Ok(_) => self.added.get(&page).copied(),
+            Err(new_before) if (2..=self.last).contains(&page) => Some(page - 1 - number(new_before)),
+            Err(_) => None,
+        }
+    }
+
+    /// Gives each of these pages a row, and says how many had none: one that was given back and is new again has its row still.
+    fn add(&mut self, pages: impl Iterator<Item = u32>) -> u32 {
+        let before = self.now;
+        for page in pages.filter(|page| self.new.binary_search(page).is_ok()) {
+            self.added.entry(page).or_insert_with(|| {
+                self.now += 1;
+                self.now
+            });
+        }
+        self.now - before
+    }
+
     /// As many rows as there were frames, one behind the other, from where the last such commit ended.
     fn unknown(&mut self, part: &CommitPart) -> Vec<u32> {
         let mut rows: BTreeSet<u32> = BTreeSet::new();

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::recording::call::{CallKind, RecordedCall};
 
+/// No call of Linux moves more (MAX_RW_COUNT, fs.h); a recording that says so is not believed.
+const MOVED_BYTES_MAX: i64 = 0x7fff_f000;
+
 /// Where each open file description stands.
 #[derive(Debug, Default)]
 pub struct Positions(HashMap<u32, u64>);
@@ -21,12 +24,14 @@ impl Positions {
                 None
             }
             CallKind::Pread | CallKind::Preadv | CallKind::Pwrite | CallKind::Pwritev => {
-                (call.result > 0).then_some(call.offset)
+                (1..=MOVED_BYTES_MAX).contains(&call.result).then_some(call.offset)
             }
-            CallKind::Read | CallKind::Readv | CallKind::Write | CallKind::Writev if call.result > 0 => {
+            CallKind::Read | CallKind::Readv | CallKind::Write | CallKind::Writev
+                if (1..=MOVED_BYTES_MAX).contains(&call.result) =>
+            {
                 let position = self.0.entry(call.description).or_default();
                 let offset = *position;
-                *position += call.moved_bytes();
+                *position = position.saturating_add(call.moved_bytes());
                 Some(offset)
             }
             _ => None,

@@ -39,6 +39,7 @@ pub struct CommitUnderWay {
     /// Of the database, or of the log.
     pub description: u32,
     pub begin_ns: u64,
+    /// When it made its journal, or first wrote.
     pub write_ns: Option<u64>,
     pub end_ns: u64,
     pub pages: BTreeSet<u32>,
@@ -69,6 +70,13 @@ impl CommitUnderWay {
     /// One that begins with a call.
     pub fn begin(call: &RecordedCall) -> Self {
         Self { process: call.process, thread: call.thread, begin_ns: call.begin_ns, ..Self::default() }
+    }
+
+    /// Whether a call may be a part of it. A transaction may go on in another thread of its process (Go, executors). With a log only its lock
+    /// tells that: without one, another thread's frames are another commit's.
+    pub fn is_of(&self, call: &RecordedCall) -> bool {
+        let is_one_writer = self.is_locked || !self.is_of_log();
+        self.thread == call.thread || (self.process == call.process && is_one_writer)
     }
 
     /// A call of it wrote something.
