@@ -332,3 +332,29 @@ fn calls_of_32_bits_are_counted_and_not_misread() {
         assert!(rows(&recording).iter().all(|row| !row.is_write()), "{method}");
     }
 }
+
+/// Standard output and error are one open file description here: what is written through one stands behind what the other wrote.
+#[test]
+fn what_the_command_inherits_shares_its_position() {
+    let scratch = Scratch::new("live-inherited");
+    for method in methods() {
+        let (log, recording) =
+            (scratch.file(&format!("{method}.log")), scratch.file(&format!("{method}.joj")));
+        let script = format!(
+            "exec > {} 2>&1; exec {} record --method {method} -o {} -- sh -c 'echo one; echo two >&2; echo 3'",
+            log.display(),
+            env!("CARGO_BIN_EXE_joj"),
+            recording.display()
+        );
+        let (code, said) = told(&Command::new("sh").args(["-c", &script]).output().expect("sh"));
+        assert_eq!(code, Some(0), "{said}");
+        let found = rows(&recording);
+        let held: Vec<&Row> =
+            found.iter().filter(|row| row.code == HELD && row.path.ends_with(".log")).collect();
+        assert_eq!(held.len(), 1, "{method}: {held:?}");
+        let written = found.iter().filter(|row| row.is_write() && row.description == held[0].description);
+        assert_eq!(written.map(|row| row.result).sum::<i64>(), 10, "{method}");
+        let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);
+        assert_eq!(replayed["differences"], serde_json::json!([]), "{method}");
+    }
+}

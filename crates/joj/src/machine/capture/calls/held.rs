@@ -46,35 +46,60 @@ pub fn directory(process: &str) -> String {
 
 /// Tells a capture what processes that run have open; descriptors that share a description share it in the recording.
 pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
-    // By file, position and flags: what one of them tells of a description the other tells, too.
-    let mut known: HashMap<(u64, u64, u64, u32), (u32, i32)> = HashMap::new();
+    let mut known = KnownDescriptions::default();
     for &process in processes {
         for (thread, number) in threads(process).unwrap_or_default().into_iter().zip(0_u32..) {
             let sibling = (number > 0).then_some(process);
             capture.thread(thread, sibling, &directory(&process.to_string()));
         }
         for (mut held, key) in descriptors(&process.to_string()) {
-            held.same_as = known.get(&key).copied().filter(|_| processes.len() > 1);
-            known.entry(key).or_insert((process, held.number));
+            held.same_as = known.same_as(process, held.number, key);
             capture.held(process, &held);
         }
     }
 }
 
+/// Descriptors that were told, by file, position and flags: those of one open file description have all three alike.
+#[derive(Debug, Default)]
+struct KnownDescriptions(HashMap<DescriptionKey, Vec<(u32, i32)>>);
+
+impl KnownDescriptions {
+    /// One that was told and is of the same description.
+    fn same_as(&mut self, process: u32, number: i32, key: DescriptionKey) -> Option<(u32, i32)> {
+        let alike = self.0.entry(key).or_default();
+        let found = alike.iter().copied().find(|other| is_one_description(*other, (process, number)));
+        alike.push((process, number));
+        found
+    }
+}
+
+/// True where two descriptors are of one open file description, and where the kernel does not tell.
+fn is_one_description((one, number): (u32, i32), (other, other_number): (u32, i32)) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILE, number, other_number) };
+    // 1 and 2 say which comes first.
+    result <= 0
+}
+
 /// Tells a capture what a command has open that this process starts: what this one has, but for what execve closes.
 pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &Inherited) {
     capture.thread(process, None, &directory("self"));
-    inherited.0.iter().for_each(|held| capture.held(process, held));
+    let (own, mut known) = (std::process::id(), KnownDescriptions::default());
+    for (held, key) in &inherited.0 {
+        let same_as = known.same_as(own, held.number, *key).map(|(_, number)| (process, number));
+        capture.held(process, &HeldDescriptor { same_as, ..held.clone() });
+    }
 }
 
 /// What a command inherits from this process.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<HeldDescriptor>);
+pub struct Inherited(Vec<(HeldDescriptor, DescriptionKey)>);
 
 /// What a command would inherit now.
 pub fn inherited() -> Inherited {
-    let own = descriptors("self").into_iter().map(|(held, _)| held);
-    Inherited(own.filter(|held| held.flags & O_CLOEXEC == 0).collect())
+    let own = descriptors("self").into_iter();
+    Inherited(own.filter(|(held, _)| held.flags & O_CLOEXEC == 0).collect())
 }
 
 /// SQLite's logs that processes have open: where they are, inode and device.
@@ -146,6 +171,8 @@ fn text_of(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
@@ -160,7 +187,13 @@ mod tests {
         let all = descriptors("self");
         let (held, _) = all.iter().find(|(held, _)| held.known.contains("joj-held-")).expect("it is open");
         assert_eq!((held.bytes, held.position, held.first_page), (5, 0, None));
-        assert!(held.flags & O_CLOEXEC != 0 && inherited().0.iter().all(|one| one.number != held.number));
+        assert!(
+            held.flags & O_CLOEXEC != 0 && inherited().0.iter().all(|(one, _)| one.number != held.number)
+        );
+        let (own, copy) = (file.as_raw_fd(), file.try_clone().expect("a copy"));
+        let other = File::open(&path).expect("it again");
+        let is_one = |number: i32| is_one_description((process, own), (process, number));
+        assert_eq!([is_one(copy.as_raw_fd()), is_one(other.as_raw_fd())], [true, false]);
         drop(file);
         fs::remove_file(&path).expect("it goes");
     }
