@@ -173,7 +173,8 @@ fn what_cannot_be_replayed_says_why() {
     let files = record(&scratch, "files", "1 1700000000.000000 unlink(\"/d/a\") = 0 <0.000010>\n");
     let missing = scratch.file("missing.so");
     let missing = missing.to_string_lossy();
-    let cases: [(&PathBuf, &[&str], i32, &str); 6] = [
+    let cases: [(&PathBuf, &[&str], i32, &str); 7] = [
+        (&small, &["--as", "wall"], 2, "memory, off, wal, waldio\n"),
         (&files, &["--as", "wal"], 1, "no commit of a SQLite database is in it"),
         (&small, &["--as", "bounded"], 2, "WALDIO_DURABILITY=bounded"),
         (&small, &["--synchronous", "off"], 2, "--as"),

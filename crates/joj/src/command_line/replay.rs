@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use joj_analysis::bench::key::JournalMode;
+use joj_analysis::bench::key::{JournalMode, Word};
 use serde::{Deserialize, Serialize};
 
 /// After the options in `joj replay --help`.
@@ -75,12 +75,17 @@ pub struct ReplayOptions {
 
 /// The journal modes of --as: of waldio's ways the durable one.
 fn parse_mode(text: &str) -> Result<JournalMode, String> {
-    match text.parse::<JournalMode>().map_err(|error| error.to_string())? {
-        JournalMode::Bounded => {
+    match text.parse::<JournalMode>() {
+        Ok(JournalMode::Bounded) => {
             Err("page transactions are replayed with `waldio` alone; set WALDIO_DURABILITY=bounded in the environment"
                 .to_owned())
         }
-        mode => Ok(mode),
+        Ok(mode) => Ok(mode),
+        Err(_) => {
+            let modes = JournalMode::ALL.iter().filter(|mode| **mode != JournalMode::Bounded);
+            let words: Vec<&str> = modes.map(|mode| mode.word()).collect();
+            Err(format!("there is no such journal mode; choose from: {}", words.join(", ")))
+        }
     }
 }
 
