@@ -52,49 +52,64 @@ pub fn tell_running(capture: &mut CallCapture, processes: &[u32]) {
             let sibling = (number > 0).then_some(process);
             capture.thread(thread, sibling, &directory(&process.to_string()));
         }
-        for (mut held, key) in descriptors(&process.to_string()) {
-            held.same_as = known.same_as(process, held.number, key);
+        for (mut held, file) in descriptors(&process.to_string()) {
+            held.same_as = known.same_as(process, &held, file);
             capture.held(process, &held);
         }
     }
 }
 
-/// Descriptors that were told, by file, position and flags: those of one open file description have all three alike.
+/// Descriptors that were told, by file.
 #[derive(Debug, Default)]
-struct KnownDescriptions(HashMap<DescriptionKey, Vec<(u32, i32)>>);
+struct KnownDescriptions(HashMap<FileIdentity, Vec<KnownDescriptor>>);
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct KnownDescriptor {
+    process: u32,
+    number: i32,
+    position: u64,
+    /// O_ flags, but for that of the descriptor alone.
+    flags: u32,
+}
 
 impl KnownDescriptions {
     /// One that was told and is of the same description.
-    fn same_as(&mut self, process: u32, number: i32, key: DescriptionKey) -> Option<(u32, i32)> {
-        let alike = self.0.entry(key).or_default();
-        let found = alike.iter().copied().find(|other| is_one_description(*other, (process, number)));
-        alike.push((process, number));
-        found
+    fn same_as(&mut self, process: u32, held: &HeldDescriptor, file: FileIdentity) -> Option<(u32, i32)> {
+        let (number, position) = (held.number, held.position);
+        let this = KnownDescriptor { process, number, position, flags: held.flags & !O_CLOEXEC };
+        let alike = self.0.entry(file).or_default();
+        let found = alike.iter().copied().find(|other| is_one_description(*other, this));
+        alike.push(this);
+        found.map(|other| (other.process, other.number))
     }
 }
 
-/// True where two descriptors are of one open file description, and where the kernel does not tell.
-fn is_one_description((one, number): (u32, i32), (other, other_number): (u32, i32)) -> bool {
+/// True where two descriptors of a file are of one open file description. Where the kernel does not tell: those that stand at the same
+/// place. A program that runs moves it between two looks.
+fn is_one_description(one: KnownDescriptor, other: KnownDescriptor) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: takes numbers only.
-    let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILE, number, other_number) };
+    let result = unsafe {
+        libc::syscall(libc::SYS_kcmp, one.process, other.process, KCMP_FILE, one.number, other.number)
+    };
     // 1 and 2 say which comes first.
-    result <= 0
+    result == 0 || result < 0 && (one.position, one.flags) == (other.position, other.flags)
 }
 
 /// Tells a capture what a command has open that this process starts: what this one has, but for what execve closes.
 pub fn tell_command(capture: &mut CallCapture, process: u32, inherited: &Inherited) {
     capture.thread(process, None, &directory("self"));
     let (own, mut known) = (std::process::id(), KnownDescriptions::default());
-    for (held, key) in &inherited.0 {
-        let same_as = known.same_as(own, held.number, *key).map(|(_, number)| (process, number));
+    for (held, file) in &inherited.0 {
+        let same_as = known.same_as(own, held, *file).map(|(_, number)| (process, number));
         capture.held(process, &HeldDescriptor { same_as, ..held.clone() });
     }
 }
 
 /// What a command inherits from this process.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(HeldDescriptor, DescriptionKey)>);
+pub struct Inherited(Vec<(HeldDescriptor, FileIdentity)>);
 
 /// What a command would inherit now.
 pub fn inherited() -> Inherited {
@@ -107,16 +122,17 @@ pub fn inherited() -> Inherited {
 pub fn logs_of(processes: &[u32]) -> Vec<(PathBuf, (u64, u64))> {
     let all = processes.iter().flat_map(|process| {
         let held = descriptors(&process.to_string()).into_iter();
-        held.filter(|(held, _)| held.known.ends_with("-wal")).map(move |(held, key)| {
-            (PathBuf::from(format!("/proc/{process}/fd/{}", held.number)), (key.1, key.0))
+        held.filter(|(held, _)| held.known.ends_with("-wal")).map(move |(held, file)| {
+            (PathBuf::from(format!("/proc/{process}/fd/{}", held.number)), (file.1, file.0))
         })
     });
     all.collect()
 }
 
-type DescriptionKey = (u64, u64, u64, u32);
+/// Device and inode.
+type FileIdentity = (u64, u64);
 
-fn descriptors(process: &str) -> Vec<(HeldDescriptor, DescriptionKey)> {
+fn descriptors(process: &str) -> Vec<(HeldDescriptor, FileIdentity)> {
     let Ok(entries) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut found: Vec<_> = numbers.filter_map(|number| descriptor(process, number)).collect();
@@ -124,7 +140,7 @@ fn descriptors(process: &str) -> Vec<(HeldDescriptor, DescriptionKey)> {
     found
 }
 
-fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, DescriptionKey)> {
+fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, FileIdentity)> {
     let path = format!("/proc/{process}/fd/{number}");
     let known = text_of(&fs::read_link(&path).ok()?);
     let status = fs::metadata(&path).ok()?;
@@ -149,7 +165,7 @@ fn descriptor(process: &str, number: i32) -> Option<(HeldDescriptor, Description
         first_page,
         same_as: None,
     };
-    Some((held, (status.dev(), status.ino(), position, flags)))
+    Some((held, (status.dev(), status.ino())))
 }
 
 /// Bytes of a page of a SQLite log, by its own header; `None` where it is none.
@@ -192,7 +208,9 @@ mod tests {
         );
         let (own, copy) = (file.as_raw_fd(), file.try_clone().expect("a copy"));
         let other = File::open(&path).expect("it again");
-        let is_one = |number: i32| is_one_description((process, own), (process, number));
+        let of = |number, position| KnownDescriptor { process, number, position, flags: 0 };
+        // It was written through meanwhile.
+        let is_one = |number: i32| is_one_description(of(own, 0), of(number, 5));
         assert_eq!([is_one(copy.as_raw_fd()), is_one(other.as_raw_fd())], [true, false]);
         drop(file);
         fs::remove_file(&path).expect("it goes");
