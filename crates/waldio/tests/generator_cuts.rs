@@ -31,7 +31,7 @@ use generator::verdict::{Failure, Kind};
 use support::explore::Stats;
 
 /// Programs of each of the two tests.
-const PROGRAMS: u64 = 40;
+const PROGRAMS: u64 = 30;
 /// Runs that shrinking may take.
 const SHRINK_RUNS_MAX: usize = 150;
 

@@ -25,7 +25,7 @@ use generator::worker::at_work;
 
 const WORKER: &str = "worker_process";
 /// Programs of each of the two tests.
-const PROGRAMS: u64 = 120;
+const PROGRAMS: u64 = 100;
 /// Runs that shrinking may take.
 const SHRINK_RUNS_MAX: usize = 250;
 
