@@ -86,7 +86,7 @@ impl LogSession {
     pub fn flush_ordered(&self, file: &dyn DiskFile, due: Instant) -> Option<Instant> {
         // First: a commit that comes from here on orders the next flush.
         let FlushOrder { time, .. } = self.take_order(due)?;
-        let later = self.durability.group_commit.oldest_since().map(|since| since + time);
+        let later = self.durability.group_commit.not_durable().map(|waits| waits.since + time);
         if let Some(later) = later.filter(|later| *later > Instant::now()) {
             return self.order_flush(later, time).then_some(later);
         }

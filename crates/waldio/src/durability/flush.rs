@@ -238,7 +238,8 @@ impl Durability {
         self.timed(|| file.sync_filesystem())
     }
 
-    /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that.
+    /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that. What calls this is
+    /// due: no leader puts the flush off for others who may join.
     /// `is_database_synced`: what the log builds on is durable.
     /// # Errors
     /// The log is poisoned, and its published frames are written over themselves (`rewrite`) by the next who has a lock that
@@ -254,7 +255,7 @@ impl Durability {
                 Failed
             })
         };
-        self.group_commit.wait(self.group_commit.join(), &Arc::default(), sync).map(|_| ())
+        self.group_commit.wait(self.group_commit.hurry(), &Arc::default(), sync).map(|_| ())
     }
 
     /// One write of whole blocks past the page cache that is on the medium when this returns; false, and nothing done, where

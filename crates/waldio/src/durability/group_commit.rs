@@ -7,7 +7,8 @@
 //!
 //! Invariants: 1. the durable mark is a contiguous prefix: it only moves to a number that was given out before a flush
 //! of the whole file began, when that flush has succeeded. 2. after one failure no mark moves again. 3. while anybody
-//! waits, a flush is under way or somebody was woken to lead one.
+//! waits, a flush is under way or somebody was woken to lead one. 4. while somebody waits who is in a hurry, no leader puts
+//! its flush off.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -34,6 +35,17 @@ pub struct Covers {
     /// The last deferred commit in it.
     pub number: CommitNumber,
     bytes: u64,
+    /// Whatever it does not cover came later.
+    at: Instant,
+}
+
+/// Commits that no flush covers yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotDurable {
+    /// How many bytes of the log they take.
+    pub bytes: u64,
+    /// Since when the oldest of them is there.
+    pub since: Instant,
 }
 
 /// What a wait came to.
@@ -58,6 +70,7 @@ pub struct GroupCommit {
     /// Copies of the state's, for a look without the lock.
     issued: AtomicU64,
     durable: AtomicU64,
+    hurried: AtomicU64,
     origin: Origin,
 }
 
@@ -72,6 +85,8 @@ struct GroupState {
     flushing: bool,
     /// A leader puts off its flush until this number is given out.
     awaited: Option<CommitNumber>,
+    /// Until this number is durable no leader puts its flush off.
+    hurried: CommitNumber,
     /// Commits under way when the last flush ended: those that it covered and those that came meanwhile.
     population: u64,
     /// How long flushes took lately.
@@ -111,20 +126,44 @@ impl GroupCommit {
         state.issued
     }
 
+    /// As `join`, for somebody who is late: neither the flush that covers this number is put off, nor one in front of it.
+    pub fn hurry(&self) -> CommitNumber {
+        let mut state = self.state();
+        state.issued += 1;
+        self.issued.store(state.issued, SeqCst);
+        if planted::is(Bug::DueFlushLingers) {
+            return state.issued;
+        }
+        state.hurried = state.issued;
+        self.hurried.store(state.hurried, SeqCst);
+        if state.awaited.take().is_some() {
+            self.arrivals.notify_one();
+        }
+        state.issued
+    }
+
     /// True while a commit with a number waits for its flush.
     pub fn is_outstanding(&self) -> bool {
         self.issued.load(SeqCst) > self.durable.load(SeqCst)
     }
 
-    /// Since when the oldest deferred commit waits that no flush covered yet; `None` where there is none.
-    pub fn oldest_since(&self) -> Option<Instant> {
-        self.state().oldest.since()
+    /// As after flushes that took so long, for many commits each.
+    #[cfg(test)]
+    pub fn pretend_slow_flushes(&self, flush_time: Duration) {
+        let mut state = self.state();
+        (state.flush_time, state.population) = (flush_time, 100);
+    }
+
+    /// The deferred commits that no flush covered yet; `None` where there are none.
+    pub fn not_durable(&self) -> Option<NotDurable> {
+        let state = self.state();
+        let since = state.oldest.since()?;
+        Some(NotDurable { bytes: state.outstanding_bytes(), since })
     }
 
     /// How many bytes of deferred commits no flush covered yet.
     pub fn outstanding_bytes(&self) -> u64 {
-        let state = self.state();
-        state.issued_bytes - state.durable_bytes
+        self.state().outstanding_bytes()
     }
 
     /// What a flush that begins now covers.
@@ -137,8 +176,11 @@ impl GroupCommit {
         let mut state = self.state();
         if (!state.failed || planted::is(Bug::AckAfterFailure)) && state.durable < covers.number {
             self.move_mark(&mut state, covers);
-            if state.durable == state.issued {
+            // Of numbers without bytes, that others wait with, none is a commit.
+            if state.outstanding_bytes() == 0 {
                 state.oldest.all_covered();
+            } else {
+                state.oldest.covered_until(covers.at);
             }
         }
     }
@@ -200,7 +242,7 @@ impl GroupCommit {
         let (target, before) = (state.issued(), state.durable);
         state.oldest.flush_begins();
         drop(state);
-        let began = now();
+        let began = target.at;
         // A panic goes on when those who wait for this flush know that there was none.
         let result = catch_unwind(AssertUnwindSafe(flush));
         let took = now().saturating_duration_since(began);
@@ -252,8 +294,8 @@ impl GroupCommit {
     /// Waits for commits that are about to join: those whom the last flush let go are back within a fraction of a
     /// flush's time where they commit one after the other, and would just miss this one.
     fn linger<'a>(&'a self, mut state: MutexGuard<'a, GroupState>) -> MutexGuard<'a, GroupState> {
-        let enough = state.durable + state.population;
-        if state.issued >= enough {
+        let (enough, durable) = (state.durable + state.population, state.durable);
+        if state.issued >= enough || state.hurried > durable {
             return state;
         }
         let budget = state.flush_time / LINGER_DIVISOR;
@@ -261,7 +303,8 @@ impl GroupCommit {
         if budget < SLEEP_MIN {
             // Too short to sleep: the kernel wakes a sleeper 50 us late. Those who are awaited get the processor.
             drop(state);
-            while self.issued.load(SeqCst) < enough && now() < until {
+            let is_hurried = || self.hurried.load(SeqCst) > durable;
+            while self.issued.load(SeqCst) < enough && !is_hurried() && now() < until {
                 thread::yield_now();
             }
             return self.state();
@@ -281,7 +324,11 @@ impl GroupCommit {
 
 impl GroupState {
     fn issued(&self) -> Covers {
-        Covers { number: self.issued, bytes: self.issued_bytes }
+        Covers { number: self.issued, bytes: self.issued_bytes, at: now() }
+    }
+
+    fn outstanding_bytes(&self) -> u64 {
+        self.issued_bytes - self.durable_bytes
     }
 
     fn wake_all(&mut self) {

@@ -42,6 +42,13 @@ impl OldestCommit {
         (self.since, self.uncovered_since) = (None, None);
     }
 
+    /// Another flush covered those who came before it began, at that time.
+    pub fn covered_until(&mut self, at: Instant) {
+        for since in [&mut self.since, &mut self.uncovered_since] {
+            *since = since.map(|since| since.max(at));
+        }
+    }
+
     /// Since when; `None` where nobody waits.
     pub fn since(&self) -> Option<Instant> {
         self.since.or(self.uncovered_since)
@@ -69,6 +76,18 @@ mod tests {
         oldest.flush_begins();
         oldest.flush_ends(true);
         assert_eq!(oldest.since(), None);
+    }
+
+    #[test]
+    fn another_flush_covers_those_who_came_before_it_began() {
+        let mut oldest = OldestCommit::default();
+        oldest.waits();
+        let (first, began) = (oldest.since(), now());
+        oldest.waits();
+        oldest.covered_until(began);
+        assert!(oldest.since() > first && oldest.since() == Some(began));
+        oldest.covered_until(began - std::time::Duration::from_secs(1));
+        assert_eq!(oldest.since(), Some(began), "an older one ends later");
     }
 
     #[test]

@@ -147,13 +147,13 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
     rows.number("log_bytes", options.log_bytes, "bytes", "waldio_log_bytes");
-    let group_commit = &session.durability.group_commit;
-    let age = group_commit.oldest_since().map(|since| since.elapsed().as_nanos());
-    let age =
-        age.map_or(Value::Null, |age| Value::Real(microseconds(u64::try_from(age).unwrap_or(u64::MAX))));
-    rows.push("not_durable_age", age, "us", "the oldest commit that no flush covers yet");
-    let bytes = group_commit.outstanding_bytes();
-    rows.number("not_durable_bytes", bytes, "bytes", "of the log, of commits that no flush covers yet");
+    let not_durable = session.durability.group_commit.not_durable();
+    let age = not_durable.map(|commits| Value::Real(commits.since.elapsed().as_secs_f64() * 1e6));
+    let source = "the oldest commit that no flush covers yet";
+    rows.push("not_durable_age", age.unwrap_or(Value::Null), "us", source);
+    let bytes = not_durable.map_or(0, |commits| commits.bytes);
+    let source = "of the log, of commits that no flush covers yet";
+    rows.number("not_durable_bytes", bytes, "bytes", source);
 }
 
 /// What each connection has for itself: one value, or all of them where they differ.

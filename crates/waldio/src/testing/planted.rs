@@ -48,6 +48,8 @@ pub enum Bug {
     WriterHeldAtBarrier,
     /// With `waldio_group` no commit waits, however much is outstanding.
     DelayUnbounded,
+    /// A leader puts its flush off though somebody waits whose time is over.
+    DueFlushLingers,
     /// A log in the `embedded` layout has SQLite's own header.
     GuardOff,
     /// No bug: who closes, and is not the last, loses its processor for 0.1 s in the midst of it.

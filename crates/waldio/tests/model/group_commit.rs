@@ -43,6 +43,9 @@ struct Disk {
     flushes: usize,
     ends: Vec<(usize, End)>,
     flush_time: Duration,
+    /// When the last one ended; and since when one is due that did not begin yet.
+    ended_at: Duration,
+    due_at: Option<Duration>,
     /// A flush failed: what is not on the medium never gets there.
     broken: bool,
     /// Open files that heard of it: each is told once, and then that all is well.
@@ -91,6 +94,10 @@ impl Log {
             let mut disk = self.disk();
             assert!(!disk.over, "a flush after a failure");
             disk.flushes += 1;
+            if let Some(due_at) = disk.due_at.take() {
+                let (from, began_at) = (due_at.max(disk.ended_at), model::elapsed());
+                assert_eq!(began_at, from, "a flush was put off that was due");
+            }
             let number = disk.flushes;
             let end = disk.ends.iter().find(|(flush, _)| *flush == number);
             (disk.written, end.map_or(End::Succeeds, |(_, end)| *end), disk.flush_time)
@@ -101,6 +108,7 @@ impl Log {
             thread::sleep(flush_time);
         }
         let mut disk = self.disk();
+        disk.ended_at = model::elapsed();
         if end == End::Succeeds && !disk.broken {
             disk.on_medium = disk.on_medium.max(covers);
             return Ok(());
@@ -184,6 +192,37 @@ impl Log {
                 self.disk().heard = true;
             }
         }
+    }
+
+    /// Commits that waited for nobody are due, now and then: whoever leads the flush that covers them does not put it off.
+    fn flush_what_is_due(&self, times: usize) {
+        let flush_time = self.disk().flush_time;
+        for _ in 0..times {
+            thread::sleep(flush_time / 3);
+            self.disk().due_at = Some(model::elapsed());
+            let number = self.group_commit.hurry();
+            let flush = || self.flush(CHECKPOINT);
+            assert!(self.group_commit.wait(number, &Arc::default(), flush).is_ok(), "this disk is sound");
+        }
+    }
+
+    /// Writers who wait for their flush and then do something else, beside others who do not wait.
+    fn run_beside_due(self, writers: u32, commits: usize, times: usize) {
+        thread::scope(|scope| {
+            for number in 1..=writers {
+                let log = &self;
+                scope.spawn(move || {
+                    let (waker, flush_time) = (Arc::default(), log.disk().flush_time);
+                    for _ in 0..commits {
+                        let flush = || log.flush(CHECKPOINT);
+                        assert!(log.group_commit.wait(log.group_commit.issue(1), &waker, flush).is_ok());
+                        thread::sleep(flush_time * number / 5);
+                    }
+                });
+            }
+            scope.spawn(|| self.flush_what_is_due(times));
+        });
+        assert!(!self.group_commit.is_outstanding());
     }
 
     /// Writers with so many commits each, and checkpoints beside them; then every promise about the end.
@@ -292,6 +331,10 @@ fn a_flush_panics_beside_a_checkpoint() {
     Log::new(AT_ONCE, &[(1, End::Panics)]).run(2, 2, 1);
 }
 
+fn a_due_flush_beside_writers_that_linger() {
+    Log::new(LONG, &[]).run_beside_due(3, 4, 4);
+}
+
 #[test]
 fn few_commits_are_safe_under_every_schedule() {
     holds_under_all(one_commit_each);
@@ -309,6 +352,11 @@ fn commits_that_share_flushes_are_durable_when_acknowledged_and_none_hangs() {
 fn so_are_they_where_leaders_linger() {
     holds(&[Patient, Hasty, Fickle], three_writers_that_linger_awake);
     holds(&[Patient, Hasty, Fickle], three_writers_that_linger_asleep);
+}
+
+#[test]
+fn a_flush_that_is_due_is_not_put_off_by_who_leads() {
+    holds(&[Patient], a_due_flush_beside_writers_that_linger);
 }
 
 #[test]
@@ -334,6 +382,7 @@ fn so_does_a_panic() {
 fn planted_bugs_are_found() {
     finds(Bug::AckBeforePrefix, "is not on the medium", &[Patient], two_writers);
     finds(Bug::LostWakeUp, "deadlock", &[Patient], two_writers);
+    finds(Bug::DueFlushLingers, "was put off", &[Patient], a_due_flush_beside_writers_that_linger);
     finds(Bug::AckAfterFailure, "is not on the medium", &[Patient], a_flush_fails_beside_a_checkpoint);
     finds(Bug::FailureNotTold, "deadlock", &[Patient], the_second_flush_fails);
     finds(Bug::FailureNotTold, "deadlock", &[Patient], the_second_flush_panics);

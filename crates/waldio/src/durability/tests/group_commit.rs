@@ -51,11 +51,18 @@ fn the_oldest_commit_waits_until_a_flush_covers_all() {
     group_commit.issue(BYTES);
     let first = group_commit.issued();
     group_commit.issue(BYTES);
-    assert!(group_commit.oldest_since().is_some());
+    let waits = |group_commit: &GroupCommit| group_commit.not_durable().map(|waits| waits.bytes);
+    assert_eq!(waits(&group_commit), Some(2 * BYTES));
     group_commit.covered(first);
-    assert!(group_commit.oldest_since().is_some(), "the second waits");
+    assert_eq!(waits(&group_commit), Some(BYTES), "the second waits");
     group_commit.covered(group_commit.issued());
-    assert_eq!((group_commit.oldest_since(), group_commit.outstanding_bytes()), (None, 0));
+    assert_eq!((group_commit.not_durable(), group_commit.outstanding_bytes()), (None, 0));
+    // The thread of the delayed flush waits, or a reader: no commit does.
+    group_commit.issue(BYTES);
+    let covers = group_commit.issued();
+    group_commit.join();
+    group_commit.covered(covers);
+    assert_eq!((group_commit.not_durable(), group_commit.outstanding_bytes()), (None, 0));
 }
 
 #[test]
@@ -248,5 +255,45 @@ fn whoever_came_during_a_flush_is_woken_to_lead_the_next() {
         }
         let next = next.unwrap().join().unwrap();
         assert_eq!((forgotten, next), (false, Ok(Covered::Led(1))));
+    });
+}
+
+/// Leads a flush that covers a commit, where a leader puts its flush off for a quarter of that time; true where it did not.
+fn leads_at_once(flush_time: Duration, begins: impl FnOnce(&GroupCommit) -> CommitNumber) -> bool {
+    let group_commit = Arc::new(GroupCommit::default());
+    let number = begins(&group_commit);
+    group_commit.pretend_slow_flushes(flush_time);
+    let (led, ends) = std::sync::mpsc::channel();
+    let leader = Arc::clone(&group_commit);
+    std::thread::spawn(move || {
+        let _ = led.send(leader.wait(number, &waker(), || Ok(())).is_ok());
+    });
+    ends.recv_timeout(Duration::from_secs(20)) == Ok(true)
+}
+
+#[test]
+fn who_is_in_a_hurry_puts_no_flush_off_and_neither_does_who_leads_for_that_one() {
+    let hours = Duration::from_secs(4 * 3600);
+    assert!(leads_at_once(hours, GroupCommit::hurry));
+    assert!(leads_at_once(hours, |group_commit| {
+        let number = group_commit.issue(BYTES);
+        group_commit.hurry();
+        number
+    }));
+}
+
+#[test]
+fn who_comes_in_a_hurry_ends_the_wait_of_who_leads() {
+    let group_commit = GroupCommit::default();
+    let number = group_commit.issue(BYTES);
+    group_commit.pretend_slow_flushes(Duration::from_secs(4 * 3600));
+    std::thread::scope(|scope| {
+        let leader = scope.spawn(|| group_commit.wait(number, &waker(), || Ok(())));
+        while group_commit.state().awaited.is_none() {
+            std::thread::yield_now();
+        }
+        let number = group_commit.hurry();
+        assert_eq!(group_commit.wait(number, &waker(), unneeded), Ok(Covered::Joined));
+        assert_eq!(leader.join().unwrap(), Ok(Covered::Led(2)));
     });
 }

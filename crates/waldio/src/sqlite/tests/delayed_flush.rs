@@ -96,6 +96,20 @@ fn a_flush_that_was_put_off_comes_with_no_other_commit_to_order_it() {
     assert_eq!(database.stats.flushes.load(SeqCst), 2);
 }
 
+/// What leaders wait for, who flush for others, is a quarter of a flush: on a slow disk that alone may be more than the delay.
+#[test]
+fn a_flush_that_is_due_is_put_off_for_nobody() {
+    let (_database, session, file) = outstanding(false);
+    session.durability.group_commit.pretend_slow_flushes(Duration::from_secs(4 * 3600));
+    let (flushed, ends) = std::sync::mpsc::channel();
+    let of_thread = Arc::clone(&session);
+    std::thread::spawn(move || {
+        let _ = flushed.send(ordered_and_due(&of_thread, &*file, Duration::ZERO));
+    });
+    assert_eq!(ends.recv_timeout(Duration::from_secs(20)), Ok(None), "it waits for others to join");
+    assert_eq!(session.durability.group_commit.not_durable(), None);
+}
+
 /// Two connections: the first one's delay is long, the second one's short.
 #[test]
 fn a_commit_with_a_shorter_delay_is_flushed_in_its_own_time() {
