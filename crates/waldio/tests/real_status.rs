@@ -59,6 +59,63 @@ fn the_status_tells_the_frames_that_sqlite_counts() {
     });
 }
 
+/// Of each commit that a power cut may take, whoever chose that: SQLite's pragma or waldio's.
+#[test]
+fn what_is_not_durable_is_told_under_any_setting() {
+    in_own_process("what_is_not_durable_is_told_under_any_setting", || {
+        let scratch = Scratch::new("status-durable");
+        for (name, setting) in [
+            ("a.db", "synchronous=NORMAL"),
+            ("b.db", "synchronous=OFF"),
+            ("c.db", "waldio_durability=normal"),
+            ("d.db", "waldio_group='1073741824,60000'"),
+        ] {
+            let db = prepare(system(), &scratch.join(name));
+            db.rows("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; INSERT INTO t VALUES(1, 2, 3)");
+            let told = || (number(&db, "not_durable_bytes"), db.status("not_durable_age") == "NULL");
+            for settle in
+                ["PRAGMA waldio_flush", "PRAGMA wal_checkpoint(RESTART)", "PRAGMA wal_checkpoint(TRUNCATE)"]
+            {
+                db.rows(settle);
+                assert_eq!(told(), (0, true), "{setting}, {settle}");
+                db.rows(&format!("PRAGMA {setting}"));
+                loop {
+                    // The sync of a growth, on a thread of its own, makes commits durable, too.
+                    let growths = number(&db, "growth_flushes");
+                    (0..3).for_each(|_| drop(db.rows("INSERT INTO t VALUES(1, 2, 3)")));
+                    let (before, frames) = (told().0, number(&db, "log_frames"));
+                    (0..3).for_each(|_| drop(db.rows("INSERT INTO t VALUES(1, 2, 3)")));
+                    let (bytes, is_unknown) = told();
+                    let written = (number(&db, "log_frames") - frames) * 4120;
+                    if number(&db, "growth_flushes") == growths {
+                        assert_eq!(bytes - before, written, "{setting}, {settle}");
+                        assert!(written > 0 && !is_unknown, "{setting}, {settle}");
+                        break;
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_frame_takes_one_block_of_an_embedded_log() {
+    in_own_process("a_frame_takes_one_block_of_an_embedded_log", || {
+        let scratch = Scratch::new("status-embedded");
+        system().load(None).unwrap();
+        let options = "waldio_layout=embedded&waldio_group=1073741824,60000";
+        let uri = format!("file:{}?{options}", scratch.join("a.db").display());
+        let db = system().open_with(&uri, None).unwrap();
+        db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(value)");
+        (0..3).for_each(|_| drop(db.rows("INSERT INTO t VALUES(1)")));
+        assert_eq!(db.status("layout"), "embedded");
+        db.rows("PRAGMA waldio_flush");
+        let frames = number(&db, "log_frames");
+        (0..10).for_each(|_| drop(db.rows("INSERT INTO t VALUES(1)")));
+        assert_eq!(number(&db, "not_durable_bytes"), (number(&db, "log_frames") - frames) * 4096);
+    });
+}
+
 #[test]
 fn without_a_wal_index_the_frames_are_not_known() {
     in_own_process("without_a_wal_index_the_frames_are_not_known", || {

@@ -262,6 +262,7 @@ impl LogFile {
             let may_share = !self.session.durability.is_uncertain() && self.session.is_name_settled();
             if commit && !header && share == Share::Leave {
                 self.write_out()?;
+                self.count_unsynced();
                 self.end_transaction();
                 return Ok(());
             }
@@ -313,6 +314,7 @@ impl LogFile {
             self.session.durability.known.committed(name);
         }
         self.transaction.header_waits = false;
+        self.transaction.is_durable = self.transaction.is_committed();
         self.sync_name()
     }
 
@@ -382,9 +384,12 @@ impl LogFile {
             self.number(Share::FlushDelay(delay));
         }
         self.sync_follows &= !is_committed;
+        let is_unsynced = is_committed && delay.is_none();
+        if is_unsynced {
+            self.count_unsynced();
+        }
         self.end_transaction();
-        if is_committed && delay.is_none() {
-            Stats::add(&self.database.stats.unsynced_commits, 1);
+        if is_unsynced {
             self.database.stats.is_newest_unsynced.store(true, Relaxed);
         }
     }

@@ -39,6 +39,8 @@ pub struct Transaction {
     commit: Option<(u64, Option<Prefix>)>,
     /// The log's header waits for the first commit's sync, because the log is fresh (`log_file`).
     pub header_waits: bool,
+    /// The commit is on the medium: it went there with the log's header.
+    pub is_durable: bool,
 }
 
 impl Transaction {

@@ -11,6 +11,7 @@
 
 pub mod known_prefix;
 pub mod recent_frames;
+pub mod unsynced;
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use std::time::Instant;
 
 use blockio::disk::DiskFile;
 
-use crate::durability::group_commit::{Failed, GroupCommit};
+use crate::durability::group_commit::{Failed, GroupCommit, NotDurable};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{LOG_SALTS_AT, Prefix, Salts};
@@ -28,6 +29,7 @@ use crate::log::rewrite;
 use crate::stats::Stats;
 use known_prefix::KnownPrefix;
 use recent_frames::RecentFrames;
+use unsynced::Unsynced;
 
 /// Why a log is out of use, once it is: shared with whoever must ask before there is a log.
 pub type Poison = Arc<OnceLock<String>>;
@@ -49,6 +51,8 @@ pub struct Durability {
     poison: Poison,
     /// Commits that wait for a shared flush.
     pub group_commit: GroupCommit,
+    /// Commits that wait for none.
+    pub unsynced: Unsynced,
     /// The longest prefix that is known to be on the medium.
     pub known: KnownPrefix,
     recent: Mutex<RecentFrames>,
@@ -75,6 +79,7 @@ impl Durability {
             stats,
             poison,
             group_commit: GroupCommit::default(),
+            unsynced: Unsynced::default(),
             known: KnownPrefix::default(),
             recent: Mutex::default(),
             failed: Mutex::default(),
@@ -157,10 +162,25 @@ impl Durability {
             return Ok(());
         }
         let began = Instant::now();
+        let mark = self.unsynced.flush_begins(began);
         let result = sync();
         self.stats.flush_times.record(began.elapsed());
         Stats::add(&self.stats.flushes, 1);
+        if result.is_ok() && self.poison.get().is_none() {
+            self.unsynced.covered(mark);
+        }
         result
+    }
+
+    /// Commits of this process that no flush of it covers yet; `None` where there are none.
+    pub fn not_durable(&self) -> Option<NotDurable> {
+        let deferred = self.group_commit.not_durable();
+        let Some(unsynced) = self.unsynced.not_durable() else { return deferred };
+        let add = |deferred: NotDurable| NotDurable {
+            bytes: deferred.bytes + unsynced.bytes,
+            since: deferred.since.min(unsynced.since),
+        };
+        Some(deferred.map_or(unsynced, add))
     }
 
     /// The flush of reserved space, on a thread of its own: whoever waits for the frames in front of it is told, too.
@@ -173,7 +193,11 @@ impl Durability {
         let covers =
             (self.group_commit.is_outstanding() && !self.is_uncertain()).then(|| self.group_commit.issued());
         Stats::add(&self.stats.growth_flushes, 1);
+        let mark = self.unsynced.flush_begins(Instant::now());
         file.sync_data().map_err(|error| self.fail_unlocked("sync of a growth", error))?;
+        if self.poison.get().is_none() && !self.is_uncertain() {
+            self.unsynced.covered(mark);
+        }
         if let Some(covers) = covers {
             self.group_commit.covered(covers);
         }

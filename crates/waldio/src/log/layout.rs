@@ -19,6 +19,17 @@ pub enum Layout {
     Embedded,
 }
 
+impl Layout {
+    /// How much of the log a transaction takes for which SQLite wrote so many bytes, frame headers and pages; no less.
+    pub fn log_bytes(self, written_bytes: u64) -> u64 {
+        match self {
+            Layout::Stock => written_bytes,
+            // The headers stand in the pages.
+            Layout::Embedded => (written_bytes * BLOCK_BYTES).div_ceil(FRAME_HEADER_BYTES + BLOCK_BYTES),
+        }
+    }
+}
+
 /// Device blocks are taken as this large: what every Linux file system's direct I/O accepts, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 /// One block of zeros.
@@ -69,6 +80,16 @@ mod tests {
         }
         assert_eq!(frame_at(0, 4096), None);
         assert_eq!(frame_at(33, 4096), None);
+    }
+
+    #[test]
+    fn a_frame_takes_one_block_of_an_embedded_log_and_its_header_more_of_another() {
+        for frames in [0, 1, 2, 1000] {
+            assert_eq!(Layout::Stock.log_bytes(frames * 4120), frames * 4120);
+            assert_eq!(Layout::Embedded.log_bytes(frames * 4120), frames * 4096);
+        }
+        // Headers were written again: it takes no less for that.
+        assert!((2 * 4096..=2 * 4120).contains(&Layout::Embedded.log_bytes(2 * 4120 + 24)));
     }
 
     #[test]

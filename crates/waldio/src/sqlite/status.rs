@@ -147,12 +147,12 @@ fn session_rows(rows: &mut Rows, session: &LogSession) {
         rows.text("no_sync", "on: NOTHING IS DURABLE", "WALDIO_NO_SYNC");
     }
     rows.number("log_bytes", options.log_bytes, "bytes", "waldio_log_bytes");
-    let not_durable = session.durability.group_commit.not_durable();
+    let not_durable = session.durability.not_durable();
     let age = not_durable.map(|commits| Value::Real(commits.since.elapsed().as_secs_f64() * 1e6));
-    let source = "the oldest commit that no flush covers yet";
+    let source = "the oldest commit of this process that no flush of this process covers yet";
     rows.push("not_durable_age", age.unwrap_or(Value::Null), "us", source);
     let bytes = not_durable.map_or(0, |commits| commits.bytes);
-    let source = "of the log, of commits that no flush covers yet";
+    let source = "of the log, of commits of this process that no flush of this process covers yet";
     rows.number("not_durable_bytes", bytes, "bytes", source);
 }
 

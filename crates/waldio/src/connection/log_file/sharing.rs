@@ -30,7 +30,7 @@ impl LogFile {
         let name = self.transaction.commit_name();
         self.session.durability.note_generation(name.map(|name| name.salts));
         let group_commit = &self.session.durability.group_commit;
-        let number = group_commit.issue(self.transaction.bytes);
+        let number = group_commit.issue(self.log_bytes());
         let stats = &self.database.stats;
         let is_certain = self.session.is_name_settled() && !self.session.durability.is_uncertain();
         let may_leave = |delay: FlushDelay| {
@@ -47,6 +47,19 @@ impl LogFile {
             let untold = self.session.durability.untold();
             self.shared = Some(SharedCommit { number, name, untold, is_certain });
         }
+    }
+
+    /// The commit's frames are in the file, and nobody waits for a flush of them.
+    pub(super) fn count_unsynced(&self) {
+        Stats::add(&self.database.stats.unsynced_commits, 1);
+        if !self.transaction.is_durable {
+            self.session.durability.unsynced.committed(self.log_bytes());
+        }
+    }
+
+    /// How much of the log the transaction takes.
+    fn log_bytes(&self) -> u64 {
+        self.session.layout.log_bytes(self.transaction.bytes)
     }
 
     /// True where there is a commit that `sync` let share: `await_flush` waits.
