@@ -8,7 +8,7 @@ mod real;
 
 use std::path::Path;
 
-use real::child::in_own_process;
+use real::child::{Running, again, in_own_process, role};
 use real::place::Scratch;
 use real::sqlite::{Connection, extension_path, system};
 use real::writers::number;
@@ -99,29 +99,71 @@ fn what_a_connection_asks_for_in_vain_is_told() {
         let row = first.status_row("options_not_had");
         assert!(row[0].contains("waldio_persist=auto, not fua"), "{row:?}");
         assert!(row[0].contains("waldio_log_bytes=4194304, not 65536"), "{row:?}");
+        let told = first.status("advice");
+        assert!(
+            told.ends_with("URI of the first connection") && told.contains(": it was open before"),
+            "{told}"
+        );
+        drop(second);
+        assert_eq!(first.status_row("options_not_had")[0], "NULL", "nobody asks any more");
     });
 }
 
-/// The row `advice` of a log that a reader keeps from being emptied: it is there while the reader is.
+/// The row `advice` of a log that a reader keeps from being emptied: it is there while the reader is, whoever that is, and whatever
+/// COMMIT waits for.
 #[test]
 fn advice_tells_of_a_reader_that_pins_the_log() {
-    in_own_process("advice_tells_of_a_reader_that_pins_the_log", || {
+    const NAME: &str = "advice_tells_of_a_reader_that_pins_the_log";
+    if let Some(arguments) = role(NAME) {
+        let db = system().open_stock(Path::new(&arguments[0]));
+        db.rows("BEGIN; SELECT count(*) FROM t");
+        println!("\nready");
+        return std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+    in_own_process(NAME, || {
         system().load(None).unwrap();
         let scratch = Scratch::new("options-pinned");
-        let path = scratch.join("a.db");
-        let (db, reader) = (open(&path, ""), open(&path, ""));
-        db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(value)");
-        let advice =
-            || db.one("SELECT ifnull(group_concat(value), 'none') FROM waldio_status WHERE name = 'advice'");
-        let write = || (0..2000).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(3000))")));
-        write();
-        assert_eq!(advice(), "none", "nobody reads");
-        reader.rows("BEGIN; SELECT count(*) FROM t");
-        write();
-        assert!(advice().contains("a reader keeps the snapshot"), "{}", advice());
-        reader.rows("COMMIT");
-        write();
-        assert_eq!(advice(), "none", "it has left");
+        for (name, setting) in [
+            ("a.db", "synchronous=FULL"),
+            ("b.db", "waldio_durability=bounded"),
+            ("c.db", "waldio_durability=normal"),
+        ] {
+            let path = scratch.join(name);
+            let (db, reader) = (open(&path, ""), open(&path, ""));
+            db.rows("PRAGMA journal_mode=WAL; CREATE TABLE t(value)");
+            db.rows(&format!("PRAGMA {setting}"));
+            let file = path.display();
+            let advice = || {
+                db.one(&format!(
+                    "SELECT ifnull(group_concat(value), 'none') FROM waldio_status
+                     WHERE name = 'advice' AND database = '{file}'"
+                ))
+            };
+            let write =
+                |count| (0..count).for_each(|_| drop(db.rows("INSERT INTO t VALUES(zeroblob(3000))")));
+            write(1000);
+            assert_eq!(advice(), "none", "{setting}: nobody reads");
+            reader.rows("BEGIN; SELECT count(*) FROM t");
+            assert_eq!(advice(), "none", "{setting}: it began now");
+            write(1200);
+            assert!(advice().contains("a reader keeps the snapshot"), "{setting}: {}", advice());
+            reader.rows("COMMIT");
+            assert_eq!(advice(), "none", "{setting}: it has left");
+            // Of the database alone: the log is all copied.
+            assert_eq!(db.checkpoint(1).0, 0);
+            reader.rows("BEGIN; SELECT count(*) FROM t");
+            write(1200);
+            assert!(advice().contains("a reader keeps the snapshot"), "{setting}: {}", advice());
+            reader.rows("COMMIT");
+            assert_eq!((advice(), db.checkpoint(1).0), ("none".to_owned(), 0));
+            let mut other = Running::start(&mut again(NAME, &[path.to_str().unwrap()]));
+            other.wait_until_ready();
+            write(1200);
+            assert!(advice().contains("a reader keeps the snapshot"), "{setting}: {}", advice());
+            other.kill();
+            drop(other);
+            assert_eq!(advice(), "none", "{setting}: its process has ended");
+        }
     });
 }
 
@@ -192,6 +234,10 @@ fn advice_goes_when_it_is_followed() {
             let told = advice();
             assert_eq!(told.contains("PRAGMA waldio_durability=bounded"), unsynced, "{durability}: {told}");
             assert!(unsynced || told == "none", "{told}");
+            db.rows("PRAGMA synchronous");
+            assert_eq!(advice(), told, "that asks, and changes nothing");
+            db.rows("PRAGMA synchronous=FULL");
+            assert_eq!(advice(), "none", "it is FULL now");
         }
         assert_eq!(number(&db, "unsynced_commits"), 4, "those of normal and full");
     });

@@ -158,12 +158,6 @@ impl Barrier {
         true
     }
 
-    /// True where the last checkpoints waited for one reader in vain: the log grows until it has left.
-    pub fn is_pinned(&self) -> bool {
-        let state = self.state();
-        state.slow_reader.is_some() && state.stays >= READER_WAITS.len()
-    }
-
     /// The log was begun anew: no reader has a snapshot of what was in it.
     pub fn note_new_log(&self) {
         if self.origin.is_parent() {

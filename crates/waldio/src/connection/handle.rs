@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::disk::DiskFile;
 
@@ -61,6 +61,10 @@ pub struct Connection {
     options: Mutex<Options>,
     /// Where SQLite has its file, for who may use it there.
     main_file: AtomicUsize,
+    /// As `LogFile::is_unsynced`, for any thread.
+    is_unsynced: AtomicBool,
+    /// What of its options the log does not have.
+    not_had: Mutex<Option<String>>,
     /// The base VFS opened the database for reading only.
     reads_only: AtomicBool,
     reads_only_wal_index: AtomicBool,
@@ -129,6 +133,8 @@ impl Connection {
             blocks_in_base: AtomicBool::new(false),
             options: Mutex::new(options),
             main_file: AtomicUsize::new(0),
+            is_unsynced: AtomicBool::new(false),
+            not_had: Mutex::default(),
             reads_only: AtomicBool::new(false),
             reads_only_wal_index: AtomicBool::new(false),
             copies_next: AtomicBool::new(false),
@@ -166,9 +172,8 @@ impl Connection {
             return Err(io::Error::other("this connection has a log open already"));
         }
         let (session, file) = self.database.open_log_as(create, layout, begins)?;
-        if let Some(what) = self.options().not_had(&session.options) {
-            self.database.note_not_had(what);
-        }
+        *self.not_had.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.options().not_had(&session.options);
         let (database, shared) = (Arc::clone(&self.database), Arc::clone(&session));
         state.log = Some(LogFile::new(database, shared, Arc::clone(&file)));
         Ok((file, session))
@@ -183,6 +188,7 @@ impl Connection {
     pub fn log_close(&self) {
         let log = self.state().ok().and_then(|mut state| state.log.take());
         if let Some(log) = log {
+            *self.not_had.lock().unwrap_or_else(PoisonError::into_inner) = None;
             self.database.close_log(log.session(), log.file());
         }
     }
@@ -237,9 +243,10 @@ impl Connection {
         self.with_log(|log, wal_index| log.write(data, offset, wal_index))
     }
 
-    /// Notes whether bytes wait, after each call that may change it.
+    /// Notes whether bytes wait, and whether commits are unsynced, after each call that may change it.
     fn note_pending(&self, log: &LogFile) {
         self.pending.store(log.is_pending(), Relaxed);
+        self.is_unsynced.store(log.is_unsynced(), Relaxed);
     }
 
     /// `xSync` of the log.

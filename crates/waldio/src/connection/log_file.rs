@@ -74,6 +74,8 @@ pub struct LogFile {
     /// This connection's commits are followed by a sync (`synchronous=FULL` or `EXTRA`): a guess, from the last one. Where it
     /// is wrong `before_publish` writes what waits.
     sync_follows: bool,
+    /// SQLite asked for no sync of the last commit, and was not told of another `synchronous` since.
+    is_unsynced: bool,
     /// The next sync makes the log's name durable even if it is: strict mode does as stock, once in each connection.
     name_due: bool,
     /// This connection's commit is published and waits for a shared flush.
@@ -107,6 +109,7 @@ impl LogFile {
             page_bytes: None,
             transaction: Transaction::default(),
             sync_follows: false,
+            is_unsynced: false,
             shared: None,
             waker: Arc::default(),
         }
@@ -391,6 +394,7 @@ impl LogFile {
         self.end_transaction();
         if is_unsynced {
             self.database.stats.is_newest_unsynced.store(true, Relaxed);
+            self.is_unsynced = true;
         }
     }
 
@@ -399,6 +403,7 @@ impl LogFile {
         if ended.is_committed() {
             Stats::add(&self.database.stats.commits, 1);
             self.database.stats.is_newest_unsynced.store(false, Relaxed);
+            self.is_unsynced = false;
         }
         self.pending.give_back();
         self.session.space.note_used(ended.end);
@@ -427,7 +432,12 @@ impl LogFile {
 
     /// `PRAGMA synchronous` is about to change what follows a commit.
     pub fn forget_sync_follows(&mut self) {
-        self.sync_follows = false;
+        (self.sync_follows, self.is_unsynced) = (false, false);
+    }
+
+    /// True where SQLite asks for no sync of this connection's commits: a guess, from the last one.
+    pub fn is_unsynced(&self) -> bool {
+        self.is_unsynced
     }
 
     /// True where what SQLite wrote last still waits, in memory or for a sync.

@@ -98,8 +98,6 @@ struct OpenLog {
     /// Which file the log was when it was last opened, and why it is out of use, if it is.
     log: Option<FileId>,
     poison: Poison,
-    /// What a connection asked for and did not get, because the log was open already.
-    not_had: Option<String>,
     /// Why this database's log goes through the base VFS, if it does.
     passed_through: Option<String>,
     /// SQLite opened a rollback journal, and no log since.
@@ -123,7 +121,6 @@ impl Database {
             session: None,
             log: None,
             poison: Poison::default(),
-            not_had: None,
             passed_through: None,
             rolls_back: false,
             stays_stock: None,
@@ -364,14 +361,11 @@ impl Database {
         self.open().options.layout = layout;
     }
 
-    /// Notes what a connection asked for that the log, which is open already, does not have.
-    pub fn note_not_had(&self, what: String) {
-        self.open().not_had = Some(what);
-    }
-
-    /// What a connection asked for and did not get.
-    pub fn not_had(&self) -> Option<String> {
-        self.open().not_had.clone()
+    /// Whether a process other than this one has a read lock of the wal-index, 0 to 4; false where nobody knows.
+    pub fn is_read_elsewhere(&self, number: usize) -> bool {
+        let is_private = self.embedded.load(Relaxed);
+        let probe = if is_private { &self.private_shm_probe } else { &self.shm_probe };
+        probe.is_read_elsewhere(number)
     }
 
     /// Fails once the log is poisoned.

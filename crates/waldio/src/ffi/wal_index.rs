@@ -25,10 +25,27 @@ const COPY_BYTES: usize = 48;
 /// Where the frames stand that a checkpoint began to copy.
 const ATTEMPTED: usize = 128;
 
+/// Where the read marks stand, and one that no reader may use.
+const MARKS: usize = 100;
+const UNUSED: u32 = u32::MAX;
+
 const HEADER_WORDS: usize = 2 * COPY_BYTES / size_of::<u32>();
 
 /// The header, both copies of it.
 pub type Header = [u32; HEADER_WORDS];
+
+/// How much of the log there is, how much of it is copied, and what read locks stand for: as it was at one moment, or nearly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogView {
+    /// The newest commit.
+    pub newest: Version,
+    /// The database's page size.
+    pub page_bytes: u32,
+    /// Frames that checkpoints copied.
+    pub copied: u32,
+    /// Up to which frame read locks 0 to 4 stand for the log; `None` for one that nobody may have.
+    pub marks: [Option<u32>; 5],
+}
 
 /// Where region 0 of the wal-index is mapped.
 #[derive(Debug, Clone, Copy)]
@@ -152,17 +169,29 @@ impl WalIndex {
         fence(SeqCst);
     }
 
+    /// What of the log is where; `None` before the index was made.
+    pub fn log_view(self) -> Option<LogView> {
+        let mark = |number| match self.read(MARKS + 4 * number) {
+            UNUSED => None,
+            frames => Some(frames),
+        };
+        Some(LogView {
+            newest: self.newest(),
+            page_bytes: self.page_bytes()?,
+            copied: self.read(96),
+            marks: std::array::from_fn(mark),
+        })
+    }
+
     /// True where read lock `number` (1 to 4) stands for a snapshot older than the newest commit: whoever holds it keeps
     /// a checkpoint from copying what came later. Nobody need hold it.
     pub fn is_old_snapshot(self, number: usize) -> bool {
-        const UNUSED: u32 = u32::MAX;
         let mark = self.snapshot_of(number).frames;
         mark != UNUSED && mark < self.newest().frames
     }
 
     /// What read lock `number` (1 to 4) stands for: the current generation, up to a frame.
     pub fn snapshot_of(self, number: usize) -> Version {
-        const MARKS: usize = 100;
         assert!((1..=4).contains(&number), "read lock {number} stands for no snapshot of the log");
         Version { salts: self.salts(), frames: self.read(MARKS + 4 * number) }
     }
@@ -204,6 +233,8 @@ mod tests {
         let index = unsafe { WalIndex::new(region.as_mut_ptr().cast()) }.unwrap();
         assert_eq!([1, 2, 3].map(|number| index.is_old_snapshot(number)), [true, false, false]);
         assert!(index.is_copied(newest) && !index.is_copied(Version { salts: Salts([0; 8]), ..newest }));
+        let view = index.log_view().map(|view| (view.newest, view.copied, view.marks));
+        assert_eq!(view, Some((newest, 3, [Some(0), Some(2), Some(3), None, Some(0)])));
         if cfg!(target_endian = "little") {
             assert_eq!(index.page_bytes(), Some(4096));
             assert_eq!(index.published_end(), Some(32 + 3 * 4120));

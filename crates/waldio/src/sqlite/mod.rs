@@ -5,6 +5,7 @@
 //! vfs                   SQLite opens, reads, writes, locks, syncs: each call goes to a connection, or to the base VFS
 //! status                one row of `waldio_status` for each thing a database counts
 //! advice                what waldio does not do for a database, and what would change that
+//! pinned_log            whether a reader keeps the log from being emptied
 //! advice_tests          tests of advice for what no test machine has
 //! delayed_flush_tests   tests of `waldio_group` that open their log as `process` does
 //! process               databases that this process has open, by device and inode
@@ -14,6 +15,7 @@ pub(crate) mod extension;
 pub(crate) mod vfs;
 pub(crate) mod status;
 mod advice;
+mod pinned_log;
 #[cfg(test)]
 #[path = "tests/advice.rs"]
 mod advice_tests;

@@ -52,10 +52,11 @@ pub fn rows(database: &Database, connections: &[Arc<Connection>]) -> Vec<Row> {
         (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
     }
     connection_rows(&mut rows, &options);
-    for (text, source) in advice::for_database(database, &options) {
+    for (text, source) in advice::for_database(database, connections) {
         rows.text("advice", &text, source);
     }
-    let not_had = database.not_had().map_or(Value::Null, Value::Text);
+    let not_had = connections.iter().find_map(|connection| connection.not_had());
+    let not_had = not_had.map_or(Value::Null, Value::Text);
     rows.push("options_not_had", not_had, "", "what a connection asked for when the log was open already");
     let (shared_lock_queue, source) = database.queue.shared_lock_queue();
     rows.text("shared_lock_queue", shared_lock_queue, &source);
@@ -177,12 +178,12 @@ fn connection_rows(rows: &mut Rows, connections: &[Options]) {
 
 /// How much of the log is in use. The log itself is not read: that would take tens of milliseconds where a reader keeps it from being emptied.
 fn frame_rows(rows: &mut Rows, connections: &[Arc<Connection>]) {
-    let Some((frames, page_bytes)) = connections.iter().find_map(|one| one.published_frames()) else {
-        let why = "no wal-index: locking_mode is EXCLUSIVE, or each connection is at work";
+    let Some(view) = connections.iter().find_map(|one| one.log_view()) else {
+        let why = "no wal-index yet: no statement read the log, locking_mode is EXCLUSIVE, or each connection is at work";
         return rows.push("log_frames", Value::Null, "frames", why);
     };
-    rows.number("log_frames", u64::from(frames), "frames", "the wal-index");
-    rows.number("page_bytes", u64::from(page_bytes), "bytes", "the wal-index");
+    rows.number("log_frames", u64::from(view.newest.frames), "frames", "the wal-index");
+    rows.number("page_bytes", u64::from(view.page_bytes), "bytes", "the wal-index");
 }
 
 /// How long the log's file is, read now, and where it stands.

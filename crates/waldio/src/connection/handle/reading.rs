@@ -6,9 +6,12 @@ use std::time::Instant;
 use super::{Connection, HandleState};
 use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
-use crate::ffi::wal_index::WalIndex;
+use crate::ffi::wal_index::{LogView, WalIndex};
 use crate::log::frame::{Salts, Version};
 use crate::testing::planted::{self, Bug};
+
+/// How often somebody else looks at what a connection is about.
+const SNAPSHOT_TRIES: u32 = 100;
 
 impl HandleState {
     /// True where another connection committed after the snapshot was taken.
@@ -75,11 +78,23 @@ impl Connection {
         Some(self.state().ok()?.wal_index?.salts())
     }
 
-    /// How many frames of the log are published, and their page size in bytes: for any thread. `None` where the connection has
-    /// no wal-index, or is at work in another thread: that may last as long as a flush.
-    pub fn published_frames(&self) -> Option<(u32, u32)> {
-        let wal_index = self.state.try_lock().ok()?.wal_index?;
-        Some((wal_index.newest().frames, wal_index.page_bytes()?))
+    /// What the wal-index tells of the log, for any thread. `None` where the connection has none, or is at work in another thread: that may
+    /// last as long as a flush.
+    pub fn log_view(&self) -> Option<LogView> {
+        self.state.try_lock().ok()?.wal_index?.log_view()
+    }
+
+    /// The newest commit when its transaction began, for any thread; `None` where it is in none, or at work for longer than this waits.
+    pub fn snapshot(&self) -> Option<Version> {
+        // A reader is at work for the length of one read.
+        let tries = (0..SNAPSHOT_TRIES).find_map(|_| {
+            let tried = self.state.try_lock().ok();
+            if tried.is_none() {
+                std::thread::yield_now();
+            }
+            tried
+        });
+        tries.and_then(|state| state.snapshot)
     }
 
     /// A shared read lock is about to be given back.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Connection;
 use crate::failure::Failure;
-use crate::options::{self, OptionError, Options};
+use crate::options::{self, DurabilityChoice, OptionError, Options};
 
 impl Connection {
     /// What this connection asked for.
@@ -16,6 +16,16 @@ impl Connection {
     /// Whether its commits share flushes with others, and it stands in the queue for the write lock. In a child of fork there are none.
     pub fn shares_commits(&self) -> bool {
         !self.database.origin.is_parent() && self.options().group_commit
+    }
+
+    /// True where SQLite asks for no sync of its commits, and the options leave it at that: a guess, from the last one.
+    pub fn leaves_commits_unsynced(&self) -> bool {
+        self.is_unsynced.load(Relaxed) && self.options().durability == DurabilityChoice::Full
+    }
+
+    /// What it asked for and did not get, because the log was open already.
+    pub fn not_had(&self) -> Option<String> {
+        self.not_had.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether its readers wait until what they see is durable.
@@ -64,10 +74,12 @@ impl Connection {
     ) -> Option<Result<String, String>> {
         let name = name.to_ascii_lowercase();
         if name == "synchronous" {
-            if let Ok(mut state) = self.state()
+            if value.is_some()
+                && let Ok(mut state) = self.state()
                 && let Some(log) = state.log.as_mut()
             {
                 log.forget_sync_follows();
+                self.note_pending(log);
             }
             return None;
         }

@@ -19,7 +19,10 @@ const SHARED_FIRST: i64 = 0x4000_0000 + 2;
 const SHARED_SIZE: i64 = 510;
 /// The byte that whoever has the wal-index mapped holds a shared lock on (os_unix.c, `UNIX_SHM_DMS`).
 const MAPPED_LOCK: i64 = 128;
+/// The byte of the first of the five read locks (os_unix.c, `UNIX_SHM_BASE`; wal.c, `WAL_READ_LOCK`).
+const READ_LOCK_0: i64 = 123;
 const F_GETLK: c_int = 5;
+const F_RDLCK: c_short = 0;
 const F_WRLCK: c_short = 1;
 const F_UNLCK: c_short = 2;
 
@@ -61,10 +64,15 @@ impl Borrowed {
     }
 
     fn is_free(self, start: i64, len_bytes: i64) -> Option<bool> {
+        Some(self.lock(start, len_bytes)? == F_UNLCK)
+    }
+
+    /// What lock another process has there, if any.
+    fn lock(self, start: i64, len_bytes: i64) -> Option<c_short> {
         let mut lock = Flock { kind: F_WRLCK, whence: 0, start, len_bytes, process: 0 };
         // SAFETY: F_GETLK reads and fills a `struct flock`, which lives through the call, and changes nothing else.
         let code = unsafe { fcntl(self.descriptor, F_GETLK, &raw mut lock) };
-        (code == 0).then_some(lock.kind == F_UNLCK)
+        (code == 0).then_some(lock.kind)
     }
 }
 
@@ -120,6 +128,13 @@ impl LockProbe {
     /// On the wal-index's file: whether another process has it mapped; `None` where that cannot be asked.
     pub fn is_mapped_elsewhere(&self) -> Option<bool> {
         self.is_free(MAPPED_LOCK, 1).map(|is_free| !is_free)
+    }
+
+    /// On the wal-index's file: whether another process has the read lock of this number, 0 to 4, as a reader; false where that
+    /// cannot be asked.
+    pub fn is_read_elsewhere(&self, number: usize) -> bool {
+        let byte = i64::try_from(number).map_or(READ_LOCK_0, |number| READ_LOCK_0 + number);
+        self.descriptor().and_then(|borrowed| borrowed.lock(byte, 1)) == Some(F_RDLCK)
     }
 
     fn is_free(&self, start: i64, len_bytes: i64) -> Option<bool> {

@@ -9,6 +9,7 @@ use blockio::simulated::disk::SimDisk;
 use blockio::simulated::image::Image;
 use blockio::simulated::state::SimOptions;
 
+use crate::connection::Connection;
 use crate::database::{Database, Helpers};
 use crate::log::layout::Layout;
 use crate::options::Options;
@@ -23,9 +24,11 @@ fn a_log_on_a_network_filesystem_is_told_of_and_no_other() {
         let options = Options::default();
         let (base, helpers) = ("base".to_owned(), Helpers::inline());
         let database = Database::new(path.to_path_buf(), None, base, Arc::new(disk), helpers, options);
-        assert_eq!(advice::for_database(&database, &[options]), [], "no log is open");
+        let database = Arc::new(database);
+        let connections = [Arc::new(Connection::new(Arc::clone(&database), options))];
+        assert_eq!(advice::for_database(&database, &connections), [], "no log is open");
         let _log = database.open_log(true, Layout::Stock).expect("a sound disk");
-        let told = advice::for_database(&database, &[options]);
+        let told = advice::for_database(&database, &connections);
         let is_told = told.iter().any(|(text, _)| text.contains("network filesystem"));
         assert_eq!(
             (is_told, told.len()),

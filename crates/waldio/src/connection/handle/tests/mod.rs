@@ -345,11 +345,13 @@ fn waldio_flush_tells_what_there_was_to_do() {
 fn what_a_connection_asked_for_in_vain_is_told() {
     let bench = Bench::opened(Options::default());
     let database = Arc::clone(&bench.connection.database);
-    assert_eq!(database.not_had(), None);
+    assert_eq!(bench.connection.not_had(), None);
     let asked = Options { log_bytes: 1 << 20, ..Options::default() };
     let second = Connection::new(Arc::clone(&database), asked);
     second.log_open(true, Layout::Stock, false).unwrap();
-    assert!(database.not_had().is_some_and(|what| what.contains("waldio_log_bytes")));
+    assert!(second.not_had().is_some_and(|what| what.contains("waldio_log_bytes")));
+    second.log_close();
+    assert_eq!((second.not_had(), bench.connection.not_had()), (None, None), "it does not ask any more");
     assert_eq!(database.longest_private_path(), Path::new("/app.db-waldio-shm"));
 }
 

@@ -15,6 +15,7 @@ use crate::ffi::guard;
 use crate::ffi::own_connection::{OwnConnection, SqliteMessage, number_of};
 use crate::ffi::types::{Function, sqlite3, sqlite3_context, sqlite3_value};
 use crate::log::embedded::{PAGE_BYTES, RESERVED_BYTES};
+use crate::log::layout::Layout;
 use crate::options::{OptionError, layout_name};
 use crate::sqlite::process::Process;
 use crate::sqlite::vfs::embedding;
@@ -174,10 +175,13 @@ unsafe fn converted(
         unsafe { make_room(registered, db, &database) }?;
     }
     database.set_layout(options.layout);
-    Ok(format!(
-        "{}: from the next opening of the log on. Close every connection, or set journal_mode=DELETE and then WAL",
-        layout_name(options.layout)
-    ))
+    let how = match options.layout {
+        Layout::Embedded => {
+            ": here after journal_mode=DELETE and then WAL, elsewhere with waldio_layout=embedded"
+        }
+        Layout::Stock => ". Close every connection, or set journal_mode=DELETE and then WAL",
+    };
+    Ok(format!("{}: from the next opening of the log on{how}", layout_name(options.layout)))
 }
 
 /// Refuses where INSERT is refused: the connection of our own, which rewrites the file, would not be.
