@@ -117,6 +117,27 @@ fn a_frame_takes_one_block_of_an_embedded_log() {
 }
 
 #[test]
+fn two_files_of_one_name_are_told_apart() {
+    in_own_process("two_files_of_one_name_are_told_apart", || {
+        let scratch = Scratch::new("status-replaced");
+        let path = scratch.join("a.db");
+        let old = prepare(system(), &path);
+        let count =
+            |what: &str| old.one(&format!("SELECT count(DISTINCT value) FROM waldio_status WHERE {what}"));
+        assert_eq!(count("name = 'file'"), "0");
+        for suffix in ["", "-wal", "-shm"] {
+            std::fs::remove_file(scratch.join(&format!("a.db{suffix}"))).unwrap();
+        }
+        let new = system().open(&path);
+        new.rows("CREATE TABLE t(value)");
+        assert_eq!(count("name = 'file' AND value LIKE 'device %, inode %'"), "2");
+        let told =
+            "SELECT count(*) FROM waldio_status WHERE name = 'advice' AND value LIKE '%rollback journal%'";
+        assert_eq!(old.one(told), "1", "the log of the old one is in use");
+    });
+}
+
+#[test]
 fn without_a_wal_index_the_frames_are_not_known() {
     in_own_process("without_a_wal_index_the_frames_are_not_known", || {
         let scratch = Scratch::new("status-exclusive");

@@ -141,13 +141,15 @@ impl Process {
         self.databases().values().filter_map(Weak::upgrade).find(is_there)
     }
 
-    /// SQLite opens the rollback journal of this name.
+    /// SQLite opens the rollback journal of this name: of those that had it, the database that stands there now.
     pub fn note_rollback_journal(&self, journal: &Path) {
-        let database = journal.as_os_str().as_bytes().strip_suffix(b"-journal");
-        let is_its = |known: &Arc<Database>| Some(known.path.as_os_str().as_bytes()) == database;
-        for database in self.databases().values().filter_map(Weak::upgrade).filter(is_its) {
-            database.note_rollback_journal();
+        let Some(path) = journal.as_os_str().as_bytes().strip_suffix(b"-journal") else { return };
+        let is_its = |known: &Arc<Database>| known.path.as_os_str().as_bytes() == path;
+        let mut its: Vec<_> = self.databases().values().filter_map(Weak::upgrade).filter(is_its).collect();
+        if its.len() > 1 {
+            its.retain(|known| known.file_id == known.disk.identity_of(&known.path).ok());
         }
+        its.iter().for_each(|database| database.note_rollback_journal());
     }
 
     /// The connections that this process has to a database.

@@ -32,12 +32,17 @@ pub struct Row {
     pub source: String,
 }
 
-/// The facts of one database, and of this process's connections to it.
-pub fn rows(database: &Database, connections: &[Arc<Connection>]) -> Vec<Row> {
+/// The facts of one database, and of this process's connections to it. `has_namesake`: another database has its name, because one file was
+/// put in the place of the other.
+pub fn rows(database: &Database, connections: &[Arc<Connection>], has_namesake: bool) -> Vec<Row> {
     let options: Vec<_> = connections.iter().map(|connection| connection.options()).collect();
     let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
     rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
     rows.text("base_vfs", &database.base_name, "sqlite3_vfs_find");
+    if let (true, Some(file)) = (has_namesake, database.file_id) {
+        let text = format!("device {}, inode {}", file.device, file.inode);
+        rows.text("file", &text, "two files had this name since they were opened");
+    }
     layout_row(&mut rows, database);
     match (database.session(), database.passed_through()) {
         (Some(session), passed_through) => {

@@ -126,8 +126,12 @@ unsafe extern "C" fn filter(
         // SAFETY: SQLite passes an open cursor.
         let cursor = unsafe { cursor_of(cursor) };
         let process = Process::current();
-        let rows = |database: &Arc<Database>| status::rows(database, &process.connections_of(database));
-        cursor.rows = process.open_databases().iter().flat_map(rows).collect();
+        let open = process.open_databases();
+        let rows = |database: &Arc<Database>| {
+            let of_the_name = open.iter().filter(|other| other.path == database.path).count();
+            status::rows(database, &process.connections_of(database), of_the_name > 1)
+        };
+        cursor.rows = open.iter().flat_map(rows).collect();
         // SAFETY: the connection that asks.
         cursor.rows.extend(unsafe { passed_by(cursor.registered, cursor.db) });
         cursor.at = 0;
