@@ -4,7 +4,7 @@
 //! happened inside into I/O errors instead of half-changed state.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::disk::DiskFile;
@@ -53,6 +53,8 @@ pub struct Connection {
     busy_timeout: Mutex<BusyTimeout>,
     /// The write lock that it got in its sleep.
     early_lock: EarlyLock,
+    /// The snapshot under way, for any thread: its generation, folded, and its frames.
+    snapshot_now: AtomicU64,
     /// The snapshot under way may not be durable: as `pending`, for a look without the mutex.
     may_be_volatile: AtomicBool,
     /// SQLite waits for locks inside the base VFS (builds with `SQLITE_ENABLE_SETLK_TIMEOUT`).
@@ -129,6 +131,7 @@ impl Connection {
             sleeper: Arc::default(),
             busy_timeout: Mutex::default(),
             early_lock: EarlyLock::default(),
+            snapshot_now: AtomicU64::new(reading::NO_SNAPSHOT),
             may_be_volatile: AtomicBool::new(false),
             blocks_in_base: AtomicBool::new(false),
             options: Mutex::new(options),

@@ -22,6 +22,14 @@ pub const VERSION: u32 = 3_007_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Salts(pub [u8; 8]);
 
+impl Salts {
+    /// Half as long, and nearly as good: where nothing depends on it.
+    pub fn folded(self) -> u32 {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        u32::from_ne_bytes([a, b, c, d]) ^ u32::from_ne_bytes([e, f, g, h])
+    }
+}
+
 /// A state of the database: the generation of the log, and how many frames it had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::ffi::wal_index::LogView;
-use crate::log::frame::Version;
 use crate::log::layout::frame_bytes;
 
 /// True where one does.
@@ -17,8 +16,8 @@ pub fn is_pinned(database: &Database, connections: &[Arc<Connection>]) -> bool {
     let Some(session) = database.session() else { return false };
     let Some(view) = connections.iter().find_map(|connection| connection.log_view()) else { return false };
     let Some(frames_max) = too_many(view, session.options.log_bytes) else { return false };
-    let snapshots = connections.iter().filter_map(|connection| connection.snapshot());
-    snapshots.into_iter().any(|snapshot| behind(view, snapshot) >= frames_max)
+    let mut snapshots = connections.iter().filter_map(|connection| connection.snapshot());
+    snapshots.any(|snapshot| behind(view, snapshot) >= frames_max)
         || (0..view.marks.len())
             .any(|number| behind_lock(view, number) >= frames_max && database.is_read_elsewhere(number))
 }
@@ -29,10 +28,10 @@ fn too_many(view: LogView, log_bytes: u64) -> Option<u32> {
     u32::try_from(frames).ok().filter(|frames| *frames <= view.newest.frames)
 }
 
-/// How many frames were committed since this snapshot was taken. Where it is of another generation of the log, its reader has the
-/// database alone, and keeps any frame from being copied.
-fn behind(view: LogView, snapshot: Version) -> u32 {
-    let before = if snapshot.salts == view.newest.salts { snapshot.frames } else { 0 };
+/// How many frames were committed since this snapshot was taken: its generation, folded, and its frames. Where the log is of another
+/// generation now, the reader has the database alone, and keeps any frame from being copied.
+fn behind(view: LogView, (generation, frames): (u32, u32)) -> u32 {
+    let before = if generation == view.newest.salts.folded() { frames } else { 0 };
     view.newest.frames.saturating_sub(before)
 }
 
@@ -45,10 +44,11 @@ fn behind_lock(view: LogView, number: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::frame::Salts;
+    use crate::log::frame::{Salts, Version};
 
+    const SALTS: Salts = Salts([1, 2, 3, 4, 5, 6, 7, 8]);
     const VIEW: LogView = LogView {
-        newest: Version { salts: Salts([1; 8]), frames: 3000 },
+        newest: Version { salts: SALTS, frames: 3000 },
         page_bytes: 4096,
         copied: 500,
         marks: [Some(0), Some(500), Some(3000), None, Some(3001)],
@@ -62,8 +62,10 @@ mod tests {
 
     #[test]
     fn a_reader_is_as_far_behind_as_was_committed_since_it_began() {
-        let of = |salts, frames| behind(VIEW, Version { salts: Salts([salts; 8]), frames });
-        assert_eq!((of(1, 3000), of(1, 500), of(2, 9000)), (0, 2500, 3000));
+        let of = |salts: Salts, frames| behind(VIEW, (salts.folded(), frames));
+        let [later, other] = [Salts([2, 2, 3, 4, 5, 6, 7, 8]), Salts([1, 2, 3, 4, 5, 6, 7, 9])];
+        assert_eq!((of(SALTS, 3000), of(SALTS, 500)), (0, 2500));
+        assert_eq!((of(later, 9000), of(other, 9000)), (3000, 3000));
         assert_eq!([0, 1, 2, 3, 4].map(|number| behind_lock(VIEW, number)), [2500, 2500, 0, 0, 0]);
     }
 }

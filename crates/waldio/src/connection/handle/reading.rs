@@ -10,8 +10,8 @@ use crate::ffi::wal_index::{LogView, WalIndex};
 use crate::log::frame::{Salts, Version};
 use crate::testing::planted::{self, Bug};
 
-/// How often somebody else looks at what a connection is about.
-const SNAPSHOT_TRIES: u32 = 100;
+/// No log has so many frames.
+pub(super) const NO_SNAPSHOT: u64 = u64::MAX;
 
 impl HandleState {
     /// True where another connection committed after the snapshot was taken.
@@ -48,6 +48,7 @@ impl Connection {
         let wal_index = state.wal_index;
         let newest = wal_index.map(WalIndex::newest);
         state.snapshot = newest;
+        self.note_snapshot(newest);
         state.copy_synced = false;
         if !state.holds_write()
             && let Some(log) = state.log.as_mut()
@@ -84,23 +85,25 @@ impl Connection {
         self.state.try_lock().ok()?.wal_index?.log_view()
     }
 
-    /// The newest commit when its transaction began, for any thread; `None` where it is in none, or at work for longer than this waits.
-    pub fn snapshot(&self) -> Option<Version> {
-        // A reader is at work for the length of one read.
-        let tries = (0..SNAPSHOT_TRIES).find_map(|_| {
-            let tried = self.state.try_lock().ok();
-            if tried.is_none() {
-                std::thread::yield_now();
-            }
-            tried
+    /// The newest commit when its transaction began, for any thread: its generation, folded, and its frames. `None` where it is in none.
+    pub fn snapshot(&self) -> Option<(u32, u32)> {
+        let snapshot = self.snapshot_now.load(Relaxed);
+        let half = |value: u64| u32::try_from(value & u64::from(u32::MAX)).ok();
+        if snapshot == NO_SNAPSHOT { None } else { half(snapshot >> 32).zip(half(snapshot)) }
+    }
+
+    fn note_snapshot(&self, snapshot: Option<Version>) {
+        let noted = snapshot.map_or(NO_SNAPSHOT, |version| {
+            u64::from(version.salts.folded()) << 32 | u64::from(version.frames)
         });
-        tries.and_then(|state| state.snapshot)
+        self.snapshot_now.store(noted, Relaxed);
     }
 
     /// A shared read lock is about to be given back.
     pub fn before_read_unlock(&self) {
         let Ok(mut state) = self.state() else { return };
         state.snapshot = None;
+        self.note_snapshot(None);
         // Where the snapshot is durable no page asked for a flush, so what its first page was excused from must not go to the next one.
         if self.may_be_volatile.swap(false, Relaxed)
             && let Some(version) = state.reads.end()
