@@ -18,9 +18,9 @@ pub struct Stats {
     pub flush_times: Histogram,
     /// Bytes that SQLite wrote to the log.
     pub bytes_from_sqlite: AtomicU64,
-    /// Commits that no sync was asked for, and that no delay makes durable: `synchronous=NORMAL` or OFF.
+    /// Commits that no delay makes durable and no sync: `synchronous=NORMAL` or OFF, or `waldio_durability=normal`.
     pub unsynced_commits: AtomicU64,
-    /// The newest commit is one of them.
+    /// SQLite asked for no sync of the newest commit, and it is one of them.
     pub is_newest_unsynced: AtomicBool,
     /// Bytes that waldio wrote to the log, whole blocks and reserved space included.
     pub bytes_written: AtomicU64,
