@@ -9,8 +9,6 @@
 //!
 //! Events come in the order of their times. Memory grows with what is under way and with the number of files, not of events.
 
-use std::collections::HashMap;
-
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::facts::Log;
 use crate::trace::attribution::barriers::Barriers;
@@ -21,8 +19,9 @@ use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
+use crate::trace::attribution::issued::{Issued, ToldRequest};
 use crate::trace::attribution::places::Places;
-use crate::trace::attribution::queued::{Queued, cut_off};
+use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
     BlockRun, Evidence, Request, Sync, Transaction, TransactionId, TransactionKind,
 };
@@ -67,7 +66,7 @@ pub struct Attributor {
     extents: Extents,
     queued: Queued,
     barriers: Barriers,
-    issued: HashMap<(DeviceNumber, Operation, u64), Request>,
+    issued: Issued,
     causes: Causes,
     transactions: OpenTransactions,
     with_fua: Vec<DeviceNumber>,
@@ -85,7 +84,7 @@ impl Attributor {
             extents: Extents::default(),
             queued: Queued::default(),
             barriers: Barriers::default(),
-            issued: HashMap::new(),
+            issued: Issued::default(),
             causes: Causes::default(),
             transactions: OpenTransactions::default(),
             with_fua,
@@ -150,7 +149,8 @@ impl Attributor {
             EventKind::Truncated => self.extents.cut(event.file, event.bytes),
             EventKind::JournalBegin | EventKind::JournalEnd => self.causes.commit(event),
             EventKind::JournalWait => self.causes.waits(event),
-            EventKind::Lost | EventKind::Call => {}
+            EventKind::Lost => self.issued.doubt(),
+            EventKind::Call => {}
         }
         if event.kind.is_note() {
             let transaction =
@@ -161,11 +161,7 @@ impl Attributor {
 
     /// The trace is over: what is under way is handed on as it is.
     pub fn finish(mut self, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        let mut left: Vec<Request> = std::mem::take(&mut self.issued).into_values().collect();
-        left.sort_by_key(|request| (request.issued_ns, request.sector));
-        for request in left {
-            self.emit(&request, texts, sink);
-        }
+        self.issued.take_all().iter().for_each(|request| self.emit(request, texts, sink));
         self.give_up(u64::MAX, texts, sink);
         for sync in self.causes.syncs.finish() {
             sink(Outcome::Sync(&sync), texts);
@@ -356,11 +352,10 @@ impl Attributor {
             let taken = self.queued.take(disk, event.operation, event.sector, event.end_sector());
             self.without_gaps(event, disk, taken)
         };
-        let key = (disk, event.operation, key_sector(event));
         let request = Request {
             issued_ns: event.time_ns,
             disk,
-            sector: key.2,
+            sector: key_sector(event),
             bytes: event.bytes,
             operation: event.operation,
             issued: event.flags,
@@ -368,7 +363,7 @@ impl Attributor {
             runs,
             ..Request::default()
         };
-        if let Some(before) = self.issued.insert(key, request) {
+        if let Some(before) = self.issued.push(request) {
             self.emit(&before, texts, sink);
         }
     }
@@ -400,10 +395,10 @@ impl Attributor {
     }
 
     fn requeue(&mut self, event: &Event) {
-        let disk = self.places.whole(event.device);
-        if let Some(request) = self.issued.remove(&(disk, event.operation, key_sector(event))) {
+        let told = self.told(event);
+        if let Some(request) = self.issued.requeue(told) {
             for run in request.runs.into_iter().filter(|run| run.bytes > 0) {
-                self.queued.push(disk, event.operation, run);
+                self.queued.push_again(told.disk, event.operation, run);
             }
         }
     }
@@ -413,10 +408,9 @@ impl Attributor {
         if event.bytes == 0 && event.operation != Operation::Flush && event.detail == 0 {
             return;
         }
-        let disk = self.places.whole(event.device);
-        let Some(mut request) = self.issued.remove(&(disk, event.operation, key_sector(event))) else {
-            return;
-        };
+        let told = self.told(event);
+        let disk = told.disk;
+        let Some(mut request) = self.issued.complete(told, event.detail) else { return };
         for run in &mut request.runs {
             if let Some(given) = self.given_again(disk, run) {
                 self.causes.syncs.pass(run, &given);
@@ -425,11 +419,6 @@ impl Attributor {
         }
         request.completed_ns = Some(event.time_ns);
         request.error = event.detail;
-        if event.bytes > 0 && event.bytes < request.bytes && event.detail == 0 {
-            // The device took a part; the rest comes with a completion of its own.
-            let rest = cut_off(&mut request, event.end_sector());
-            self.issued.insert((disk, rest.operation, rest.sector), rest);
-        }
         match request.operation {
             Operation::Write => self.barriers.written(disk, &request),
             Operation::Flush => self.barriers.flushed(disk, event.time_ns),
@@ -454,7 +443,12 @@ impl Attributor {
         })
     }
 
-    /// Hands on runs that wait since before `before_ns`.
+    fn told(&self, event: &Event) -> ToldRequest {
+        let disk = self.places.whole(event.device);
+        ToldRequest { disk, operation: event.operation, sector: key_sector(event), bytes: event.bytes }
+    }
+
+    /// Hands on runs that wait since before `before_ns`, and requests whose completion nobody told.
     fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         for (disk, operation, run) in self.queued.take_older(before_ns) {
             let request = Request {
@@ -471,6 +465,7 @@ impl Attributor {
             };
             self.emit(&request, texts, sink);
         }
+        self.issued.take_surplus().iter().for_each(|request| self.emit(request, texts, sink));
         self.causes.syncs.give_up(before_ns);
         self.tell_settled(texts, sink);
     }

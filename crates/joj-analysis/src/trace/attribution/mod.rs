@@ -3,7 +3,7 @@
 //! ```text
 //! attribute      events in, requests out: asks all below
 //! causes         the sync call for which something is written
-//! transactions   commits under way;  queued, barriers: requests not done yet
+//! transactions   commits under way;  issued, queued, barriers: requests not done yet
 //! files          what each file is at that time;  places, extents: whose block that is
 //! classify       what a request holds: data, a file's metadata, a journal's block
 //! ```
@@ -11,6 +11,7 @@
 pub mod attribute;
 mod causes;
 mod barriers;
+mod issued;
 mod queued;
 mod transactions;
 pub mod request;

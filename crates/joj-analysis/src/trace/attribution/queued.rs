@@ -1,20 +1,30 @@
 //! Runs that were handed over and wait for their request to be issued.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::trace::attribution::request::{BlockRun, Request};
 use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
 
 /// Where a run waits: by disk, what it does, and where, then by age.
-type Key = (DeviceNumber, Operation, u64, u64);
+type QueuedKey = (DeviceNumber, Operation, u64, u64);
 
 /// Runs on their way to the driver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queued {
-    waiting: BTreeMap<Key, BlockRun>,
+    waiting: BTreeMap<QueuedKey, BlockRun>,
     arrived: u64,
+    put_back: u64,
     /// The longest run that ever waited, in sectors: how far in front of a request its first run may begin.
     longest: u64,
+}
+
+/// The age of the first run that arrives: what the driver gave back is older.
+const FIRST_AGE: u64 = 1 << 63;
+
+impl Default for Queued {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), arrived: FIRST_AGE, put_back: 0, longest: 0 }
+    }
 }
 
 impl Queued {
@@ -25,31 +35,43 @@ impl Queued {
         self.arrived += 1;
     }
 
+    /// The same for a run of a request that was issued before, and goes in front of all that never was.
+    pub fn push_again(&mut self, disk: DeviceNumber, operation: Operation, run: BlockRun) {
+        self.longest = self.longest.max(run.bytes.div_ceil(SECTOR_BYTES));
+        self.waiting.insert((disk, operation, run.sector, self.put_back), run);
+        self.put_back += 1;
+    }
+
     /// The runs of a request, in order of sectors, each cut to it. What is left of a run that the request does not hold waits on.
-    /// Where two waiting runs hold the same sectors, the older one goes first.
+    ///
+    /// Where waiting runs overlap, several sets of them may be the request. Whole runs come first, then those of which the last is
+    /// split off, as the block layer splits from the front, then any; of two that begin at one sector the older.
     pub fn take(&mut self, disk: DeviceNumber, operation: Operation, first: u64, end: u64) -> Vec<BlockRun> {
         let from = (disk, operation, first.saturating_sub(self.longest), 0);
-        let candidates: Vec<Key> = self
+        let candidates: Vec<Candidate> = self
             .waiting
             .range(from..(disk, operation, end, 0))
-            .filter(|(_, run)| end_of(run) > first)
-            .map(|(key, _)| *key)
+            .map(|(key, run)| Candidate { key: *key, end: end_of(run) })
+            .filter(|candidate| candidate.end > first)
             .collect();
-        let mut taken = Vec::with_capacity(candidates.len());
+        let overlap = candidates.windows(2).any(|pair| pair[0].end > pair[1].key.2);
+        let chosen = if overlap {
+            chain(&candidates, first, end, false)
+                .or_else(|| chain(&candidates, first, end, true))
+                .unwrap_or_else(|| oldest(&candidates, first, end))
+        } else {
+            candidates
+        };
+        let mut taken = Vec::with_capacity(chosen.len());
         let mut covered = first;
-        for key in candidates {
-            let Some(run) = self.waiting.get(&key).copied() else { continue };
-            if end_of(&run) <= covered || covered >= end {
-                continue;
+        for Candidate { key, .. } in chosen {
+            let Some(run) = self.waiting.remove(&key) else { continue };
+            let (begin, stop) = (run.sector.max(covered), end_of(&run).min(end));
+            if run.sector < begin {
+                self.wait_on(key, cut(&run, run.sector, begin));
             }
-            self.waiting.remove(&key);
-            let begin = run.sector.max(covered);
-            if run.sector < begin && run.sector < first {
-                self.put_back(key, cut(&run, run.sector, begin));
-            }
-            let stop = end_of(&run).min(end);
             if stop < end_of(&run) {
-                self.put_back(key, cut(&run, stop, end_of(&run)));
+                self.wait_on(key, cut(&run, stop, end_of(&run)));
             }
             taken.push(cut(&run, begin, stop));
             covered = stop;
@@ -57,16 +79,71 @@ impl Queued {
         taken
     }
 
-    fn put_back(&mut self, (disk, operation, _, age): Key, run: BlockRun) {
+    fn wait_on(&mut self, (disk, operation, _, age): QueuedKey, run: BlockRun) {
         self.waiting.insert((disk, operation, run.sector, age), run);
     }
 
     /// Everything that was handed over before `before_ns`, or all.
     pub fn take_older(&mut self, before_ns: u64) -> Vec<(DeviceNumber, Operation, BlockRun)> {
-        let keys: Vec<Key> =
+        let keys: Vec<QueuedKey> =
             self.waiting.iter().filter(|(_, run)| run.queued_ns < before_ns).map(|(key, _)| *key).collect();
         keys.iter().filter_map(|key| Some((key.0, key.1, self.waiting.remove(key)?))).collect()
     }
+}
+
+/// A waiting run that has sectors of a request.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    key: QueuedKey,
+    end: u64,
+}
+
+/// Whole runs, one behind the other, from the first sector of a request to its end; the last may go beyond where it may be `split`.
+fn chain(candidates: &[Candidate], first: u64, end: u64, split: bool) -> Option<Vec<Candidate>> {
+    // From sectors in `leads` the end can be reached. Backwards: what begins behind a run is known when the run's turn comes.
+    let mut leads = HashSet::new();
+    let mut usable: Vec<Candidate> = Vec::new();
+    for candidate in candidates.iter().rev().filter(|candidate| candidate.key.2 >= first) {
+        if candidate.end == end || (split && candidate.end > end) || leads.contains(&candidate.end) {
+            leads.insert(candidate.key.2);
+            usable.push(*candidate);
+        }
+    }
+    let mut found = Vec::new();
+    let mut covered = first;
+    // In order of sectors, the older first.
+    for candidate in usable.into_iter().rev().filter(|_| leads.contains(&first)) {
+        if candidate.key.2 == covered && covered < end {
+            covered = candidate.end;
+            found.push(candidate);
+        }
+    }
+    (covered >= end).then_some(found)
+}
+
+/// At each sector that is not covered yet the oldest run that has it.
+fn oldest(candidates: &[Candidate], first: u64, end: u64) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let mut covered = first;
+    let mut next = candidates.iter().peekable();
+    let mut here: BTreeMap<u64, Candidate> = BTreeMap::new();
+    while covered < end {
+        while let Some(candidate) = next.next_if(|candidate| candidate.key.2 <= covered) {
+            here.insert(candidate.key.3, *candidate);
+        }
+        match here.pop_first() {
+            Some((_, candidate)) if candidate.end > covered => {
+                covered = candidate.end;
+                found.push(candidate);
+            }
+            Some(_) => {}
+            None => match next.peek() {
+                Some(candidate) => covered = candidate.key.2,
+                None => break,
+            },
+        }
+    }
+    found
 }
 
 fn end_of(run: &BlockRun) -> u64 {
