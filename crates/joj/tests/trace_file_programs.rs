@@ -1,5 +1,5 @@
 //! Goal: each written byte of a file belongs to that file, whatever a program does with files, with either backend.
-//! Method: seeded programs create, rename, remove, cut and punch files. They write through the page cache, past it, with O_DSYNC and
+//! Method: seeded programs create, rename, remove, cut and punch files, and take out or put in a piece in the middle. They write through the page cache, past it, with O_DSYNC and
 //! through memory. A sync follows each write, so that the program knows what goes to the disk: its own account is the truth.
 
 mod trace;
@@ -98,6 +98,15 @@ def punch(file):
         libc.fallocate(file[0], keep_size_punch_hole, ctypes.c_long(0), ctypes.c_long(PAGE))
         os.fsync(file[0])
 
+def shift(file):
+    # Not on Btrfs.
+    if file[2] > 2:
+        mode = chance.choice([8, 32])        # FALLOC_FL_COLLAPSE_RANGE, _INSERT_RANGE
+        at = ctypes.c_long(chance.randint(0, file[2] - 2) * PAGE)
+        if libc.fallocate(file[0], mode, at, ctypes.c_long(PAGE)) == 0:
+            file[2] += 1 if mode == 32 else -1
+        os.fsync(file[0])
+
 def remove(file):
     os.unlink(path(file[1]))
     if chance.random() < 0.5:
@@ -110,7 +119,7 @@ for _ in range(acts):
         create()
         continue
     file = chance.choice(files)
-    act = chance.choice([buffered, buffered, direct, durable, mapped, rename, link, cut, punch, remove, remove])
+    act = chance.choice([buffered, buffered, direct, durable, mapped, rename, link, cut, punch, shift, remove, remove])
     if act is mapped and file[2] == 0:
         act = buffered
     act(file)

@@ -332,6 +332,63 @@ fn zeroes_that_the_device_makes_are_written_and_told_apart() {
     }
 }
 
+/// (directory, file for the places): `f` loses three pages and gets two, and changes eight with `g`. Then both are written over.
+/// The places are what the filesystem says at the end: name, first byte, first sector and sectors of each extent.
+const SHIFTS: &str = "
+import ctypes, fcntl, json, os, struct, sys
+libc, PAGE = ctypes.CDLL(None, use_errno=True), 4096
+files = {name: os.open(sys.argv[1] + '/' + name, os.O_RDWR) for name in 'fg'}
+for mode, page, pages in (8, 10, 3), (32, 20, 2), (32, 0, 1):
+    place = [ctypes.c_long(number * PAGE) for number in (page, pages)]
+    assert libc.fallocate(files['f'], mode, *place) == 0, os.strerror(ctypes.get_errno())
+EXT4_IOC_MOVE_EXT = 0xc028660f
+fcntl.ioctl(files['f'], EXT4_IOC_MOVE_EXT, bytearray(struct.pack('<IIQQQQ', 0, files['g'], 40, 40, 8, 0)))
+places = []
+for name, file in files.items():
+    os.pwrite(file, os.urandom(os.fstat(file).st_size), 0)
+    os.fsync(file)
+    FIEMAP, entries = 0xc020660b, bytearray(struct.pack('<QQIIII', 0, 1 << 62, 1, 0, 100, 0) + bytes(5600))
+    fcntl.ioctl(file, FIEMAP, entries)
+    for at in range(struct.unpack_from('<I', entries, 20)[0]):
+        offset, byte, length = struct.unpack_from('<QQQ', entries, 32 + 56 * at)
+        places.append(['/' + name, offset, byte // 512, length // 512])
+json.dump(places, open(sys.argv[2], 'w'))
+";
+
+#[test]
+fn bytes_that_were_moved_inside_a_file_or_to_another_are_where_the_filesystem_says() {
+    for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
+        let Some(volume) = volume_or_skip("ext4") else { return };
+        for name in ["f", "g"] {
+            std::fs::write(volume.path().join(name), vec![7; 256 << 10]).expect("a file");
+        }
+        let [runs, places] = ["runs.csv", "places.json"].map(|name| volume.beside(name));
+        let [directory, told] = [&volume.path(), &places].map(|path| path.display().to_string());
+        let export = format!("runs={}", runs.display());
+        let command = ["/usr/bin/python3", "-c", SHIFTS, &directory, &told];
+        summary_of(&volume, backend, &["--export", &export], &command);
+        let places: Vec<(String, u64, u64, u64)> =
+            serde_json::from_slice(&std::fs::read(&places).expect("places")).expect("JSON");
+        let rows = std::fs::read_to_string(&runs).expect("runs");
+        let mut lines = rows.lines();
+        let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+        let written = lines.map(|line| head.iter().copied().zip(line.split(',')).collect::<BTreeMap<_, _>>());
+        let mut known = 0;
+        for run in written.filter(|run| run["operation"] == "write") {
+            let number = |name: &str| run[name].parse::<u64>().unwrap_or(0);
+            for sector in number("first_sector")..number("first_sector") + number("byte_length") / 512 {
+                let is_at = |place: &&(String, u64, u64, u64)| (place.2..place.2 + place.3).contains(&sector);
+                let Some((name, offset, first, _)) = places.iter().find(is_at) else { continue };
+                let expected = (name.as_str(), offset + (sector - first) * 512);
+                let found = number("file_offset") + (sector - number("first_sector")) * 512;
+                assert_eq!((run["file_path"], found), expected, "{backend}: sector {sector}");
+                known += 1;
+            }
+        }
+        assert_eq!(known, places.iter().map(|place| place.3).sum::<u64>(), "{backend}");
+    }
+}
+
 /// (mount point, file): opens the file by its handle, with nothing of its directory in memory, and writes 64 KiB.
 const BY_HANDLE: &str = "
 import ctypes, os, sys

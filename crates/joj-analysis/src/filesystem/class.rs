@@ -69,11 +69,11 @@ words! {
         Directory = 20 "directory or extents",
         /// Metadata: headers of an XFS allocation group.
         GroupHeader = 21 "allocation group header",
-        /// Metadata: a B+tree block of XFS.
+        /// Metadata: a B+tree block of XFS, or of a tree of Btrfs without a part of its own (quota, UUID, a balance's).
         Tree = 22 "tree",
         /// Metadata: Btrfs's root tree.
         RootTree = 23 "root tree",
-        /// Metadata: Btrfs's extent tree, free space tree, chunk, device and checksum trees.
+        /// Metadata: Btrfs's extent, chunk, device, free space and block group trees.
         ExtentTree = 24 "extent tree",
         /// Metadata: a Btrfs tree of files.
         FileTree = 25 "file tree",

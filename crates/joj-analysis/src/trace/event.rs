@@ -74,7 +74,7 @@ words! {
         JournalBegin = 11 "journal-begin",
         /// It is durable; detail is the transaction (device: the filesystem's).
         JournalEnd = 12 "journal-end",
-        /// `bytes` of a file from `offset` on lie at `sector` of `device` (file).
+        /// `bytes` of a file from `offset` on lie at `sector` of `device` (file); without a device nobody knows where.
         Extent = 13 "extent",
         /// Events were lost here; detail: how many, -1 where unknown.
         Lost = 14 "lost",

@@ -140,6 +140,8 @@ impl Attributor {
                     self.extents.set_tree(disk, event.sector, event.bytes, event.detail);
                 } else if !event.file.is_some() {
                     self.extents.free(disk, event.sector, event.bytes);
+                } else if event.device == DeviceNumber::NONE {
+                    self.extents.forget_range(event.file, event.offset, event.bytes);
                 } else {
                     self.extents.set(disk, event.sector, event.bytes, event.file, event.offset);
                     self.causes.syncs.place(event.file, event.time_ns);

@@ -101,6 +101,33 @@ impl Extents {
         }
     }
 
+    /// Nobody knows where `bytes` of a file from `offset` on lie.
+    pub fn forget_range(&mut self, file: FileKey, offset: u64, bytes: u64) {
+        let end = offset.saturating_add(bytes);
+        let places = self.of_file.get(&file).map_or(&[][..], Vec::as_slice);
+        let mut gone = Vec::new();
+        for &(disk, first) in places {
+            // The sectors may belong to another file by now.
+            let extent = self.by_sector.get(&(disk, first)).filter(|extent| extent.file == file);
+            let Some(extent) = extent else { continue };
+            let until = |byte: u64| {
+                let sectors = byte.saturating_sub(extent.offset).div_ceil(SECTOR_BYTES);
+                first.saturating_add(sectors).min(extent.end)
+            };
+            if until(offset) < until(end) {
+                gone.push((disk, until(offset), until(end)));
+            }
+        }
+        gone.into_iter().for_each(|(disk, first, end)| self.clear(disk, first, end));
+        if let Some(places) = self.of_file.get_mut(&file) {
+            let by_sector = &self.by_sector;
+            places.retain(|at| by_sector.get(at).is_some_and(|extent| extent.file == file));
+            if places.is_empty() {
+                self.of_file.remove(&file);
+            }
+        }
+    }
+
     /// Whose a sector is, and how far that goes on: to the end of its extents, or beyond `until`.
     pub fn owner(&self, disk: DeviceNumber, sector: u64, until: u64) -> Option<Owner> {
         let (&(_, first), extent) = self.by_sector.range((disk, 0)..=(disk, sector)).next_back()?;
@@ -235,6 +262,20 @@ mod tests {
         assert_eq!((trees, owner(&extents, 131)), ([None, Some(5), Some(5)], Some((1, 31 * 512))));
         extents.set(DISK, 132, 32 * 512, file(2), 0);
         assert_eq!(owner(&extents, 132), Some((2, 0)));
+    }
+
+    #[test]
+    fn bytes_that_may_lie_elsewhere_have_no_place() {
+        let mut extents = Extents::default();
+        extents.set(DISK, 100, 8 * 512, file(1), 0);
+        extents.set(DISK, 200, 8 * 512, file(1), 8 * 512);
+        extents.set(DISK, 300, 8 * 512, file(2), 0);
+        extents.forget_range(file(1), 6 * 512, 4 * 512);
+        let found = [100, 105, 106, 201, 202, 300].map(|sector| owner(&extents, sector));
+        let kept = [(1, 0), (1, 5 * 512), (1, 10 * 512), (2, 0)].map(Some);
+        assert_eq!(found, [kept[0], kept[1], None, None, kept[2], kept[3]]);
+        extents.forget_range(file(1), 0, u64::MAX);
+        assert_eq!((owner(&extents, 100), owner(&extents, 205), extents.of_file.len()), (None, None, 1));
     }
 
     #[test]

@@ -30,6 +30,8 @@ const QUEUED_NS: u64 = 10_000_000_000;
 const TRIES_NS: u64 = 2_000_000;
 /// So long a call waits for the record in which its filesystem names its file: a write may take its time before its sync.
 const NAMED_NS: u64 = 1_000_000_000;
+/// So many blocks ext4 says of a whole file (EXT_MAX_BLOCKS).
+const EXT4_ALL: u64 = 0xffff_ffff;
 /// EAGAIN and ENOTBLK: the kernel tries again in another way, and nothing failed.
 const TRIED_AGAIN: [i64; 2] = [-11, -15];
 
@@ -41,6 +43,8 @@ pub struct Assembler {
     brackets: BTreeMap<u32, Bracket>,
     /// The tree for which a thread looks for room.
     trees: BTreeMap<u32, i64>,
+    /// The file in which a thread moves bytes.
+    shifts: BTreeMap<u32, Inode>,
     /// Threads that create a file on XFS and have no number for it yet.
     creating: BTreeSet<u32>,
     /// Threads that work for programs.
@@ -91,7 +95,7 @@ impl Assembler {
         self.tell_before(record, around);
         let event = |kind| Event { time_ns, thread, kind, ..Event::default() };
         match what {
-            What::Request(request) => around.event(requested(event(request.kind), &request), request.command),
+            What::Request(request) => around.event(request.told(event(request.kind)), request.command),
             What::CallBegin { .. }
             | What::CallEnd(_)
             | What::FileSync { .. }
@@ -100,16 +104,6 @@ impl Assembler {
             | What::DirectWriteQueued(_)
             | What::DirectWriteEnd { .. } => self.take_call(record, around),
             What::Mapped(mapping) => self.mapped(event(EventKind::Extent), mapping, around),
-            What::BlocksFreed { holder, start, count } => {
-                self.freed(event(EventKind::Extent), holder, start, count, around);
-            }
-            What::RoomWanted(tree) => match tree {
-                Some(tree) => drop(self.trees.insert(thread, tree)),
-                None => drop(self.trees.remove(&thread)),
-            },
-            What::RoomFound { holder, start, bytes } => {
-                self.tree_block(event(EventKind::Extent), holder, start, bytes, around);
-            }
             What::Truncated { file, length } => {
                 self.truncated(event(EventKind::Truncated), file, length, around)
             }
@@ -152,6 +146,29 @@ impl Assembler {
                 self.know_thread(thread, &command);
                 (around.sink)(Step::Renamed { thread, command });
             }
+            _ => self.take_place(event(EventKind::Extent), what, around),
+        }
+    }
+
+    /// Takes what says whose bytes of a filesystem are.
+    fn take_place(&mut self, extent: Event, what: What, around: &mut Surroundings<'_>) {
+        match what {
+            What::ShiftBegin(file) => drop(self.shifts.insert(extent.thread, file)),
+            What::Unmapped { file, first, count } => self.unmapped(extent, file, first, count, around),
+            What::BlocksFreed { holder, start, count } => {
+                let unit = self.volumes.iter().find(|volume| volume.is(holder)).map(Volume::block_bytes);
+                self.placed(extent, holder, start, count.saturating_mul(unit.unwrap_or(0)), around);
+            }
+            What::RoomWanted(Some(tree)) => drop(self.trees.insert(extent.thread, tree)),
+            What::RoomWanted(None) => drop(self.trees.remove(&extent.thread)),
+            What::RoomFound { holder, start, bytes } => {
+                // The thread's note stays: where the block has no place yet, this record comes again.
+                if let Some(&detail) = self.trees.get(&extent.thread) {
+                    let extent = Event { content: Content::BtrfsTree, detail, ..extent };
+                    self.placed(extent, holder, start, bytes, around);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -161,7 +178,7 @@ impl Assembler {
         let event = |kind| Event { time_ns, thread, kind, ..Event::default() };
         match what {
             What::CallBegin { call, descriptor, offset } => {
-                self.begin(event(begins(call)), call, descriptor, offset, around)
+                self.begin(event(call.begins()), call, descriptor, offset, around)
             }
             What::CallEnd(result) => self.end(event(EventKind::SyncEnd), BegunBy::Call, result, around),
             What::FileSyncEnd { file, result } => {
@@ -418,17 +435,16 @@ impl Assembler {
         }
     }
 
-    /// Blocks that lie in no file any more.
-    fn freed(
+    /// What an extent says holds for these bytes of a filesystem.
+    fn placed(
         &mut self,
         extent: Event,
         holder: Holder,
         start: u64,
-        count: u64,
+        bytes: u64,
         around: &mut Surroundings<'_>,
     ) {
         let Some(volume) = self.volumes.iter().find(|volume| volume.is(holder)) else { return };
-        let Some(bytes) = count.checked_mul(volume.block_bytes()) else { return };
         let places = volume.places(start, bytes);
         self.unplaced += u64::from(places.is_empty());
         for place in places {
@@ -437,24 +453,24 @@ impl Assembler {
         }
     }
 
-    /// A new block of a tree of Btrfs. The thread's note stays: where the block has no place yet, this record comes again.
-    fn tree_block(
+    /// A file of which nobody knows any more where these blocks lie. All of them are forgotten, too, when the file leaves memory:
+    /// that changes no place, unless the thread shifts them.
+    fn unmapped(
         &mut self,
         extent: Event,
-        holder: Holder,
-        start: u64,
-        bytes: u64,
+        file: Inode,
+        first: u64,
+        count: u64,
         around: &mut Surroundings<'_>,
     ) {
-        let Some(&detail) = self.trees.get(&extent.thread) else { return };
-        let Some(volume) = self.volumes.iter().find(|volume| volume.is(holder)) else { return };
-        let places = volume.places(start, bytes);
-        self.unplaced += u64::from(places.is_empty());
-        for place in places {
-            let (device, sector, bytes) = (place.disk, place.sector, place.bytes);
-            let content = Content::BtrfsTree;
-            around.event(Event { device, sector, bytes, content, detail, ..extent }, None);
+        let shifts = self.shifts.get(&extent.thread) == Some(&file);
+        let Some(volume) = self.volumes.iter().find(|volume| volume.is(file.holder)) else { return };
+        if count == 0 || (first == 0 && count >= EXT4_ALL && !shifts) {
+            return;
         }
+        self.shifts.remove(&extent.thread);
+        let [offset, bytes] = [first, count].map(|blocks| blocks.saturating_mul(volume.block_bytes()));
+        around.event(Event { file: self.key(file), offset, bytes, ..extent }, None);
     }
 
     fn truncated(&self, event: Event, file: Inode, length: Length, around: &mut Surroundings<'_>) {
@@ -475,22 +491,6 @@ impl Assembler {
 
     fn key(&self, file: Inode) -> FileKey {
         volume::file(&self.volumes, file)
-    }
-}
-
-fn begins(call: Call) -> EventKind {
-    if call == Call::Pwritev2 { EventKind::DurableWrite } else { EventKind::SyncBegin }
-}
-
-fn requested(event: Event, request: &RequestRecord) -> Event {
-    Event {
-        device: request.device,
-        sector: request.sector,
-        bytes: request.bytes,
-        operation: request.operation,
-        flags: request.flags,
-        detail: request.error,
-        ..event
     }
 }
 

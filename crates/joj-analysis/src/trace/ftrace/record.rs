@@ -1,6 +1,6 @@
 //! One record of a kernel's trace buffer, whatever that kernel's version calls its fields.
 
-use crate::trace::event::{DeviceNumber, EventKind, Operation, RequestFlags};
+use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 
 /// What a thread did, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,21 @@ pub struct RequestRecord {
     pub command: Option<Command>,
 }
 
+impl RequestRecord {
+    /// An event with what the record says.
+    pub(super) fn told(&self, event: Event) -> Event {
+        Event {
+            device: self.device,
+            sector: self.sector,
+            bytes: self.bytes,
+            operation: self.operation,
+            flags: self.flags,
+            detail: self.error,
+            ..event
+        }
+    }
+}
+
 /// Where bytes of a file lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
@@ -100,6 +115,11 @@ impl Call {
     /// True for calls of which no filesystem's record names the file.
     pub fn is_of_no_record(self) -> bool {
         matches!(self, Self::SyncFileRange | Self::Syncfs)
+    }
+
+    /// The event with which it begins.
+    pub(super) fn begins(self) -> EventKind {
+        if self == Self::Pwritev2 { EventKind::DurableWrite } else { EventKind::SyncBegin }
     }
 
     /// As programs write it.
@@ -190,6 +210,16 @@ pub enum What {
         file: Inode,
         /// The length that the file has afterwards.
         length: Length,
+    },
+    /// A thread begins to move what a file has behind a byte to other places of the same file (FALLOC_FL_COLLAPSE_RANGE, _INSERT_RANGE).
+    ShiftBegin(Inode),
+    /// The filesystem forgets where these blocks of a file lie, as they may lie elsewhere from now on.
+    Unmapped {
+        file: Inode,
+        /// The first of them, in the file.
+        first: u64,
+        /// How many.
+        count: u64,
     },
     /// Blocks are no file's any more.
     BlocksFreed {

@@ -41,6 +41,7 @@ const fn by_id(known: Known) -> Known {
 }
 
 const PLACES: &str = "where files lie that were written after the start";
+const MOVED: &str = "which bytes of files got other places in them";
 const CUT: &str = "which places files gave up";
 const SYNC: &str = "which file a sync call is for";
 const TREES: &str = "which tree of Btrfs a block belongs to";
@@ -54,6 +55,14 @@ pub(super) const FILES: &[Known] = &[
     file("ext4", &["ext4_sync_file_exit"], &["dev", "ino", "ret"], SYNC, file_sync_end),
     file("ext4", &["ext4_ext_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
     file("ext4", &["ext4_ind_map_blocks_exit"], EXT4_MAP, PLACES, ext4_map),
+    // With the first look at a file's extents come those around; afterwards ext4 asks its memory alone.
+    file("ext4", &["ext4_es_cache_extent"], EXT4_CACHED, PLACES, ext4_cached),
+    file("ext4", &["ext4_es_remove_extent"], &["dev", "ino", "lblk", "len"], MOVED, |values| {
+        let (file, first) = (values.inode(0, 1)?, values.number(2)?);
+        Some(What::Unmapped { file, first, count: values.number(3)? })
+    }),
+    file("ext4", &["ext4_collapse_range"], &["dev", "ino"], MOVED, shift),
+    file("ext4", &["ext4_insert_range"], &["dev", "ino"], MOVED, shift),
     file("ext4", &["ext4_ext_remove_space"], &["dev", "ino", "start", "end?"], CUT, ext4_cut),
     // Holes in the middle, too, and files without extents.
     file("ext4", &["ext4_free_blocks"], &["dev", "ino", "block", "count"], CUT, |values| {
@@ -162,6 +171,9 @@ pub(super) const FILES: &[Known] = &[
 const QUEUED: &str = "which durable writes past the page cache go on without their thread (AIO, io_uring)";
 const DURABLE: &str = "durable writes past the page cache (O_DIRECT with O_DSYNC)";
 const EXT4_MAP: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "mflags?", "ret"];
+const EXT4_CACHED: &[&str] = &["dev", "ino", "pblk", "lblk", "len", "status"];
+/// EXTENT_STATUS_WRITTEN and _UNWRITTEN (extents_status.h): others have no place.
+const PLACED: u64 = 1 << 0 | 1 << 1;
 const XFS_MAP: &[&str] = &["dev", "ino", "whichfork?", "startoff", "startblock", "blockcount"];
 const XFS_EXTENT: &[&str] = &["dev", "ino", "startoff", "startblock", "blockcount", "bmap_state"];
 /// DATA and NODE of enum page_type (f2fs.h); nodes are pages of inode 1.
@@ -199,6 +211,17 @@ fn ext4_map(values: &Values<'_>) -> Option<What> {
         start,
         count,
     }))
+}
+
+fn ext4_cached(values: &Values<'_>) -> Option<What> {
+    (values.number(5)? & PLACED != 0).then_some(())?;
+    let (file, start) = (values.inode(0, 1)?, values.number(2)?);
+    let (first, count) = (values.number(3)?, values.number(4)?);
+    Some(What::Mapped(Mapping { file, in_bytes: false, first, start, count }))
+}
+
+fn shift(values: &Values<'_>) -> Option<What> {
+    Some(What::ShiftBegin(values.inode(0, 1)?))
 }
 
 fn ext4_cut(values: &Values<'_>) -> Option<What> {
