@@ -3,6 +3,7 @@
 //!
 //! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
 
+mod emulated;
 mod trace;
 mod waldio;
 
@@ -12,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use emulated::{TestFiles, missing};
 use serde_json::Value;
 use trace::runs::read;
 use waldio::{extension, skipped};
@@ -26,45 +28,6 @@ fn lab(words: &[&str]) -> Output {
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Why the lab cannot run here.
-fn missing() -> Option<String> {
-    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !there("qemu-system-x86_64") {
-        return Some("there is no qemu-system-x86_64".to_owned());
-    }
-    if !there("apt-get") || !there("dpkg-deb") {
-        return Some("this is no Debian: its kernel is not to be had with apt".to_owned());
-    }
-    None
-}
-
-struct TestFiles {
-    path: PathBuf,
-}
-
-impl TestFiles {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("joj-lab-test-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a directory");
-        Self { path }
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        fs::write(self.path.join(name), text).expect("a file");
-        self.name(name)
-    }
-
-    fn name(&self, name: &str) -> String {
-        self.path.join(name).display().to_string()
-    }
-}
-
-impl Drop for TestFiles {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
 }
 
 /// Seven cells, one of each kind that the others do not show. A device whose transactions take longer than the kernel's
