@@ -34,6 +34,21 @@ fn not_replayed(recording: &Recording) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_call_at_minus_one_is_where_the_description_stands() {
+    let recording = import(
+        r#"7 1700000000.000000 openat(AT_FDCWD</w>, "v", O_RDWR|O_CREAT, 0644) = 3</w/v>
+7 1700000000.000100 pwritev2(3</w/v>, [{iov_base="a", iov_len=10}, {iov_base="b", iov_len=20}], 2, -1, 0) = 30
+7 1700000000.000200 preadv2(3</w/v>, [{iov_base="", iov_len=10}], 1, -1, RWF_NOWAIT) = 0
+7 1700000000.000300 close(3</w/v>) = 0
+"#,
+    );
+    assert_eq!(
+        rows(&recording),
+        ["7 open(d1 /w/v) = 3", "7 writev(d1 +30) = 30", "7 readv(d1 +10) = 0", "7 close(d1) = 0"]
+    );
+}
+
+#[test]
 fn calls_have_their_file_place_length_and_result() {
     let recording = import(
         r#"7 1700000000.000000 openat(AT_FDCWD</w>, "a.db", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3</w/a.db> <0.000010>

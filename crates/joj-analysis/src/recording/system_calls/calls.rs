@@ -187,6 +187,7 @@ impl Calls {
     }
 
     fn on_descriptor(&mut self, thread: u32, descriptor: NamedDescriptor<'_>, row: RecordedCall) -> Told {
+        let row = where_it_stands(row);
         let description = self.description(thread, descriptor)?;
         if matches!(row.kind, CallKind::Readv | CallKind::Writev | CallKind::Preadv | CallKind::Pwritev) {
             self.output.infer(VECTORED);
@@ -307,4 +308,14 @@ impl Calls {
             Meaning::Other(_) => None,
         }
     }
+}
+
+/// preadv2 and pwritev2 at -1 read and write where the description stands, and move it.
+fn where_it_stands(row: RecordedCall) -> RecordedCall {
+    let kind = match row.kind {
+        CallKind::Preadv if row.offset == u64::MAX => CallKind::Readv,
+        CallKind::Pwritev if row.offset == u64::MAX => CallKind::Writev,
+        _ => return row,
+    };
+    RecordedCall { kind, offset: 0, flags: 0, ..row }
 }
