@@ -97,11 +97,17 @@ fn measure(plan: &str, json: &str, words: &[&str]) -> Value {
     result(json)
 }
 
-/// Two measurements of a cell agree as the lab promises.
-fn assert_same_rate(name: &str, cells: [&Value; 2]) {
+/// Two measurements of a cell agree as the lab promises. Where threads share flushes, one more or less is their share of the time.
+fn assert_same_rate(name: &str, cells: [&Value; 2], flushes: [u64; 2]) {
     let rates = cells.map(per_second);
     let off = (rates[1] / rates[0] - 1.0).abs();
-    assert!(off < 0.005, "{name}: {rates:?} transactions/s differ by {:.2} %", off * 100.0);
+    let of_one = if flushes[0].abs_diff(flushes[1]) == 1 { 1.0 / flushes[0] as f64 } else { 0.0 };
+    let told = format!("{name}: {rates:?} transactions/s, {flushes:?} flushes");
+    assert!(off < 0.005 + of_one, "{told}: they differ by {:.2} %", off * 100.0);
+}
+
+fn flushes_of(cells: [&Value; 2]) -> [u64; 2] {
+    cells.map(|cell| cell["run"]["device"]["flushes"].as_u64().expect("flushes"))
 }
 
 #[test]
@@ -168,7 +174,7 @@ fn block_counts_are_todays_and_rates_the_same_again_in_the_lab() {
             let word = |name: &str| again["cell"][name].as_str().expect("a word");
             let (filesystem, mode) = (word("filesystem"), word("mode"));
             let both = [cell(&first, filesystem, mode), &again["outcome"]["measured"]];
-            assert_same_rate(&format!("{filesystem} {mode}"), both);
+            assert_same_rate(&format!("{filesystem} {mode}"), both, [0; 2]);
         }
     }
 }
@@ -314,7 +320,7 @@ fn threads_that_share_a_database_are_as_fast_again_in_the_lab() {
         .map(|(name, jobs)| measure(&plan, &files.name(name), &["--waldio", &waldio, "--jobs", jobs]));
     for mode in ["wal", "waldio"] {
         let measured = [&results[0], &results[1]].map(|result| cell(result, "ext4", mode));
-        assert_same_rate(mode, measured);
+        assert_same_rate(mode, measured, flushes_of(measured));
         assert_eq!(measured[0]["run"]["transactions"], 200, "{mode}");
         let flushes = measured[0]["run"]["device"]["flushes"].as_u64().expect("flushes");
         // Stock WAL has one for each commit; waldio's writers share them.

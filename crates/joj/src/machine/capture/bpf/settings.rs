@@ -103,7 +103,7 @@ mod tests {
     fn the_struct_has_its_length_and_fields_their_places() {
         let selection = Selection { log_contents: true, ..Selection::default() };
         let bytes = Settings::new(&selection, false, [true, false, true]).bytes;
-        assert_eq!((bytes.len(), &bytes[48..54]), (BYTES, &[0, 1, 0, 1, 0, 1][..]));
+        assert_eq!((bytes.len(), &bytes[CALLS_AT - 8..CALLS_AT - 2]), (BYTES, &[0, 1, 0, 1, 0, 1][..]));
         let fsync = usize::try_from(libc::SYS_fsync).expect("small");
         assert_eq!(calls::name(bytes[CALLS_AT + fsync]), "fsync");
     }
