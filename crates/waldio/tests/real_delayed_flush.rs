@@ -210,6 +210,23 @@ fn the_flush_comes_by_the_bytes() {
 }
 
 #[test]
+fn the_flush_begins_with_half_of_the_bytes_and_no_commit_waits() {
+    in_own_process("the_flush_begins_with_half_of_the_bytes_and_no_commit_waits", || {
+        let scratch = Scratch::new("window-half");
+        let db = prepare(&scratch.join("a.db"), "waldio_group=1048576,60000", 1);
+        let shared = number(&db, "shared_commits");
+        // A growth's sync covers commits, too: then it takes as many again.
+        let is_flushed = || {
+            db.rows("INSERT INTO t VALUES(zeroblob(100))");
+            thread::sleep(Duration::from_millis(2));
+            number(&db, "delayed_flushes") > 0
+        };
+        assert!((0..2000).any(|_| is_flushed()), "nobody flushed");
+        assert_eq!(number(&db, "shared_commits"), shared, "a commit waited");
+    });
+}
+
+#[test]
 fn it_ends_with_the_connection_and_needs_no_thread_then() {
     in_own_process("it_ends_with_the_connection_and_needs_no_thread_then", || {
         let scratch = Scratch::new("window-close");

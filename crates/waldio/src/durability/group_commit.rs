@@ -81,6 +81,8 @@ struct GroupState {
     /// How many bytes of the log the deferred commits wrote in all, and how many of them a flush covered.
     issued_bytes: u64,
     durable_bytes: u64,
+    /// How many of them the newest shared flush covers, or will when it ends.
+    led_bytes: u64,
     /// Somebody leads a flush.
     flushing: bool,
     /// A leader puts off its flush until this number is given out.
@@ -166,6 +168,18 @@ impl GroupCommit {
         self.state().outstanding_bytes()
     }
 
+    /// True where a flush should begin so that no commit has to wait when `bytes` are not durable: half of them wait for one that is
+    /// not under way yet. Not where they came quicker than a flush takes: two flushes for that much would be slower than one.
+    pub fn is_half_full(&self, bytes: u64) -> bool {
+        let state = self.state();
+        let uncovered = state.issued_bytes - state.durable_bytes.max(state.led_bytes);
+        let waits = state
+            .oldest
+            .uncovered_since()
+            .map_or(Duration::ZERO, |since| now().saturating_duration_since(since));
+        uncovered >= bytes / 2 && waits >= state.flush_time / 2
+    }
+
     /// What a flush that begins now covers.
     pub fn issued(&self) -> Covers {
         self.state().issued()
@@ -240,6 +254,7 @@ impl GroupCommit {
         state.flushing = true;
         state = self.linger(state);
         let (target, before) = (state.issued(), state.durable);
+        state.led_bytes = target.bytes;
         state.oldest.flush_begins();
         drop(state);
         let began = target.at;

@@ -49,6 +49,11 @@ impl OldestCommit {
         }
     }
 
+    /// Since when the oldest waits that no flush under way covers.
+    pub fn uncovered_since(&self) -> Option<Instant> {
+        if self.is_flushing { self.uncovered_since } else { self.since }
+    }
+
     /// Since when; `None` where nobody waits.
     pub fn since(&self) -> Option<Instant> {
         self.since.or(self.uncovered_since)

@@ -1,6 +1,7 @@
 //! The part of an open log that shares flushes with others: commits that leave theirs for later, readers that wait.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::{LogFile, Share, SharedCommit};
 use crate::durability::group_commit::{CommitNumber, Covered, Failed};
@@ -34,9 +35,10 @@ impl LogFile {
         let stats = &self.database.stats;
         let is_certain = self.session.is_name_settled() && !self.session.durability.is_uncertain();
         let may_leave = |delay: FlushDelay| {
+            let time = if group_commit.is_half_full(delay.bytes) { Duration::ZERO } else { delay.time };
             is_certain
                 && group_commit.outstanding_bytes() < delay.bytes
-                && self.database.flush_within(&self.session, &self.file, delay.time)
+                && self.database.flush_within(&self.session, &self.file, time)
         };
         if let Share::FlushDelay(delay) = share
             && (may_leave(delay) || planted::is(Bug::DelayUnbounded))

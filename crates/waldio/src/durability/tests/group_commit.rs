@@ -46,6 +46,29 @@ fn a_ticket_given_out_while_a_flush_runs_needs_the_next() {
 }
 
 #[test]
+fn half_of_a_bound_waits_for_a_flush_that_is_not_under_way() {
+    let group_commit = GroupCommit::default();
+    let half_full = || [4, 6, 8].map(|commits| group_commit.is_half_full(commits * BYTES));
+    assert_eq!(half_full(), [false; 3]);
+    let one = (0..3).map(|_| group_commit.issue(BYTES)).last().unwrap();
+    assert_eq!(half_full(), [true, true, false]);
+    let waited = group_commit.wait(one, &waker(), || {
+        assert_eq!(half_full(), [false; 3], "this flush covers them");
+        group_commit.issue(BYTES);
+        group_commit.issue(BYTES);
+        Ok(())
+    });
+    assert_eq!(waited, Ok(Covered::Led(3)));
+    group_commit.pretend_slow_flushes(Duration::ZERO);
+    assert_eq!(half_full(), [true, false, false]);
+    group_commit.pretend_slow_flushes(Duration::from_secs(3600));
+    assert_eq!(half_full(), [false; 3], "they came quicker than a flush");
+    group_commit.pretend_slow_flushes(Duration::ZERO);
+    group_commit.covered(group_commit.issued());
+    assert_eq!(half_full(), [false; 3]);
+}
+
+#[test]
 fn the_oldest_commit_waits_until_a_flush_covers_all() {
     let group_commit = GroupCommit::default();
     group_commit.issue(BYTES);
