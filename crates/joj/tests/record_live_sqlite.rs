@@ -5,7 +5,11 @@ mod record;
 mod replay;
 mod waldio;
 
-use record::{FIRST_PAGE, LOCK, LOG_FRAME, has, methods, record_command, rows};
+use std::collections::BTreeSet;
+
+use joj_analysis::recording::page_transactions::RecordedMode;
+use joj_analysis::recording::page_transactions::derive::derive;
+use record::{FIRST_PAGE, LOCK, LOG_FRAME, calls, has, methods, record_command, rows};
 use replay::{Scratch, told};
 
 /// Commits in WAL mode, one of several pages; then the log stays as it is.
@@ -113,4 +117,109 @@ fn frames_that_waldio_writes_at_once_are_all_there() {
         assert_eq!(found, written, "{method} {option}");
         assert!(!said.contains("heads of frames"), "{method} {option}: {said}");
     }
+}
+
+/// Transactions that a cache of ten pages cannot hold, so that their frames are written before they end, and some again; with rollbacks.
+/// Word 2: the extension or nothing; word 3: a file's parameters; word 4: the locking mode; word 5: synchronous.
+const OUTGROWING: &str = "
+import os, random, sqlite3, sys
+if sys.argv[2]:
+    first = sqlite3.connect(':memory:')
+    first.enable_load_extension(True)
+    first.load_extension(sys.argv[2])
+db = sqlite3.connect('file:' + sys.argv[1] + '?' + sys.argv[3], uri=True, isolation_level=None)
+run = db.execute
+run('PRAGMA locking_mode=' + sys.argv[4])
+run('PRAGMA page_size=1024')
+run('PRAGMA journal_mode=WAL')
+run('PRAGMA wal_autocheckpoint=0')
+run('PRAGMA synchronous=' + sys.argv[5])
+run('PRAGMA cache_size=10')
+run('PRAGMA cache_spill=ON')
+run('CREATE TABLE t(a INTEGER PRIMARY KEY, b)')
+draw = random.Random(5)
+run('BEGIN')
+for i in range(300):
+    run('INSERT INTO t VALUES(?, ?)', [i, 'x' * 400])
+run('COMMIT')
+for turn in range(12):
+    run('BEGIN')
+    for step in range([3, 60, 120][turn % 3]):
+        run('UPDATE t SET b=? WHERE a=?', [chr(97 + turn) * 400, draw.randrange(300)])
+        if step == 40 and turn % 2:
+            run('SAVEPOINT s')
+        if step == 80 and turn % 2:
+            run('ROLLBACK TO s')
+    run('ROLLBACK' if turn % 4 == 2 else 'COMMIT')
+os._exit(0)
+";
+
+/// Of each commit in a log the pages, by its frames from the first to the last with a mark.
+fn commits_of(log: &[u8], page_bytes: usize) -> Vec<Vec<u32>> {
+    let long = |at: usize| u32::from_be_bytes([log[at], log[at + 1], log[at + 2], log[at + 3]]);
+    let mut commits = Vec::new();
+    let mut pages = BTreeSet::new();
+    let mut mark = (0, 0);
+    for at in (32..log.len() - 24).step_by(24 + page_bytes) {
+        // Frames of this log have its salts; what lies behind is of a rollback, or zeros.
+        if (long(at + 8), long(at + 12)) != (long(16), long(20)) {
+            break;
+        }
+        // Without powersafe overwrite the last frame is there again, up to the end of a sector.
+        if pages.is_empty() && (long(at), long(at + 4)) == mark {
+            continue;
+        }
+        pages.insert(long(at));
+        if long(at + 4) > 0 {
+            mark = (long(at), long(at + 4));
+            commits.push(std::mem::take(&mut pages).into_iter().collect());
+        }
+    }
+    commits
+}
+
+#[test]
+fn transactions_that_outgrow_their_cache_have_the_pages_of_the_log() {
+    let scratch = Scratch::new("live-outgrowing");
+    let script = scratch.write("outgrowing.py", OUTGROWING);
+    let extension = waldio::extension().map(|path| path.to_string_lossy().into_owned());
+    let stock = ["psow=1", "psow=0"].map(|parameters| (String::new(), parameters.to_owned()));
+    let through = extension.iter().flat_map(|file| {
+        let persist = ["flush", "fua"].map(|how| format!("vfs=waldio&waldio_persist={how}"));
+        persist.map(|parameters| (file.clone(), parameters))
+    });
+    let mut spilled = 0;
+    for (extension, parameters) in stock.into_iter().chain(through) {
+        for (method, locking, synchronous) in methods().into_iter().flat_map(|method| {
+            [(method, "normal", "full"), (method, "normal", "normal"), (method, "exclusive", "full")]
+        }) {
+            if parameters == "psow=0" && locking == "exclusive" {
+                // Nothing tells such a frame from a commit of the same page.
+                continue;
+            }
+            let case = format!("{method} {parameters} {locking} {synchronous}");
+            let name = case.replace([' ', '&', '='], "-");
+            let database = scratch.file(&name);
+            let recording = scratch.file("it.joj");
+            let words: [&dyn AsRef<std::ffi::OsStr>; 7] =
+                [&"/usr/bin/python3", &script, &database, &extension, &parameters, &locking, &synchronous];
+            let (code, said) = told(&record_command(method, &recording, &words));
+            let log = scratch.file(&format!("{name}-wal"));
+            if code != Some(0) || !log.exists() {
+                eprintln!("skipped: no Python with SQLite that loads extensions: {said}");
+                return;
+            }
+            let expected = commits_of(&std::fs::read(log).expect("the log"), 1024);
+            assert!(expected.len() >= 11, "{case}: {expected:?}");
+            let found = derive(&calls(&recording)).expect("commits");
+            let pages: Vec<Vec<u32>> = found.parts().map(|part| part.pages.clone()).collect();
+            // The mode's own commit precedes the log.
+            let pages = &pages[pages.len().saturating_sub(expected.len())..];
+            let of_log = found.parts().filter(|part| part.mode == RecordedMode::Wal).count();
+            assert_eq!((of_log, pages), (expected.len(), &*expected), "{case}");
+            let rows = rows(&recording).into_iter().filter(|row| row.code == LOG_FRAME).count() as u64;
+            spilled += rows - found.parts().map(|part| part.frames).sum::<u64>();
+        }
+    }
+    assert!(spilled > 100, "only {spilled} heads were written again: nothing outgrew its cache");
 }

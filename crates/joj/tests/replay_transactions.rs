@@ -176,7 +176,12 @@ fn what_cannot_be_replayed_says_why() {
     let cases: [(&PathBuf, &[&str], i32, &str); 7] = [
         (&small, &["--as", "wall"], 2, "memory, off, wal, waldio\n"),
         (&files, &["--as", "wal"], 1, "no commit of a SQLite database is in it"),
-        (&small, &["--as", "bounded"], 2, "WALDIO_DURABILITY=bounded"),
+        (
+            &small,
+            &["--as", "bounded"],
+            2,
+            "WALDIO_DURABILITY=bounded in the environment; choose from: delete, ",
+        ),
         (&small, &["--synchronous", "off"], 2, "--as"),
         (&small, &["--as", "wal", "--check"], 2, "--check"),
         (&small, &["--as", "waldio", "--waldio", &missing], 1, "cannot find the waldio extension"),

@@ -75,18 +75,16 @@ pub struct ReplayOptions {
 
 /// The journal modes of --as: of waldio's ways the durable one.
 fn parse_mode(text: &str) -> Result<JournalMode, String> {
-    match text.parse::<JournalMode>() {
+    let why = match text.parse::<JournalMode>() {
         Ok(JournalMode::Bounded) => {
-            Err("page transactions are replayed with `waldio` alone; set WALDIO_DURABILITY=bounded in the environment"
-                .to_owned())
+            "for this one take `waldio`, and set WALDIO_DURABILITY=bounded in the environment"
         }
-        Ok(mode) => Ok(mode),
-        Err(_) => {
-            let modes = JournalMode::ALL.iter().filter(|mode| **mode != JournalMode::Bounded);
-            let words: Vec<&str> = modes.map(|mode| mode.word()).collect();
-            Err(format!("there is no such journal mode; choose from: {}", words.join(", ")))
-        }
-    }
+        Ok(mode) => return Ok(mode),
+        Err(_) => "there is no such journal mode",
+    };
+    let modes = JournalMode::ALL.iter().filter(|mode| **mode != JournalMode::Bounded);
+    let words: Vec<&str> = modes.map(|mode| mode.word()).collect();
+    Err(format!("{why}; choose from: {}", words.join(", ")))
 }
 
 /// `PRAGMA synchronous`.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
@@ -24,6 +26,10 @@ pub const PRESENT: i64 = 37;
 /// A row of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
+    pub begin_ns: i64,
+    pub duration_ns: i64,
+    pub process: i64,
+    pub thread: i64,
     pub code: i64,
     pub description: i64,
     pub descriptor: i64,
@@ -66,6 +72,10 @@ pub fn rows(recording: &Path) -> Vec<Row> {
             other => panic!("{name} is {other:?}"),
         };
         Row {
+            begin_ns: number("time_ns"),
+            duration_ns: number("duration_ns"),
+            process: number("process_id"),
+            thread: number("thread_id"),
             code: number("call_code"),
             description: number("description_id"),
             descriptor: number("descriptor_number"),
@@ -78,6 +88,31 @@ pub fn rows(recording: &Path) -> Vec<Row> {
         }
     })
     .collect()
+}
+
+/// The calls of a recording, as joj's analysis takes them.
+pub fn calls(recording: &Path) -> Recording {
+    let mut read = Recording::default();
+    let short = |number: i64| u32::try_from(number).expect("32 bits");
+    for row in rows(recording) {
+        let call = RecordedCall {
+            begin_ns: row.begin_ns.cast_unsigned(),
+            duration_ns: row.duration_ns.cast_unsigned(),
+            kind: CallKind::from_code(u8::try_from(row.code).expect("a code")).expect("a call"),
+            process: short(row.process),
+            thread: short(row.thread),
+            description: short(row.description),
+            descriptor: short(row.descriptor).cast_signed(),
+            result: row.result,
+            offset: row.offset.cast_unsigned(),
+            bytes: row.bytes.cast_unsigned(),
+            flags: short(row.flags),
+            path: read.texts.keep(&row.path),
+            second_path: read.texts.keep(&row.second_path),
+        };
+        read.calls.push(call);
+    }
+    read
 }
 
 /// A C program, compiled; `None`, and why, where that cannot be.

@@ -7,11 +7,13 @@ use thiserror::Error;
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::O_CREAT;
+use crate::recording::page_transactions::attached::join;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole, PENDING_BYTE};
-use crate::recording::page_transactions::positions::Positions;
-use crate::recording::page_transactions::under_way::{
-    CommitUnderWay, FRAME_HEADER_BYTES, LOG_HEADER_BYTES, ZEROED_HEADER_BYTES,
+use crate::recording::page_transactions::log_frames::{
+    CommittedFrames, LOG_HEADER_BYTES, RecordedFrame, TransactionFrames, heads_of,
 };
+use crate::recording::page_transactions::positions::Positions;
+use crate::recording::page_transactions::under_way::{CommitUnderWay, ZEROED_HEADER_BYTES};
 use crate::recording::page_transactions::{
     CommitSyncs, PageTransactions, RecordedCommit, RecordedDatabase, RecordedMode,
 };
@@ -49,10 +51,13 @@ struct DatabaseState {
     open_logs: u32,
     /// Each thread's last commit, by its place in `Deriver::commits`.
     last: HashMap<u32, usize>,
+    /// What commits left in the log.
+    log: CommittedFrames,
     /// A log's sync, until it is known whether a checkpoint followed.
     log_sync: Option<u32>,
-    /// Frames were written, some of them by commits that something bounds.
+    /// Frames were written, some with heads in the recording, some of them by commits that something bounds.
     has_frames: bool,
+    has_heads: bool,
     has_bounds: bool,
 }
 
@@ -84,14 +89,14 @@ pub fn derive(recording: &Recording) -> Result<PageTransactions, DeriveError> {
         syncs: CommitSyncs::default(),
         written_bytes: 0,
     };
-    for call in &recording.calls {
-        deriver.take(call);
+    for (index, call) in recording.calls.iter().enumerate() {
+        deriver.take(call, &recording.calls[index + 1..]);
     }
     deriver.finish()
 }
 
 impl Deriver<'_> {
-    fn take(&mut self, call: &RecordedCall) {
+    fn take(&mut self, call: &RecordedCall, following: &[RecordedCall]) {
         let place = self.positions.place(call);
         if call.result < 0 && call.kind != CallKind::FirstPage {
             return;
@@ -118,7 +123,6 @@ impl Deriver<'_> {
                 let state = &mut self.databases[database];
                 state.open_logs = state.open_logs.saturating_sub(1);
             }
-            (FileRole::Log, CallKind::LogFrame) => self.frame(call, database),
             (FileRole::Journal, _) if place.is_none() => self.journal(call, database),
             _ => {}
         }
@@ -127,7 +131,7 @@ impl Deriver<'_> {
             (FileRole::Database, true) => self.write_database(call, offset, database),
             (FileRole::Database, false) => self.read_database(call, offset, database),
             (FileRole::Journal, true) => self.write_journal(call, offset, database),
-            (FileRole::Log, true) => self.write_log(call, offset, database),
+            (FileRole::Log, true) => self.write_log(call, offset, database, &heads_of(call, following)),
             (FileRole::SuperJournal, true) => self.written_bytes += call.moved_bytes(),
             _ => {}
         }
@@ -165,7 +169,7 @@ impl Deriver<'_> {
     fn end(&mut self, database: usize) {
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
-        let Some(commit) = state.under_way.take().filter(CommitUnderWay::has_pages) else { return };
+        let Some(commit) = state.under_way.take().filter(CommitUnderWay::is_commit) else { return };
         state.free_pages = commit.free_after.or(state.free_pages);
         state.last.insert(commit.thread, self.commits.len());
         self.last_database.insert(commit.thread, database);
@@ -331,7 +335,7 @@ impl Deriver<'_> {
         }
     }
 
-    fn write_log(&mut self, call: &RecordedCall, offset: u64, database: usize) {
+    fn write_log(&mut self, call: &RecordedCall, offset: u64, database: usize, heads: &[RecordedFrame]) {
         self.written_bytes += call.moved_bytes();
         let page_bytes = self.page_bytes(database);
         let state = &mut self.databases[database];
@@ -340,30 +344,45 @@ impl Deriver<'_> {
             // Frames followed a sync, and no checkpoint lay between: it ended a commit.
             state.has_bounds = true;
         }
-        // The page behind a head belongs to it, also behind the head with the commit mark.
-        let in_frame = offset.checked_sub(LOG_HEADER_BYTES).map(|at| at % (FRAME_HEADER_BYTES + page_bytes));
-        let is_page = in_frame == Some(FRAME_HEADER_BYTES);
-        let commit = self.going_on(call, database, |commit| {
-            let is_over = commit.is_over || (commit.is_synced && commit.is_of_log());
-            (!is_over || is_page) && commit.pages.is_empty()
-        });
-        commit.description = call.description;
+        let new = state.log.new_ones(heads);
+        let begins_anew = offset == 0 && new.len() == heads.len();
+        if begins_anew {
+            state.log = CommittedFrames::default();
+        }
         let end = offset.saturating_add(call.moved_bytes());
-        commit.log_bytes += end.saturating_sub(offset.max(LOG_HEADER_BYTES));
+        let commit = self.going_on(call, database, |commit| {
+            let is_first = !begins_anew || commit.is_locked || !commit.is_of_log();
+            is_first && commit.takes_log_write(new.first(), end, page_bytes)
+        });
+        if begins_anew {
+            // Under one lock: it was rolled back to a savepoint before its first frame.
+            commit.frames = TransactionFrames::default();
+        }
+        commit.description = call.description;
+        commit.log_bytes.take(offset.max(LOG_HEADER_BYTES), end);
         commit.wrote(call);
+        for head in new {
+            self.frame(call, *head, database);
+        }
     }
 
-    fn frame(&mut self, call: &RecordedCall, database: usize) {
-        let page = u32::try_from(call.bytes).unwrap_or(0);
-        self.databases[database].has_bounds = true;
+    fn frame(&mut self, call: &RecordedCall, head: RecordedFrame, database: usize) {
+        let state = &mut self.databases[database];
+        (state.has_bounds, state.has_heads) = (true, true);
         // Only a write of several frames has another one behind a commit mark: what wrote a head alone has begun the next commit.
-        let commit = self.going_on(call, database, |commit| !commit.is_over && commit.pages.is_empty());
+        let commit = self.going_on(call, database, |commit| {
+            commit.pages.is_empty() && commit.frames.may_have(&head, commit.is_locked)
+        });
         commit.description = call.description;
         commit.reach(call);
-        commit.frame_rows += 1;
-        commit.frame_pages.insert(page);
-        if call.flags > 0 {
-            (commit.pages_after, commit.is_over) = (Some(call.flags), true);
+        commit.frames.take(head);
+        if head.commit_pages == 0 {
+            return;
+        }
+        (commit.pages_after, commit.is_over) = (Some(head.commit_pages), true);
+        let DatabaseState { under_way, log, .. } = &mut self.databases[database];
+        if let Some(commit) = under_way {
+            log.take(&commit.frames);
         }
     }
 
@@ -420,6 +439,11 @@ impl Deriver<'_> {
                 return Err(DeriveError::NoBounds(self.files.databases[database].path.clone()));
             }
         }
+        // Where heads are known, other bytes in the log are no frames: waldio fills space ahead of need, also where a rollback follows.
+        let databases = &self.databases;
+        self.commits.retain(|commit| {
+            commit.parts.iter().all(|part| part.pages_known || !databases[part.database].has_heads)
+        });
         if self.commits.is_empty() {
             return Err(DeriveError::NoCommit);
         }
@@ -454,31 +478,4 @@ impl Deriver<'_> {
         let (syncs, written_bytes) = (self.syncs, self.written_bytes);
         PageTransactions { databases, commits, syncs, written_bytes, notes }
     }
-}
-
-/// Commits of one thread to several databases that were under way together are one: with ATTACH.
-fn join(commits: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
-    let mut joined: Vec<RecordedCommit> = Vec::new();
-    // By thread its last commit.
-    let mut last: HashMap<u32, usize> = HashMap::new();
-    for commit in commits {
-        let before = last.get(&commit.thread).copied();
-        let is_part = before.is_some_and(|before| {
-            let before: &RecordedCommit = &joined[before];
-            let is_new = |part: usize| before.parts.iter().all(|known| known.database != part);
-            commit.begin_ns < before.end_ns && is_new(commit.parts[0].database)
-        });
-        if let Some(before) = before.filter(|_| is_part) {
-            let before = &mut joined[before];
-            before.end_ns = before.end_ns.max(commit.end_ns);
-            before.write_ns = before.write_ns.min(commit.write_ns);
-            before.syncs.add(&commit.syncs);
-            before.written_bytes += commit.written_bytes;
-            before.parts.extend(commit.parts);
-        } else {
-            last.insert(commit.thread, joined.len());
-            joined.push(commit);
-        }
-    }
-    joined
 }

@@ -6,7 +6,9 @@
 //! outcome          what came of a replay, beside the recording
 //! plan             what a replay does for each commit: rows updated, rows inserted, page 1
 //! derive           from calls to commits
+//! attached         commits over several databases
 //! under_way        one commit of one database while its calls pass by
+//! log_frames       frames of a log by their heads
 //! database_files   which descriptions and paths are databases, journals and logs
 //! positions        where a write or read goes in its file
 //! ```
@@ -19,7 +21,7 @@
 //!   end (unlinked, cut to 0 bytes, its header overwritten with 28 zeroes, closed);
 //! - *without a journal* (memory, off, atomic writes): the pages written up to the database's sync. Of a database that no call syncs a
 //!   second write of page 1 begins the next, for each commit in a rollback mode writes page 1 (its change counter);
-//! - *with a log*: up to a frame with a commit mark (`log_frame` rows). Without such rows up to a sync of the log that no checkpoint
+//! - *with a log*: up to a frame with a commit mark (`log_frame` rows; `log_frames` says which of them count). Without such rows up to a sync of the log that no checkpoint
 //!   follows. A log without rows, locks and such syncs does not tell its commits, which is an error.
 //!
 //! Sources: pager.c and wal.c of SQLite 3.40 to 3.50; <https://www.sqlite.org/fileformat2.html>.
@@ -27,7 +29,9 @@
 pub mod outcome;
 pub mod plan;
 pub mod derive;
+mod attached;
 mod under_way;
+mod log_frames;
 mod database_files;
 mod positions;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::page_transactions::log_frames::{
+    FRAME_HEADER_BYTES, RecordedFrame, TransactionFrames, WrittenBytes,
+};
 use crate::recording::page_transactions::{CommitPart, CommitSyncs, PageOne, RecordedCommit, RecordedMode};
 
 /// Bytes that SQLite overwrites a journal's header with in PERSIST mode (pager.c, zeroJournalHdr).
 pub const ZEROED_HEADER_BYTES: u64 = 28;
 /// A page's record in a journal has its number before it and a checksum behind it.
 const RECORD_BYTES: u64 = 8;
-/// The header in front of a log's first frame, and of each frame (wal.c).
-pub const LOG_HEADER_BYTES: u64 = 32;
-pub const FRAME_HEADER_BYTES: u64 = 24;
 
 impl CommitSyncs {
     /// Counts a call that makes something durable.
@@ -43,10 +43,9 @@ pub struct CommitUnderWay {
     pub write_ns: Option<u64>,
     pub end_ns: u64,
     pub pages: BTreeSet<u32>,
-    /// Numbers of pages in frame heads.
-    pub frame_pages: BTreeSet<u32>,
-    pub frame_rows: u64,
-    pub log_bytes: u64,
+    /// Frames of the log whose heads are known.
+    pub frames: TransactionFrames,
+    pub log_bytes: WrittenBytes,
     /// One past the last byte of the journal that was written.
     pub journal_extent: Option<u64>,
     pub journal_end: Option<RecordedMode>,
@@ -98,15 +97,37 @@ impl CommitUnderWay {
 
     /// Whether it wrote frames.
     pub fn is_of_log(&self) -> bool {
-        self.frame_rows > 0 || self.log_bytes > 0
+        !(self.frames.is_empty() && self.log_bytes.is_empty())
+    }
+
+    /// Whether what it wrote is a commit: frames without a mark are of a transaction that was rolled back, or had not ended.
+    pub fn is_commit(&self) -> bool {
+        self.has_pages() && (self.frames.is_empty() || self.frames.is_committed())
+    }
+
+    /// Whether a write to the log is a part of it. `first`: the first head that the write brought.
+    pub fn takes_log_write(&self, first: Option<&RecordedFrame>, end: u64, page_bytes: u64) -> bool {
+        let is_open = match first {
+            Some(head) => self.frames.may_have(head, self.is_locked),
+            // Behind a head comes its page, also behind the one with the mark.
+            None if self.is_over => self.is_locked || self.frames.end(page_bytes) >= Some(end),
+            None => true,
+        };
+        let is_synced = self.is_synced && self.is_of_log() && self.frames.is_empty() && !self.is_locked;
+        self.pages.is_empty() && is_open && !is_synced
     }
 
     /// Frames of the log, from the bytes where no row tells.
-    fn frames(&self, page_bytes: u64) -> u64 {
-        match self.frame_rows {
-            0 => self.log_bytes / (FRAME_HEADER_BYTES + page_bytes),
-            rows => rows,
+    fn frame_count(&self, page_bytes: u64) -> u64 {
+        if self.frames.is_empty() {
+            return self.log_bytes.count() / (FRAME_HEADER_BYTES + page_bytes);
         }
+        self.frames.heads().count() as u64
+    }
+
+    /// Numbers of the pages in them.
+    fn frame_pages(&self) -> BTreeSet<u32> {
+        self.frames.heads().map(|head| head.page).collect()
     }
 
     /// Pages that the journal has, from its length: its header is a sector of 512 bytes, or of a page's size.
@@ -132,12 +153,17 @@ impl CommitUnderWay {
         if let Some(known) = self.pages_before {
             return known;
         }
-        let last = self.pages.last().or(self.frame_pages.last()).copied().unwrap_or(0);
+        let last = self.last_page();
         let written = self.pages.len() as u64;
         let records = self.journal_records(page_bytes).unwrap_or(written);
         let without_record = usize::try_from(written.saturating_sub(records)).unwrap_or(usize::MAX);
         let new = self.pages.iter().rev().take(without_record).take_while(|page| **page > at_least);
         new.last().map_or(at_least.max(last), |first| at_least.max(first - 1))
+    }
+
+    /// The last page that it wrote, 0 where none is known.
+    fn last_page(&self) -> u32 {
+        self.pages.last().copied().max(self.frame_pages().last().copied()).unwrap_or(0)
     }
 
     fn mode(&self) -> RecordedMode {
@@ -155,7 +181,7 @@ impl CommitUnderWay {
             _ => None,
         };
         match mode {
-            RecordedMode::Wal if self.frame_rows > 0 => match self.frame_pages.contains(&1) {
+            RecordedMode::Wal if !self.frames.is_empty() => match self.frame_pages().contains(&1) {
                 true => PageOne::Changed,
                 false => PageOne::Unchanged,
             },
@@ -169,12 +195,12 @@ impl CommitUnderWay {
     pub fn finish(self, database: usize, page_bytes: u64, at_least: u32) -> RecordedCommit {
         let mode = self.mode();
         let pages_before = self.size_before(page_bytes, at_least);
-        let last = self.pages.last().max(self.frame_pages.last()).copied().unwrap_or(0);
+        let last = self.last_page();
         let pages_after = self.pages_after.unwrap_or(pages_before.max(last));
         let page_one = self.page_one(mode, pages_after > pages_before);
-        let frames = self.frames(page_bytes);
-        let pages_known = mode != RecordedMode::Wal || self.frame_rows > 0;
-        let pages = if mode == RecordedMode::Wal { self.frame_pages } else { self.pages };
+        let frames = self.frame_count(page_bytes);
+        let pages_known = mode != RecordedMode::Wal || !self.frames.is_empty();
+        let pages = if mode == RecordedMode::Wal { self.frame_pages() } else { self.pages };
         let part = CommitPart {
             database,
             description: self.description,

@@ -1,6 +1,8 @@
 //! Goal: commits and pages are those that the program made.
 //! Method: recordings made by hand. Published ones and those of a real SQLite: crates/joj/tests/replay_transactions.rs.
 
+mod logs;
+
 use super::derive::{DeriveError, derive};
 use super::outcome::FrameInterval;
 use super::plan::{CommitWait, TransactionPlan, TransactionPlanError};
@@ -304,6 +306,8 @@ fn without_frame_heads_syncs_end_the_commits_of_a_log() {
     frames(&mut made, 0, 2);
     made.sync(2);
     frames(&mut made, 2, 3);
+    // One of them is written again.
+    made.write(2, 32 + 3 * (PAGE + 24) + 24, PAGE);
     made.sync(2).sync(2).pages(1, &[1, 2, 3]).sync(1);
     let found = made.derived();
     let parts: Vec<(u64, bool)> = found.parts().map(|part| (part.page_count(), part.pages_known)).collect();

@@ -1,0 +1,117 @@
+//! Goal: each frame of a log counts once, in the commit that its mark ends.
+//! Method: recordings made by hand of what SQLite and waldio do to a log. Those of a real SQLite:
+//! crates/joj/tests/record_live_sqlite.rs.
+
+use super::{Made, PAGE};
+use crate::recording::call::CallKind;
+use crate::recording::page_transactions::PageTransactions;
+use crate::recording::page_transactions::outcome::FrameInterval;
+
+/// Frames that one write brings: index, page, commit.
+type Heads = &'static [(u64, u64, u32)];
+
+/// Of each commit its pages and how many frames they took.
+fn frames(found: &PageTransactions) -> Vec<(Vec<u32>, u64)> {
+    found.parts().map(|part| (part.pages.clone(), part.frames)).collect()
+}
+
+impl Made {
+    /// The head of a frame alone: SQLite writes its checksums anew.
+    fn head(&mut self, description: u32, index: u64, page: u64, commit: u32) -> &mut Self {
+        let at = 32 + index * (PAGE + 24);
+        self.write(description, at, 24);
+        self.push(CallKind::LogFrame, description, |call| {
+            (call.offset, call.bytes, call.flags) = (at, page, commit);
+        })
+    }
+
+    /// One write that brings frames, from `offset` on.
+    fn frames_at_once(&mut self, description: u32, offset: u64, heads: Heads) -> &mut Self {
+        let end = 32 + (heads[heads.len() - 1].0 + 1) * (PAGE + 24);
+        self.write(description, offset, end.next_multiple_of(PAGE) - offset);
+        for (index, page, commit) in heads {
+            let at = 32 + index * (PAGE + 24);
+            self.push(CallKind::LogFrame, description, |call| {
+                (call.offset, call.bytes, call.flags) = (at, *page, *commit);
+            });
+        }
+        self
+    }
+}
+
+#[test]
+fn a_transaction_that_outgrows_its_cache_has_each_frame_once() {
+    for is_locked in [true, false] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").write(2, 0, 32);
+        let locked = |made: &mut Made, kind| {
+            if is_locked {
+                made.lock(3, 120, 1, kind);
+            }
+        };
+        locked(&mut made, 1);
+        made.frame(2, 0, 5, 0).frame(2, 1, 6, 0).frame(2, 2, 7, 0);
+        // Page 6 changes once more: its frame gets it. Page 5, the commit's last, gets a second frame. Then the checksums from 6 on.
+        made.write(2, 32 + PAGE + 24 + 24, PAGE).frame(2, 3, 5, 9);
+        made.head(2, 1, 6, 0).head(2, 2, 7, 0).head(2, 3, 5, 9).sync(2);
+        locked(&mut made, 2);
+        // Frames of a savepoint are rolled back, and their places get other pages.
+        locked(&mut made, 1);
+        made.frame(2, 4, 8, 0).frame(2, 5, 9, 0).frame(2, 6, 10, 0).frame(2, 5, 3, 9).sync(2);
+        locked(&mut made, 2);
+        // All of this is rolled back, and the next transaction begins in the same place.
+        locked(&mut made, 1);
+        made.frame(2, 6, 20, 0).frame(2, 7, 21, 0).frame(2, 8, 22, 0);
+        locked(&mut made, 2);
+        locked(&mut made, 1);
+        made.frame(2, 6, 4, 0).frame(2, 7, 5, 9).sync(2);
+        locked(&mut made, 2);
+        // The log is begun anew, with the same frames in the same places; the program ends before its commit.
+        made.pages(1, &[3, 4]).sync(1);
+        locked(&mut made, 1);
+        made.write(2, 0, 32).sync(2).frame(2, 0, 5, 0).frame(2, 1, 6, 9).sync(2);
+        locked(&mut made, 2);
+        locked(&mut made, 1);
+        made.frame(2, 2, 7, 0);
+        let found = made.derived();
+        let expected = [(vec![5, 6, 7], 4), (vec![3, 8], 2), (vec![4, 5], 2), (vec![5, 6], 2)];
+        assert_eq!(frames(&found), expected, "locked: {is_locked}");
+        assert_eq!(FrameInterval::of(&found), FrameInterval { low: 9, high: 9 }, "locked: {is_locked}");
+        assert!(found.commits.iter().all(|commit| commit.syncs.all() >= 1), "{:?}", found.commits);
+    }
+}
+
+#[test]
+fn a_frame_that_fills_a_sector_is_no_second_commit() {
+    let mut made = Made::new();
+    made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm").write(2, 0, 32).lock(3, 120, 1, 1);
+    made.frame(2, 0, 5, 0).frame(2, 1, 6, 9).frame(2, 2, 6, 9).sync(2).frame(2, 3, 6, 9).lock(3, 120, 1, 2);
+    made.lock(3, 120, 1, 1).frame(2, 4, 6, 9).lock(3, 120, 1, 2);
+    assert_eq!(frames(&made.derived()), [(vec![5, 6], 4), (vec![6], 1)]);
+}
+
+#[test]
+fn heads_of_a_block_that_is_written_again_are_no_frames() {
+    for is_locked in [true, false] {
+        let mut made = Made::new();
+        made.open(2, "/d/a.db-wal").open(3, "/d/a.db-shm");
+        let blocks: [(u64, Heads); 4] = [
+            (0, &[(0, 5, 9)]),
+            (0, &[(0, 5, 9), (1, 6, 0), (2, 7, 9)]),
+            (8192, &[(2, 7, 9), (3, 7, 9)]),
+            // Begun anew.
+            (0, &[(0, 5, 9)]),
+        ];
+        for (offset, heads) in blocks {
+            if is_locked {
+                made.lock(3, 120, 1, 1);
+            }
+            made.frames_at_once(2, offset, heads).sync(2);
+            if is_locked {
+                made.lock(3, 120, 1, 2);
+            }
+        }
+        let expected = [(vec![5], 1), (vec![6, 7], 2), (vec![7], 1), (vec![5], 1)];
+        assert_eq!(frames(&made.derived()), expected, "locked: {is_locked}");
+    }
+}
