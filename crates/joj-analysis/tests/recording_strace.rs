@@ -39,13 +39,22 @@ fn a_call_at_minus_one_is_where_the_description_stands() {
         r#"7 1700000000.000000 openat(AT_FDCWD</w>, "v", O_RDWR|O_CREAT, 0644) = 3</w/v>
 7 1700000000.000100 pwritev2(3</w/v>, [{iov_base="a", iov_len=10}, {iov_base="b", iov_len=20}], 2, -1, 0) = 30
 7 1700000000.000200 preadv2(3</w/v>, [{iov_base="", iov_len=10}], 1, -1, RWF_NOWAIT) = 0
+7 1700000000.000250 fcntl(3</w/v>, F_SETFL, O_RDWR|O_APPEND) = 0
 7 1700000000.000300 close(3</w/v>) = 0
 "#,
     );
     assert_eq!(
         rows(&recording),
-        ["7 open(d1 /w/v) = 3", "7 writev(d1 +30) = 30", "7 readv(d1 +10) = 0", "7 close(d1) = 0"]
+        [
+            "7 open(d1 /w/v) = 3",
+            "7 writev(d1 +30) = 30",
+            "7 readv(d1 +10) = 0",
+            "7 set_flags(d1) = 0",
+            "7 close(d1) = 0"
+        ]
     );
+    let flags: Vec<u32> = recording.calls.iter().map(|call| call.flags).collect();
+    assert_eq!(flags, [0o102, 0, 8, 0o2002, 0], "RWF_NOWAIT, O_APPEND");
 }
 
 #[test]

@@ -152,7 +152,7 @@ INLINE u64 argument_of(struct pt_regs *registers, u32 index) {
 INLINE bool is_looked_at(u32 what, struct pt_regs *registers) {
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE)
-    return command == 0 || command == 2 || command == 6 || command == 7 || command == 37 || command == 38 || command == 1030;
+    return command == 0 || command == 2 || command == 4 || command == 6 || command == 7 || command == 37 || command == 38 || command == 1030;
   if (CODE(what) == IOCTL) return command == 0x5450 || command == 0x5451;
   // Memory of no file (MAP_ANONYMOUS).
   if (CODE(what) == MMAP) return !(ARGUMENT_3(registers) & 0x20);
@@ -246,7 +246,7 @@ INLINE void look_behind(struct event_head *head, u32 what) {
         head->marks |= 1;
       break;
     case LOCK_PLACE:
-      if (head->arguments[1] == 0 || head->arguments[1] == 2 || head->arguments[1] == 1030) break;
+      if (head->arguments[1] <= 4 || head->arguments[1] == 1030) break;
       if (!read_user(&head->mode, 4, (void *)address) && !read_user(&head->values, 16, (void *)(address + 8))) head->marks |= 1;
       break;
   }

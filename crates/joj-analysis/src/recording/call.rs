@@ -19,7 +19,7 @@ words! {
         Read = 4 "read",
         /// pread64 (the same, offset).
         Pread = 5 "pread",
-        /// readv (as read).
+        /// readv, preadv2 at -1 (as read; flags: RWF_..).
         Readv = 6 "readv",
         /// preadv, preadv2 (as pread; flags: RWF_..).
         Preadv = 7 "preadv",
@@ -27,7 +27,7 @@ words! {
         Write = 8 "write",
         /// pwrite64 (as pread).
         Pwrite = 9 "pwrite",
-        /// writev (as read).
+        /// writev, pwritev2 at -1 (as readv).
         Writev = 10 "writev",
         /// pwritev, pwritev2 (as preadv).
         Pwritev = 11 "pwritev",
@@ -88,6 +88,8 @@ words! {
         FirstPage = 36 "first_page",
         /// No call: a file that was there when the recording began (path; bytes: its size; flags: its kind, as in `st_mode`).
         Present = 37 "present",
+        /// fcntl with F_SETFL: how an open file description goes on (description, descriptor, flags: O_..).
+        SetFlags = 38 "set_flags",
     }
 }
 

@@ -16,7 +16,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{
     EEXIST, ENOENT, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_KEEP_SIZE,
     FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
-    RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
+    RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
 use crate::recording::paths::absolute;
 use crate::trace::texts::Texts;
@@ -245,7 +245,7 @@ impl FileTree {
         let opened = *self.opened.get(&call.description)?;
         let file = opened.file;
         let moved = call.moved_bytes();
-        let mut position = opened.position;
+        let (mut position, mut appends) = (opened.position, opened.appends);
         match call.kind {
             CallKind::Read | CallKind::Readv => {
                 position += moved;
@@ -256,7 +256,9 @@ impl FileTree {
             }
             CallKind::Write | CallKind::Writev | CallKind::Pwrite | CallKind::Pwritev if moved > 0 => {
                 let is_positional = matches!(call.kind, CallKind::Pwrite | CallKind::Pwritev);
-                let at = match (opened.appends, is_positional) {
+                let to_end =
+                    call.flags & RWF_APPEND != 0 || (opened.appends && call.flags & RWF_NOAPPEND == 0);
+                let at = match (to_end, is_positional) {
                     (true, _) => self.size(file),
                     (false, true) => call.offset,
                     (false, false) => position,
@@ -273,10 +275,11 @@ impl FileTree {
             CallKind::Fstat if call.result == 0 => self.was_seen(file, call.flags & S_IFMT, call.bytes),
             CallKind::Ftruncate if call.result == 0 => self.set_size(file, call.bytes),
             CallKind::Fallocate if call.result == 0 => self.allocate(file, call),
+            CallKind::SetFlags if call.result == 0 => appends = call.flags & O_APPEND != 0,
             _ => {}
         }
         if let Some(opened) = self.opened.get_mut(&call.description) {
-            opened.position = position;
+            (opened.position, opened.appends) = (position, appends);
         }
         Some(file)
     }

@@ -14,6 +14,10 @@ pub const O_EXCL: u32 = 0o200;
 pub const O_TRUNC: u32 = 0o1000;
 /// Every write goes to its end.
 pub const O_APPEND: u32 = 0o2000;
+/// Of a write: to the end of the file, whatever its place says.
+pub const RWF_APPEND: u32 = 0x10;
+/// Of a write: where its place says, in spite of O_APPEND.
+pub const RWF_NOAPPEND: u32 = 0x20;
 /// Past the page cache.
 pub const O_DIRECT: u32 = 0o40000;
 /// It must be a directory.
@@ -51,7 +55,7 @@ pub const ENOENT: i64 = 2;
 pub const EEXIST: i64 = 17;
 
 /// Names of flags, with their numbers. Of two calls' flags the same name never means two numbers.
-const FLAGS: [(&str, u32); 71] = [
+const FLAGS: [(&str, u32); 72] = [
     ("O_RDONLY", 0),
     ("O_WRONLY", 1),
     ("O_RDWR", 2),
@@ -104,7 +108,8 @@ const FLAGS: [(&str, u32); 71] = [
     ("RWF_DSYNC", 2),
     ("RWF_SYNC", 4),
     ("RWF_NOWAIT", 8),
-    ("RWF_APPEND", 0x10),
+    ("RWF_APPEND", RWF_APPEND),
+    ("RWF_NOAPPEND", RWF_NOAPPEND),
     ("AT_SYMLINK_NOFOLLOW", 0x100),
     ("AT_REMOVEDIR", 0x200),
     ("AT_EACCESS", 0x200),

@@ -310,12 +310,12 @@ impl Calls {
     }
 }
 
-/// preadv2 and pwritev2 at -1 read and write where the description stands, and move it.
+/// preadv2 and pwritev2 at -1 read and write where the description stands, and move it. Their flags stay.
 fn where_it_stands(row: RecordedCall) -> RecordedCall {
     let kind = match row.kind {
         CallKind::Preadv if row.offset == u64::MAX => CallKind::Readv,
         CallKind::Pwritev if row.offset == u64::MAX => CallKind::Writev,
         _ => return row,
     };
-    RecordedCall { kind, offset: 0, flags: 0, ..row }
+    RecordedCall { kind, offset: 0, ..row }
 }

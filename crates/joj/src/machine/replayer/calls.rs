@@ -132,8 +132,7 @@ impl ReplayFiles {
     }
 
     fn open(&self, call: &RecordedCall) -> Result<i64, Errno> {
-        let flags = OPEN_FLAGS.iter().filter(|(bits, _)| call.flags & bits == *bits);
-        let flags = flags.fold(OFlags::CLOEXEC, |all, (_, flag)| all | *flag);
+        let flags = OFlags::CLOEXEC | open_flags(call.flags);
         let path = &self.paths[call.path.0 as usize];
         let file = rustix::fs::openat(&self.directory, path, flags, Mode::from_raw_mode(FILE_MODE))?;
         if call.description != 0 {
@@ -195,6 +194,12 @@ impl ReplayFiles {
     }
 }
 
+/// O_ flags as this machine has them.
+fn open_flags(recorded: u32) -> OFlags {
+    let flags = OPEN_FLAGS.iter().filter(|(bits, _)| recorded & bits == *bits);
+    flags.fold(OFlags::empty(), |all, (_, flag)| all | *flag)
+}
+
 fn all(texts: &Texts, told: impl Fn(&str) -> String) -> Vec<CString> {
     let numbers = 0..u32::try_from(texts.count()).unwrap_or(u32::MAX);
     // A path of the kernel's has no zero byte.
@@ -206,23 +211,25 @@ fn transfer(file: &OwnedFd, call: &RecordedCall, memory: &mut IoMemory) -> Resul
     let wanted = call.bytes.min(call.moved_bytes().max(ROOM_BYTES_MAX)).min(CALL_BYTES_MAX);
     let bytes = usize::try_from(wanted).map_err(|_| Errno::INVAL)?;
     let flags = ReadWriteFlags::from_bits_retain(call.flags);
+    // With flags preadv2 and pwritev2 move the position at -1.
+    let offset = if matches!(call.kind, CallKind::Readv | CallKind::Writev) { u64::MAX } else { call.offset };
     let moved = if call.kind.is_read() {
         let room = memory.room(bytes);
         match call.kind {
             CallKind::Read => rustix::io::read(file, room),
             CallKind::Pread => rustix::io::pread(file, room, call.offset),
-            CallKind::Readv => rustix::io::readv(file, &mut [io::IoSliceMut::new(room)]),
+            CallKind::Readv if call.flags == 0 => rustix::io::readv(file, &mut [io::IoSliceMut::new(room)]),
             _ if call.flags == 0 => rustix::io::preadv(file, &mut [io::IoSliceMut::new(room)], call.offset),
-            _ => rustix::io::preadv2(file, &mut [io::IoSliceMut::new(room)], call.offset, flags),
+            _ => rustix::io::preadv2(file, &mut [io::IoSliceMut::new(room)], offset, flags),
         }
     } else {
         let fresh = memory.fresh(bytes);
         match call.kind {
             CallKind::Write => rustix::io::write(file, fresh),
             CallKind::Pwrite => rustix::io::pwrite(file, fresh, call.offset),
-            CallKind::Writev => rustix::io::writev(file, &[io::IoSlice::new(fresh)]),
+            CallKind::Writev if call.flags == 0 => rustix::io::writev(file, &[io::IoSlice::new(fresh)]),
             _ if call.flags == 0 => rustix::io::pwritev(file, &[io::IoSlice::new(fresh)], call.offset),
-            _ => rustix::io::pwritev2(file, &[io::IoSlice::new(fresh)], call.offset, flags),
+            _ => rustix::io::pwritev2(file, &[io::IoSlice::new(fresh)], offset, flags),
         }
     };
     Ok(i64::try_from(moved?).unwrap_or(i64::MAX))
@@ -245,6 +252,7 @@ fn about_file(file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
         CallKind::Fdatasync => rustix::fs::fdatasync(file)?,
         CallKind::Syncfs => rustix::fs::syncfs(file)?,
         CallKind::SyncFileRange => sync_file_range(file, call)?,
+        CallKind::SetFlags => rustix::fs::fcntl_setfl(file, open_flags(call.flags))?,
         CallKind::Ftruncate => rustix::fs::ftruncate(file, call.bytes)?,
         CallKind::Fallocate => {
             let flags = FallocateFlags::from_bits_retain(call.flags);

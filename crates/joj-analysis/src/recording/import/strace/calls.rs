@@ -138,6 +138,11 @@ fn fcntl<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>, LineProblem
             let closes_on_exec = at.argument(2)?.contains("FD_CLOEXEC");
             Some(FileOperation::SetClosesOnExec { descriptor: old, closes_on_exec })
         }
+        "F_SETFL" => {
+            let row =
+                RecordedCall { kind: CallKind::SetFlags, flags: at.flags(2)?, ..RecordedCall::default() };
+            Some(FileOperation::OnDescriptor(old, row))
+        }
         _ => None,
     })
 }

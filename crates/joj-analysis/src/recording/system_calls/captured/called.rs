@@ -281,6 +281,8 @@ pub mod commands {
     pub const F_DUPFD: u64 = 0;
     /// Sets FD_CLOEXEC, or takes it away.
     pub const F_SETFD: u64 = 2;
+    /// How the open file description goes on: O_APPEND and the like.
+    pub const F_SETFL: u64 = 4;
     /// A lock of the process, or none.
     pub const F_SETLK: u64 = 6;
     /// The same, waiting for it.
@@ -292,10 +294,16 @@ pub mod commands {
     /// Another descriptor with FD_CLOEXEC.
     pub const F_DUPFD_CLOEXEC: u64 = 1030;
     /// All of them.
-    pub const ALL: [u64; 7] =
-        [F_DUPFD, F_SETFD, F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_DUPFD_CLOEXEC];
+    pub const ALL: [u64; 8] =
+        [F_DUPFD, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_DUPFD_CLOEXEC];
     /// Those about locks.
     pub const LOCKS: [u64; 4] = [F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW];
+
+    /// True for those that make or change no descriptor: of what is no file they do not matter.
+    pub fn needs_a_file(command: u64) -> bool {
+        command == F_SETFL || LOCKS.contains(&command)
+    }
+
     /// Requests of ioctl: FD_CLOEXEC is taken away, and set.
     pub const FIONCLEX: u64 = 0x5450;
     /// See above.

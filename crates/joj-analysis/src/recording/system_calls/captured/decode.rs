@@ -84,6 +84,14 @@ fn fcntl(call: &CapturedCall) -> FileOperation<'_> {
             let closes_on_exec = call.arguments[2] & FD_CLOEXEC != 0;
             FileOperation::SetClosesOnExec { descriptor, closes_on_exec }
         }
+        commands::F_SETFL => {
+            let row = RecordedCall {
+                kind: CallKind::SetFlags,
+                flags: low(call.arguments[2]),
+                ..RecordedCall::default()
+            };
+            FileOperation::OnDescriptor(descriptor, row)
+        }
         command if commands::LOCKS.contains(&command) => match call.seen {
             CallSeen::Lock { kind, whence: 0, start, length } => {
                 // A negative length: the bytes before the start (fcntl_locking(2)).

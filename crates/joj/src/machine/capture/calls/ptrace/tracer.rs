@@ -345,7 +345,7 @@ impl Tracer {
             self.count(call);
             return;
         }
-        if called == CalledName::Fcntl && is_of_no_file && commands::LOCKS.contains(&arguments[1]) {
+        if called == CalledName::Fcntl && is_of_no_file && commands::needs_a_file(arguments[1]) {
             return;
         }
         let was_there = look::was_there(thread, &call);

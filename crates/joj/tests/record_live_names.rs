@@ -1,0 +1,109 @@
+//! Goal: each recorded call is on the file that the kernel took, whatever its name, its directory and its flags.
+//! Method: programs in C work in a directory. A replay of their recordings leaves the same names, kinds and sizes there.
+
+mod record;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use record::{methods, program, record_command};
+use replay::{Scratch, joj, told};
+
+/// What is below a directory: of each name the size, or what it is.
+fn tree(directory: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![(directory.to_owned(), String::new())];
+    while let Some((place, name)) = open.pop() {
+        for entry in std::fs::read_dir(&place).expect("a directory") {
+            let entry = entry.expect("an entry");
+            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            let status = entry.metadata().expect("a status");
+            let what = if status.is_dir() {
+                open.push((entry.path(), name.clone()));
+                "directory".to_owned()
+            } else if status.is_symlink() {
+                "link".to_owned()
+            } else {
+                status.len().to_string()
+            };
+            found.insert(name, what);
+        }
+    }
+    found
+}
+
+/// The same below a replay's directory.
+fn below(kept: &serde_json::Value, place: &Path) -> PathBuf {
+    let kept = Path::new(kept.as_str().expect("it was kept"));
+    kept.join(place.strip_prefix("/").expect("absolute"))
+}
+
+/// Records a program in an empty directory, with each method, and replays that. `source` is what main does there.
+fn comes_out_the_same(name: &str, source: &str) {
+    let scratch = Scratch::new(&format!("live-names-{name}"));
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <pthread.h>\n#include <sched.h>\n\
+         #include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/stat.h>\n\
+         #include <sys/syscall.h>\n#include <sys/uio.h>\n#include <unistd.h>\n\
+         #define DO(call) if ((call) < 0) {{ perror(#call); exit(1); }}\n{source}"
+    );
+    let Some(program) = program(&scratch, "program", &source) else { return };
+    let directory: &Path = scratch.as_ref();
+    for method in methods() {
+        let place = scratch.file(method);
+        std::fs::create_dir(&place).expect("a directory");
+        let recording = scratch.file(&format!("{method}.joj"));
+        let (code, said) = told(&record_command(method, &recording, &[&program, &place]));
+        if code == Some(77) {
+            eprintln!("skipped: {name}: this kernel or filesystem cannot: {said}");
+            return;
+        }
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let words = ["--order", "fast", "--check", "--keep", "--json", "-"];
+        let mut command: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"replay", &recording, &directory];
+        command.extend(words.iter().map(|word| word as &dyn AsRef<std::ffi::OsStr>));
+        let output = joj(&command);
+        let replayed: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{method}: {:?}", told(&output)));
+        assert_eq!(tree(&below(&replayed["kept"], &place)), tree(&place), "{method}: {replayed}");
+        assert_eq!(replayed["differences"], serde_json::json!([]), "{method}");
+        let kinds = replayed["by_call"].as_object().expect("calls");
+        let all = kinds.values().all(|kind| kind["differ"] == 0 && kind["not_made"] == 0);
+        assert!(all, "{method}: {replayed:#}");
+    }
+}
+
+#[test]
+fn writes_that_append_append() {
+    comes_out_the_same(
+        "append",
+        r#"
+static char block[1000];
+int main(int words, char **word) {
+    DO(chdir(word[1]));
+    int file, other;
+    DO(file = open("one", O_WRONLY | O_CREAT, 0644));
+    DO(write(file, block, 100));
+    DO(other = dup(file));
+    DO(fcntl(other, F_SETFL, O_APPEND));
+    DO(lseek(file, 0, SEEK_SET));
+    DO(write(file, block, 10));
+    DO(pwrite(file, block, 20, 0));
+    DO(fcntl(file, F_SETFL, 0));
+    DO(pwrite(other, block, 30, 0));
+    DO(lseek(other, 5, SEEK_SET));
+    DO(write(other, block, 7));
+    DO(open("two", O_WRONLY | O_CREAT, 0644));
+    DO(file = open("two", O_WRONLY));
+    struct iovec part = {block, 40};
+    DO(pwritev2(file, &part, 1, 0, 0));
+    DO(pwritev2(file, &part, 1, 3, RWF_APPEND));
+    DO(write(file, block, 2));
+    DO(pwritev2(file, &part, 1, -1, RWF_APPEND));
+    DO(write(file, block, 9));
+    return 0;
+}
+"#,
+    );
+}
