@@ -71,6 +71,29 @@ fn a_request_that_was_put_back_counts_when_it_is_issued_again() {
 }
 
 #[test]
+fn what_waits_for_its_flush_at_the_end_of_the_trace_was_not_written() {
+    let flags = RequestFlags(RequestFlags::PREFLUSH.0 | RequestFlags::FUA.0);
+    let waits = Event { flags, ..write(EventKind::Queue, 40, 64, 8) };
+    let events = [
+        write(EventKind::Queue, 1, 8, 8),
+        write(EventKind::Issue, 2, 8, 8),
+        write(EventKind::Complete, 30, 8, 8),
+        waits,
+    ];
+    let mut summariser = Summariser::of(&header("ext4"));
+    let seen = attributed(&events);
+    for request in &seen.requests {
+        summariser.outcome(&Outcome::Request(request), &Texts::default());
+    }
+    let counts = summariser.finish(&header("ext4"), &Texts::default()).counts;
+    let written = [counts.writes, counts.unissued].map(|count| (count.requests, count.bytes));
+    assert_eq!((written, counts.fua_issued), ([(1, 4096), (1, 4096)], 0));
+    // A disk without a request queue issues nothing.
+    let seen = attributed(&[waits]);
+    assert!(seen.requests.iter().all(|one| one.unissued && !one.under_way));
+}
+
+#[test]
 fn what_never_reaches_the_driver_is_told_as_such() {
     let minute_ns = 60_000_000_000;
     let mut events = vec![write(EventKind::Queue, 1, 8, 8)];

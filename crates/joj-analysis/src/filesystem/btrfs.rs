@@ -22,7 +22,7 @@ pub static FACTS: Facts = Facts {
         flags_metadata: false,
         node_file: None,
         inner_files: None,
-        device_pages: (Class::Superblock, Part::Plain),
+        device_pages: |byte| PLACES.contains(&byte).then_some((Class::Superblock, Part::Plain)),
     },
     threads: &["btrfs-"],
 };

@@ -26,7 +26,7 @@ pub static FACTS: Facts = Facts {
         flags_metadata: true,
         node_file: None,
         inner_files: None,
-        device_pages: (Class::Metadata, Part::Plain),
+        device_pages: |_| Some((Class::Metadata, Part::Plain)),
     },
     threads: &["jbd2/", "ext4-"],
 };

@@ -24,7 +24,7 @@ pub static FACTS: Facts = Facts {
         flags_metadata: false,
         node_file: Some(NODES),
         inner_files: None,
-        device_pages: (Class::Metadata, Part::Plain),
+        device_pages: |_| Some((Class::Metadata, Part::Plain)),
     },
     threads: &["f2fs_"],
 };

@@ -21,7 +21,7 @@ pub static FACTS: Facts = Facts {
         flags_metadata: false,
         node_file: None,
         inner_files: Some(3..=6),
-        device_pages: (Class::Metadata, Part::SegmentSummary),
+        device_pages: |_| Some((Class::Metadata, Part::SegmentSummary)),
     },
     threads: &["segctord"],
 };

@@ -25,7 +25,7 @@ pub static FACTS: Facts = Facts {
         flags_metadata: true,
         node_file: None,
         inner_files: None,
-        device_pages: (Class::Metadata, Part::Plain),
+        device_pages: |_| None,
     },
     threads: &["xfsaild/", "xfs-"],
 };

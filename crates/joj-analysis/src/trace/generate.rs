@@ -56,6 +56,7 @@ pub fn header() -> Header {
             block_bytes: 4096,
             disks: vec![PARTITION],
             regions: vec![journal],
+            until_ns: None,
         }],
         ..Header::default()
     }

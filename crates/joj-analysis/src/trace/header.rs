@@ -131,6 +131,9 @@ pub struct MountedFilesystem {
     pub disks: Vec<DeviceNumber>,
     /// Where it keeps what is not data, in order of disk and sector, without overlap. Empty where nobody could read it.
     pub regions: Vec<Region>,
+    /// Until when it was seen mounted, by the trace's clock: its disk may be another filesystem's from then on. `None`: to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
 }
 
 /// What is known when a capture ends.

@@ -99,9 +99,9 @@ impl PointCollector {
     /// Something is complete.
     pub fn outcome(&mut self, outcome: &Outcome<'_>) {
         match outcome {
-            Outcome::Request(request) => self.request(request),
+            Outcome::Request(request) if !request.under_way => self.request(request),
             Outcome::Sync(sync) => self.sync(sync),
-            Outcome::Transaction(_) | Outcome::Note(..) => {}
+            Outcome::Request(_) | Outcome::Transaction(_) | Outcome::Note(..) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use joj_analysis::trace::attribution::attribute::{Attributor, Outcome};
-use joj_analysis::trace::event::{Event, EventKind};
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind};
 use joj_analysis::trace::export::TraceFormat;
 use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::{Ending, Header};
@@ -112,6 +112,11 @@ impl Analysis {
             events: 0,
             has_traffic: false,
         })
+    }
+
+    /// The filesystem whose files have this device was seen mounted until then, by the trace's clock.
+    pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
+        self.attributor.ends(device, until_ns);
     }
 
     /// The next event.

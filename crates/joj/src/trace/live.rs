@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind};
 use joj_analysis::trace::file_type::FileTypes;
-use joj_analysis::trace::header::{Header, Source};
+use joj_analysis::trace::header::{Header, MountedFilesystem, Source};
 use joj_analysis::trace::texts::Texts;
 
 use crate::command_line::trace::{BackendChoice, TraceOptions};
 use crate::machine::capture::below::disk_of_path;
 use crate::machine::capture::error::CaptureError;
+use crate::machine::capture::mount_watch::MountWatch;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::spool::Spool;
 use crate::machine::capture::start::Capture;
@@ -73,12 +74,15 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
         header.command_process = Some(command.id());
         out.analysis.command_runs(command.id());
     }
-    let result = watch(options, &mut capture, &mut out, command.as_mut());
+    let mut mounts = MountWatch::begin(&header);
+    let result = watch(options, &mut capture, &mut out, &mut mounts, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;
     let after = trace_header::counters(&header);
     out.span_ns.end = after.at_ns;
     let lost = capture.stop()?;
+    mounts.look();
+    note_gone(&mut header, &mounts, &mut out);
     // Some of what it does not know it learned meanwhile.
     let since = capture.limits().iter().filter(|limit| !header.inferred.contains(limit)).cloned();
     let since: Vec<String> = since.collect();
@@ -98,6 +102,21 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     header.ending = Some(ending);
     let findings = out.analysis.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
+}
+
+/// What lay where on the disk of a filesystem that was unmounted is not known from then on.
+fn note_gone(header: &mut Header, mounts: &MountWatch, out: &mut Chosen) {
+    for (device, until_ns) in mounts.gone() {
+        out.analysis.ends(device, until_ns);
+        for filesystem in header.filesystems.iter_mut().filter(|filesystem| filesystem.device == device) {
+            filesystem.until_ns = Some(until_ns);
+            let MountedFilesystem { kind, mount_point, .. } = filesystem;
+            header.inferred.push(format!(
+                "{kind} at {mount_point} was unmounted; from {:.1} s on only the memory of a request says what it is",
+                until_ns.saturating_sub(header.started_ns) as f64 / 1e9
+            ));
+        }
+    }
 }
 
 /// How long a capture without a command lasts.
@@ -170,6 +189,7 @@ fn watch(
     options: &TraceOptions,
     capture: &mut Capture,
     out: &mut Chosen,
+    mounts: &mut MountWatch,
     mut command: Option<&mut WatchedCommand>,
 ) -> Result<(), TraceError> {
     let mut end_ns = options.for_ns.map(|for_ns| shared_ns().saturating_add(for_ns));
@@ -178,6 +198,7 @@ fn watch(
     let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
         capture.poll(POLL, &mut |event, texts| out.take(event, texts))?;
+        mounts.look();
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;

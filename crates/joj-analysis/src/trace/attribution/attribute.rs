@@ -27,7 +27,7 @@ use crate::trace::attribution::request::{
 };
 use crate::trace::attribution::transactions::OpenTransactions;
 use crate::trace::event::{
-    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags,
+    Backing, Content, DeviceNumber, Event, EventKind, FileKey, Operation, RequestFlags, SECTOR_BYTES,
 };
 use crate::trace::file_type::{FileType, FileTypes};
 use crate::trace::header::Header;
@@ -92,9 +92,17 @@ impl Attributor {
         }
     }
 
+    /// The filesystem whose files have this device was mounted until then.
+    pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
+        self.places.ends(device, until_ns);
+    }
+
     /// The next event.
     pub fn event(&mut self, event: &Event, texts: &Texts, sink: &mut OutcomeSink<'_>) {
         self.events += 1;
+        for (disk, first, end) in self.places.pass(event.time_ns) {
+            self.extents.free(disk, first, (end - first).saturating_mul(SECTOR_BYTES));
+        }
         if self.events.is_multiple_of(LOOK_EVERY) {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
         }
@@ -452,8 +460,11 @@ impl Attributor {
 
     /// Hands on runs that wait since before `before_ns`, and requests whose completion nobody told.
     fn give_up(&mut self, before_ns: u64, texts: &Texts, sink: &mut OutcomeSink<'_>) {
+        let is_end = before_ns == u64::MAX;
         for (disk, operation, run) in self.queued.take_older(before_ns) {
             let request = Request {
+                // A write that waits for the flush before it, say.
+                under_way: is_end && self.issued.issues(disk),
                 issued_ns: run.queued_ns,
                 disk,
                 sector: run.sector,
@@ -473,7 +484,7 @@ impl Attributor {
     }
 
     fn emit(&mut self, request: &Request, texts: &Texts, sink: &mut OutcomeSink<'_>) {
-        if request.operation != Operation::Read {
+        if request.operation != Operation::Read && !request.under_way {
             self.causes.count(request);
             self.transactions.count(request);
         }

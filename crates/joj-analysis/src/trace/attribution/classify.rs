@@ -113,7 +113,7 @@ pub fn log_of(kind: Option<Filesystem>) -> Option<Log> {
 }
 
 fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
-    // A program may write to the device itself: that is neither data of a file nor metadata.
+    // A program may write to the device itself: that is neither data of a file nor metadata. It shows where the filesystem keeps nothing there.
     let blocks = &kind?.facts().blocks;
     Some(match (event.backing, blocks.log) {
         // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
@@ -124,7 +124,7 @@ fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> 
         (Backing::Device, Log::Copies) if places.has_layout(places.whole(event.device), event.sector) => {
             (Class::Metadata, Part::Directory)
         }
-        (Backing::Device, _) => blocks.device_pages,
+        (Backing::Device, _) => return (blocks.device_pages)(event.offset),
         _ => (Class::Metadata, Part::Plain),
     })
 }

@@ -32,11 +32,21 @@ pub struct Issued {
     arrived: u64,
     /// What is older may be complete: events were lost.
     doubted: u64,
+    /// Disks that issued a request: they have a queue.
+    disks: Vec<DeviceNumber>,
 }
 
 impl Issued {
+    /// True for a disk that was seen to issue a request.
+    pub fn issues(&self, disk: DeviceNumber) -> bool {
+        self.disks.contains(&disk)
+    }
+
     /// A request went to the driver. Returns one that must have been complete before: the completion was lost.
     pub fn push(&mut self, request: Request) -> Option<Request> {
+        if !self.issues(request.disk) {
+            self.disks.push(request.disk);
+        }
         let of = (request.disk, request.operation, request.sector);
         let before = if self.doubted > 0 { self.oldest(of, 0, u64::MAX) } else { None };
         let before = before.filter(|key| key.4 < self.doubted).and_then(|key| self.under_way.remove(&key));

@@ -25,6 +25,8 @@ pub struct Places {
     filesystems: Vec<Stretch<()>>,
     /// Device number of each filesystem's files, its kind, and whether its layout is known.
     kinds: Vec<(DeviceNumber, Option<Filesystem>, bool)>,
+    /// Until when filesystems were mounted that were not to the end.
+    ends: Vec<(u64, usize)>,
 }
 
 impl Places {
@@ -39,6 +41,7 @@ impl Places {
             let has_layout = !filesystem.regions.is_empty();
             places.kinds.push((filesystem.device, Filesystem::of_mount(&filesystem.kind), has_layout));
             places.add(header, index, filesystem);
+            places.ends.extend(filesystem.until_ns.map(|until_ns| (until_ns, index)));
         }
         places.regions.sort_by_key(|stretch| (stretch.disk, stretch.first));
         places.filesystems.sort_by_key(|stretch| (stretch.disk, stretch.first));
@@ -56,6 +59,26 @@ impl Places {
             let (disk, first) = (region.disk, region.sector);
             self.regions.push(Stretch { disk, first, end, owner: index, what: region });
         }
+    }
+
+    /// Filesystems whose files have this device were mounted until then.
+    pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
+        let own = self.kinds.iter().enumerate().filter(|(_, (own, ..))| *own == device);
+        self.ends.extend(own.map(|(index, _)| (until_ns, index)));
+    }
+
+    /// Time goes on: forgets what lay where in a filesystem that is not mounted any more. Its sectors: whole disk, first, end.
+    pub fn pass(&mut self, time_ns: u64) -> Vec<(DeviceNumber, u64, u64)> {
+        // In nearly every trace there is none.
+        let Some(at) = self.ends.iter().position(|(until_ns, _)| *until_ns <= time_ns) else {
+            return Vec::new();
+        };
+        let (_, gone) = self.ends.swap_remove(at);
+        self.regions.retain(|stretch| stretch.owner != gone);
+        let sectors = self.filesystems.iter().filter(|stretch| stretch.owner == gone);
+        let sectors = sectors.map(|stretch| (stretch.disk, stretch.first, stretch.end)).collect();
+        self.filesystems.retain(|stretch| stretch.owner != gone);
+        sectors
     }
 
     /// The whole disk of a disk or partition; itself where the trace's head does not know it.
@@ -157,6 +180,18 @@ mod tests {
         assert_eq!(places.kind(Some(0)), Some(Filesystem::Ext4));
         let ends = [2049, 2051, 2060, 3000, 9000].map(|sector| places.alike_until(disk, sector));
         assert_eq!(ends, [2050, 2058, 3000, 3100, u64::MAX]);
+    }
+
+    #[test]
+    fn what_is_not_mounted_any_more_has_no_layout() {
+        let (mut places, disk) = (places(), DeviceNumber(16));
+        places.ends(DeviceNumber(17), 100);
+        assert_eq!(places.pass(99), []);
+        assert_eq!(places.region(disk, 3000).map(|region| region.purpose), Some(RegionUse::Journal));
+        assert_eq!(places.pass(100), [(disk, 2048, 6144)]);
+        assert_eq!((places.region(disk, 3000), places.filesystem(disk, 2048)), (None, None));
+        assert!(places.holds_files(DeviceNumber(17)), "its files may be there again");
+        assert_eq!(places.pass(101), []);
     }
 
     #[test]

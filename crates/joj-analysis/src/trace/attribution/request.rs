@@ -94,6 +94,8 @@ pub struct Request {
     pub runs: Vec<BlockRun>,
     /// It was handed over, and never seen at the driver (a device without a request queue, or an event that was lost).
     pub unissued: bool,
+    /// The trace ended before it was issued: it is in no count of what the disk did.
+    pub under_way: bool,
 }
 
 impl Request {

@@ -4,8 +4,8 @@
 //! transaction in WAL mode holds byte 120 of the wal-index, a checkpoint byte 121 (sqlite.org/lockingv3.html, walformat.html).
 //! Who opens a log first makes the wal-index from it (recovery). It holds byte 120, and gives back 121 and 122 together, which nothing
 //! else does.
-//! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still: that is how
-//! an extension shares flushes. In exclusive locking mode there are no such locks, and so no commits.
+//! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still, as long as the thread took
+//! no other lock: that is how an extension shares flushes. Where the last connection closes, it locks the database first. In exclusive locking mode there are no such locks, and so no commits.
 //!
 //! A thread may be in transactions of several databases at once. A sync call of SQLite's files belongs to that of its database; what names
 //! no database belongs to the one that began last. SQLite syncs a directory for a file that it has just synced or deleted there: that sync
@@ -40,6 +40,8 @@ pub struct OpenTransactions {
     threads: HashMap<TransactionId, u32>,
     /// For whose database each thread last synced or deleted a file of SQLite's.
     last_file_of: HashMap<u32, TransactionId>,
+    /// What each thread ended since it last took a lock.
+    just_ended: HashMap<u32, Vec<TransactionId>>,
     begun: u64,
 }
 
@@ -47,7 +49,10 @@ impl OpenTransactions {
     /// A lock was set or given back. Returns what the thread ended before and is over for good.
     pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Transaction> {
         match event.detail {
-            WRITE_LOCK => return self.begin(event, info, texts),
+            WRITE_LOCK => {
+                self.just_ended.remove(&event.thread);
+                return self.begin(event, info, texts);
+            }
             UNLOCK => {
                 if (event.offset, event.bytes) == RECOVERY_BYTES {
                     self.recovers(event);
@@ -139,6 +144,7 @@ impl OpenTransactions {
         let transactions = self.of_thread.get_mut(&thread).into_iter().flatten();
         for transaction in transactions.filter(under_way) {
             transaction.ended_ns = Some(event.time_ns);
+            self.just_ended.entry(thread).or_default().push(transaction.id);
             transaction.until_close = byte == RESERVED_BYTE && (event.offset, event.bytes) == (0, 0);
         }
     }
@@ -146,9 +152,11 @@ impl OpenTransactions {
     /// The transaction that a sync call of a thread belongs to, which counts it; `info`: the file that is synced.
     pub fn sync(&mut self, thread: u32, info: FileInfo, texts: &Texts) -> Option<TransactionId> {
         let transactions = self.of_thread.get_mut(&thread)?;
+        let just_ended = self.just_ended.get(&thread).map_or(&[][..], Vec::as_slice);
         let is_late = |transaction: &Transaction| {
             transaction.kind == TransactionKind::Commit
                 && transaction.syncs == 0
+                && just_ended.contains(&transaction.id)
                 && info.file_type == FileType::WriteAheadLog
         };
         let may_be = |transaction: &Transaction| transaction.ended_ns.is_none() || is_late(transaction);
@@ -302,6 +310,19 @@ mod tests {
         transactions.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
         assert_eq!(transactions.sync(5, log, &texts), Some(TransactionId(0)));
         assert_eq!(transactions.sync(5, log, &texts), None, "one flush is enough for a commit");
+    }
+
+    #[test]
+    fn the_sync_of_the_last_close_belongs_to_no_commit() {
+        let (mut transactions, texts) = (OpenTransactions::default(), Texts::default());
+        let log = FileInfo { file_type: FileType::WriteAheadLog, ..FileInfo::default() };
+        transactions.lock(&lock(1, 5, WAL_WRITE_BYTE, 1, 1), FileInfo::default(), &texts);
+        transactions.lock(&lock(2, 5, WAL_WRITE_BYTE, 1, 2), FileInfo::default(), &texts);
+        // Another thread's lock changes nothing; its own is that of the database, PENDING.
+        transactions.lock(&lock(3, 6, RESERVED_BYTE - 1, 1, 1), FileInfo::default(), &texts);
+        transactions.lock(&lock(4, 5, RESERVED_BYTE - 1, 1, 1), FileInfo::default(), &texts);
+        assert_eq!(transactions.sync(5, log, &texts), None);
+        assert_eq!(transactions.finish()[0].syncs, 0);
     }
 
     #[test]

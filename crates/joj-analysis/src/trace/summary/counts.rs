@@ -53,7 +53,8 @@ pub struct Counts {
     pub discards: RequestCount,
     /// Requests that failed.
     pub errors: u64,
-    /// Handed over and never seen at the driver.
+    /// Handed over and never seen at the driver. In the other counts, too, where the disk has no request queue or the event was lost; not
+    /// where the trace ended before.
     pub unissued: RequestCount,
     /// By class of most of a request's bytes, requests; by class of each byte, bytes.
     pub classes: Vec<ReadAndWritten>,
@@ -110,6 +111,9 @@ impl Counter {
         if request.unissued {
             self.counts.unissued.add(request.bytes);
         }
+        if request.under_way {
+            return;
+        }
         match request.operation {
             Operation::Flush => self.counts.flushes += 1,
             Operation::Discard | Operation::WriteZeroes => self.counts.discards.add(request.bytes),
@@ -134,7 +138,7 @@ impl Counter {
     fn write(&mut self, request: &Request) {
         let counts = &mut self.counts;
         counts.writes.add(request.bytes);
-        counts.fua_issued += u64::from(request.issued.has(RequestFlags::FUA));
+        counts.fua_issued += u64::from(request.issued.has(RequestFlags::FUA) && !request.unissued);
         let waits = request.issued.has(RequestFlags::SYNC);
         if waits { &mut counts.sync_writes } else { &mut counts.buffered_writes }.add(request.bytes);
         let end = request.sector + request.bytes.div_ceil(512);

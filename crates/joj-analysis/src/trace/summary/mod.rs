@@ -167,8 +167,11 @@ impl Summariser {
     }
 
     fn request(&mut self, request: &Request, texts: &Texts) {
-        self.processes.request(request);
         self.counter.add(request);
+        if request.under_way {
+            return;
+        }
+        self.processes.request(request);
         let disk = self.disks.entry(request.disk).or_default();
         match request.operation {
             // The kernel counts zeroes that the device makes among the writes.

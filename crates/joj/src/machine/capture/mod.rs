@@ -4,6 +4,7 @@
 //! calls          calls of programs on files, for a recording
 //! start          chooses a backend, or says why there is none
 //! below          which disks lie below a file, a directory or a device node
+//! mount_watch    which filesystems of that head are mounted still
 //! trace_header   the head of a trace: disks, filesystems, and where these keep what is not data
 //! bpf            eBPF programs, compiled into joj: file, offset and memory of each request
 //! tracefs        the kernel's own trace events: for kernels that refuse eBPF
@@ -16,6 +17,7 @@
 pub mod calls;
 pub mod start;
 pub mod below;
+pub mod mount_watch;
 pub mod trace_header;
 pub mod bpf;
 pub mod tracefs;

@@ -67,6 +67,7 @@ pub fn header() -> Header {
             options: "rw,noatime".to_owned(),
             block_bytes: 4096,
             disks: vec![DISK],
+            until_ns: None,
             regions: vec![
                 region(2, 6, RegionUse::Superblock),
                 region(8, 8, RegionUse::GroupDescriptors),

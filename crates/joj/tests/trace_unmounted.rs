@@ -1,0 +1,95 @@
+//! Goal: no byte is called what lay there before, where a disk gets another filesystem while it is traced, or a program writes to the disk itself.
+//! Method: filesystems that are unmounted in the traced command; what the summary says of the bytes that are written then.
+
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+use trace::volume::{Volume, has_backend, joj, volume_or_skip};
+
+/// What only a layout tells, or the memory of a filesystem that is mounted.
+const OF_A_LAYOUT: [&str; 8] = [
+    "superblock",
+    "journal superblock",
+    "inode table",
+    "group descriptors",
+    "block bitmap",
+    "inode bitmap",
+    "directory or extents",
+    "log record",
+];
+
+/// The node of the disk that is mounted at `place`.
+fn node_of(place: &Path) -> String {
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("the mounts");
+    let of_place = |line: &&str| line.split(' ').nth(1) == place.to_str();
+    let line = mounts.lines().find(of_place).expect("a mount");
+    line.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn summary(volume: &Volume, backend: &str, script: &str) -> Value {
+    let json = volume.beside("summary.json").display().to_string();
+    volume.settle();
+    let place = volume.path();
+    let command = ["/bin/bash", "-ec", script, &node_of(&place), &place.display().to_string()];
+    let node = node_of(&place);
+    let options = ["--backend", backend, "--device", &node, "--json", &json];
+    let output = joj(volume, &options, &[], &command.map(str::to_owned));
+    assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON")
+}
+
+/// Bytes written of each part.
+fn written(summary: &Value, table: &str) -> BTreeMap<String, u64> {
+    let lines = summary["counts"][table].as_array().expect("a table").iter();
+    let line = |one: &Value| {
+        (one["label"].as_str().expect("a label").to_owned(), one["written"]["bytes"].as_u64().expect("bytes"))
+    };
+    lines.map(line).filter(|(_, bytes)| *bytes > 0).collect()
+}
+
+#[test]
+fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_one() {
+    const ANEW: &str = "
+        exec 3<$0  # keeps the loop device
+        umount $1
+        sleep 0.3
+        mkfs.xfs -q -f $0
+        mount $0 $1
+        dd if=/dev/urandom of=$1/a bs=1M count=300 status=none
+        sync -f $1";
+    for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+        let Some(volume) = volume_or_skip("ext4") else { return };
+        let summary = summary(&volume, backend, ANEW);
+        let parts = written(&summary, "parts");
+        let of_ext4: u64 = OF_A_LAYOUT[..7].iter().filter_map(|part| parts.get(*part)).sum();
+        // What ext4 wrote when it was unmounted is its own.
+        assert!(of_ext4 < 200 << 10, "{backend}: {parts:?}");
+        let inferred = summary["header"]["inferred"].to_string();
+        assert!(inferred.contains("was unmounted"), "{backend}: {inferred}");
+        if backend == "bpf" {
+            let files = summary["files"].as_array().expect("files");
+            let own = files.iter().find(|file| file["path"].as_str() == Some("/a")).expect("the file");
+            assert_eq!(own["written"]["bytes"].as_u64(), Some(300 << 20), "{parts:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_program_writes_to_a_disk_is_no_metadata() {
+    const OVER: &str = "
+        exec 3<$0  # keeps the loop device
+        umount $1
+        sleep 0.3
+        dd if=/dev/urandom of=$0 bs=1M count=8 conv=fsync status=none";
+    for kind in ["ext4", "xfs", "btrfs"] {
+        for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+            let Some(volume) = volume_or_skip(kind) else { continue };
+            let summary = summary(&volume, backend, OVER);
+            let classes = written(&summary, "classes");
+            assert!(classes["unattributed"] >= 8 << 20, "{kind}, {backend}: {classes:?}");
+        }
+    }
+}
