@@ -1,11 +1,11 @@
 //! The lab: a plan is measured in an emulated machine, with Debian's kernel and emulated devices. Top to bottom:
 //!
 //! ```text
-//! host   plan -> plan_work -> guest_pool { image -> snapshot -> QEMU, several at a time }
+//! host   plan -> work -> guest_pool { image -> snapshot -> QEMU, several at a time }
 //! guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 //!
 //! commands     `joj lab run`, `crash` and `report`
-//! crash_work   crash states as work for guests;  plan_work: a plan's cells as work for guests
+//! work         what guests are given to do: a plan's cells, crash states
 //! machine      the emulated machine as jobs and results tell of it
 //! guest_pool   several guests at a time, until every unit of work has a report
 //! snapshot     the memory of a guest that has booted and waits for a job
@@ -22,8 +22,7 @@
 //! A file uses only files below it.
 
 pub mod commands;
-pub mod crash_work;
-pub mod plan_work;
+mod work;
 pub mod machine;
 pub mod guest_pool;
 mod snapshot;

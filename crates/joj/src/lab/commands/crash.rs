@@ -14,7 +14,7 @@ use crate::bench::progress::Progress;
 use crate::command_line::lab_crash::CrashOptions;
 use crate::lab::commands::error::{CrashUsage, LabError};
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
-use crate::lab::crash_work::CrashWork;
+use crate::lab::work::crash::CrashWork;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
