@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use joj_analysis::lab::cell::Cell;
+use joj_analysis::filesystem::Filesystem;
+use joj_analysis::lab::cell::{Cell, Feature};
 use joj_device::description::{Description, DescriptionError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -65,6 +66,31 @@ impl Setting {
     pub fn device(&self, name: &str) -> Result<Description, SettingError> {
         let text = self.devices.get(name).ok_or_else(|| SettingError::NoDevice(name.to_owned()))?;
         Ok(Description::parse(text, name)?)
+    }
+}
+
+/// A filesystem on an emulated device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabVolume {
+    /// Which filesystem.
+    pub filesystem: Filesystem,
+    /// What it is made or mounted with.
+    pub feature: Feature,
+    /// The device's name in the job's setting.
+    pub device: String,
+    /// The device of an external journal; none for a journal inside.
+    pub journal_device: Option<String>,
+}
+
+impl LabVolume {
+    /// That of a cell.
+    pub fn of(cell: &Cell) -> LabVolume {
+        LabVolume {
+            filesystem: cell.filesystem,
+            feature: cell.feature,
+            device: cell.device.clone(),
+            journal_device: cell.journal_device.clone(),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::recording::{Recording, record};
 use crate::lab::guest::volume::Volume;
-use crate::lab::job::guest_path;
+use crate::lab::job::{LabVolume, guest_path};
 use crate::machine::proc::worker_process::Workers;
 
 /// Choices of what a cut keeps, of which one is taken: none, all, and six that are neither.
@@ -117,7 +117,7 @@ impl<'job> Crashes<'job> {
         let without_latency = Description::named("ram")?;
         let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
         let emulated = Emulated::serve(1, &without_latency, device)?;
-        let volume = match Volume::mount(cell, emulated.node(), None) {
+        let volume = match Volume::mount(&LabVolume::of(cell), emulated.node(), None) {
             Ok(volume) => volume,
             Err(reason) => return Ok((CrashVerdict::Unmountable(reason.to_string()), None)),
         };

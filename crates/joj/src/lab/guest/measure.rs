@@ -18,44 +18,18 @@ use crate::bench::worker::io_run::IoTask;
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
-use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::volume::Volume;
-use crate::lab::job::{Job, guest_path, trace_file};
+use crate::lab::guest::stand::{Stand, align};
+use crate::lab::job::{Job, LabVolume, guest_path, trace_file};
 use crate::machine::files::counters::Sources;
 use crate::machine::files::place::Place;
-use crate::machine::proc::clock::{pause_until, shared_ns};
 use crate::machine::proc::worker_process::{SUBCOMMAND, Workers};
-
-/// Capacity of the device of an external journal. mkfs.ext4 makes the journal as large as the device and writes all of it.
-const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// Measures cells.
 #[derive(Debug)]
 pub struct Measurer<'job> {
     job: &'job Job,
     workers: Workers,
-}
-
-/// Device and filesystem of a cell. Fields are dropped in this order.
-#[derive(Debug)]
-struct Stand {
-    _volume: Volume,
-    _devices: Vec<Emulated>,
-}
-
-impl Stand {
-    fn set_up(cell: &Cell, job: &Job) -> Result<Stand, GuestError> {
-        align();
-        let start = |number, name: &String, bytes: u64| {
-            let device = job.setting.device(name)?;
-            Emulated::start(number, &device, bytes)
-        };
-        let data = start(0, &cell.device, job.setting.device_bytes)?;
-        let journal = cell.journal_device.as_ref().map(|name| start(1, name, JOURNAL_BYTES)).transpose()?;
-        let volume = Volume::make(cell, data.node(), journal.as_ref().map(Emulated::node))?;
-        Ok(Stand { _volume: volume, _devices: [Some(data), journal].into_iter().flatten().collect() })
-    }
 }
 
 impl<'job> Measurer<'job> {
@@ -73,7 +47,7 @@ impl<'job> Measurer<'job> {
     pub fn measure(&self, index: usize) -> Result<CellMeasurement, GuestError> {
         let cell = &self.job.cells[index];
         let measured = {
-            let _stand = Stand::set_up(cell, self.job)?;
+            let _stand = Stand::set_up(&LabVolume::of(cell), &self.job.setting)?;
             self.measured(cell, |line| {
                 align();
                 Asker::new(&self.workers).send(line)
@@ -185,7 +159,7 @@ impl<'job> Measurer<'job> {
     /// Runs the cell once more, with a trace around it. It goes to memory first: writes to the shared directory take the
     /// other machine's time.
     fn trace(&self, index: usize, cell: &Cell) -> Result<Run, GuestError> {
-        let _stand = Stand::set_up(cell, self.job)?;
+        let _stand = Stand::set_up(&LabVolume::of(cell), &self.job.setting)?;
         let transactions = cell.transactions.min(self.job.traced_transactions);
         let cell = Cell { transactions, ..cell.clone() };
         let file = "/tmp/trace.parquet";
@@ -231,13 +205,6 @@ impl<'job> Measurer<'job> {
         let answer = BufReader::new(&output.stdout[..]).lines().next();
         answer.unwrap_or_else(|| Ok(String::new())).map_err(cannot("read what joj trace says"))
     }
-}
-
-/// Waits for the next full second. The shared directory takes this machine's time, so a cell begins at another moment of the
-/// kernel's tick in each session: an inode's time that changes, or not, between two writes is a block more or less to sync.
-pub fn align() {
-    const SECOND_NS: u64 = 1_000_000_000;
-    pause_until((shared_ns() / SECOND_NS + 1) * SECOND_NS);
 }
 
 /// The figures of all writers together. A writer that was turned away for the whole of its busy timeout is none of them.

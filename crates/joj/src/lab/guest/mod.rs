@@ -5,8 +5,9 @@
 //! crash       crash states: a cut, the device as it leaves it, recovery, a verdict
 //! recording   what is to be cut: the log of a device while a writer commits on it
 //! measure     one cell: device, filesystem, transactions, and the same again with a trace
-//! volume      the filesystem of a cell: made, mounted, unmounted
-//! emulated    the device of a cell: a thread that serves it, and the kernel as its client
+//! stand       device and filesystem to measure on, set up at the begin of a second
+//! volume      the filesystem: made, mounted, unmounted
+//! emulated    the device: a thread that serves it, and the kernel as its client
 //! error       why the guest cannot do its work
 //! ```
 
@@ -14,6 +15,7 @@ pub mod agent;
 mod crash;
 mod recording;
 mod measure;
+mod stand;
 mod volume;
 mod emulated;
 mod error;

@@ -18,8 +18,9 @@ use crate::bench::worker::crash::writer::CrashWritten;
 use crate::lab::crash_job::{RecordedEvents, recording_file};
 use crate::lab::guest::emulated::Emulated;
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::guest::measure::align;
+use crate::lab::guest::stand::align;
 use crate::lab::guest::volume::Volume;
+use crate::lab::job::LabVolume;
 
 /// A log, from the moment on at which the empty table was durable.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub fn record(
         align();
         let device = EmulatedDevice::new(description, bytes, shared.clone());
         let emulated = Emulated::serve(0, description, device)?;
-        let _volume = Volume::make(cell, emulated.node(), None)?;
+        let _volume = Volume::make(&LabVolume::of(cell), emulated.node(), None)?;
         align();
         let written = write()?;
         // Unmounting is not recorded: no cut lies there.

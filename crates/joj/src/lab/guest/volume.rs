@@ -1,14 +1,14 @@
-//! The filesystem of a cell: made, mounted, unmounted.
+//! The filesystem to measure on: made, mounted, unmounted.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
-use joj_analysis::lab::cell::{Cell, Feature};
+use joj_analysis::lab::cell::Feature;
 
 use crate::lab::guest::error::{GuestError, cannot};
-use crate::lab::job::guest_path;
+use crate::lab::job::{LabVolume, guest_path};
 use crate::machine::qemu::guest_kernel::{mount_volume, unmount_volume};
 
 /// A mounted filesystem; dropping it unmounts it.
@@ -16,36 +16,36 @@ use crate::machine::qemu::guest_kernel::{mount_volume, unmount_volume};
 pub struct Volume;
 
 impl Volume {
-    /// Makes the filesystem of `cell` on `device` and mounts it.
+    /// Makes the filesystem that `wanted` names on `device` and mounts it.
     /// # Errors
     /// What mkfs or mount said.
-    pub fn make(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
-        if let (Filesystem::Ext4, Some(journal)) = (cell.filesystem, journal) {
+    pub fn make(wanted: &LabVolume, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
+        if let (Filesystem::Ext4, Some(journal)) = (wanted.filesystem, journal) {
             run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-O", "journal_dev", journal])?;
         }
-        let (program, mut words) = made_with(cell.filesystem);
-        let external = match (cell.filesystem, journal) {
+        let (program, mut words) = made_with(wanted.filesystem);
+        let external = match (wanted.filesystem, journal) {
             (Filesystem::Ext4, Some(journal)) => vec!["-J".to_owned(), format!("device={journal}")],
             (Filesystem::Xfs, Some(journal)) => vec!["-l".to_owned(), format!("logdev={journal}")],
             _ => Vec::new(),
         };
         words.extend(external.iter().map(String::as_str));
-        if cell.feature == Feature::FastCommit {
+        if wanted.feature == Feature::FastCommit {
             words.extend(["-O", "fast_commit"]);
         }
         words.push(device);
         run(program, &words)?;
-        Volume::mount(cell, device, journal)
+        Volume::mount(wanted, device, journal)
     }
 
-    /// Mounts the filesystem that is on `device` already, as that of `cell` is mounted.
+    /// Mounts the filesystem that is on `device` already, as that of `wanted` is mounted.
     /// # Errors
     /// What mount said.
-    pub fn mount(cell: &Cell, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
-        let options = mounted_with(cell, journal);
-        mount_volume(device, guest_path::VOLUME, cell.filesystem.word(), &options)?;
+    pub fn mount(wanted: &LabVolume, device: &str, journal: Option<&str>) -> Result<Volume, GuestError> {
+        let options = mounted_with(wanted, journal);
+        mount_volume(device, guest_path::VOLUME, wanted.filesystem.word(), &options)?;
         let volume = Volume;
-        if cell.feature == Feature::OutOfPlace {
+        if wanted.feature == Feature::OutOfPlace {
             write_out_of_place(device)?;
         }
         Ok(volume)
@@ -82,16 +82,16 @@ fn made_with(kind: Filesystem) -> (&'static str, Vec<&'static str>) {
     }
 }
 
-fn mounted_with(cell: &Cell, journal: Option<&str>) -> String {
+fn mounted_with(wanted: &LabVolume, journal: Option<&str>) -> String {
     let mut options: Vec<String> = Vec::new();
-    match cell.feature {
+    match wanted.feature {
         Feature::None | Feature::FastCommit | Feature::OutOfPlace => {}
         Feature::DataJournal => options.push("data=journal".to_owned()),
         Feature::JournalAsyncCommit => options.push("journal_async_commit,data=writeback".to_owned()),
         Feature::NoBarrier => options.push("nobarrier".to_owned()),
         Feature::Discard => options.push("discard".to_owned()),
     }
-    if let (Filesystem::Xfs, Some(journal)) = (cell.filesystem, journal) {
+    if let (Filesystem::Xfs, Some(journal)) = (wanted.filesystem, journal) {
         options.push(format!("logdev={journal}"));
     }
     options.join(",")
