@@ -1,6 +1,5 @@
 //! The emulated machine as jobs and results tell of it.
 
-use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::LabMachine;
 
 use crate::bench::ask::Asker;
@@ -16,12 +15,16 @@ use crate::machine::qemu::process as qemu;
 
 /// What every job has.
 /// # Errors
-/// Where a cell's device is none.
-pub fn setting(contents: &Contents, cells: &[Cell], device_bytes: u64) -> Result<Setting, ShippedError> {
+/// Where a device is none.
+pub fn setting<'a>(
+    contents: &Contents,
+    device_names: impl Iterator<Item = &'a String>,
+    device_bytes: u64,
+) -> Result<Setting, ShippedError> {
     let sqlite = contents.sqlite.first().and_then(|file| file.file_name()).unwrap_or_default();
     Ok(Setting {
         sqlite: format!("{}/{}", guest_path::LIBRARIES, sqlite.to_string_lossy()),
-        devices: devices::of(cells)?,
+        devices: devices::of(device_names)?,
         device_bytes,
     })
 }

@@ -14,11 +14,12 @@ use crate::bench::progress::Progress;
 use crate::command_line::lab_crash::CrashOptions;
 use crate::lab::commands::error::{CrashUsage, LabError};
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
-use crate::lab::work::crash::CrashWork;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::image::archive::Contents;
 use crate::lab::machine;
+use crate::lab::shipped::devices;
+use crate::lab::work::crash::CrashWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
 use crate::show::lab::crash_table;
@@ -122,7 +123,7 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Re
 }
 
 fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, LabError> {
-    let setting = machine::setting(contents, cells, DEVICE_BYTES)?;
+    let setting = machine::setting(contents, devices::names(cells), DEVICE_BYTES)?;
     for name in setting.devices.keys() {
         if !setting.device(name)?.has_volatile_cache() {
             return Err(LabError::NoVolatileCache(name.clone()));

@@ -3,11 +3,13 @@
 //! ```text
 //! run      a plan, from its options to its exit code
 //! crash    crash states, from their options to the exit code
+//! parts    what guests are made of, as the options name it
 //! error    why a command has no result
 //! report   results beside what the papers printed
 //! ```
 
 pub mod run;
 pub mod crash;
+mod parts;
 pub mod error;
 pub mod report;

@@ -2,33 +2,31 @@
 
 use std::fs;
 use std::io::{IsTerminal, stderr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use joj_analysis::lab::cell::{Cell, SyncCall};
+use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::result::{
     CellMeasurement, CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION,
 };
 
-use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
 use crate::bench::progress::Progress;
-use crate::command_line::lab::{GuestOptions, LabAction, LabOptions, MachineOptions, RunOptions};
+use crate::command_line::lab::{LabAction, LabOptions, MachineOptions, RunOptions};
 use crate::command_line::wrong_usage;
 use crate::lab::commands::crash;
 use crate::lab::commands::error::LabError;
+use crate::lab::commands::parts::{Needed, contents, jobs, packages};
 use crate::lab::commands::report;
 use crate::lab::costs;
 use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
-use crate::lab::image::archive::{self, Contents};
-use crate::lab::image::error::ImageError;
-use crate::lab::image::libraries;
-use crate::lab::image::packages::Packages;
+use crate::lab::image::archive;
 use crate::lab::job::Job;
 use crate::lab::life::MEMORY_MIB;
 use crate::lab::machine;
+use crate::lab::shipped::devices;
 use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::plans;
 use crate::machine::files::output_file;
@@ -57,7 +55,7 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
                 Err(what) => return Ok(wrong_usage(&what.to_string())),
             };
             let qemu = process::version()?;
-            let contents = contents(&options.machine, &cells)?;
+            let contents = contents(&options.machine, Needed::by(&cells))?;
             let packages = packages(&options.machine)?;
             let pool = GuestPool {
                 packages: &packages,
@@ -89,7 +87,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     signal::install().map_err(LabError::Signals)?;
     let qemu = process::version()?;
     let packages = packages(&options.machine)?;
-    let contents = contents(&options.machine, &cells)?;
+    let contents = contents(&options.machine, Needed::by(&cells))?;
     let pool = GuestPool {
         packages: &packages,
         contents: &contents,
@@ -99,7 +97,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     };
     let mut machine = machine::told(&pool)?;
     let job = Job {
-        setting: machine::setting(&contents, &cells, DEVICE_BYTES)?,
+        setting: machine::setting(&contents, devices::names(&cells), DEVICE_BYTES)?,
         cells,
         trace: plan.trace || options.traces.is_some(),
         traced_transactions: options.traced_transactions,
@@ -142,10 +140,6 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         }
     }
     Ok(guest_pool::exit_code(stop)?)
-}
-
-fn jobs(options: &GuestOptions) -> usize {
-    options.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize)
 }
 
 fn planned(options: &RunOptions) -> Result<(Plan, Vec<Cell>), LabError> {
@@ -191,40 +185,10 @@ fn outcome(
     CellOutcome::Measured(Box::new(measurement))
 }
 
-fn packages(machine: &MachineOptions) -> Result<Packages, ImageError> {
-    let say = |text: &str| eprintln!("joj lab: {text}");
-    let packages = Packages::get(&say)?;
-    match (&machine.kernel, &machine.modules) {
-        (Some(kernel), Some(modules)) => packages.with_kernel(kernel, modules),
-        _ => Ok(packages),
-    }
-}
-
-/// The files of this machine that the guest runs: all that there are, as other plans share the snapshot then.
-/// # Errors
-/// What the cells need and is not there.
-fn contents(machine: &MachineOptions, cells: &[Cell]) -> Result<Contents, LabError> {
-    let joj = std::env::current_exe().map_err(LabError::OwnFile)?;
-    let needs_sqlite =
-        cells.iter().any(|cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some());
-    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needs_sqlite)?;
-    let needs_waldio = machine.waldio.is_some() || cells.iter().any(|cell| cell.mode.uses_waldio());
-    let without = "or leave its cells out: `--only`";
-    let waldio = where_needed(extension_file(machine.waldio.as_deref(), without), needs_waldio)?;
-    Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
-}
-
-fn where_needed<E>(file: Result<PathBuf, E>, is_needed: bool) -> Result<Option<PathBuf>, E> {
-    match file {
-        Err(reason) if is_needed => Err(reason),
-        found => Ok(found.ok()),
-    }
-}
-
 fn shell(options: &MachineOptions) -> Result<ExitCode, LabError> {
     process::version()?;
     let packages = packages(options)?;
-    let contents = contents(options, &[])?;
+    let contents = contents(options, Needed::default())?;
     let share = HostShare::create(0)?;
     let image = share.beside("image");
     archive::write(&image, &contents, &packages)?;

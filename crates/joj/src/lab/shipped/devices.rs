@@ -1,4 +1,4 @@
-//! The emulated devices that a plan names: shipped ones by name, others by their file.
+//! The emulated devices that a job names: shipped ones by name, others by their file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +9,17 @@ use joj_device::shipped;
 
 use crate::lab::shipped::error::ShippedError;
 
-/// The text of each description that the cells name, checked.
+/// The devices that cells name; one may be there several times.
+pub fn names(cells: &[Cell]) -> impl Iterator<Item = &String> {
+    cells.iter().flat_map(|cell| [Some(&cell.device), cell.journal_device.as_ref()]).flatten()
+}
+
+/// The text of the description of each of `names`, checked.
 /// # Errors
 /// Where a device is neither shipped nor a file, or its description is none.
-pub fn of(cells: &[Cell]) -> Result<BTreeMap<String, String>, ShippedError> {
+pub fn of<'a>(names: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, String>, ShippedError> {
     let mut texts = BTreeMap::new();
-    for name in cells.iter().flat_map(|cell| [Some(&cell.device), cell.journal_device.as_ref()]).flatten() {
+    for name in names {
         if texts.contains_key(name) {
             continue;
         }

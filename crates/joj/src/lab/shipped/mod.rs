@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plans           plans of the lab
-//! devices         the devices that a plan names
+//! devices         the devices that a job names
 //! device_values   what the device model alone answers, without a guest
 //! papers          the papers' tables and figures
 //! error           why one of these cannot be used

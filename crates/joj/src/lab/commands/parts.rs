@@ -1,0 +1,72 @@
+//! What guests are made of: kernel, programs and libraries, as the options name them.
+
+use std::path::PathBuf;
+
+use joj_analysis::lab::cell::{Cell, SyncCall};
+
+use crate::bench::builds::{SYSTEM_LIBRARY, extension_file};
+use crate::command_line::lab::{GuestOptions, MachineOptions};
+use crate::lab::commands::error::LabError;
+use crate::lab::guest_pool;
+use crate::lab::image::archive::Contents;
+use crate::lab::image::error::ImageError;
+use crate::lab::image::libraries;
+use crate::lab::image::packages::Packages;
+
+/// What has to be there; the rest is taken along where it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Needed {
+    /// The system's SQLite.
+    pub sqlite: bool,
+    /// The extension.
+    pub waldio: bool,
+    /// What can be done without the extension.
+    pub without_waldio: &'static str,
+}
+
+impl Needed {
+    /// By the cells of a plan.
+    pub fn by(cells: &[Cell]) -> Needed {
+        let loads = |cell: &Cell| cell.sync_call == SyncCall::Fdatasync && cell.task.workload().is_some();
+        Needed {
+            sqlite: cells.iter().any(loads),
+            waldio: cells.iter().any(|cell| cell.mode.uses_waldio()),
+            without_waldio: "or leave its cells out: `--only`",
+        }
+    }
+}
+
+/// How many guests there are at a time.
+pub fn jobs(options: &GuestOptions) -> usize {
+    options.jobs.map_or_else(guest_pool::jobs_of_this_machine, |jobs| jobs as usize)
+}
+
+/// Kernel and programs, fetched where they are not there yet.
+/// # Errors
+/// Why they cannot be had.
+pub fn packages(machine: &MachineOptions) -> Result<Packages, ImageError> {
+    let say = |text: &str| eprintln!("joj lab: {text}");
+    let packages = Packages::get(&say)?;
+    match (&machine.kernel, &machine.modules) {
+        (Some(kernel), Some(modules)) => packages.with_kernel(kernel, modules),
+        _ => Ok(packages),
+    }
+}
+
+/// The files of this machine that the guest runs: all that there are, as other jobs share the snapshot then.
+/// # Errors
+/// What is needed and is not there.
+pub fn contents(machine: &MachineOptions, needed: Needed) -> Result<Contents, LabError> {
+    let joj = std::env::current_exe().map_err(LabError::OwnFile)?;
+    let sqlite = where_needed(libraries::installed(SYSTEM_LIBRARY), needed.sqlite)?;
+    let waldio = extension_file(machine.waldio.as_deref(), needed.without_waldio);
+    let waldio = where_needed(waldio, needed.waldio || machine.waldio.is_some())?;
+    Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
+}
+
+fn where_needed<E>(file: Result<PathBuf, E>, is_needed: bool) -> Result<Option<PathBuf>, E> {
+    match file {
+        Err(reason) if is_needed => Err(reason),
+        found => Ok(found.ok()),
+    }
+}
