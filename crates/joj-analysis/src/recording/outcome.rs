@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::run::DeviceDelta;
 
 /// Calls of one kind.
-#[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct KindOutcome {
     /// How many were made.
     pub calls: u64,
@@ -16,7 +18,7 @@ pub struct KindOutcome {
 }
 
 /// How late calls began that should have begun at a certain time.
-#[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Lateness {
     /// Half of them began no later.
     pub p50_ns: u64,
@@ -27,14 +29,14 @@ pub struct Lateness {
 }
 
 /// The result.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayOutcome {
     /// Of this description: 1.
     pub version: u32,
     /// Where the recording comes from.
     pub source: String,
     /// `dependent`, `timed` or `fast`.
-    pub order: &'static str,
+    pub order: String,
     /// Mobibench's reading.
     pub compat: bool,
     /// Threads.
@@ -42,17 +44,20 @@ pub struct ReplayOutcome {
     /// Calls that were made.
     pub calls: u64,
     /// By call.
-    pub by_call: BTreeMap<&'static str, KindOutcome>,
+    pub by_call: BTreeMap<String, KindOutcome>,
     /// Bytes that reads returned.
     pub read_bytes: u64,
     /// Bytes that writes took.
     pub written_bytes: u64,
     /// Calls that make something durable, by call.
-    pub syncs: BTreeMap<&'static str, u64>,
+    pub syncs: BTreeMap<String, u64>,
     /// From the first call's begin to the last one's end.
     pub elapsed_ns: u64,
     /// The same in the recording.
     pub recorded_elapsed_ns: u64,
+    /// What the block device did in that time, by whomever; `None` where there is none. Results had none at first.
+    #[serde(default)]
+    pub device: Option<DeviceDelta>,
     /// Of the calls that had a time to begin at; `None` in order `fast`.
     pub lateness: Option<Lateness>,
     /// Processor time of joj's, the kernel's for its calls included, in microseconds.
@@ -69,4 +74,11 @@ pub struct ReplayOutcome {
     pub differences: Option<Vec<String>>,
     /// Where the files are, with --keep.
     pub kept: Option<String>,
+}
+
+impl ReplayOutcome {
+    /// Calls that returned something else than in the recording, or were not made.
+    pub fn differing(&self) -> u64 {
+        self.by_call.values().map(|kind| kind.differ + kind.not_made).sum()
+    }
 }

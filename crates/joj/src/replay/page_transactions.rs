@@ -95,9 +95,9 @@ fn replay(
     let figures = asker.ask(&task).map_err(problem)?;
     let mut outcome = TransactionsOutcome {
         source,
-        order: options.order.word(),
-        journal_mode: mode.word(),
-        synchronous: options.synchronous.word(),
+        order: options.order.word().to_owned(),
+        journal_mode: mode.word().to_owned(),
+        synchronous: options.synchronous.word().to_owned(),
         sqlite: ReplaySqlite {
             file: task.libraries.sqlite,
             version: figures.version.clone(),

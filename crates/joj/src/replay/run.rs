@@ -12,6 +12,8 @@ use joj_analysis::statistics::{WHOLE, percentile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::command_line::replay::OrderChoice;
+use crate::machine::files::counters::Sources;
+use crate::machine::files::place::Place;
 use crate::machine::proc::clock;
 use crate::machine::proc::signal;
 use crate::machine::proc::usage::Usage;
@@ -39,12 +41,13 @@ pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayO
         .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
     plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held).for_each(|call| files.hold(call));
     let turns: Vec<Turn> = plan.order.threads.iter().map(|_| Turn::default()).collect();
-    let before = Usage::now();
+    let sources = Sources::of(&Place::of(directory));
+    let (before, counted_before) = (Usage::now(), sources.read());
     let begin_ns = clock::shared_ns();
     let (stop, full) = (AtomicBool::new(false), Mutex::new(None));
     let shared = Shared { plan, files, choice, turns, stop, full, begin_ns };
     let outcomes = threads(&shared)?;
-    let used = Usage::now().since(&before);
+    let (used, device) = (Usage::now().since(&before), sources.read().device_since(&counted_before));
     if let Some(what) = shared.full.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Err(ReplayError::Full { place: directory.to_owned(), what });
     }
@@ -52,7 +55,8 @@ pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayO
         return Err(ReplayError::Stopped);
     }
     let mut outcome = sum(plan, outcomes, begin_ns);
-    outcome.order = choice.word();
+    outcome.order = choice.word().to_owned();
+    outcome.device = device;
     outcome.cpu_us = used.cpu_user_us + used.cpu_system_us;
     Ok(outcome)
 }
@@ -137,7 +141,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         for kind in CallKind::ALL.iter().filter(|kind| kind.is_replayed()) {
             let found = thread.kinds.get(usize::from(kind.code())).copied().unwrap_or_default();
             if found.calls + found.not_made > 0 {
-                let all = sum.by_call.entry(kind.text()).or_default();
+                let all = sum.by_call.entry(kind.text().to_owned()).or_default();
                 all.calls += found.calls;
                 all.differ += found.differ;
                 all.not_made += found.not_made;
@@ -150,7 +154,8 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
     }
     sum.calls = sum.by_call.values().map(|kind| kind.calls).sum();
     let syncs = CallKind::ALL.iter().filter(|kind| kind.is_sync());
-    sum.syncs = syncs.filter_map(|kind| Some((kind.text(), sum.by_call.get(kind.text())?.calls))).collect();
+    let calls_of = |kind: &CallKind| Some((kind.text().to_owned(), sum.by_call.get(kind.text())?.calls));
+    sum.syncs = syncs.filter_map(calls_of).collect();
     late_ns.sort_unstable();
     let at = |parts| percentile(&late_ns, parts);
     sum.lateness = at(50_000).zip(at(99_000)).zip(at(WHOLE)).map(|((p50_ns, p99_ns), max_ns)| Lateness {

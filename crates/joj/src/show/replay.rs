@@ -23,6 +23,14 @@ pub fn outcome(outcome: &ReplayOutcome) -> String {
     let syncs: Vec<String> =
         outcome.syncs.iter().map(|(call, calls)| format!("{} {call}", count(*calls))).collect();
     text += &format!("syncs: {}\n", if syncs.is_empty() { "none".to_owned() } else { syncs.join(", ") });
+    if let Some(device) = outcome.device {
+        let flushes = device.flushes.map_or_else(|| "-".to_owned(), count);
+        text += &format!(
+            "the device wrote {} KiB in {} requests meanwhile, and flushed {flushes} times, for whomever\n",
+            count(device.written_bytes / 1024),
+            count(device.write_requests),
+        );
+    }
     if let Some(late) = outcome.lateness {
         text += &format!(
             "calls began late by {} (median), {} (99 %), {} (most)\n",
@@ -41,7 +49,7 @@ fn calls(outcome: &ReplayOutcome) -> String {
     let mut lines = vec![["call", "made", "other result", "not made"].map(str::to_owned).to_vec()];
     for (call, kind) in &outcome.by_call {
         let numbers = [kind.calls, kind.differ, kind.not_made].map(count);
-        lines.push([&[(*call).to_owned()], numbers.as_slice()].concat());
+        lines.push([std::slice::from_ref(call), numbers.as_slice()].concat());
     }
     columns(&lines)
 }

@@ -160,20 +160,20 @@ pub struct ReplaySqlite {
 }
 
 /// The result.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransactionsOutcome {
     /// Of this description: 1.
     pub version: u32,
     /// `page_transactions`.
-    pub kind: &'static str,
+    pub kind: String,
     /// Where the recording comes from.
     pub source: String,
     /// `dependent`, `timed` or `fast`.
-    pub order: &'static str,
+    pub order: String,
     /// The journal mode that was asked for.
-    pub journal_mode: &'static str,
+    pub journal_mode: String,
     /// `full`, `normal` or `off`.
-    pub synchronous: &'static str,
+    pub synchronous: String,
     /// The SQLite.
     pub sqlite: ReplaySqlite,
     /// Connections, each with a thread of its own.
@@ -207,7 +207,7 @@ impl TransactionsOutcome {
     pub fn of(found: &PageTransactions, plan: &TransactionPlan) -> Self {
         Self {
             version: 1,
-            kind: "page_transactions",
+            kind: "page_transactions".to_owned(),
             connections: plan.connections.len() as u64,
             recorded: TransactionsRow::recorded(found),
             frames: FrameInterval::of(found),
