@@ -52,6 +52,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Bench(options) => bench::command::run(&options)?,
         Command::Mobibench(options) => mobibench::command::run(&options)?,
         Command::Record(options) => record::command::run(&options)?,
+        Command::Replay(options) if options.emulated.lab => lab::commands::replay::run(&options)?,
         Command::Replay(options) => replay::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,

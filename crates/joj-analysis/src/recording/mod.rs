@@ -3,6 +3,7 @@
 //! ```text
 //! strace | MobiGen -> import -> Recording -> hidden_names -> saved;  read -> compat -> file_tree, order -> replay
 //!
+//! lab_result          what came of a recording on emulated devices
 //! page_transactions   the commits of SQLite databases, and the pages that each wrote
 //! outcome             what came of a replay, in numbers
 //! import              recordings made of other programs' text
@@ -16,6 +17,7 @@
 //! paths               paths as the kernel takes them
 //! ```
 
+pub mod lab_result;
 pub mod page_transactions;
 pub mod outcome;
 pub mod import;

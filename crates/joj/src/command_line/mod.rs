@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lab         `joj lab`;  lab_crash: `joj lab crash`
-//! record      `joj record`;  replay: `joj replay`
+//! record      `joj record`;  replay: `joj replay`;  replay_lab: its emulated disks
 //! trace       `joj trace`
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
@@ -15,6 +15,7 @@ pub mod lab;
 pub mod lab_crash;
 pub mod record;
 pub mod replay;
+mod replay_lab;
 pub mod trace;
 pub mod monitor;
 pub mod mobibench;
@@ -68,9 +69,9 @@ pub enum Command {
     /// Record what a program asks of its files, without contents: as it runs, or imported from strace or MobiGen
     #[command(after_help = crate::command_line::record::EXAMPLES)]
     Record(RecordOptions),
-    /// Make the calls of a recording again, on the disk of a directory
+    /// Make the calls of a recording again, on the disk of a directory or on emulated ones
     #[command(after_help = crate::command_line::replay::EXAMPLES)]
-    Replay(ReplayOptions),
+    Replay(Box<ReplayOptions>),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

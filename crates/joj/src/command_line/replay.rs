@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use joj_analysis::bench::key::{JournalMode, Word};
 use serde::{Deserialize, Serialize};
 
+use crate::command_line::replay_lab::ReplayLabOptions;
+
 /// After the options in `joj replay --help`.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -16,11 +18,16 @@ Examples:
   joj replay phone.joj . --compat --order fast      a MobiGen script as Mobibench would read it
   joj replay app.joj . --as wal --order fast        its SQLite transactions alone, through SQLite in WAL mode
   joj replay app.joj . --as waldio --waldio ./libwaldio.so --json -
+  joj replay app.joj --lab                          on an emulated phone's eMMC with ext4
+  joj replay app.joj --lab --device galaxy-s5-emmc,transcend-card-s3 --filesystem ext4,f2fs    a row for each
+  joj replay app.joj --lab --filesystem f2fs --as wal --order fast --json result.json
 
 Everything happens in a new directory below DIR, joj-replay-<process>-<n>, which is removed at the end, after an error and after
 Ctrl-C too. So DIR may hold other files: none of them is touched. Recordings, orders, and what is not replayed: docs/recording.md.
+With --lab it happens in the emulated machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab --help`): its clock
+counts instructions, so the figures are the same every time.
 With --as the commits of the recording's databases are made again in databases of joj's own: the same numbers of pages, none of the
-program's data. The exit code is 0, or 1 when something failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
+program's data. The exit code is 0, or 1 when something, or a row, failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
 
 /// Options of `joj replay`.
 #[derive(Debug, Args)]
@@ -28,8 +35,13 @@ pub struct ReplayOptions {
     /// The recording, of `joj record`
     pub recording: PathBuf,
 
-    /// A directory on the disk to replay it on
-    pub directory: PathBuf,
+    /// A directory on the disk to replay it on; without --lab it is needed
+    #[arg(value_name = "DIR", required_unless_present = "lab", conflicts_with = "lab")]
+    pub directory: Option<PathBuf>,
+
+    /// Emulated disks instead.
+    #[command(flatten)]
+    pub emulated: ReplayLabOptions,
 
     /// When each call is made
     #[arg(long, value_enum, default_value = "dependent")]
@@ -65,7 +77,7 @@ pub struct ReplayOptions {
     pub waldio: Option<PathBuf>,
 
     /// Leave the directory there
-    #[arg(long)]
+    #[arg(long, conflicts_with = "lab")]
     pub keep: bool,
 
     /// Write the result as JSON (docs/recording.md); `-` for standard output instead of the text

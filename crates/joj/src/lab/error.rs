@@ -45,10 +45,10 @@ pub enum ShareError {
         #[source]
         error: io::Error,
     },
-    /// A file of a recording cannot be copied.
+    /// A recording, or a file of one, cannot be copied.
     #[error("cannot copy {name} to {}: {error}; make room", .to.display())]
     Recording {
-        /// Its name in the share.
+        /// Its name.
         name: String,
         /// The directory that it was to be in.
         to: PathBuf,

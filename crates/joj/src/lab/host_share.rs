@@ -54,6 +54,22 @@ impl HostShare {
         fs::write(&file, text).map_err(|error| ShareError::Write { file, error })
     }
 
+    /// Copies a file of the host's there, unless one of this name is there.
+    /// # Errors
+    /// Where it cannot be read, or there is no room.
+    pub fn give(&self, from: &Path, name: &str) -> Result<(), ShareError> {
+        let to = self.shared();
+        if to.join(name).exists() {
+            return Ok(());
+        }
+        let copied = fs::copy(from, to.join(name));
+        copied.map(drop).map_err(|error| ShareError::Recording {
+            name: from.display().to_string(),
+            to,
+            error,
+        })
+    }
+
     /// The report of cell `index`.
     /// # Errors
     /// Where it is not there or is none, or says why there is no result.

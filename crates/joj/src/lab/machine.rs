@@ -3,10 +3,12 @@
 use joj_analysis::lab::result::LabMachine;
 
 use crate::bench::ask::Asker;
+use crate::bench::builds::SYSTEM_LIBRARY;
 use crate::bench::worker::libraries::{DescribeTask, Libraries};
 use crate::lab::error::MachineError;
 use crate::lab::guest_pool::GuestPool;
 use crate::lab::image::archive::Contents;
+use crate::lab::image::libraries;
 use crate::lab::job::{Setting, guest_path};
 use crate::lab::shipped::devices;
 use crate::lab::shipped::error::ShippedError;
@@ -52,6 +54,10 @@ fn sqlite_versions(contents: &Contents) -> Result<Vec<(String, String)>, Machine
             Err(stop) => Err(MachineError::NoVersion { name: name.to_owned(), stop }),
         }
     };
-    let system = contents.sqlite.iter().map(|file| ask("system", Some(file.to_string_lossy().into_owned())));
-    system.chain([ask("bundled", None)]).collect()
+    let system = libraries::installed(SYSTEM_LIBRARY).ok();
+    let loaded = contents.sqlite.iter().map(|file| {
+        let path = file.to_string_lossy();
+        ask(if Some(file) == system.as_ref() { "system" } else { &path }, Some(path.to_string()))
+    });
+    loaded.chain([ask("bundled", None)]).collect()
 }

@@ -1,12 +1,14 @@
 //! `joj replay` from its options to its exit code.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use joj_analysis::recording::file_tree::TreeEntry;
 use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::command_line::replay::ReplayOptions;
+use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
 use crate::machine::replayer::trees;
@@ -24,13 +26,14 @@ use crate::trace::progress::ProgressLine;
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
     output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
     signal::install().map_err(ReplayError::Signals)?;
+    let Some(directory) = options.directory.as_deref() else { return Ok(wrong_usage("DIR is missing")) };
     if let Some(mode) = options.mode {
-        return match page_transactions::run(options, mode) {
+        return match page_transactions::run(options, directory, mode) {
             Err(ReplayError::Stopped) => Ok(stopped()),
             outcome => outcome,
         };
     }
-    let outcome = match replay(options) {
+    let outcome = match replay(options, directory) {
         Err(ReplayError::Stopped) => return Ok(stopped()),
         outcome => outcome?,
     };
@@ -39,16 +42,28 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
     Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Reads the recording as a replay does. Gives how many bytes its files have before the first call, or its databases with `--as`.
+/// # Errors
+/// Why it cannot be replayed so.
+pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
+    if options.mode.is_some() {
+        return page_transactions::bytes_needed(options);
+    }
+    let plan = Plan::read(&options.recording, options.compat)?;
+    let bytes = |entry: &TreeEntry| if let TreeEntry::File(bytes) = entry { *bytes } else { 0 };
+    Ok(plan.before.values().map(bytes).sum())
+}
+
 fn stopped() -> ExitCode {
     eprintln!("joj: {}", ReplayError::Stopped);
     ExitCode::from(signal::STOPPED_EXIT_CODE)
 }
 
 /// What is made goes at the end, whatever that is, unless it was asked to stay.
-fn replay(options: &ReplayOptions) -> Result<ReplayOutcome, ReplayError> {
+fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, ReplayError> {
     let plan = Plan::read(&options.recording, options.compat)?;
-    let work_dir = plan::make_directory(&options.directory)?;
-    let problem = |(path, error): (PathBuf, io::Error)| file_problem(options, path, error);
+    let work_dir = plan::make_directory(directory)?;
+    let problem = |(path, error): (PathBuf, io::Error)| file_problem(directory, path, error);
     let mut progress = ProgressLine::begin();
     let mut go_on = |bytes: u64| {
         progress
@@ -70,11 +85,11 @@ fn replay(options: &ReplayOptions) -> Result<ReplayOutcome, ReplayError> {
     Ok(outcome)
 }
 
-fn file_problem(options: &ReplayOptions, path: PathBuf, error: io::Error) -> ReplayError {
+fn file_problem(directory: &Path, path: PathBuf, error: io::Error) -> ReplayError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             let what = format!("{} has no room", path.display());
-            ReplayError::Full { place: options.directory.clone(), what }
+            ReplayError::Full { place: directory.to_owned(), what }
         }
         _ => ReplayError::File { path, error },
     }

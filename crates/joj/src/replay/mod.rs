@@ -18,4 +18,4 @@ mod check;
 mod run;
 mod worker;
 mod plan;
-mod error;
+pub mod error;

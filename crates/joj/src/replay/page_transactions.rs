@@ -29,8 +29,23 @@ use crate::show::page_transactions as text;
 /// Replays the commits in a journal mode.
 /// # Errors
 /// What could not be done, where, and how to mend it.
-pub fn run(options: &ReplayOptions, mode: JournalMode) -> Result<ExitCode, ReplayError> {
+pub fn run(options: &ReplayOptions, directory: &Path, mode: JournalMode) -> Result<ExitCode, ReplayError> {
     let libraries = libraries(options, mode)?;
+    let (found, planned, source) = planned(options)?;
+    let outcome = replay(options, directory, mode, libraries, &found, planned, source)?;
+    output_file::report(options.json.as_deref(), &outcome, || text::outcome(&outcome))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Bytes of the databases that a replay makes.
+/// # Errors
+/// Why the recording cannot be replayed so.
+pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
+    planned(options).map(|(_, planned, _)| planned.database_bytes())
+}
+
+/// The recording's commits, how they are made again, and where the recording comes from.
+fn planned(options: &ReplayOptions) -> Result<(PageTransactions, TransactionPlan, String), ReplayError> {
     let recording = plan::read(&options.recording)?;
     let named = || options.recording.clone();
     let found = derive(&recording).map_err(|error| ReplayError::Derive { recording: named(), error })?;
@@ -38,10 +53,7 @@ pub fn run(options: &ReplayOptions, mode: JournalMode) -> Result<ExitCode, Repla
     let planned = planned.map_err(|error| ReplayError::Transactions { recording: named(), error })?;
     let source = serde_json::to_value(recording.header.source)
         .map_or_else(|_| String::new(), |word| word.as_str().unwrap_or_default().to_owned());
-    drop(recording);
-    let outcome = replay(options, mode, libraries, &found, planned, source)?;
-    output_file::report(options.json.as_deref(), &outcome, || text::outcome(&outcome))?;
-    Ok(ExitCode::SUCCESS)
+    Ok((found, planned, source))
 }
 
 /// What the options say of SQLite.
@@ -61,6 +73,7 @@ fn libraries(options: &ReplayOptions, mode: JournalMode) -> Result<Libraries, Re
 
 fn replay(
     options: &ReplayOptions,
+    directory: &Path,
     mode: JournalMode,
     libraries: Libraries,
     found: &PageTransactions,
@@ -69,7 +82,7 @@ fn replay(
 ) -> Result<TransactionsOutcome, ReplayError> {
     let workers = Workers::new(Vec::new())?;
     let asker = Asker::new(&workers);
-    let work_dir = plan::make_directory(&options.directory)?;
+    let work_dir = plan::make_directory(directory)?;
     check_room(work_dir.path(), &planned)?;
     let outcome = TransactionsOutcome::of(found, &planned);
     let task = PageTransactionsTask {
@@ -85,7 +98,7 @@ fn replay(
     };
     let problem = |stop: Stop| match stop {
         Stop::Signal => ReplayError::Stopped,
-        Stop::Full(what) => ReplayError::Full { place: options.directory.clone(), what },
+        Stop::Full(what) => ReplayError::Full { place: directory.to_owned(), what },
         Stop::Failed(reason) => ReplayError::Sqlite(reason),
     };
     // The run that counts is the first, so that what stays with --keep is the one with the clock.

@@ -1,5 +1,7 @@
 //! What tests of the emulated machine need.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -13,6 +13,7 @@ use crate::lab::job::SettingError;
 use crate::lab::shipped::error::ShippedError;
 use crate::machine::files::output_file::OutputError;
 use crate::machine::qemu::error::QemuError;
+use crate::replay::error::ReplayError;
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -61,6 +62,31 @@ pub enum LabError {
     /// The shell's guest and the host cannot share files.
     #[error(transparent)]
     Share(#[from] ShareError),
+    /// The recording cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The files of a recording have no room on a device.
+    #[error(
+        "the files of {} have {needed_mib} MiB, and the emulated disks of --lab {device_mib}; give a DIR on a disk with room",
+        .recording.display()
+    )]
+    TooLarge {
+        /// The recording.
+        recording: PathBuf,
+        /// How much they have.
+        needed_mib: u64,
+        /// How large the devices are.
+        device_mib: u64,
+    },
+    /// The SQLite that was named is not there.
+    #[error("cannot find the SQLite library {}: {error}; give the right path", .file.display())]
+    Sqlite {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
     /// The guests cannot go on.
     #[error(transparent)]
     Session(#[from] SessionError),

@@ -12,7 +12,9 @@ use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::measure::Measurer;
+use crate::lab::guest::replay::Replayer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
+use crate::lab::replay_job::{REPLAY_JOB_FILE, ReplayJob};
 use crate::machine::qemu::guest_kernel;
 
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
@@ -51,6 +53,11 @@ fn work() -> Result<(), GuestError> {
         let job: CrashJob = parse(&text)?;
         let mut crashes = Crashes::new(&job, share)?;
         return work_off(share, &job.units, |unit| crashes.report(unit));
+    }
+    if let Ok(text) = fs::read_to_string(share.join(REPLAY_JOB_FILE)) {
+        let job: ReplayJob = parse(&text)?;
+        let replayer = Replayer::new(&job, share)?;
+        return work_off(share, &job.units, |unit| replayer.replay(unit));
     }
     let text = fs::read_to_string(share.join(JOB_FILE)).map_err(cannot("read the job"))?;
     let job: Job = parse(&text)?;

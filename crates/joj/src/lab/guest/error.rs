@@ -68,6 +68,9 @@ pub enum GuestError {
     /// A cell ran, and its run failed. Why.
     #[error("{0}")]
     Run(String),
+    /// A recording was not replayed. Why, as `joj replay` says it.
+    #[error("{0}")]
+    Replay(String),
     /// Writers of a cell got errors.
     #[error("{count} INSERTs ended in {name}")]
     Inserts {

@@ -1,0 +1,195 @@
+//! `joj replay --lab` from its options to its exit code.
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use joj_analysis::bench::key::Word;
+use joj_analysis::lab::cell::Feature;
+use joj_analysis::recording::lab_result::{
+    REPLAY_LAB_FORMAT, REPLAY_LAB_VERSION, ReplayLabOutcome, ReplayLabResult, ReplayLabRow,
+};
+
+use crate::bench::progress::Progress;
+use crate::command_line::lab::{GuestOptions, MachineOptions};
+use crate::command_line::replay::ReplayOptions;
+use crate::lab::commands::error::LabError;
+use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::image::archive::Contents;
+use crate::lab::job::{LabVolume, Setting, guest_path};
+use crate::lab::machine;
+use crate::lab::replay_job::ReplayJob;
+use crate::lab::shipped::devices;
+use crate::lab::work::replay::ReplayWork;
+use crate::machine::files::output_file;
+use crate::machine::proc::signal;
+use crate::machine::qemu::process;
+use crate::replay::command::bytes_needed;
+use crate::replay::error::ReplayError;
+use crate::show::lab::replay_table as table;
+
+/// Seconds that a replay takes, for the first forecast: the guest's way to it, and some thousand calls.
+const REPLAY_SECONDS: f64 = 10.0;
+/// Capacity of an emulated device, which is in the guest's memory.
+const DEVICE_BYTES: u64 = 1 << 30;
+
+/// Runs `joj replay --lab`.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone.
+pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
+    output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
+    signal::install().map_err(LabError::Signals)?;
+    let volumes = volumes(options);
+    // What is wrong with the recording or a device is said before anything is fetched or booted.
+    devices::of(volumes.iter().map(|volume| &volume.device))?;
+    match check_room(options) {
+        Err(LabError::Replay(ReplayError::Stopped)) => {
+            return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+        }
+        checked => checked?,
+    }
+    let kernel = &options.emulated;
+    let machine_options = MachineOptions {
+        kernel: kernel.kernel.clone(),
+        modules: kernel.modules.clone(),
+        waldio: options.waldio.clone(),
+    };
+    let contents = libraries(options, &machine_options)?;
+    let qemu = process::version()?;
+    let packages = packages(&machine_options)?;
+    let pool = GuestPool {
+        packages: &packages,
+        contents: &contents,
+        qemu: &qemu,
+        jobs: jobs(&GuestOptions { jobs: options.emulated.jobs }),
+        unit_seconds: options.emulated.replay_seconds,
+    };
+    let setting = machine::setting(&contents, volumes.iter().map(|volume| &volume.device), DEVICE_BYTES)?;
+    let job = ReplayJob {
+        arguments: arguments(options, &setting),
+        environment: environment(),
+        setting,
+        volumes,
+        units: Vec::new(),
+    };
+    replay(options, &pool, &ReplayWork { job, recording: &options.recording })
+}
+
+fn replay(
+    options: &ReplayOptions,
+    pool: &GuestPool<'_>,
+    work: &ReplayWork<'_>,
+) -> Result<ExitCode, LabError> {
+    let mut machine = machine::told(pool)?;
+    let rows = work.job.volumes.len();
+    let mut outcomes: Vec<Option<ReplayLabOutcome>> = vec![None; rows];
+    let mut progress = Progress::new(rows, REPLAY_SECONDS * rows as f64 / pool.jobs as f64);
+    let mut done = 0;
+    let ended = pool.work_off(work.batches(), work, &mut progress, &mut |index, report, _| {
+        let outcome = match report {
+            Ok(replayed) => ReplayLabOutcome::Replayed(replayed),
+            Err(reason) => ReplayLabOutcome::Failed(reason.to_string()),
+        };
+        done += 1;
+        // Where no line can change, one line a row: a long recording takes minutes.
+        if !stderr().is_terminal() {
+            eprintln!("{done} of {rows}: {}: {}", work.name(index), table::in_short(&outcome));
+        }
+        outcomes[index] = Some(outcome);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if done > 0 {
+        let unreplayed = || ReplayLabOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
+        let rows = work.job.volumes.iter().zip(outcomes).map(|(volume, outcome)| ReplayLabRow {
+            filesystem: volume.filesystem,
+            device: volume.device.clone(),
+            outcome: outcome.unwrap_or_else(unreplayed),
+        });
+        let result = ReplayLabResult {
+            format: REPLAY_LAB_FORMAT.to_owned(),
+            version: REPLAY_LAB_VERSION,
+            recording: options.recording.display().to_string(),
+            rows: rows.collect(),
+            machine,
+        };
+        output_file::report(options.json.as_deref(), &result, || table::table(&result))?;
+        if stop.is_none() {
+            return Ok(if result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+    }
+    Ok(guest_pool::exit_code(stop)?)
+}
+
+/// Each device with each filesystem.
+fn volumes(options: &ReplayOptions) -> Vec<LabVolume> {
+    let filesystems = &options.emulated.filesystem;
+    let on_device = |device: &String| {
+        let volume = |filesystem| LabVolume {
+            filesystem,
+            feature: Feature::None,
+            device: device.clone(),
+            journal_device: None,
+        };
+        filesystems.iter().copied().map(volume).collect::<Vec<_>>()
+    };
+    options.emulated.device.iter().flat_map(on_device).collect()
+}
+
+/// Reads the recording. Files that grow past the device later end that row.
+fn check_room(options: &ReplayOptions) -> Result<(), LabError> {
+    let needed = bytes_needed(options)?;
+    if needed < DEVICE_BYTES {
+        return Ok(());
+    }
+    let recording = options.recording.clone();
+    Err(LabError::TooLarge { recording, needed_mib: needed >> 20, device_mib: DEVICE_BYTES >> 20 })
+}
+
+/// What the guest loads. A SQLite that is named goes there instead of the system's.
+fn libraries(options: &ReplayOptions, machine: &MachineOptions) -> Result<Contents, LabError> {
+    let needed = Needed {
+        sqlite: options.mode.is_some() && options.sqlite == "system",
+        waldio: options.mode.is_some_and(|mode| mode.uses_waldio()),
+        without_waldio: "or replay in another mode (`--as wal`)",
+    };
+    let mut contents = contents(machine, needed)?;
+    if !matches!(options.sqlite.as_str(), "bundled" | "system") {
+        let file = PathBuf::from(&options.sqlite);
+        let named = file.canonicalize().map_err(|error| LabError::Sqlite { file, error })?;
+        contents.sqlite = vec![named];
+    }
+    Ok(contents)
+}
+
+/// The words of the guest's `joj replay`: those of this one's, with the guest's files.
+fn arguments(options: &ReplayOptions, setting: &Setting) -> Vec<String> {
+    let mut words = vec!["--order".to_owned(), options.order.word().to_owned()];
+    let mut add = |word: &str| words.push(word.to_owned());
+    if options.check {
+        add("--check");
+    }
+    if options.compat {
+        add("--compat");
+    }
+    let Some(mode) = options.mode else { return words };
+    ["--as", mode.word(), "--synchronous", options.synchronous.word()].into_iter().for_each(&mut add);
+    if let Some(size) = options.cache_size {
+        add(&format!("--cache-size={size}"));
+    }
+    if options.sqlite != "bundled" {
+        ["--sqlite", &setting.sqlite].into_iter().for_each(&mut add);
+    }
+    if mode.uses_waldio() {
+        ["--waldio", guest_path::WALDIO].into_iter().for_each(&mut add);
+    }
+    words
+}
+
+/// The variables that waldio reads.
+fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    let texts = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, _)| name.starts_with("WALDIO_")).collect()
+}
