@@ -45,7 +45,7 @@ fn comes_out_the_same(name: &str, source: &str) {
     let source = format!(
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <pthread.h>\n#include <sched.h>\n\
          #include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/stat.h>\n\
-         #include <sys/syscall.h>\n#include <sys/uio.h>\n#include <unistd.h>\n\
+         #include <sys/syscall.h>\n#include <sys/uio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
          #define DO(call) if ((call) < 0) {{ perror(#call); exit(1); }}\n{source}"
     );
     let Some(program) = program(&scratch, "program", &source) else { return };
@@ -103,6 +103,67 @@ int main(int words, char **word) {
     DO(pwritev2(file, &part, 1, -1, RWF_APPEND));
     DO(write(file, block, 9));
     return 0;
+}
+"#,
+    );
+}
+
+#[test]
+fn names_follow_a_directory_that_is_renamed() {
+    comes_out_the_same(
+        "renamed",
+        r#"
+static void make(int directory, const char *name, int bytes) {
+    static char block[1000];
+    int file;
+    DO(file = openat(directory, name, O_WRONLY | O_CREAT, 0644));
+    DO(write(file, block, bytes));
+    close(file);
+}
+static void *in_directory(void *nothing) {
+    make(AT_FDCWD, "of_thread", 3);
+    return nothing;
+}
+int main(int words, char **word) {
+    int top, a, inside, gone;
+    pthread_t thread;
+    DO(chdir(word[1]));
+    DO(top = open(".", O_RDONLY | O_DIRECTORY));
+    DO(mkdir("a", 0755));
+    DO(mkdir("a/b", 0755));
+    DO(mkdir("ab", 0755));
+    DO(a = open("a", O_RDONLY | O_DIRECTORY));
+    DO(inside = open("a/b", O_RDONLY | O_DIRECTORY));
+    DO(chdir("a/b"));
+    DO(renameat(top, "a", top, "c"));
+    make(a, "one", 1);
+    make(inside, "two", 2);
+    DO(pthread_create(&thread, NULL, in_directory, NULL));
+    pthread_join(thread, NULL);
+    make(AT_FDCWD, "../up", 4);
+    DO(mkdirat(top, "a", 0755));
+    make(top, "a/new", 5);
+    make(a, "three", 6);
+    DO(syscall(SYS_renameat2, top, "a", top, "c", 2)); /* RENAME_EXCHANGE */
+    make(a, "four", 7);
+    make(AT_FDCWD, "five", 8);
+    make(top, "c/six", 9);
+    DO(mkdirat(top, "gone", 0755));
+    DO(gone = openat(top, "gone", O_RDONLY | O_DIRECTORY));
+    DO(unlinkat(top, "gone", AT_REMOVEDIR));
+    DO(mkdirat(top, "gone", 0755));
+    if (openat(gone, "lost", O_WRONLY | O_CREAT, 0644) >= 0) return 1;
+    make(top, "gone/there", 10);
+    if (fork() == 0) {
+        make(AT_FDCWD, "of_child", 11);
+        DO(renameat(top, "a/b", top, "d"));
+        make(AT_FDCWD, "of_child_too", 12);
+        _exit(0);
+    }
+    int status;
+    DO(wait(&status));
+    make(AT_FDCWD, "seven", 13);
+    return status;
 }
 "#,
     );

@@ -73,7 +73,7 @@ pub struct OrderFinder {
     used: HashMap<Resource, Vec<CallPlace>>,
     /// Where a description was opened. Every call on it waits for that, even if the times say otherwise.
     opens: HashMap<u32, CallPlace>,
-    /// By directory and thread: the last call that changed a name in it.
+    /// By directory and thread: the last call on a name below it. Who renames or removes the directory waits for those.
     inside: HashMap<Text, HashMap<u32, CallPlace>>,
     /// By path: its directories, as far as calls name them.
     parents: HashMap<Text, Vec<Text>>,
@@ -173,17 +173,7 @@ impl OrderFinder {
                 self.used.get(&resource).into_iter().flatten().filter(|other| is_over(other, &place)),
             );
         }
-        let changes_names = matches!(
-            kind,
-            CallKind::Open
-                | CallKind::Rename
-                | CallKind::Link
-                | CallKind::Symlink
-                | CallKind::Unlink
-                | CallKind::Mkdir
-                | CallKind::Rmdir
-        );
-        if changes_names && let Some(parent) = parents.first() {
+        for parent in &parents {
             self.inside.entry(*parent).or_default().insert(place.thread, place);
         }
         if matches!(kind, CallKind::Rmdir | CallKind::Rename) {

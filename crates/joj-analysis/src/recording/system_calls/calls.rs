@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::O_RDWR;
+use crate::recording::flags::{O_RDWR, RENAME_EXCHANGE};
 use crate::recording::paths::{absolute, is_pseudo};
-use crate::trace::texts::Text;
 
+use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall};
 use super::output::CallOutput;
 use super::processes::{Closed, Meaning, TracedProcesses};
@@ -14,6 +14,7 @@ use super::processes::{Closed, Meaning, TracedProcesses};
 pub(super) const DEVICE: &str = "a device or what the kernel makes up";
 pub(super) const NO_FILE: &str = "a pipe, a socket or the like";
 const UNKNOWN: &str = "a descriptor whose opening was not seen";
+pub(super) const GONE: &str = "a name in a directory that is gone";
 pub(super) const UNREADABLE: &str = "a path that was not seen";
 const VECTORED: &str = "Vectored reads and writes were recorded with their whole length, as one buffer.";
 /// How calls are counted that concern memory, signals, threads, time or identity.
@@ -30,8 +31,6 @@ pub struct Calls {
     closing: HashMap<u32, Closed>,
     /// Threads whose first call was told before the end of the call that made them.
     early: HashSet<u32>,
-    /// The path of each description.
-    pub(super) paths: HashMap<u32, Text>,
 }
 
 /// How a call became a row, or why not.
@@ -95,6 +94,9 @@ impl Calls {
                 let descriptor = if row.description == 0 { -1 } else { row.descriptor };
                 let row = RecordedCall { begin_ns, duration_ns, process, thread, result, descriptor, ..row };
                 self.output.push(row);
+                if result >= 0 {
+                    self.change_names(&row);
+                }
                 return Some(row);
             }
             (Ok(_), None) => self.not_replayed(call, "its result was not seen"),
@@ -119,16 +121,16 @@ impl Calls {
             }
             FileOperation::EnterPath(path) if call.succeeded() => {
                 if let Ok(directory) = self.path_of(call.thread, path) {
-                    self.processes.change_directory(call.thread, directory);
+                    self.processes.change_directory(call.thread, &directory);
                 }
             }
             FileOperation::EnterDescriptor(descriptor) if call.succeeded() => {
-                if let Some(directory) = self.known_path(call.thread, *descriptor) {
-                    self.processes.change_directory(call.thread, directory);
+                if let Ok(directory) = self.known_path(call.thread, *descriptor) {
+                    self.processes.change_directory(call.thread, &directory);
                 }
             }
             FileOperation::TellDirectory(Some(directory)) if call.succeeded() => {
-                self.processes.change_directory(call.thread, directory.to_string());
+                self.processes.change_directory(call.thread, directory);
             }
             FileOperation::Exec
             | FileOperation::EnterPath(_)
@@ -220,8 +222,9 @@ impl Calls {
     /// A descriptor of a file that was open before the first call, at byte `position`; gives its description.
     pub fn hold(&mut self, thread: u32, number: i32, path: &str, flags: u32, position: u64) -> u32 {
         let description = self.output.new_description();
-        let path = self.output.keep(&absolute("/", path));
-        self.paths.insert(description, path);
+        let path = absolute("/", path);
+        self.processes.names.put(NameHolder::Description(description), &path);
+        let path = self.output.keep(&path);
         let held = RecordedCall {
             kind: CallKind::Held,
             process: self.processes.process(thread),
@@ -298,14 +301,35 @@ impl Calls {
         Ok(RecordedCall { kind: CallKind::Dup, description, descriptor, ..RecordedCall::default() })
     }
 
-    /// The path of a descriptor: what is known of it, or of its opening.
-    pub(super) fn known_path(&self, thread: u32, descriptor: NamedDescriptor<'_>) -> Option<String> {
-        if let Some(known) = descriptor.known {
-            return known.starts_with('/').then(|| known.to_owned());
+    /// What is open follows its file to another name.
+    fn change_names(&mut self, row: &RecordedCall) {
+        let [path, second] = [row.path, row.second_path].map(|path| self.output.text(path));
+        match row.kind {
+            CallKind::Rename => {
+                self.processes.names.renamed(path, second, row.flags & RENAME_EXCHANGE != 0);
+            }
+            CallKind::Unlink | CallKind::Rmdir => self.processes.names.gone(path),
+            _ => {}
         }
-        match self.processes.meaning(thread, descriptor.number?)? {
-            Meaning::File(description) => Some(self.output.text(*self.paths.get(description)?).to_owned()),
-            Meaning::Other(_) => None,
+    }
+
+    /// The path of a descriptor: what is known of it, or of its opening and of renames since then.
+    pub(super) fn known_path(
+        &self,
+        thread: u32,
+        descriptor: NamedDescriptor<'_>,
+    ) -> Result<String, &'static str> {
+        if let Some(known) = descriptor.known {
+            return if known.starts_with('/') { Ok(known.to_owned()) } else { Err(UNREADABLE) };
+        }
+        let number = descriptor.number.ok_or(UNREADABLE)?;
+        let Some(Meaning::File(description)) = self.processes.meaning(thread, number) else {
+            return Err(UNREADABLE);
+        };
+        match self.processes.names.get(NameHolder::Description(*description)) {
+            OpenName::Path(path) => Ok(path.to_owned()),
+            OpenName::Gone => Err(GONE),
+            OpenName::Unknown => Err(UNREADABLE),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! captured    calls that joj captured itself
 //! names       calls that name files
 //! calls       calls on descriptors, and on processes
+//! open_names  names of what is open, through renames
 //! processes   descriptors of processes, descriptions behind them
 //! output      collects the calls, and counts what cannot be replayed
 //! operation   what a call asks for, with its arguments by their types
@@ -16,5 +17,6 @@ pub mod captured;
 mod names;
 pub mod calls;
 pub mod processes;
+mod open_names;
 pub mod output;
 pub mod operation;

@@ -4,7 +4,8 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::O_CLOEXEC;
 use crate::recording::paths::{absolute, is_pseudo};
 
-use super::calls::{Calls, DEVICE, NO_FILE, Told, UNREADABLE};
+use super::calls::{Calls, DEVICE, GONE, NO_FILE, Told, UNREADABLE};
+use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
 use super::processes::Meaning;
 
@@ -58,11 +59,12 @@ impl Calls {
             self.processes.open(call.thread, number, Meaning::Other(why), closes_on_exec, true);
         }
         let (Ok(path), None) = (path, why) else { return Err(why.unwrap_or(UNREADABLE)) };
-        let path = self.output.keep(&path);
+        let (text, path) = (&path, self.output.keep(&path));
         let mut row = RecordedCall { kind: CallKind::Open, flags, path, ..RecordedCall::default() };
         if let Some(number) = number {
             (row.description, row.descriptor) = (self.output.new_description(), number);
-            self.paths.insert(row.description, path);
+            let holder = NameHolder::Description(row.description);
+            self.processes.names.put(holder, text);
             self.processes.open(call.thread, number, Meaning::File(row.description), closes_on_exec, true);
         }
         Ok(row)
@@ -82,16 +84,16 @@ impl Calls {
         if path.starts_with('/') {
             return Ok(absolute("/", path));
         }
-        let known = named.directory.and_then(|descriptor| self.known_path(thread, descriptor));
-        let is_of_thread = named.directory.is_none_or(|descriptor| descriptor.number.is_none());
-        let of_thread = || self.processes.directory(thread).filter(|_| is_of_thread).map(str::to_owned);
-        match known.or_else(of_thread) {
-            Some(directory) => Ok(absolute(&directory, path)),
-            None if is_of_thread => {
-                self.output.infer(UNKNOWN_START);
-                Ok(absolute(START_DIRECTORY, path))
-            }
-            None => Err(UNREADABLE),
+        match named.directory.filter(|descriptor| *descriptor != NamedDescriptor::default()) {
+            Some(descriptor) => Ok(absolute(&self.known_path(thread, descriptor)?, path)),
+            None => match self.processes.directory(thread) {
+                OpenName::Path(directory) => Ok(absolute(directory, path)),
+                OpenName::Gone => Err(GONE),
+                OpenName::Unknown => {
+                    self.output.infer(UNKNOWN_START);
+                    Ok(absolute(START_DIRECTORY, path))
+                }
+            },
         }
     }
 
@@ -101,12 +103,12 @@ impl Calls {
             Some(directory) => directory == NamedDescriptor::default(),
             None => true,
         };
-        if let (true, Some(opened), Some(path), None) =
+        if let (true, Some(opened), Some(path), OpenName::Unknown) =
             (is_of_thread, opened, path.path.as_deref(), self.processes.directory(thread))
             && let Some(directory) = opened.strip_suffix(&format!("/{path}"))
             && !path.is_empty()
         {
-            self.processes.change_directory(thread, absolute("/", directory));
+            self.processes.change_directory(thread, &absolute("/", directory));
         }
     }
 }

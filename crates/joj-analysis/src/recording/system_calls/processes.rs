@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::recording::call::RecordedCall;
+use crate::recording::system_calls::open_names::{NameHolder, OpenName, OpenNames};
 use crate::recording::system_calls::operation::Sharing;
 
 /// What a descriptor stands for.
@@ -67,7 +68,10 @@ struct Holders {
 pub struct TracedProcesses {
     tasks: HashMap<u32, TracedThread>,
     tables: Vec<(u32, DescriptorTable)>,
-    directories: Vec<Option<String>>,
+    /// How many directories processes had so far.
+    directories: usize,
+    /// Names of those, and of open file descriptions.
+    pub names: OpenNames,
     holders: HashMap<u32, Holders>,
 }
 
@@ -80,12 +84,9 @@ impl TracedProcesses {
     /// A thread, the first of its process, whose begin nobody saw.
     pub fn begin(&mut self, thread: u32) {
         self.tables.push((1, DescriptorTable::new()));
-        self.directories.push(None);
-        let task = TracedThread {
-            process: thread,
-            table: self.tables.len() - 1,
-            directory: self.directories.len() - 1,
-        };
+        self.directories += 1;
+        let task =
+            TracedThread { process: thread, table: self.tables.len() - 1, directory: self.directories };
         self.tasks.insert(thread, task);
     }
 
@@ -105,9 +106,10 @@ impl TracedProcesses {
             task.table = self.tables.len() - 1;
         }
         if !sharing.directory {
-            let copy = self.directories[task.directory].clone();
-            self.directories.push(copy);
-            task.directory = self.directories.len() - 1;
+            self.directories += 1;
+            let [from, to] = [task.directory, self.directories].map(NameHolder::Directory);
+            self.names.copy(from, to);
+            task.directory = self.directories;
         }
         task.process = if sharing.process { task.process } else { child };
         self.tasks.insert(child, task);
@@ -119,14 +121,15 @@ impl TracedProcesses {
     }
 
     /// The directory in which relative paths of a thread begin.
-    pub fn directory(&self, thread: u32) -> Option<&str> {
-        self.directories[self.tasks.get(&thread)?.directory].as_deref()
+    pub fn directory(&self, thread: u32) -> OpenName<'_> {
+        let task = self.tasks.get(&thread);
+        task.map_or(OpenName::Unknown, |task| self.names.get(NameHolder::Directory(task.directory)))
     }
 
     /// It has another one from now on.
-    pub fn change_directory(&mut self, thread: u32, directory: String) {
+    pub fn change_directory(&mut self, thread: u32, directory: &str) {
         if let Some(task) = self.tasks.get(&thread) {
-            self.directories[task.directory] = Some(directory);
+            self.names.put(NameHolder::Directory(task.directory), directory);
         }
     }
 
@@ -171,6 +174,9 @@ impl TracedProcesses {
             Meaning::File(description) => {
                 let holders = self.holders.entry(description).or_default();
                 holders.slots = holders.slots.saturating_sub(1);
+                if holders.slots == 0 {
+                    self.names.forget(NameHolder::Description(description));
+                }
                 if holders.slots > 0 && holders.made <= 1 {
                     return Closed::Inherited(description);
                 }
@@ -240,6 +246,7 @@ impl TracedProcesses {
             let holders = self.holders.entry(description).or_default();
             holders.slots = holders.slots.saturating_sub(1);
             if holders.slots == 0 {
+                self.names.forget(NameHolder::Description(description));
                 released.push(description);
             }
         }
@@ -274,8 +281,11 @@ mod tests {
         processes.begin(1);
         processes.fork(1, 2, Sharing { files: true, directory: true, process: true });
         processes.open(2, 3, Meaning::File(7), false, true);
-        processes.change_directory(2, "/a".to_owned());
-        assert_eq!((processes.meaning(1, 3), processes.directory(1)), (Some(&Meaning::File(7)), Some("/a")));
+        processes.change_directory(2, "/a");
+        assert_eq!(
+            (processes.meaning(1, 3), processes.directory(1)),
+            (Some(&Meaning::File(7)), OpenName::Path("/a"))
+        );
         assert_eq!((processes.process(2), processes.exit(1)), (1, vec![]));
         assert_eq!(processes.exit(2), [7]);
     }

@@ -56,7 +56,7 @@ impl CallCapture {
             }
             None => {
                 self.calls.processes.begin(thread);
-                self.calls.processes.change_directory(thread, directory.to_owned());
+                self.calls.processes.change_directory(thread, directory);
             }
         }
     }
