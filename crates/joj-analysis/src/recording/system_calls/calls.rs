@@ -132,13 +132,19 @@ impl Calls {
             FileOperation::TellDirectory(Some(directory)) if call.succeeded() => {
                 self.processes.change_directory(call.thread, directory);
             }
+            FileOperation::Unshare(own) if call.succeeded() => self.processes.unshare(call.thread, *own),
             FileOperation::Exec
+            | FileOperation::Unshare(_)
             | FileOperation::EnterPath(_)
             | FileOperation::EnterDescriptor(_)
             | FileOperation::TellDirectory(_)
             | FileOperation::End => {}
             FileOperation::Close(descriptor) => return Some(self.close(call.thread, *descriptor)),
-            FileOperation::CloseRange { first, last, on_exec } => {
+            FileOperation::CloseRange { first, last, on_exec, unshares } => {
+                if *unshares && call.succeeded() {
+                    let own = Sharing { files: true, ..Sharing::default() };
+                    self.processes.unshare(call.thread, own);
+                }
                 return Some(self.close_range(call, *first..=*last, *on_exec));
             }
             FileOperation::Dup { old, closes_on_exec } => {
@@ -261,6 +267,9 @@ impl Calls {
         numbers: std::ops::RangeInclusive<i32>,
         on_exec: bool,
     ) -> Told {
+        if !call.succeeded() {
+            return Err("it failed");
+        }
         for number in self.processes.range(call.thread, *numbers.start(), *numbers.end()) {
             if on_exec {
                 self.processes.set_closes_on_exec(call.thread, number, true);

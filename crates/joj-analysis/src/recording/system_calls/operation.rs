@@ -58,7 +58,11 @@ pub enum FileOperation<'a> {
         last: i32,
         /// CLOSE_RANGE_CLOEXEC: nothing is closed yet.
         on_exec: bool,
+        /// CLOSE_RANGE_UNSHARE: of this thread alone.
+        unshares: bool,
     },
+    /// unshare: the thread has its own from now on of what is set.
+    Unshare(Sharing),
     /// dup and its kin; the result is the new descriptor.
     Dup {
         /// The descriptor that is there.

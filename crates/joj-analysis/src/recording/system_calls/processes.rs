@@ -115,6 +115,19 @@ impl TracedProcesses {
         self.tasks.insert(child, task);
     }
 
+    /// A thread shares its descriptors, or its directory, with no other one from now on. `own`: which of them.
+    pub fn unshare(&mut self, thread: u32, own: Sharing) {
+        let Some(task) = self.tasks.get(&thread).copied() else { return };
+        if own.files && self.tables[task.table].0 > 1 {
+            self.tables[task.table].0 -= 1;
+            self.fork(thread, thread, Sharing { files: false, directory: true, process: true });
+        }
+        if own.directory {
+            self.fork(thread, thread, Sharing { files: true, directory: false, process: true });
+            self.tables[self.tasks[&thread].table].0 -= 1;
+        }
+    }
+
     /// The process of a thread.
     pub fn process(&self, thread: u32) -> u32 {
         self.tasks.get(&thread).map_or(thread, |task| task.process)
@@ -202,15 +215,9 @@ impl TracedProcesses {
     /// execve closes descriptors. Gives the descriptions that no process has any more.
     pub fn exec(&mut self, thread: u32) -> Vec<u32> {
         let Some(task) = self.tasks.get(&thread).copied() else { return Vec::new() };
-        if self.tables[task.table].0 > 1 {
-            self.tables[task.table].0 -= 1;
-            let copy = self.tables[task.table].1.clone();
-            self.tables.push((1, copy));
-            let table = self.tables.len() - 1;
-            self.tasks.insert(thread, TracedThread { table, ..task });
-            return Vec::new();
-        }
-        let table = &mut self.tables[task.table].1;
+        self.unshare(thread, Sharing { files: true, ..Sharing::default() });
+        let table = self.tasks.get(&thread).map_or(task.table, |task| task.table);
+        let table = &mut self.tables[table].1;
         let gone: Vec<i32> =
             table.iter().filter(|(_, slot)| slot.closes_on_exec).map(|(number, _)| *number).collect();
         let slots = gone.iter().filter_map(|number| table.remove(number)).collect();
@@ -273,6 +280,25 @@ mod tests {
         assert_eq!(processes.exec(2), [0; 0], "the parent has 8 still");
         assert_eq!(processes.exit(1), [8]);
         assert_eq!(processes.close(2, 4), Closed::Unknown);
+    }
+
+    #[test]
+    fn who_unshares_its_table_closes_its_own() {
+        let all = Sharing { files: true, directory: true, process: true };
+        let mut processes = TracedProcesses::default();
+        processes.begin(1);
+        processes.change_directory(1, "/a");
+        processes.open(1, 3, Meaning::File(7), true, true);
+        processes.fork(1, 2, all);
+        processes.unshare(2, Sharing { process: false, ..all });
+        assert_eq!(processes.close(2, 3), Closed::Inherited(7));
+        processes.change_directory(2, "/b");
+        assert_eq!(processes.directory(1), OpenName::Path("/a"));
+        assert_eq!((processes.process(2), processes.meaning(1, 3)), (1, Some(&Meaning::File(7))));
+        // A program that another one shares a table with closes what its execve closes, and no other's.
+        processes.fork(1, 3, Sharing { files: true, ..Sharing::default() });
+        assert_eq!((processes.exec(3), processes.meaning(3, 3)), (vec![], None));
+        assert_eq!((processes.close(1, 3), processes.exit(2)), (Closed::Own(7), vec![]));
     }
 
     #[test]

@@ -53,6 +53,11 @@ fn about_processes<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>, L
     Ok(Some(match at.call.name {
         name if is_fork(name) => FileOperation::Fork(sharing(at.text)),
         "execve" | "execveat" => FileOperation::Exec,
+        "unshare" => {
+            let has = |flag: &str| at.text.contains(flag);
+            let directory = ["CLONE_FS", "CLONE_NEWNS", "CLONE_NEWUSER"].into_iter().any(has);
+            FileOperation::Unshare(Sharing { files: has("CLONE_FILES"), directory, process: false })
+        }
         "chdir" if at.succeeded() => FileOperation::EnterPath(at.path(None, 0)?),
         "fchdir" if at.succeeded() => FileOperation::EnterDescriptor(at.descriptor(0)?),
         "getcwd" if at.succeeded() => FileOperation::TellDirectory(at.quoted(0)?),
@@ -126,7 +131,9 @@ fn on_descriptor<'a>(at: &CallText<'a>, kind: CallKind) -> Result<FileOperation<
 
 fn close_range<'a>(at: &CallText<'a>) -> Result<FileOperation<'a>, LineProblem> {
     let number = |index| at.number(index).map(|number| i32::try_from(number).unwrap_or(i32::MAX));
-    Ok(FileOperation::CloseRange { first: number(0)?, last: number(1)?, on_exec: at.flags(2)? & 4 != 0 })
+    let flags = at.flags(2)?;
+    let (unshares, on_exec) = (flags & 2 != 0, flags & 4 != 0);
+    Ok(FileOperation::CloseRange { first: number(0)?, last: number(1)?, on_exec, unshares })
 }
 
 fn fcntl<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>, LineProblem> {

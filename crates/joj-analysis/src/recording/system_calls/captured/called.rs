@@ -141,6 +141,8 @@ words! {
         Mknod = 66 "mknod",
         /// A call of a program of 32 bits, whatever it is.
         Foreign = 67 "a call of a 32-bit program",
+        /// unshare.
+        Unshare = 68 "unshare",
     }
 }
 
@@ -234,7 +236,7 @@ impl CalledName {
 
     /// True for calls that are only counted.
     pub fn is_only_counted(self) -> bool {
-        self.code() >= Self::Mmap.code()
+        self.code() >= Self::Mmap.code() && self != Self::Unshare
     }
 
     /// Where the bytes of a read or write begin, by its arguments; `None` for the position of the descriptor.

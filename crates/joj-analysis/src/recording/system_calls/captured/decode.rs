@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_TRUNC};
-use crate::recording::system_calls::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
+use crate::recording::system_calls::operation::{
+    FileOperation, NamedDescriptor, NamedPath, Sharing, SystemCall,
+};
 use crate::trace::texts::name_of;
 
 use super::called::{AT_EMPTY_PATH, CalledName, commands};
@@ -15,7 +17,13 @@ const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 const AT_FDCWD: i32 = -100;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_REMOVEDIR: u64 = 0x200;
+const CLOSE_RANGE_UNSHARE: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
+const CLONE_FS: u64 = 0x200;
+const CLONE_FILES: u64 = 0x400;
+/// A mount namespace, or a user namespace, of its own brings a directory of its own (unshare(2)).
+const CLONE_NEWNS: u64 = 0x2_0000;
+const CLONE_NEWUSER: u64 = 0x1000_0000;
 const FD_CLOEXEC: u64 = 1;
 const MAP_SHARED_AND_ANOTHER: u64 = 3;
 const PROT_WRITE: u64 = 2;
@@ -46,7 +54,9 @@ fn operation(call: &CapturedCall) -> FileOperation<'_> {
             first: i32::try_from(low(argument(0))).unwrap_or(i32::MAX),
             last: i32::try_from(low(argument(1))).unwrap_or(i32::MAX),
             on_exec: argument(2) & CLOSE_RANGE_CLOEXEC != 0,
+            unshares: argument(2) & CLOSE_RANGE_UNSHARE != 0,
         },
+        CalledName::Unshare => FileOperation::Unshare(unshared(argument(0))),
         CalledName::Dup | CalledName::Dup2 => {
             FileOperation::Dup { old: call.own_descriptor(), closes_on_exec: false }
         }
@@ -73,6 +83,12 @@ fn operation(call: &CapturedCall) -> FileOperation<'_> {
         called if called.opens() => open(call),
         _ => about_names(call),
     }
+}
+
+/// What a thread has of its own after `unshare`.
+fn unshared(flags: u64) -> Sharing {
+    let directory = flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0;
+    Sharing { files: flags & CLONE_FILES != 0, directory, process: false }
 }
 
 fn fcntl(call: &CapturedCall) -> FileOperation<'_> {

@@ -65,6 +65,7 @@ pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_fremovexattr, Called::Setxattr),
     (libc::SYS_mknodat, Called::Mknod),
     (libc::SYS_renameat, Called::Renameat),
+    (libc::SYS_unshare, Called::Unshare),
 ];
 
 /// Calls that newer architectures have under newer names alone.
