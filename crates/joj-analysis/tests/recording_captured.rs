@@ -10,6 +10,7 @@ use joj_analysis::recording::system_calls::captured::{
     CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead, FrameHead, Sharing, frame_heads,
     log_page_bytes,
 };
+use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
 
 const AT_FDCWD: u64 = -100_i64 as u64;
@@ -52,7 +53,7 @@ fn recorded(calls: Vec<CapturedCall>) -> Recording {
     let mut capture = CallCapture::new(0);
     capture.thread(1, None, "/home");
     calls.into_iter().for_each(|call| capture.push(CapturedEvent::Call(Box::new(call))));
-    capture.finish(Source::Ptrace)
+    capture.finish(Source::Ptrace, LinksBefore::default())
 }
 
 fn of_kind(recording: &Recording, kind: CallKind) -> Vec<&RecordedCall> {
@@ -79,7 +80,7 @@ fn a_number_that_another_thread_gets_before_a_close_returns_is_the_new_files() {
     ];
     calls.reverse();
     calls.into_iter().for_each(|call| capture.push(CapturedEvent::Call(Box::new(call))));
-    let recording = capture.finish(Source::Bpf);
+    let recording = capture.finish(Source::Bpf, LinksBefore::default());
     let (opens, writes) = (of_kind(&recording, CallKind::Open), of_kind(&recording, CallKind::Pwrite));
     assert_eq!((writes[0].description, writes[0].process), (opens[1].description, 1));
     assert_eq!(of_kind(&recording, CallKind::Close)[0].description, opens[0].description);
@@ -129,7 +130,7 @@ fn what_is_no_file_is_counted_and_restarted_calls_are_told() {
     capture.counted_calls(&CapturedCall { called: CalledName::IoUringEnter, ..read }, 7);
     capture.push(CapturedEvent::Call(Box::new(pipe)));
     capture.push(CapturedEvent::Call(Box::new(call(1, (2, 9), CalledName::Read, &[5, 0, 1], -512))));
-    let facts = capture.finish(Source::Ptrace).header.recording.expect("facts");
+    let facts = capture.finish(Source::Ptrace, LinksBefore::default()).header.recording.expect("facts");
     let told: Vec<String> =
         facts.not_replayed.iter().map(|(what, calls)| format!("{calls} {what}")).collect();
     assert_eq!(
@@ -169,7 +170,7 @@ fn held_descriptors_stand_where_they_stood_and_share_what_they_shared() {
     capture.held(5, &HeldDescriptor { number: 4, same_as: Some((1, 3)), ..held.clone() });
     capture.held(1, &HeldDescriptor { number: 0, known: "/dev/null".to_owned(), mode: 0o020_000, ..held });
     capture.push(CapturedEvent::Call(Box::new(call(5, (1, 1), CalledName::Write, &[4, 0, 9], 9))));
-    let recording = capture.finish(Source::Bpf);
+    let recording = capture.finish(Source::Bpf, LinksBefore::default());
     let kinds: Vec<CallKind> = recording.calls.iter().map(|call| call.kind).collect();
     assert_eq!(kinds, [CallKind::Present, CallKind::FirstPage, CallKind::Held, CallKind::Write]);
     let [file, page, held, write] = recording.calls[..] else { panic!("four rows") };

@@ -41,6 +41,11 @@ fn below(kept: &serde_json::Value, place: &Path) -> PathBuf {
 
 /// Records a program in an empty directory, with each method, and replays that. `source` is what main does there.
 fn comes_out_the_same(name: &str, source: &str) {
+    with_files_before(name, |_| {}, source);
+}
+
+/// The same in a directory in which something was made before.
+fn with_files_before(name: &str, prepare: fn(&Path), source: &str) {
     let scratch = Scratch::new(&format!("live-names-{name}"));
     let source = format!(
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <pthread.h>\n#include <sched.h>\n\
@@ -53,6 +58,9 @@ fn comes_out_the_same(name: &str, source: &str) {
     for method in methods() {
         let place = scratch.file(method);
         std::fs::create_dir(&place).expect("a directory");
+        prepare(&place);
+        let mut links = tree(&place);
+        links.retain(|_, what| what == "link");
         let recording = scratch.file(&format!("{method}.joj"));
         let (code, said) = told(&record_command(method, &recording, &[&program, &place]));
         if code == Some(77) {
@@ -66,7 +74,10 @@ fn comes_out_the_same(name: &str, source: &str) {
         let output = joj(&command);
         let replayed: serde_json::Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{method}: {:?}", told(&output)));
-        assert_eq!(tree(&below(&replayed["kept"], &place)), tree(&place), "{method}: {replayed}");
+        // Links that were there before are in no recording: its names are those to which they lead.
+        let mut left = tree(&place);
+        left.retain(|name, _| !links.contains_key(name));
+        assert_eq!(tree(&below(&replayed["kept"], &place)), left, "{method}: {replayed}");
         assert_eq!(replayed["differences"], serde_json::json!([]), "{method}");
         let kinds = replayed["by_call"].as_object().expect("calls");
         // A close is not made while the file is open elsewhere.
@@ -218,6 +229,70 @@ int main(int words, char **word) {
     }
     DO(write(one, block, 30));
     DO(close(one));
+    return 0;
+}
+"#,
+    );
+}
+
+#[test]
+fn names_through_links_are_those_to_which_they_lead() {
+    let prepare = |place: &Path| {
+        std::fs::create_dir_all(place.join("real/sub")).expect("directories");
+        std::fs::write(place.join("real/old"), [0; 99]).expect("a file");
+        for (target, link) in [("real", "before"), ("before/sub", "deep"), ("real/old", "file")] {
+            std::os::unix::fs::symlink(target, place.join(link)).expect("a link");
+        }
+    };
+    with_files_before(
+        "links",
+        prepare,
+        r#"
+static void make(int directory, const char *name, int bytes) {
+    static char block[1000];
+    int file;
+    DO(file = openat(directory, name, O_WRONLY | O_CREAT, 0644));
+    DO(write(file, block, bytes));
+    DO(close(file));
+}
+int main(int words, char **word) {
+    char whole[5000];
+    struct stat status;
+    int directory;
+    DO(chdir(word[1]));
+    make(AT_FDCWD, "before/one", 1);
+    make(AT_FDCWD, "deep/../two", 2);
+    DO(rename("before/one", "deep/three"));
+    make(AT_FDCWD, "file", 200);
+    DO(stat("before/sub/three", &status));
+    if (status.st_size != 1) return 1;
+    DO(symlink("real/sub", "made"));
+    make(AT_FDCWD, "made/four", 4);
+    make(AT_FDCWD, "made/../five", 5);
+    snprintf(whole, sizeof whole, "%s/made", word[1]);
+    DO(symlink(whole, "whole"));
+    make(AT_FDCWD, "whole/six", 6);
+    DO(symlink("made/new", "dangling"));
+    make(AT_FDCWD, "dangling", 7);
+    DO(mkdir("links", 0755));
+    DO(symlink("../real", "links/up"));
+    DO(rename("links", "moved"));
+    make(AT_FDCWD, "moved/up/eight", 8);
+    DO(link("moved/up", "up"));
+    if (open("up/x", O_RDONLY) >= 0) return 1;
+    DO(unlink("up"));
+    DO(directory = open("moved/up", O_RDONLY | O_DIRECTORY));
+    make(directory, "sub/nine", 9);
+    DO(symlink("real", "other"));
+    DO(rename("other", "made"));
+    make(AT_FDCWD, "made/ten", 10);
+    DO(chdir("moved/up/sub"));
+    make(AT_FDCWD, "../eleven", 11);
+    DO(truncate("../../made/ten", 3));
+    DO(lstat("../../whole", &status));
+    DO(unlink("../../whole"));
+    DO(mkdir("../../whole", 0755));
+    make(AT_FDCWD, "../../whole/twelve", 12);
     return 0;
 }
 "#,

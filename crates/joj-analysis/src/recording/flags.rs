@@ -24,6 +24,8 @@ pub const O_DIRECT: u32 = 0o40000;
 pub const O_DIRECTORY: u32 = 0o200_000;
 /// A file without a name, in this directory.
 pub const O_TMPFILE: u32 = 0o20_200_000;
+/// It must not be a symbolic link.
+pub const O_NOFOLLOW: u32 = 0o400_000;
 /// Closed by execve.
 pub const O_CLOEXEC: u32 = 0o2_000_000;
 
@@ -73,7 +75,7 @@ const FLAGS: [(&str, u32); 72] = [
     ("O_DIRECT", O_DIRECT),
     ("O_LARGEFILE", 0o100_000),
     ("O_DIRECTORY", O_DIRECTORY),
-    ("O_NOFOLLOW", 0o400_000),
+    ("O_NOFOLLOW", O_NOFOLLOW),
     ("O_NOATIME", 0o1_000_000),
     ("O_CLOEXEC", O_CLOEXEC),
     ("O_SYNC", 0o4_010_000),

@@ -1,13 +1,16 @@
 //! A command or a process, recorded as it runs.
 
+use std::fs;
 use std::hash::RandomState;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::hidden_names;
+use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
@@ -110,7 +113,7 @@ fn by_bpf(
     words: &[String],
     mut calls: BpfCalls,
 ) -> Result<RecordedRun, RecordError> {
-    let inherited = held::inherited();
+    let (inherited, links) = (held::inherited(), links_before(options.pid));
     let mut command = match options.pid {
         Some(_) => None,
         None => Some(WatchedCommand::start(words, false).map_err(CallCaptureError::from)?),
@@ -156,11 +159,30 @@ fn by_bpf(
             count(lost)
         ));
     }
-    let mut recording = capture.finish(Source::Bpf);
+    let mut recording = capture.finish(Source::Bpf, links);
     if let Some(ending) = &mut recording.header.ending {
         ending.lost = lost;
     }
     Ok(RecordedRun { recording, exit_code })
+}
+
+/// The symbolic links that programs find. Those of a process whose root or mounts are not joj's are not looked at.
+fn links_before(process: Option<u32>) -> LinksBefore {
+    let place = |process: &str, name: &str| {
+        let status = fs::metadata(format!("/proc/{process}/{name}")).ok()?;
+        Some((status.dev(), status.ino()))
+    };
+    let is_same = |name: &str, process: &str| {
+        let own = place("self", name);
+        own.is_some() && own == place(process, name)
+    };
+    if process.is_some_and(|process| {
+        let process = process.to_string();
+        !(is_same("root", &process) && is_same("ns/mnt", &process))
+    }) {
+        return LinksBefore::default();
+    }
+    LinksBefore::new(|path| Some(fs::read_link(path).ok()?.to_str()?.to_owned()))
 }
 
 fn is_there(process: u32) -> bool {
@@ -169,6 +191,7 @@ fn is_there(process: u32) -> bool {
 
 /// By a tracer: until its last process has ended.
 fn by_tracer(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {
+    let links = links_before(options.pid);
     let mut tracer = match options.pid {
         Some(process) => Tracer::process(process)?,
         None => Tracer::command(words)?,
@@ -205,7 +228,7 @@ fn by_tracer(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, R
     let exit_code = tracer.exit_code().unwrap_or(0);
     let mut capture = tracer.finish();
     capture.infer("A tracer stopped the program at each of these calls: they took longer, and think time includes a part of it.");
-    Ok(RecordedRun { recording: capture.finish(Source::Ptrace), exit_code })
+    Ok(RecordedRun { recording: capture.finish(Source::Ptrace, links), exit_code })
 }
 
 /// How a command is brought to its end after Ctrl-C, or when its time is over.

@@ -6,6 +6,7 @@ use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{O_RDWR, RENAME_EXCHANGE};
 use crate::recording::paths::{absolute, is_pseudo};
 
+use super::links::{KnownLinks, LinksBefore};
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, Sharing, SystemCall};
 use super::output::CallOutput;
@@ -31,12 +32,19 @@ pub struct Calls {
     closing: HashMap<u32, Closed>,
     /// Threads whose first call was told before the end of the call that made them.
     early: HashSet<u32>,
+    /// Where paths lead.
+    pub(super) links: KnownLinks,
 }
 
 /// How a call became a row, or why not.
 pub(super) type Told = Result<RecordedCall, &'static str>;
 
 impl Calls {
+    /// Who knows of links that were there before, and the last names of paths that calls made or took away.
+    pub fn ask_for_links(&mut self, before: LinksBefore, changed: HashSet<Vec<u8>>) {
+        self.links.ask(before, changed);
+    }
+
     /// The begin of a close whose end is told later: what it closes is decided now.
     pub fn begin_close(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) {
         let closed = self.close_one(thread, descriptor);
@@ -120,7 +128,7 @@ impl Calls {
                 }
             }
             FileOperation::EnterPath(path) if call.succeeded() => {
-                if let Ok(directory) = self.path_of(call.thread, path) {
+                if let Ok(directory) = self.path_of(call.thread, path, true) {
                     self.processes.change_directory(call.thread, &directory);
                 }
             }
@@ -315,9 +323,16 @@ impl Calls {
         let [path, second] = [row.path, row.second_path].map(|path| self.output.text(path));
         match row.kind {
             CallKind::Rename => {
-                self.processes.names.renamed(path, second, row.flags & RENAME_EXCHANGE != 0);
+                let is_exchange = row.flags & RENAME_EXCHANGE != 0;
+                self.processes.names.renamed(path, second, is_exchange);
+                self.links.renamed(path, second, is_exchange);
             }
-            CallKind::Unlink | CallKind::Rmdir => self.processes.names.gone(path),
+            CallKind::Unlink | CallKind::Rmdir => {
+                self.processes.names.gone(path);
+                self.links.gone(path);
+            }
+            CallKind::Symlink => self.links.made(path, second),
+            CallKind::Link => self.links.linked(path, second),
             _ => {}
         }
     }

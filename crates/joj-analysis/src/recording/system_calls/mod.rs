@@ -7,6 +7,7 @@
 //! captured    calls that joj captured itself
 //! names       calls that name files
 //! calls       calls on descriptors, and on processes
+//! links       where paths lead through symbolic links
 //! open_names  names of what is open, through renames
 //! processes   descriptors of processes, descriptions behind them
 //! output      collects the calls, and counts what cannot be replayed
@@ -18,5 +19,6 @@ mod names;
 pub mod calls;
 pub mod processes;
 mod open_names;
+pub mod links;
 pub mod output;
 pub mod operation;

@@ -1,10 +1,11 @@
 //! Calls that name files by their paths.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::O_CLOEXEC;
+use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::calls::{Calls, DEVICE, GONE, NO_FILE, Told, UNREADABLE};
+use super::links::PathBegin;
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
 use super::processes::Meaning;
@@ -22,7 +23,7 @@ impl Calls {
             FileOperation::OnPath(path, row) => self.one_path(call.thread, path, *row),
             FileOperation::OnTwoPaths(first, second, row) => {
                 let told = self.one_path(call.thread, first, *row);
-                let second = self.path_of(call.thread, second);
+                let second = self.path_of(call.thread, second, false);
                 Ok(RecordedCall { second_path: self.output.keep(&second?), ..told? })
             }
             FileOperation::Symlink { link, target } => {
@@ -43,7 +44,8 @@ impl Calls {
         opened: Option<&str>,
     ) -> Told {
         self.learn_directory(call.thread, path, opened);
-        let path = self.path_of(call.thread, path);
+        let is_new = flags & O_CREAT != 0 && flags & O_EXCL != 0;
+        let path = self.path_of(call.thread, path, flags & O_NOFOLLOW == 0 && !is_new);
         let number = call.new_descriptor();
         let why = match &path {
             Err(why) => Some(*why),
@@ -71,29 +73,48 @@ impl Calls {
     }
 
     fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
-        let path = self.path_of(thread, path)?;
+        let follows = matches!(row.kind, CallKind::Stat | CallKind::Access | CallKind::Truncate);
+        let path = self.path_of(thread, path, follows || path.follows)?;
         if is_pseudo(&path) {
             return Err(DEVICE);
         }
         Ok(RecordedCall { path: self.output.keep(&path), ..row })
     }
 
-    /// The absolute path of an argument, as seen from the directory in which it begins.
-    pub(super) fn path_of(&mut self, thread: u32, named: &NamedPath<'_>) -> Result<String, &'static str> {
+    /// The absolute path to which an argument leads, as seen from the directory in which it begins. `follows`: through a link under
+    /// its last name, too.
+    pub(super) fn path_of(
+        &mut self,
+        thread: u32,
+        named: &NamedPath<'_>,
+        follows: bool,
+    ) -> Result<String, &'static str> {
         let path = named.path.as_deref().ok_or(UNREADABLE)?;
-        if path.starts_with('/') {
-            return Ok(absolute("/", path));
+        let is_root = named.in_root;
+        let directory = if path.starts_with('/') && !is_root {
+            "/".to_owned()
+        } else {
+            self.begin_of(thread, named.directory)?
+        };
+        Ok(self.links.resolve(PathBegin { directory: &directory, is_root, follows }, path))
+    }
+
+    /// The directory in which a relative path begins.
+    fn begin_of(
+        &mut self,
+        thread: u32,
+        directory: Option<NamedDescriptor<'_>>,
+    ) -> Result<String, &'static str> {
+        if let Some(descriptor) = directory.filter(|descriptor| *descriptor != NamedDescriptor::default()) {
+            return self.known_path(thread, descriptor);
         }
-        match named.directory.filter(|descriptor| *descriptor != NamedDescriptor::default()) {
-            Some(descriptor) => Ok(absolute(&self.known_path(thread, descriptor)?, path)),
-            None => match self.processes.directory(thread) {
-                OpenName::Path(directory) => Ok(absolute(directory, path)),
-                OpenName::Gone => Err(GONE),
-                OpenName::Unknown => {
-                    self.output.infer(UNKNOWN_START);
-                    Ok(absolute(START_DIRECTORY, path))
-                }
-            },
+        match self.processes.directory(thread) {
+            OpenName::Path(directory) => Ok(directory.to_owned()),
+            OpenName::Gone => Err(GONE),
+            OpenName::Unknown => {
+                self.output.infer(UNKNOWN_START);
+                Ok(START_DIRECTORY.to_owned())
+            }
         }
     }
 

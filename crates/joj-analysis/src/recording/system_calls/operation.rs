@@ -20,6 +20,10 @@ pub struct NamedPath<'a> {
     pub directory: Option<NamedDescriptor<'a>>,
     /// The path; `None` where nobody could read it.
     pub path: Option<Cow<'a, str>>,
+    /// Nothing leads out of the directory (RESOLVE_IN_ROOT).
+    pub in_root: bool,
+    /// A link under the last name is followed, where the call would not do that (AT_SYMLINK_FOLLOW).
+    pub follows: bool,
 }
 
 /// How a new thread relates to the one that made it.

@@ -63,7 +63,8 @@ impl<'a> CallText<'a> {
         // Where it is absolute, the directory is not looked at, neither by the kernel.
         let is_relative = path.as_ref().is_none_or(|path| !path.starts_with('/'));
         let directory = directory.filter(|_| is_relative);
-        Ok(NamedPath { directory: directory.map(|index| self.descriptor(index)).transpose()?, path })
+        let directory = directory.map(|index| self.descriptor(index)).transpose()?;
+        Ok(NamedPath { directory, path, ..NamedPath::default() })
     }
 
     fn open(&self, place: PathPlace, flags: u32) -> Result<FileOperation<'a>, LineProblem> {

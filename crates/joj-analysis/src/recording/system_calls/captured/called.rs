@@ -234,6 +234,11 @@ impl CalledName {
         matches!(self, Self::Open | Self::Creat | Self::Openat | Self::Openat2)
     }
 
+    /// True for calls that make names or take them away, whatever becomes of them.
+    pub fn changes_names(self) -> bool {
+        (Self::Rename.code()..=Self::Rmdir.code()).contains(&self.code())
+    }
+
     /// True for calls that are only counted.
     pub fn is_only_counted(self) -> bool {
         self.code() >= Self::Mmap.code() && self != Self::Unshare

@@ -1,15 +1,18 @@
 //! All of a capture, made a recording.
 
+use std::collections::HashSet;
+
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::paths::is_pseudo;
 use crate::recording::system_calls::calls::Calls;
+use crate::recording::system_calls::links::LinksBefore;
 use crate::recording::system_calls::processes::Meaning;
 use crate::trace::header::Source;
 
 use super::decode::decode;
 use super::presence::Presence;
-use super::{CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead};
+use super::{CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead};
 
 /// A descriptor that was open when the capture began.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,9 +124,10 @@ impl CallCapture {
         self.calls.output.infer(sentence);
     }
 
-    /// The recording.
-    pub fn finish(mut self, source: Source) -> Recording {
+    /// The recording. `links`: those that were there before.
+    pub fn finish(mut self, source: Source, links: LinksBefore) -> Recording {
         let mut events = std::mem::take(&mut self.events);
+        self.calls.ask_for_links(links, changed_names(&events));
         events.sort_by_key(CapturedEvent::effect_ns);
         for event in events {
             match event {
@@ -166,6 +170,21 @@ impl CallCapture {
             self.calls.output.push(first_page(beside, head));
         }
     }
+}
+
+/// The last names of paths that calls made or took away.
+fn changed_names(events: &[CapturedEvent]) -> HashSet<Vec<u8>> {
+    let of_event = |event: &CapturedEvent| match event {
+        CapturedEvent::Call(call) if call.result >= 0 => {
+            let creates = matches!(call.seen, CallSeen::Opened { is_created: true, .. });
+            (call.called.changes_names() || creates).then(|| call.paths.clone())
+        }
+        _ => None,
+    };
+    let paths = events.iter().filter_map(of_event).flatten().flatten();
+    let last =
+        |path: &[u8]| path.split(|byte| *byte == b'/').rfind(|part| !part.is_empty()).map(<[u8]>::to_vec);
+    paths.filter_map(|path| last(&path)).collect()
 }
 
 fn first_page(row: RecordedCall, head: &FirstPageHead) -> RecordedCall {

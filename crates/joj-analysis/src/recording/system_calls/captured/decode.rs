@@ -244,6 +244,7 @@ impl CapturedCall {
         NamedPath {
             directory: directory.map(|directory| self.descriptor_at(directory)),
             path: self.text(index),
+            ..NamedPath::default()
         }
     }
 

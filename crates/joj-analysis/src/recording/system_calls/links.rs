@@ -1,0 +1,210 @@
+//! Symbolic links, as far as they are known: where a path leads.
+//!
+//! ```text
+//! symlink("/a/b", "/l"), open("/l/c")          /a/b/c
+//! open("/l/../d")                              /a/d
+//! lstat("/l")                                  /l: the link itself
+//! ```
+//!
+//! Links that calls made are known. What was there before is asked of who captured the calls, when they are over; but not where a call
+//! made or took away a name like it, because then the answer may be about something else.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::ops::Bound;
+
+use crate::recording::paths::is_pseudo;
+
+/// The kernel follows no more links in one path (MAXSYMLINKS).
+const LINKS_MAX: u32 = 40;
+
+type ReadLink = dyn Fn(&str) -> Option<String>;
+
+/// What a symbolic link says that was there before; `None` where there is none under this absolute path.
+pub struct LinksBefore(Box<ReadLink>);
+
+impl LinksBefore {
+    /// Asked once for each path.
+    pub fn new(read: impl Fn(&str) -> Option<String> + 'static) -> Self {
+        Self(Box::new(read))
+    }
+}
+
+impl Default for LinksBefore {
+    fn default() -> Self {
+        Self::new(|_| None)
+    }
+}
+
+impl fmt::Debug for LinksBefore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LinksBefore")
+    }
+}
+
+/// Where a path begins, and how far it may lead.
+#[derive(Debug, Clone, Copy)]
+pub struct PathBegin<'a> {
+    /// The directory of a relative path, without links.
+    pub directory: &'a str,
+    /// Neither `..` nor an absolute path or link leads out of `directory` (RESOLVE_IN_ROOT).
+    pub is_root: bool,
+    /// A link under the last name is followed.
+    pub follows: bool,
+}
+
+/// The links of now.
+#[derive(Debug, Default)]
+pub struct KnownLinks {
+    made: BTreeMap<String, String>,
+    before: LinksBefore,
+    /// Last names of paths that calls made or took away.
+    changed: HashSet<Vec<u8>>,
+    asked: HashMap<String, Option<String>>,
+}
+
+impl KnownLinks {
+    /// Who knows of links that were there before, and the last names of paths that calls made or took away.
+    pub fn ask(&mut self, before: LinksBefore, changed: HashSet<Vec<u8>>) {
+        (self.before, self.changed) = (before, changed);
+    }
+
+    /// Where a path leads: absolute, without `.`, `..` and links.
+    pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str) -> String {
+        let root = if begin.is_root { begin.directory.trim_end_matches('/') } else { "" };
+        let directory = begin.directory.trim_end_matches('/');
+        let mut at = if path.starts_with('/') { root } else { directory }.to_owned();
+        let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    if at.len() > root.len() {
+                        at.truncate(at.rfind('/').unwrap_or(0));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            at.push('/');
+            at.push_str(&part);
+            // A slash behind a link asks for what it leads to.
+            if (!begin.follows && left.is_empty()) || links == LINKS_MAX || is_pseudo(&at) {
+                continue;
+            }
+            if let Some(target) = self.target(&at) {
+                links += 1;
+                at.truncate(if target.starts_with('/') { root.len() } else { at.rfind('/').unwrap_or(0) });
+                left.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+        if at.is_empty() { "/".to_owned() } else { at }
+    }
+
+    /// What the link says under a path without links.
+    fn target(&mut self, path: &str) -> Option<String> {
+        if let Some(made) = self.made.get(path) {
+            return Some(made.clone());
+        }
+        if let Some(known) = self.asked.get(path) {
+            return known.clone();
+        }
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_changed = self.changed.contains(name.as_bytes());
+        let found = if is_changed { None } else { (self.before.0)(path).filter(|target| !target.is_empty()) };
+        self.asked.insert(path.to_owned(), found.clone());
+        found
+    }
+
+    /// A call made a link.
+    pub fn made(&mut self, path: &str, target: &str) {
+        self.made.insert(path.to_owned(), target.to_owned());
+    }
+
+    /// A file has another name, too: a link may.
+    pub fn linked(&mut self, path: &str, second: &str) {
+        if let Some(target) = self.made.get(path).cloned() {
+            self.made.insert(second.to_owned(), target);
+        }
+    }
+
+    /// A link, or a directory with links in it, was renamed.
+    pub fn renamed(&mut self, from: &str, to: &str, is_exchange: bool) {
+        if self.made.is_empty() || from == to {
+            return;
+        }
+        let (moved, other) = (self.taken(from), self.taken(to));
+        self.made.extend(moved.into_iter().map(|(rest, target)| (format!("{to}{rest}"), target)));
+        if is_exchange {
+            self.made.extend(other.into_iter().map(|(rest, target)| (format!("{from}{rest}"), target)));
+        }
+    }
+
+    /// A name was taken away.
+    pub fn gone(&mut self, path: &str) {
+        self.made.remove(path);
+    }
+
+    /// The links under a path and below it, each without the path's text.
+    fn taken(&mut self, path: &str) -> Vec<(String, String)> {
+        let below = format!("{path}/");
+        let range = (Bound::Included(below.as_str()), Bound::Unbounded);
+        let inside = self.made.range::<str, _>(range).take_while(|(name, _)| name.starts_with(&below));
+        let names: Vec<String> = inside.map(|(name, _)| name.clone()).chain([path.to_owned()]).collect();
+        names
+            .into_iter()
+            .filter_map(|name| Some((name[path.len()..].to_owned(), self.made.remove(&name)?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_where_the_kernel_goes() {
+        let mut links = KnownLinks::default();
+        let before = |path: &str| match path {
+            "/lib" | "/changed" => Some("usr/lib".to_owned()),
+            _ => None,
+        };
+        links.ask(LinksBefore::new(before), HashSet::from([b"changed".to_vec()]));
+        links.made("/w/link", "../real/deep");
+        links.made("/w/whole", "/real");
+        links.made("/w/round", "round");
+        let begin = PathBegin { directory: "/w", is_root: false, follows: true };
+        let itself = PathBegin { follows: false, ..begin };
+        let root = PathBegin { is_root: true, ..begin };
+        let cases = [
+            (begin, "link/x", "/real/deep/x"),
+            (begin, "link/../x", "/real/x"),
+            (begin, "link", "/real/deep"),
+            (itself, "link", "/w/link"),
+            (itself, "link/", "/real/deep"),
+            (itself, "link/y", "/real/deep/y"),
+            (begin, "/lib/z", "/usr/lib/z"),
+            (begin, "/changed/z", "/changed/z"),
+            (begin, "./a//b/.", "/w/a/b"),
+            (begin, "../../..", "/"),
+            (begin, "round/x", "/w/round/x"),
+            (root, "/a", "/w/a"),
+            (root, "../../a", "/w/a"),
+            (root, "whole/a", "/w/real/a"),
+            (root, "link/a", "/w/real/deep/a"),
+        ];
+        for (begin, path, wanted) in cases {
+            assert_eq!(links.resolve(begin, path), wanted, "{path} {begin:?}");
+        }
+        links.renamed("/w", "/v", false);
+        assert_eq!(
+            [links.resolve(begin, "link"), links.resolve(begin, "/v/link")],
+            ["/w/link", "/real/deep"]
+        );
+        links.linked("/v/link", "/v/second");
+        links.gone("/v/link");
+        let found = ["/v/link", "/v/second"].map(|path| links.resolve(begin, path));
+        assert_eq!(found, ["/v/link", "/real/deep"]);
+    }
+}
