@@ -275,3 +275,26 @@ fn texts_of_strace_and_mobigen_are_told_apart() {
         assert_eq!(TextFormat::of(begin), format, "{begin}");
     }
 }
+
+#[test]
+fn a_root_of_its_own_and_a_name_for_what_is_open() {
+    let recording = import(
+        r#"7 1700000000.000000 open("/d", O_RDONLY|O_DIRECTORY) = 3</d>
+7 1700000000.000100 openat2(3</d>, "/../a", {flags=O_RDWR|O_CREAT, mode=0644, resolve=RESOLVE_IN_ROOT}, 24) = 4</d/a>
+7 1700000000.000200 openat(AT_FDCWD</w>, "/d", O_WRONLY|O_TMPFILE, 0600) = 5</d/#7 (deleted)>
+7 1700000000.000300 linkat(AT_FDCWD</w>, "/proc/self/fd/5", 3</d>, "b", AT_SYMLINK_FOLLOW) = 0
+7 1700000000.000400 linkat(5</d/b>, "", AT_FDCWD</w>, "/d/c", AT_EMPTY_PATH) = 0
+7 1700000000.000500 linkat(AT_FDCWD</w>, "/d/c", AT_FDCWD</w>, "/d/e", 0) = 0
+"#,
+    );
+    assert_eq!(
+        rows(&recording)[1..],
+        [
+            "7 open(d2 /d/a) = 4",
+            "7 open(d3 /d) = 5",
+            "7 link(d3 /d/b) = 0",
+            "7 link(d3 /d/c) = 0",
+            "7 link(/d/c /d/e) = 0"
+        ]
+    );
+}

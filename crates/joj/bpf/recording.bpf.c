@@ -45,7 +45,7 @@ struct event_head {
   u64 end_ns;
   u64 arguments[6];
   s64 result;
-  /* Length of buffers, flags of openat2; start and length of a lock; size of a file. */
+  /* Length of buffers; start and length of a lock; size of a file, and of openat2 flags and resolve, 32 bits each. */
   u64 values[2];
   u32 thread;
   u32 process;
@@ -230,9 +230,11 @@ INLINE void look_behind(struct event_head *head, u32 what) {
       head->marks |= 1;
       break;
     }
-    case OPEN_HOW:
-      if (!read_user(&head->values[0], 8, (void *)address)) head->marks |= 1;
+    case OPEN_HOW: {
+      u64 how[3] = {};
+      if (!read_user(how, sizeof(how), (void *)address)) head->values[1] = (u32)how[0] | how[2] << 32;
       break;
+    }
     case STATUS:
       if (head->result) break;
       if (!read_user(&head->mode, 4, (void *)(address + table.status_places[0])) &&
@@ -414,10 +416,8 @@ PROGRAM(sys_exit) {
   head->arguments[4] = ARGUMENT_4(registers);
   head->arguments[5] = ARGUMENT_5(registers);
   head->end_ns = now_ns();
-  if (what & OPENS && head->result >= 0)
-    look_at_opened(head);
-  else if (MEMORY(what))
-    look_behind(head, what);
+  if (MEMORY(what)) look_behind(head, what);
+  if (what & OPENS && head->result >= 0) look_at_opened(head);
   if (what & (READS | WRITES) && head->result >= 8 && call->descriptor == IS_FILE) look_at_transfer(head, what);
   u32 length = 0;
   if (FIRST_PATH(what)) {

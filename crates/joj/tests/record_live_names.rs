@@ -298,3 +298,42 @@ int main(int words, char **word) {
 "#,
     );
 }
+
+#[test]
+fn a_directory_may_be_the_root_and_an_open_file_may_get_a_name() {
+    comes_out_the_same(
+        "root",
+        r#"
+#include <linux/openat2.h>
+static char block[1000];
+static int in(int directory, const char *name, int flags, int resolve) {
+    struct open_how how = {.flags = flags, .mode = flags & O_CREAT ? 0644 : 0, .resolve = resolve};
+    return syscall(SYS_openat2, directory, name, &how, sizeof how);
+}
+int main(int words, char **word) {
+    int directory, file;
+    char name[100];
+    DO(chdir(word[1]));
+    DO(mkdir("root", 0755));
+    DO(mkdir("root/sub", 0755));
+    DO(symlink("/sub", "root/link"));
+    DO(directory = open("root", O_RDONLY | O_DIRECTORY));
+    if ((file = in(directory, "/../sub/../one", O_WRONLY | O_CREAT, RESOLVE_IN_ROOT)) < 0) return errno == ENOSYS ? 77 : 1;
+    DO(write(file, block, 1));
+    DO(file = in(directory, "link/two", O_RDWR | O_CREAT, RESOLVE_IN_ROOT));
+    DO(write(file, block, 2));
+    DO(file = in(AT_FDCWD, "three", O_WRONLY | O_CREAT | O_APPEND, 0));
+    DO(pwrite(file, block, 3, 500));
+    if ((file = open(".", O_WRONLY | O_TMPFILE, 0644)) < 0) return 77;
+    DO(write(file, block, 4));
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    DO(linkat(AT_FDCWD, name, directory, "four", AT_SYMLINK_FOLLOW));
+    DO(write(file, block, 40));
+    DO(file = open("root", O_RDWR | O_TMPFILE, 0644));
+    DO(write(file, block, 5));
+    if (linkat(file, "", AT_FDCWD, "five", AT_EMPTY_PATH) < 0 && errno != ENOENT) return 1;
+    return 0;
+}
+"#,
+    );
+}

@@ -51,7 +51,7 @@ words! {
         Fallocate = 20 "fallocate",
         /// rename, renameat, renameat2 (path: old, second path: new, flags: RENAME_..).
         Rename = 21 "rename",
-        /// link, linkat (path: old, second path: new).
+        /// link, linkat (path: old, or description and descriptor of what is open; second path: new).
         Link = 22 "link",
         /// symlink, symlinkat (path: the link's, second path: what is in it).
         Symlink = 23 "symlink",

@@ -217,7 +217,12 @@ impl FileTree {
             let link = FileState::new(TreeEntry::Symlink(link_target(path, second)));
             return [Some(self.named(path, link)), None];
         }
-        let file = self.existing(path, TreeEntry::File(0));
+        let opened = self.opened.get(&call.description).map(|opened| opened.file);
+        let file = match opened {
+            Some(file) => file,
+            None if path.is_empty() => return [None, None],
+            None => self.existing(path, TreeEntry::File(0)),
+        };
         let other = self.names.get(second).copied();
         if call.kind == CallKind::Rename && call.flags & RENAME_EXCHANGE != 0 {
             let other = self.existing(second, TreeEntry::File(0));

@@ -175,6 +175,7 @@ impl Calls {
             FileOperation::Open { .. }
             | FileOperation::OnPath(..)
             | FileOperation::OnTwoPaths(..)
+            | FileOperation::LinkDescriptor { .. }
             | FileOperation::Symlink { .. } => return Some(self.about_names(call)),
         }
         None
@@ -213,7 +214,11 @@ impl Calls {
 
     /// The description behind a descriptor, or why there is none that can be replayed. What is known of it is believed before what
     /// earlier calls say.
-    fn description(&mut self, thread: u32, descriptor: NamedDescriptor<'_>) -> Result<u32, &'static str> {
+    pub(super) fn description(
+        &mut self,
+        thread: u32,
+        descriptor: NamedDescriptor<'_>,
+    ) -> Result<u32, &'static str> {
         let number = descriptor.number.ok_or(UNREADABLE)?;
         match descriptor.known {
             Some(path) if !path.starts_with('/') => return Err(NO_FILE),

@@ -21,7 +21,13 @@ impl Calls {
         match &call.operation {
             FileOperation::Open { path, flags, opened } => self.open(call, path, *flags, *opened),
             FileOperation::OnPath(path, row) => self.one_path(call.thread, path, *row),
+            FileOperation::LinkDescriptor { descriptor, link } => {
+                self.link_descriptor(call, *descriptor, link)
+            }
             FileOperation::OnTwoPaths(first, second, row) => {
+                if let Some(descriptor) = descriptor_behind(first) {
+                    return self.link_descriptor(call, descriptor, second);
+                }
                 let told = self.one_path(call.thread, first, *row);
                 let second = self.path_of(call.thread, second, false);
                 Ok(RecordedCall { second_path: self.output.keep(&second?), ..told? })
@@ -70,6 +76,24 @@ impl Calls {
             self.processes.open(call.thread, number, Meaning::File(row.description), closes_on_exec, true);
         }
         Ok(row)
+    }
+
+    /// A file that is open gets a name: perhaps its first one (O_TMPFILE).
+    fn link_descriptor(
+        &mut self,
+        call: &SystemCall<'_>,
+        descriptor: NamedDescriptor<'_>,
+        link: &NamedPath<'_>,
+    ) -> Told {
+        if !call.succeeded() {
+            // With AT_EMPTY_PATH it may lack a privilege that a replay does not need.
+            return Err("it failed");
+        }
+        let description = self.description(call.thread, descriptor)?;
+        let link = self.path_of(call.thread, link, false)?;
+        let row = RecordedCall { kind: CallKind::Link, description, ..RecordedCall::default() };
+        let second_path = self.output.keep(&link);
+        Ok(RecordedCall { descriptor: descriptor.number.unwrap_or(-1), second_path, ..row })
     }
 
     fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
@@ -132,4 +156,19 @@ impl Calls {
             self.processes.change_directory(thread, &absolute("/", directory));
         }
     }
+}
+
+/// The descriptor that a path of the kernel's names, where it is followed: `/proc/self/fd/3`.
+fn descriptor_behind(path: &NamedPath<'_>) -> Option<NamedDescriptor<'static>> {
+    let text = path.path.as_deref().filter(|_| path.follows)?;
+    let number = match text.strip_prefix("/dev/fd/") {
+        Some(number) => number,
+        None => text.strip_prefix("/proc/")?.split_once("/fd/").filter(|(who, _)| is_own(who))?.1,
+    };
+    Some(NamedDescriptor { number: Some(number.parse().ok()?), known: None })
+}
+
+/// Other processes' descriptors are named by their numbers.
+fn is_own(process: &str) -> bool {
+    matches!(process, "self" | "thread-self")
 }

@@ -98,6 +98,13 @@ pub enum FileOperation<'a> {
     OnPath(NamedPath<'a>, RecordedCall),
     /// A call on two paths.
     OnTwoPaths(NamedPath<'a>, NamedPath<'a>, RecordedCall),
+    /// linkat of a descriptor: what is open gets a name.
+    LinkDescriptor {
+        /// The descriptor.
+        descriptor: NamedDescriptor<'a>,
+        /// The new name.
+        link: NamedPath<'a>,
+    },
     /// symlink and its kin.
     Symlink {
         /// The link.

@@ -108,6 +108,10 @@ impl ReplayFiles {
                 rustix::fs::sync();
                 Ok(0)
             }
+            CallKind::Link if call.description != 0 => {
+                let file = self.take(call.description).last().cloned()?;
+                self.link_open(&file, call)
+            }
             kind if kind.is_about_paths() => self.name(call),
             CallKind::Released => {
                 self.take(call.description).clear();
@@ -161,6 +165,16 @@ impl ReplayFiles {
         drop(open);
         drop(file);
         Some(0)
+    }
+
+    /// Gives what is open a name.
+    fn link_open(&self, file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
+        use std::os::fd::AsRawFd;
+        // With AT_EMPTY_PATH it would need a privilege (linkat(2)).
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let second = &self.paths[call.second_path.0 as usize];
+        rustix::fs::linkat(rustix::fs::CWD, open, &self.directory, second, AtFlags::SYMLINK_FOLLOW)?;
+        Ok(0)
     }
 
     fn name(&self, call: &RecordedCall) -> Result<i64, Errno> {

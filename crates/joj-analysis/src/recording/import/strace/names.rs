@@ -18,7 +18,7 @@ impl<'a> CallText<'a> {
             "open" => self.open((None, 0), self.flags(1)?),
             "creat" => self.open((None, 0), O_CREAT | O_TRUNC | 1),
             "openat" => self.open((Some(0), 1), self.flags(2)?),
-            "openat2" => self.open((Some(0), 1), how_flags(self, 2)?),
+            "openat2" => self.open_how(),
             "truncate" | "truncate64" => {
                 let bytes = self.number(1)?.cast_unsigned();
                 self.on_path((None, 0), RecordedCall { bytes, ..kind(CallKind::Truncate) })
@@ -49,7 +49,7 @@ impl<'a> CallText<'a> {
                 self.two_paths((Some(0), 1), (Some(2), 3), row)
             }
             "link" => self.two_paths((None, 0), (None, 1), kind(CallKind::Link)),
-            "linkat" => self.two_paths((Some(0), 1), (Some(2), 3), kind(CallKind::Link)),
+            "linkat" => self.link_at(),
             "symlink" => self.symlink((None, 1)),
             "symlinkat" => self.symlink((Some(1), 2)),
             _ => return Ok(None),
@@ -70,6 +70,28 @@ impl<'a> CallText<'a> {
     fn open(&self, place: PathPlace, flags: u32) -> Result<FileOperation<'a>, LineProblem> {
         let opened = self.call.result_path.map(without_mark);
         Ok(FileOperation::Open { path: self.path(place.0, place.1)?, flags, opened })
+    }
+
+    fn open_how(&self) -> Result<FileOperation<'a>, LineProblem> {
+        let flags = how_flags(self, 2)?;
+        if !self.argument(2)?.contains("RESOLVE_IN_ROOT") {
+            return self.open((Some(0), 1), flags);
+        }
+        // Its directory is the root of an absolute path, too.
+        let directory = Some(self.descriptor(0)?);
+        let path = NamedPath { directory, path: self.quoted(1)?, in_root: true, follows: false };
+        Ok(FileOperation::Open { path, flags, opened: self.call.result_path.map(without_mark) })
+    }
+
+    fn link_at(&self) -> Result<FileOperation<'a>, LineProblem> {
+        let row = RecordedCall { kind: CallKind::Link, ..RecordedCall::default() };
+        let how = self.argument(4)?;
+        let (old, link) = (self.path(Some(0), 1)?, self.path(Some(2), 3)?);
+        if self.argument(1)? == "\"\"" && how.contains("AT_EMPTY_PATH") {
+            return Ok(FileOperation::LinkDescriptor { descriptor: self.descriptor(0)?, link });
+        }
+        let follows = how.contains("AT_SYMLINK_FOLLOW");
+        Ok(FileOperation::OnTwoPaths(NamedPath { follows, ..old }, link, row))
     }
 
     fn on_path(&self, place: PathPlace, row: RecordedCall) -> Result<FileOperation<'a>, LineProblem> {

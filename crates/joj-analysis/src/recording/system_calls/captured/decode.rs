@@ -16,6 +16,8 @@ use super::{CallSeen, CapturedCall, DescriptorKind};
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 const AT_FDCWD: i32 = -100;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const RESOLVE_IN_ROOT: u64 = 0x10;
 const AT_REMOVEDIR: u64 = 0x200;
 const CLOSE_RANGE_UNSHARE: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
@@ -167,17 +169,16 @@ fn open(call: &CapturedCall) -> FileOperation<'_> {
     let (directory, flags) = match call.called {
         CalledName::Open => (None, low(call.arguments[1])),
         CalledName::Creat => (None, O_CREAT | O_TRUNC | 1),
-        CalledName::Openat2 => {
-            let flags = if let CallSeen::Flags(flags) = call.seen { low(flags) } else { 0 };
-            (Some(0), flags)
-        }
+        CalledName::Openat2 => (Some(0), low(call.open_how.flags)),
         _ => (Some(0), low(call.arguments[2])),
     };
     let opened = match call.seen {
         CallSeen::Opened { mode, .. } => known(DescriptorKind::of_mode(mode)),
         _ => None,
     };
-    FileOperation::Open { path: call.path(0, directory), flags, opened }
+    let in_root = call.open_how.resolve & RESOLVE_IN_ROOT != 0;
+    let path = NamedPath { in_root, ..call.path(0, directory) };
+    FileOperation::Open { path, flags, opened }
 }
 
 fn about_names(call: &CapturedCall) -> FileOperation<'_> {
@@ -207,7 +208,15 @@ fn about_names(call: &CapturedCall) -> FileOperation<'_> {
             two(Some(0), Some(2), RecordedCall { flags: low(argument(4)), ..row(CallKind::Rename) })
         }
         CalledName::Link => two(None, None, row(CallKind::Link)),
-        CalledName::Linkat => two(Some(0), Some(2), row(CallKind::Link)),
+        CalledName::Linkat => {
+            let (first, second) = (call.path(0, Some(0)), call.path(1, Some(2)));
+            let is_empty = call.paths[0].as_ref().is_some_and(Vec::is_empty);
+            if is_empty && argument(4) & AT_EMPTY_PATH != 0 {
+                return FileOperation::LinkDescriptor { descriptor: call.descriptor_at(0), link: second };
+            }
+            let follows = argument(4) & AT_SYMLINK_FOLLOW != 0;
+            FileOperation::OnTwoPaths(NamedPath { follows, ..first }, second, row(CallKind::Link))
+        }
         CalledName::Symlink => FileOperation::Symlink { link: call.path(1, None), target: call.text(0) },
         CalledName::Symlinkat => FileOperation::Symlink { link: call.path(1, Some(1)), target: call.text(0) },
         _ => FileOperation::Other,

@@ -49,8 +49,6 @@ pub enum CallSeen {
     Nothing,
     /// Of vectored calls: the length of all buffers.
     Length(u64),
-    /// Of `openat2`: the flags.
-    Flags(u64),
     /// Of `stat` and its kin.
     Status {
         /// `st_mode`.
@@ -78,6 +76,15 @@ pub enum CallSeen {
         /// `l_len`.
         length: i64,
     },
+}
+
+/// `struct open_how`, apart from the mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenHow {
+    /// O_.. flags.
+    pub flags: u64,
+    /// RESOLVE_.. flags.
+    pub resolve: u64,
 }
 
 /// The head of a frame of a SQLite log that a write wrote.
@@ -182,6 +189,8 @@ pub struct CapturedCall {
     pub paths: [Option<Vec<u8>>; 2],
     /// What was seen besides.
     pub seen: CallSeen,
+    /// Of `openat2`: how it opens.
+    pub open_how: OpenHow,
     /// Heads of frames that it wrote to a SQLite log.
     pub frames: Vec<FrameHead>,
     /// What the page 1 says that it wrote or read.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
-    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead, FrameHead, Sharing,
+    CallSeen, CapturedCall, CapturedEvent, DescriptorKind, FirstPageHead, FrameHead, OpenHow, Sharing,
 };
 
 use crate::machine::capture::calls::numbers;
@@ -77,6 +77,12 @@ impl Decoder {
                 rest = after;
             }
         }
+        if called == CalledName::Openat2 {
+            // Flags in the lower half, the few of resolve in the upper one.
+            let how = quad(head, 80);
+            let flags = numbers::open_flags(how & u64::from(u32::MAX));
+            call.open_how = OpenHow { flags, resolve: how >> 32 };
+        }
         call.seen = seen(head, &call);
         Some(call)
     }
@@ -84,14 +90,13 @@ impl Decoder {
 
 fn seen(head: &[u8], call: &CapturedCall) -> CallSeen {
     let (mode, value, marks) = (long(head, 96), quad(head, 72), head[107]);
-    if marks & 1 == 0 {
+    if marks & 1 == 0 || (call.called.opens() && call.result < 0) {
         return CallSeen::Nothing;
     }
     match call.called {
         called if called.opens() && call.result >= 0 => {
             CallSeen::Opened { mode, bytes: value, is_created: marks & 2 != 0 }
         }
-        CalledName::Openat2 => CallSeen::Flags(numbers::open_flags(value)),
         CalledName::Fcntl if commands::LOCKS.contains(&call.arguments[1]) => CallSeen::Lock {
             kind: mode & 0xffff,
             whence: mode >> 16,

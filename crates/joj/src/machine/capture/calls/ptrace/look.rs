@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use joj_analysis::recording::flags::{O_CREAT, O_EXCL};
 use joj_analysis::recording::system_calls::captured::called::{BehindPointer, CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
-    CallSeen, CapturedCall, DescriptorKind, FirstPageHead, FrameHead, LOG_HEADER_BYTES, descriptor_number,
-    frame_heads, log_page_bytes,
+    CallSeen, CapturedCall, DescriptorKind, FirstPageHead, FrameHead, LOG_HEADER_BYTES, OpenHow,
+    descriptor_number, frame_heads, log_page_bytes,
 };
 
 use super::request::{Tid, read_memory};
 use crate::machine::capture::calls::{held, numbers};
 
 const AT_FDCWD: i32 = -100;
+const RESOLVE_IN_ROOT: u64 = 0x10;
 const PATH_BYTES_MAX: usize = 4096;
 /// The kernel takes no more buffers with one call (UIO_MAXIOV).
 const BUFFERS_MAX: u64 = 1024;
@@ -62,7 +63,7 @@ pub fn was_there(thread: Tid, call: &CapturedCall) -> Option<bool> {
         CalledName::Creat => (0, u64::from(O_CREAT), None),
         CalledName::Open => (0, call.arguments[1], None),
         CalledName::Openat => (1, call.arguments[2], Some(call.arguments[0])),
-        CalledName::Openat2 => (1, quad(thread, call.arguments[2])?, Some(call.arguments[0])),
+        CalledName::Openat2 => (1, open_how(thread, call)?.flags, Some(call.arguments[0])),
         _ => return None,
     };
     let has = |flag: u32| flags & u64::from(flag) != 0;
@@ -72,6 +73,12 @@ pub fn was_there(thread: Tid, call: &CapturedCall) -> Option<bool> {
     let path = text(thread, call.arguments[path])?;
     let path = Path::new(std::ffi::OsStr::from_bytes(&path)).to_owned();
     let number = directory.map_or(AT_FDCWD, descriptor_number);
+    let is_in_root =
+        call.called == CalledName::Openat2 && open_how(thread, call)?.resolve & RESOLVE_IN_ROOT != 0;
+    let path = match path.strip_prefix("/") {
+        Ok(below) if is_in_root => below.to_owned(),
+        _ => path,
+    };
     let whole = if let Ok(below) = path.strip_prefix("/") {
         PathBuf::from(format!("/proc/{thread}/root")).join(below)
     } else if number == AT_FDCWD {
@@ -87,6 +94,11 @@ impl Looker {
     pub fn at_end(&mut self, thread: Tid, call: &mut CapturedCall, was_there: Option<bool>) {
         for (path, index) in call.paths.iter_mut().zip(call.called.path_arguments()) {
             *path = index.and_then(|index| text(thread, call.arguments[index]));
+        }
+        if call.called == CalledName::Openat2
+            && let Some(how) = open_how(thread, call)
+        {
+            call.open_how = OpenHow { flags: numbers::open_flags(how.flags), ..how };
         }
         call.seen = seen(thread, call, was_there);
         let moved = u64::try_from(call.result).unwrap_or(0);
@@ -198,16 +210,12 @@ fn seen(thread: Tid, call: &CapturedCall, was_there: Option<bool>) -> CallSeen {
                 return CallSeen::Opened { mode: status.mode(), bytes: status.len(), is_created };
             }
         }
-        if call.called != CalledName::Openat2 {
-            return CallSeen::Nothing;
-        }
+        return CallSeen::Nothing;
     }
     match call.called.behind_pointer() {
         BehindPointer::Vector => {
             CallSeen::Length(buffers(thread, call).iter().map(|(_, length)| length).sum())
         }
-        BehindPointer::OpenHow => quad(thread, call.arguments[2])
-            .map_or(CallSeen::Nothing, |flags| CallSeen::Flags(numbers::open_flags(flags))),
         BehindPointer::Status(index) if call.result == 0 => {
             status(thread, call.arguments[usize::from(index)], numbers::STATUS_PLACES, u32::MAX)
         }
@@ -219,6 +227,12 @@ fn seen(thread: Tid, call: &CapturedCall, was_there: Option<bool>) -> CallSeen {
         }
         _ => CallSeen::Nothing,
     }
+}
+
+/// `struct open_how`: flags, mode and resolve (64 bits each).
+fn open_how(thread: Tid, call: &CapturedCall) -> Option<OpenHow> {
+    let at = call.arguments[2];
+    Some(OpenHow { flags: quad(thread, at)?, resolve: quad(thread, at.wrapping_add(16))? })
 }
 
 fn status(thread: Tid, address: u64, (mode_at, bytes_at): (u64, u64), mask: u32) -> CallSeen {
