@@ -16,6 +16,7 @@ use crate::replay::check;
 use crate::replay::error::ReplayError;
 use crate::replay::page_transactions;
 use crate::replay::plan::{self, Plan};
+use crate::replay::room;
 use crate::replay::run;
 use crate::show::replay as replay_text;
 use crate::trace::progress::ProgressLine;
@@ -62,6 +63,7 @@ fn stopped() -> ExitCode {
 /// What is made goes at the end, whatever that is, unless it was asked to stay.
 fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, ReplayError> {
     let plan = Plan::read(&options.recording, options.compat)?;
+    room::check(directory, trees::bytes(&plan.before), "the files that were there before")?;
     let work_dir = plan::make_directory(directory)?;
     let problem = |(path, error): (PathBuf, io::Error)| file_problem(directory, path, error);
     let mut progress = ProgressLine::begin();

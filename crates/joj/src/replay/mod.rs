@@ -5,6 +5,7 @@
 //!
 //! command             from the options to the exit code
 //! page_transactions   with --as: the commits on SQLite databases alone, through SQLite
+//! room                whether the files have room
 //! check               the files at the end beside those that the recording implies
 //! run                 the threads, from their start to their end
 //! worker              one thread's calls
@@ -14,6 +15,7 @@
 
 pub mod command;
 mod page_transactions;
+mod room;
 mod check;
 mod run;
 mod worker;

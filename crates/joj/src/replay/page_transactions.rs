@@ -2,7 +2,6 @@
 //!
 //!   recording -> commits -> plan -> a worker with a clock -> a worker that counts -> one row beside the recording's
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, Word};
@@ -24,6 +23,7 @@ use crate::machine::files::place::Place;
 use crate::machine::proc::worker_process::Workers;
 use crate::replay::error::ReplayError;
 use crate::replay::plan;
+use crate::replay::room;
 use crate::show::page_transactions as text;
 
 /// Replays the commits in a journal mode.
@@ -83,7 +83,7 @@ fn replay(
     let workers = Workers::new(Vec::new())?;
     let asker = Asker::new(&workers);
     let work_dir = plan::make_directory(directory)?;
-    check_room(work_dir.path(), &planned)?;
+    room::check(work_dir.path(), planned.database_bytes(), "the recorded databases")?;
     let outcome = TransactionsOutcome::of(found, &planned);
     let task = PageTransactionsTask {
         libraries,
@@ -130,18 +130,6 @@ fn replay(
         outcome.kept = Some(work_dir.keep().display().to_string());
     }
     Ok(outcome)
-}
-
-/// Databases as large as those of a server are not begun where they have no room.
-fn check_room(directory: &Path, planned: &TransactionPlan) -> Result<(), ReplayError> {
-    let needed = planned.database_bytes();
-    let Ok(facts) = rustix::fs::statvfs(directory) else { return Ok(()) };
-    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
-    if needed <= free {
-        return Ok(());
-    }
-    let what = format!("the recorded databases have {} MiB, and {} MiB are free", needed >> 20, free >> 20);
-    Err(ReplayError::Full { place: directory.to_owned(), what })
 }
 
 fn databases(found: &PageTransactions, figures: &PageTransactionsFigures) -> Vec<DatabaseOutcome> {

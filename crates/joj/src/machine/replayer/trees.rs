@@ -45,6 +45,12 @@ pub fn make(
     Ok(true)
 }
 
+/// Bytes of these files.
+pub fn bytes(entries: &Entries) -> u64 {
+    let sizes = entries.values().map(|entry| if let TreeEntry::File(bytes) = entry { *bytes } else { 0 });
+    sizes.fold(0, u64::saturating_add)
+}
+
 fn fill(
     place: &Path,
     bytes: u64,
