@@ -2,6 +2,7 @@
 //!
 //!   recording -> commits -> plan -> a worker with a clock -> a worker that counts -> one row beside the recording's
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, Word};

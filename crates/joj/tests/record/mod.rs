@@ -46,6 +46,11 @@ impl Row {
         (4..=7).contains(&self.code)
     }
 
+    /// Without what differs from run to run.
+    pub fn without_its_run(self) -> Self {
+        Self { begin_ns: 0, duration_ns: 0, process: 0, thread: 0, ..self }
+    }
+
     pub fn is_write(&self) -> bool {
         (8..=11).contains(&self.code)
     }
