@@ -197,7 +197,7 @@ fn with_normal_no_commit_is_flushed_under_full() {
 fn the_flush_comes_by_the_bytes() {
     in_own_process("the_flush_comes_by_the_bytes", || {
         let scratch = Scratch::new("window-bytes");
-        // Four commits of one page each.
+        // Four commits of one page each. A flush begins with two of them where they take as long as one.
         let db = prepare(&scratch.join("a.db"), "waldio_group=16384,60000", 0);
         let before = number(&db, "flushes");
         for value in 0..400 {
@@ -205,7 +205,7 @@ fn the_flush_comes_by_the_bytes() {
         }
         let flushes = number(&db, "flushes") - before;
         // A flush of reserved space covers what is outstanding, and the next one comes later.
-        assert!((80..=101).contains(&flushes), "{flushes} flushes for 400 commits");
+        assert!((80..=201).contains(&flushes), "{flushes} flushes for 400 commits");
     });
 }
 

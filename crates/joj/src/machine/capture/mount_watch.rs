@@ -15,13 +15,13 @@ const STATX_MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// Looks again and again.
 #[derive(Debug)]
 pub struct MountWatch {
-    watched: Vec<Watched>,
+    watched: Vec<WatchedMount>,
     /// When the last look began.
     looked_ns: u64,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedMount {
     device: DeviceNumber,
     mounts: Vec<(Mount, Option<u64>)>,
     until_ns: Option<u64>,
@@ -35,7 +35,7 @@ impl MountWatch {
         let watched = header.filesystems.iter().map(|filesystem| {
             let own = mounted.iter().filter(|mount| mount.device == filesystem.device);
             let mounts = own.map(|mount| (mount.clone(), unique(mount))).collect();
-            Watched { device: filesystem.device, mounts, until_ns: None }
+            WatchedMount { device: filesystem.device, mounts, until_ns: None }
         });
         MountWatch { watched: watched.collect(), looked_ns }
     }
