@@ -213,7 +213,7 @@ fn the_flush_comes_by_the_bytes() {
 fn the_flush_begins_with_half_of_the_bytes_and_no_commit_waits() {
     in_own_process("the_flush_begins_with_half_of_the_bytes_and_no_commit_waits", || {
         let scratch = Scratch::new("window-half");
-        let db = prepare(&scratch.join("a.db"), "waldio_group=1048576,60000", 1);
+        let db = prepare(&scratch.join("a.db"), "waldio_group=2097152,60000", 1);
         let shared = number(&db, "shared_commits");
         // A growth's sync covers commits, too: then it takes as many again.
         let is_flushed = || {
@@ -221,7 +221,7 @@ fn the_flush_begins_with_half_of_the_bytes_and_no_commit_waits() {
             thread::sleep(Duration::from_millis(2));
             number(&db, "delayed_flushes") > 0
         };
-        assert!((0..2000).any(|_| is_flushed()), "nobody flushed");
+        assert!((0..4000).any(|_| is_flushed()), "nobody flushed");
         assert_eq!(number(&db, "shared_commits"), shared, "a commit waited");
     });
 }
