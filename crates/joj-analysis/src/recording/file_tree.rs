@@ -10,7 +10,6 @@
 //! What holds children, or was seen as one, is a directory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Bound;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{
@@ -18,7 +17,7 @@ use crate::recording::flags::{
     FALLOC_FL_PUNCH_HOLE, O_ACCMODE, O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_TMPFILE, O_TRUNC,
     RENAME_EXCHANGE, RWF_APPEND, RWF_NOAPPEND, S_IFDIR, S_IFMT, S_IFREG, SEEK_END,
 };
-use crate::recording::paths::absolute;
+use crate::recording::paths::{absolute, take_with_below};
 use crate::trace::texts::Texts;
 
 /// A file of the tree, apart from its names.
@@ -226,7 +225,8 @@ impl FileTree {
         let other = self.names.get(second).copied();
         if call.kind == CallKind::Rename && call.flags & RENAME_EXCHANGE != 0 {
             let other = self.existing(second, TreeEntry::File(0));
-            let (one, two) = (self.taken(path), self.taken(second));
+            let (one, two) =
+                (take_with_below(&mut self.names, path), take_with_below(&mut self.names, second));
             self.put(second, one);
             self.put(path, two);
             return [Some(file), Some(other)];
@@ -234,7 +234,7 @@ impl FileTree {
         if call.kind == CallKind::Rename {
             // Two names of one file: nothing happens (rename(2)).
             if other != Some(file) {
-                let moved = self.taken(path);
+                let moved = take_with_below(&mut self.names, path);
                 self.remove(second);
                 self.put(second, moved);
                 self.missing.insert(path.to_owned());
@@ -388,20 +388,9 @@ impl FileTree {
 
     /// Takes a name away, with those below it.
     fn remove(&mut self, path: &str) {
-        for (name, _) in self.taken(path) {
+        for (name, _) in take_with_below(&mut self.names, path) {
             self.missing.insert(format!("{path}{name}"));
         }
-    }
-
-    /// A name and those below it, each without the first one's text.
-    fn taken(&mut self, path: &str) -> Vec<(String, FileIndex)> {
-        let below = format!("{path}/");
-        let range = (Bound::Included(below.as_str()), Bound::Unbounded);
-        let inside = self.names.range::<str, _>(range).take_while(|(name, _)| name.starts_with(&below));
-        let mut names: Vec<String> = inside.map(|(name, _)| name.clone()).collect();
-        names.push(path.to_owned());
-        let taken = names.into_iter().filter_map(|name| Some((name.clone(), self.names.remove(&name)?)));
-        taken.map(|(name, file)| (name[path.len()..].to_owned(), file)).collect()
     }
 
     fn put(&mut self, path: &str, taken: Vec<(String, FileIndex)>) {

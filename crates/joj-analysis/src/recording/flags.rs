@@ -26,6 +26,8 @@ pub const O_DIRECTORY: u32 = 0o200_000;
 pub const O_TMPFILE: u32 = 0o20_200_000;
 /// It must not be a symbolic link.
 pub const O_NOFOLLOW: u32 = 0o400_000;
+/// Of openat2: nothing leads out of the directory.
+pub const RESOLVE_IN_ROOT: u64 = 0x10;
 /// Closed by execve.
 pub const O_CLOEXEC: u32 = 0o2_000_000;
 

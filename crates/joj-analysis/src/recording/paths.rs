@@ -1,5 +1,8 @@
 //! Paths as the kernel would take them: absolute, without `.` and `..`.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 /// `path` as seen from `directory`. Links are not followed: the recording does not know them all.
 pub fn absolute(directory: &str, path: &str) -> String {
     let begin = if path.starts_with('/') { "" } else { directory };
@@ -12,6 +15,25 @@ pub fn absolute(directory: &str, path: &str) -> String {
         }
     }
     format!("/{}", parts.join("/"))
+}
+
+/// What a map has for names below `path`, in order; not for `path` itself.
+pub fn below<'map, T>(
+    names: &'map BTreeMap<String, T>,
+    path: &str,
+) -> impl Iterator<Item = (&'map String, &'map T)> {
+    let inside = format!("{path}/");
+    let range = (Bound::Included(inside.as_str()), Bound::Unbounded);
+    names.range::<str, _>(range).take_while(move |(name, _)| name.starts_with(&inside))
+}
+
+/// Takes out of a map what it has for `path` and for names below it, each without the text of `path`.
+pub fn take_with_below<T>(names: &mut BTreeMap<String, T>, path: &str) -> Vec<(String, T)> {
+    let inside = below(names, path).map(|(name, _)| name.clone());
+    let all: Vec<String> = inside.chain([path.to_owned()]).collect();
+    let taken =
+        all.into_iter().filter_map(|name| Some((name[path.len()..].to_owned(), names.remove(&name)?)));
+    taken.collect()
 }
 
 /// True for what is no file: devices, and what the kernel makes up.

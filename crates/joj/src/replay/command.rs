@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::recording::file_tree::TreeEntry;
 use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::command_line::replay::ReplayOptions;
@@ -51,8 +50,7 @@ pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
         return page_transactions::bytes_needed(options);
     }
     let plan = Plan::read(&options.recording, options.compat)?;
-    let bytes = |entry: &TreeEntry| if let TreeEntry::File(bytes) = entry { *bytes } else { 0 };
-    Ok(plan.before.values().map(bytes).sum())
+    Ok(trees::bytes(&plan.before))
 }
 
 fn stopped() -> ExitCode {

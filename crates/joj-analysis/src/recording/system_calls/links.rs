@@ -11,9 +11,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::ops::Bound;
 
-use crate::recording::paths::is_pseudo;
+use crate::recording::paths::{is_pseudo, take_with_below};
 
 /// The kernel follows no more links in one path (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
@@ -134,7 +133,7 @@ impl KnownLinks {
         if self.made.is_empty() || from == to {
             return;
         }
-        let (moved, other) = (self.taken(from), self.taken(to));
+        let [moved, other] = [from, to].map(|path| take_with_below(&mut self.made, path));
         self.made.extend(moved.into_iter().map(|(rest, target)| (format!("{to}{rest}"), target)));
         if is_exchange {
             self.made.extend(other.into_iter().map(|(rest, target)| (format!("{from}{rest}"), target)));
@@ -144,18 +143,6 @@ impl KnownLinks {
     /// A name was taken away.
     pub fn gone(&mut self, path: &str) {
         self.made.remove(path);
-    }
-
-    /// The links under a path and below it, each without the path's text.
-    fn taken(&mut self, path: &str) -> Vec<(String, String)> {
-        let below = format!("{path}/");
-        let range = (Bound::Included(below.as_str()), Bound::Unbounded);
-        let inside = self.made.range::<str, _>(range).take_while(|(name, _)| name.starts_with(&below));
-        let names: Vec<String> = inside.map(|(name, _)| name.clone()).chain([path.to_owned()]).collect();
-        names
-            .into_iter()
-            .filter_map(|name| Some((name[path.len()..].to_owned(), self.made.remove(&name)?)))
-            .collect()
     }
 }
 

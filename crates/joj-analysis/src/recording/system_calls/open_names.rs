@@ -6,7 +6,8 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+
+use crate::recording::paths::below;
 
 /// What has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,10 +97,7 @@ impl OpenNames {
 
     /// What has this name or one below it, with what follows the path.
     fn below(&self, path: &str) -> Vec<(NameHolder, String)> {
-        let below = format!("{path}/");
-        let range = (Bound::Included(below.as_str()), Bound::Unbounded);
-        let inside = self.holders.range::<str, _>(range).take_while(|(name, _)| name.starts_with(&below));
-        let all = self.holders.get_key_value(path).into_iter().chain(inside);
+        let all = self.holders.get_key_value(path).into_iter().chain(below(&self.holders, path));
         all.flat_map(|(name, holders)| holders.iter().map(|holder| (*holder, name[path.len()..].to_owned())))
             .collect()
     }

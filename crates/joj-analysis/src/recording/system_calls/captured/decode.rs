@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_TRUNC};
+use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_TRUNC, RESOLVE_IN_ROOT};
 use crate::recording::system_calls::operation::{
     FileOperation, NamedDescriptor, NamedPath, Sharing, SystemCall,
 };
@@ -17,7 +17,6 @@ const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 const AT_FDCWD: i32 = -100;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
-const RESOLVE_IN_ROOT: u64 = 0x10;
 const AT_REMOVEDIR: u64 = 0x200;
 const CLOSE_RANGE_UNSHARE: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use joj_analysis::recording::flags::{O_CREAT, O_EXCL};
+use joj_analysis::recording::flags::{O_CREAT, O_EXCL, RESOLVE_IN_ROOT};
 use joj_analysis::recording::system_calls::captured::called::{BehindPointer, CalledName, commands};
 use joj_analysis::recording::system_calls::captured::{
     CallSeen, CapturedCall, DescriptorKind, FirstPageHead, FrameHead, LOG_HEADER_BYTES, OpenHow,
@@ -17,7 +17,6 @@ use super::request::{Tid, read_memory};
 use crate::machine::capture::calls::{held, numbers};
 
 const AT_FDCWD: i32 = -100;
-const RESOLVE_IN_ROOT: u64 = 0x10;
 const PATH_BYTES_MAX: usize = 4096;
 /// The kernel takes no more buffers with one call (UIO_MAXIOV).
 const BUFFERS_MAX: u64 = 1024;
