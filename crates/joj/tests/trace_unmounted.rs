@@ -5,6 +5,7 @@ mod trace;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use trace::volume::{Volume, has_backend, joj, volume_or_skip};
@@ -35,10 +36,16 @@ fn summary(volume: &Volume, backend: &str, script: &str) -> Value {
     let place = volume.path();
     let command = ["/bin/bash", "-ec", script, &node_of(&place), &place.display().to_string()];
     let node = node_of(&place);
-    let options = ["--backend", backend, "--device", &node, "--json", &json];
+    let saved = volume.beside("saved.parquet").display().to_string();
+    let options = ["--backend", backend, "--device", &node, "--json", &json, "--save", &saved];
     let output = joj(volume, &options, &[], &command.map(str::to_owned));
     assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON")
+    let live: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_joj"));
+    let read = again.args(["trace", "--read", &saved, "--json", "-"]).output().expect("joj");
+    let read: Value = serde_json::from_slice(&read.stdout).expect("JSON");
+    assert_eq!(read["counts"], live["counts"], "{backend}, read back");
+    live
 }
 
 /// Bytes written of each part.
@@ -55,7 +62,6 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
     const ANEW: &str = "
         exec 3<$0  # keeps the loop device
         umount $1
-        sleep 0.3
         mkfs.xfs -q -f $0
         mount $0 $1
         dd if=/dev/urandom of=$1/a bs=1M count=300 status=none

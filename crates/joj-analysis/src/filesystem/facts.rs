@@ -33,8 +33,8 @@ pub struct Blocks {
     pub node_file: Option<u64>,
     /// Inodes of files that it keeps for itself.
     pub inner_files: Option<RangeInclusive<u64>>,
-    /// What comes out of its device's page cache at this byte, outside of every region; `None` where the filesystem keeps nothing there, so that
-    /// it is a program's.
+    /// What comes out of its device's page cache at this byte, outside of every region. `None`: the filesystem keeps nothing there, so
+    /// that it is a program's.
     pub device_pages: fn(u64) -> Option<(Class, Part)>,
 }
 

@@ -53,6 +53,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
     let mut header = trace_header::header(devices, &words, Source::default())?;
+    let mut mounts = MountWatch::begin(&header);
     let mut capture = begin(options, &selection(options, devices.is_some(), &header), &words)?;
     header.source = capture.source();
     header.process = options.pid;
@@ -69,12 +70,13 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     let analysis = Analysis::new(&header, types, &AnalysisOptions::by(options))?;
     let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
+    // The command may unmount at once.
+    mounts.look();
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     if let Some(command) = &command {
         header.command_process = Some(command.id());
         out.analysis.command_runs(command.id());
     }
-    let mut mounts = MountWatch::begin(&header);
     let result = watch(options, &mut capture, &mut out, &mut mounts, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
     result?;

@@ -113,7 +113,8 @@ pub fn log_of(kind: Option<Filesystem>) -> Option<Log> {
 }
 
 fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
-    // A program may write to the device itself: that is neither data of a file nor metadata. It shows where the filesystem keeps nothing there.
+    // A program may write to the device itself: that is neither data of a file nor metadata. It can be told apart where the filesystem
+    // keeps nothing in that page cache.
     let blocks = &kind?.facts().blocks;
     Some(match (event.backing, blocks.log) {
         // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.

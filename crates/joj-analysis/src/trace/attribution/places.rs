@@ -67,18 +67,17 @@ impl Places {
         self.ends.extend(own.map(|(index, _)| (until_ns, index)));
     }
 
-    /// Time goes on: forgets what lay where in a filesystem that is not mounted any more. Its sectors: whole disk, first, end.
+    /// Time goes on: forgets what lay where in filesystems that are not mounted any more. Their sectors: whole disk, first, end.
     pub fn pass(&mut self, time_ns: u64) -> Vec<(DeviceNumber, u64, u64)> {
+        let is_over = |(until_ns, _): &mut (u64, usize)| *until_ns <= time_ns;
         // In nearly every trace there is none.
-        let Some(at) = self.ends.iter().position(|(until_ns, _)| *until_ns <= time_ns) else {
+        let gone: Vec<usize> = self.ends.extract_if(.., is_over).map(|(_, owner)| owner).collect();
+        if gone.is_empty() {
             return Vec::new();
-        };
-        let (_, gone) = self.ends.swap_remove(at);
-        self.regions.retain(|stretch| stretch.owner != gone);
-        let sectors = self.filesystems.iter().filter(|stretch| stretch.owner == gone);
-        let sectors = sectors.map(|stretch| (stretch.disk, stretch.first, stretch.end)).collect();
-        self.filesystems.retain(|stretch| stretch.owner != gone);
-        sectors
+        }
+        self.regions.retain(|stretch| !gone.contains(&stretch.owner));
+        let over = self.filesystems.extract_if(.., |stretch| gone.contains(&stretch.owner));
+        over.map(|stretch| (stretch.disk, stretch.first, stretch.end)).collect()
     }
 
     /// The whole disk of a disk or partition; itself where the trace's head does not know it.
@@ -192,6 +191,31 @@ mod tests {
         assert_eq!((places.region(disk, 3000), places.filesystem(disk, 2048)), (None, None));
         assert!(places.holds_files(DeviceNumber(17)), "its files may be there again");
         assert_eq!(places.pass(101), []);
+    }
+
+    #[test]
+    fn of_two_that_end_before_an_event_neither_has_a_layout_then() {
+        let disk = DeviceNumber(16);
+        let on = |device, sector, until_ns| MountedFilesystem {
+            device: DeviceNumber(device),
+            kind: "ext4".into(),
+            regions: vec![Region {
+                disk,
+                sector,
+                sectors: 8,
+                purpose: RegionUse::Superblock,
+                journal_offset: 0,
+            }],
+            until_ns,
+            ..MountedFilesystem::default()
+        };
+        let mut places = Places::new(&Header {
+            filesystems: vec![on(17, 8, Some(50)), on(18, 80, Some(60)), on(19, 800, Some(900))],
+            ..Header::default()
+        });
+        places.pass(100);
+        let known = [8, 80, 800].map(|sector| places.region(disk, sector).is_some());
+        assert_eq!(known, [false, false, true]);
     }
 
     #[test]

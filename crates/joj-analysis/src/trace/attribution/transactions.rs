@@ -4,8 +4,9 @@
 //! transaction in WAL mode holds byte 120 of the wal-index, a checkpoint byte 121 (sqlite.org/lockingv3.html, walformat.html).
 //! Who opens a log first makes the wal-index from it (recovery). It holds byte 120, and gives back 121 and 122 together, which nothing
 //! else does.
-//! A sync of the log that follows in the same thread after the lock was given back belongs to the commit still, as long as the thread took
-//! no other lock: that is how an extension shares flushes. Where the last connection closes, it locks the database first. In exclusive locking mode there are no such locks, and so no commits.
+//! After the lock was given back, a sync of the log in the same thread belongs to the commit still: that is how an extension shares
+//! flushes. Not if the thread took another lock before: the last close locks the database first, and then syncs the log. In exclusive
+//! locking mode there are no such locks, and so no commits.
 //!
 //! A thread may be in transactions of several databases at once. A sync call of SQLite's files belongs to that of its database; what names
 //! no database belongs to the one that began last. SQLite syncs a directory for a file that it has just synced or deleted there: that sync
@@ -40,8 +41,8 @@ pub struct OpenTransactions {
     threads: HashMap<TransactionId, u32>,
     /// For whose database each thread last synced or deleted a file of SQLite's.
     last_file_of: HashMap<u32, TransactionId>,
-    /// What each thread ended since it last took a lock.
-    just_ended: HashMap<u32, Vec<TransactionId>>,
+    /// When each thread last took a lock.
+    locked_ns: HashMap<u32, u64>,
     begun: u64,
 }
 
@@ -50,7 +51,7 @@ impl OpenTransactions {
     pub fn lock(&mut self, event: &Event, info: FileInfo, texts: &Texts) -> Vec<Transaction> {
         match event.detail {
             WRITE_LOCK => {
-                self.just_ended.remove(&event.thread);
+                self.locked_ns.insert(event.thread, event.time_ns);
                 return self.begin(event, info, texts);
             }
             UNLOCK => {
@@ -144,7 +145,6 @@ impl OpenTransactions {
         let transactions = self.of_thread.get_mut(&thread).into_iter().flatten();
         for transaction in transactions.filter(under_way) {
             transaction.ended_ns = Some(event.time_ns);
-            self.just_ended.entry(thread).or_default().push(transaction.id);
             transaction.until_close = byte == RESERVED_BYTE && (event.offset, event.bytes) == (0, 0);
         }
     }
@@ -152,11 +152,11 @@ impl OpenTransactions {
     /// The transaction that a sync call of a thread belongs to, which counts it; `info`: the file that is synced.
     pub fn sync(&mut self, thread: u32, info: FileInfo, texts: &Texts) -> Option<TransactionId> {
         let transactions = self.of_thread.get_mut(&thread)?;
-        let just_ended = self.just_ended.get(&thread).map_or(&[][..], Vec::as_slice);
+        let locked_ns = self.locked_ns.get(&thread).copied().unwrap_or(0);
         let is_late = |transaction: &Transaction| {
             transaction.kind == TransactionKind::Commit
                 && transaction.syncs == 0
-                && just_ended.contains(&transaction.id)
+                && transaction.ended_ns.is_some_and(|ended_ns| ended_ns > locked_ns)
                 && info.file_type == FileType::WriteAheadLog
         };
         let may_be = |transaction: &Transaction| transaction.ended_ns.is_none() || is_late(transaction);
