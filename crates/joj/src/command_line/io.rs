@@ -14,19 +14,19 @@ pub struct IoOptions {
     pub io: bool,
 
     /// Sizes of a record, for example 4KiB,64KiB
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4KiB", value_parser = parse_record, requires = "io")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4KiB", value_parser = parse_record, requires = "io", conflicts_with_all = NOT_IN_FILE_IO)]
     pub record: Vec<u64>,
 
     /// Size of the file
-    #[arg(long, value_name = "SIZE", default_value = "10MiB", value_parser = parse_bytes, requires = "io")]
+    #[arg(long, value_name = "SIZE", default_value = "10MiB", value_parser = parse_bytes, requires = "io", conflicts_with_all = NOT_IN_FILE_IO)]
     pub file: u64,
 
     /// Only these: write, randwrite, append, read, randread
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io", conflicts_with_all = NOT_IN_FILE_IO)]
     pub jobs: Vec<IoJob>,
 
     /// Only these: none, osync, odsync, fsync, fdatasync, rwf-dsync, direct, direct-osync, direct-odsync, polled, mmap, mmap-async, mmap-sync
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "io", conflicts_with_all = NOT_IN_FILE_IO)]
     pub ways: Vec<SyncWay>,
 }
 

@@ -304,6 +304,31 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// clap lets an option pass without the one that it requires where something is there that excludes the other.
+    #[test]
+    fn no_option_is_taken_in_silence_without_the_one_that_it_belongs_to() {
+        let replay = ["replay", "a.joj"];
+        let (on_disk, checked) = ([&replay[..], &["."]].concat(), [&replay[..], &[".", "--check"]].concat());
+        let of_lab =
+            [["--device", "ram"], ["--filesystem", "xfs"], ["--jobs", "1"], ["--replay-seconds", "9"]];
+        let of_mode =
+            [["--synchronous", "full"], ["--cache-size", "9"], ["--sqlite", "system"], ["--waldio", "a.so"]];
+        let of_io = [["--record", "4KiB"], ["--file", "1MiB"], ["--jobs", "read"], ["--ways", "none"]];
+        let cases = [
+            of_lab.map(|option| [&on_disk[..], &option].concat()),
+            of_mode.map(|option| [&checked[..], &option].concat()),
+            of_io.map(|option| [&["bench", "--threads", "1"][..], &option].concat()),
+        ];
+        let others = [
+            vec!["replay", "a.joj", ".", "--kernel", "k", "--modules", "m"],
+            vec!["record", "-o", "a.joj", "--format", "strace", "--", "true"],
+        ];
+        for words in cases.into_iter().flatten().chain(others) {
+            let said = Cli::try_parse_from([&["joj"], &words[..]].concat()).map(|_| ());
+            assert!(said.is_err_and(|error| error.to_string().contains("cannot be used with")), "{words:?}");
+        }
+    }
+
     #[test]
     fn the_study_has_all_parts_unless_some_are_named() {
         let parts = |words: &[&str]| match Cli::try_parse_from([&["joj", "bench"], words].concat()) {

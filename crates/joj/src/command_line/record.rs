@@ -29,11 +29,14 @@ set-uid program has no more rights than joj's user, and the recording lasts unti
 The exit code is the command's, 127 or 126 where there is none or it cannot be run. Else it is 0, or 1 when something failed: no
 file is written then; 2 for a wrong command line, 130 after Ctrl-C.";
 
+/// What captures.
+const NOT_IN_IMPORT: [&str; 4] = ["pid", "for_ns", "method", "command"];
+
 /// Options of `joj record`.
 #[derive(Debug, Args)]
 pub struct RecordOptions {
     /// The text to import: of strace (`strace -f -ttt -T -y`) or MobiGen; `-` for standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "for_ns", "method", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = NOT_IN_IMPORT)]
     pub import: Option<PathBuf>,
 
     /// Record a program that runs, with its threads and children, until it ends, or for a time
@@ -57,7 +60,7 @@ pub struct RecordOptions {
     pub buffer_bytes: u64,
 
     /// What the text is [default: recognised by its first line]
-    #[arg(long, value_enum, requires = "import")]
+    #[arg(long, value_enum, requires = "import", conflicts_with_all = NOT_IN_IMPORT)]
     pub format: Option<FormatChoice>,
 
     /// Write hashes in the place of file names, with a key that is thrown away. Extensions stay, and SQLite's -wal, -shm, -journal

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use joj_analysis::bench::key::{JournalMode, Word};
 use serde::{Deserialize, Serialize};
 
-use crate::command_line::replay_lab::ReplayLabOptions;
+use crate::command_line::replay_lab::{ONLY_IN_LAB, ReplayLabOptions};
 
 /// After the options in `joj replay --help`.
 pub const EXAMPLES: &str = "\
@@ -29,6 +29,9 @@ counts instructions, so the figures are the same every time.
 With --as the commits of the recording's databases are made again in databases of joj's own: the same numbers of pages, none of the
 program's data. The exit code is 0, or 1 when something, or a row, failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
 
+/// What replays calls, not transactions.
+const NOT_WITH_MODE: [&str; 2] = ["check", "compat"];
+
 /// Options of `joj replay`.
 #[derive(Debug, Args)]
 pub struct ReplayOptions {
@@ -36,7 +39,7 @@ pub struct ReplayOptions {
     pub recording: PathBuf,
 
     /// A directory on the disk to replay it on; without --lab it is needed
-    #[arg(value_name = "DIR", required_unless_present = "lab", conflicts_with = "lab")]
+    #[arg(value_name = "DIR", required_unless_present = "lab", conflicts_with_all = ONLY_IN_LAB)]
     pub directory: Option<PathBuf>,
 
     /// Emulated disks instead.
@@ -57,23 +60,23 @@ pub struct ReplayOptions {
 
     /// Replay only the commits on SQLite databases, through a real SQLite in this journal mode: delete, truncate, persist, memory, off,
     /// wal, or waldio (wal with the extension)
-    #[arg(long = "as", value_name = "MODE", value_parser = parse_mode, conflicts_with_all = ["check", "compat"])]
+    #[arg(long = "as", value_name = "MODE", value_parser = parse_mode, conflicts_with_all = NOT_WITH_MODE)]
     pub mode: Option<JournalMode>,
 
     /// With --as: PRAGMA synchronous
-    #[arg(long, value_enum, default_value = "full", requires = "mode")]
+    #[arg(long, value_enum, default_value = "full", requires = "mode", conflicts_with_all = NOT_WITH_MODE)]
     pub synchronous: SynchronousChoice,
 
     /// With --as: PRAGMA cache_size: pages, or KiB where negative [default: SQLite's own]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "mode")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "mode", conflicts_with_all = NOT_WITH_MODE)]
     pub cache_size: Option<i64>,
 
     /// With --as: the SQLite: bundled (inside joj), system, or a library
-    #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled", requires = "mode")]
+    #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled", requires = "mode", conflicts_with_all = NOT_WITH_MODE)]
     pub sqlite: String,
 
     /// With --as waldio: the extension [default: libwaldio.so beside joj]
-    #[arg(long, value_name = "FILE.so", requires = "mode")]
+    #[arg(long, value_name = "FILE.so", requires = "mode", conflicts_with_all = NOT_WITH_MODE)]
     pub waldio: Option<PathBuf>,
 
     /// Leave the directory there

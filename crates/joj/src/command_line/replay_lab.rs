@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use joj_analysis::filesystem::Filesystem;
 
+/// What a replay on a disk of this machine has not.
+pub const ONLY_IN_LAB: [&str; 7] =
+    ["lab", "device", "filesystem", "jobs", "replay_seconds", "kernel", "modules"];
+
 /// On which emulated disks a recording is replayed.
 #[derive(Debug, Args)]
 pub struct ReplayLabOptions {

@@ -16,7 +16,7 @@ pub struct ReplayJob {
     pub setting: Setting,
     /// Where the recording is replayed.
     pub volumes: Vec<LabVolume>,
-    /// Words for `joj replay` behind the recording and the directory; files in them are the guest's.
+    /// Words for `joj replay` after the recording and the directory; files in them are the guest's.
     pub arguments: Vec<String>,
     /// Environment variables that joj was given, and that the replay shall have.
     pub environment: Vec<(String, String)>,

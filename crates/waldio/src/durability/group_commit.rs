@@ -168,8 +168,8 @@ impl GroupCommit {
         self.state().outstanding_bytes()
     }
 
-    /// True where a flush should begin so that no commit has to wait when `bytes` are not durable: half of them wait for one that is
-    /// not under way yet. Not where they came quicker than a flush takes: two flushes for that much would be slower than one.
+    /// True where a flush should begin now. Half of `bytes` wait for one that is not under way yet: when that ends, less than
+    /// `bytes` wait, and no commit has to. Not where they came quicker than half of a flush: two would be slower than one.
     pub fn is_half_full(&self, bytes: u64) -> bool {
         let state = self.state();
         let uncovered = state.issued_bytes - state.durable_bytes.max(state.led_bytes);
