@@ -158,9 +158,16 @@ impl<'run> Engine<'run> {
         let expected = expected(self.stock.sql(who, sql))?;
         let found = heard(self.waldio.sql(who, sql))?;
         // PERSIST_WAL has no effect on an `embedded` log: stock's stays, and keeps whoever opens it next in WAL mode.
-        let kept_log = self.program.is_embedded() && self.program.has("control 10 1");
-        if kept_log && sql.contains("journal_mode") && expected != found {
+        let keeps_log = self.program.has("control 10 1");
+        if keeps_log && self.program.is_embedded() && sql.contains("journal_mode") && expected != found {
             self.compares = false;
+        }
+        // Frames of a transaction that was rolled back are in stock's log where its cache spilled; waldio keeps the first 256 KiB
+        // of a transaction in memory. Where PERSIST_WAL keeps such a log, stock goes on with it in another journal mode.
+        let has_no_log = found.rows == "0|-1|-1" && expected.rows.starts_with("0|");
+        if keeps_log && sql.contains("wal_checkpoint") && has_no_log && self.program.says("PRAGMA cache_size")
+        {
+            self.compares &= expected == found;
         }
         if sql.contains("wal_checkpoint") && self.may_frames_differ() {
             self.compare(&without_frames(&expected), &without_frames(&found))?;
