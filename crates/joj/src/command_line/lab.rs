@@ -1,11 +1,15 @@
 //! Options of `joj lab`.
+//!
+//! crash    `joj lab crash`
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::command_line::lab_crash::CrashOptions;
+use crate::command_line::lab::crash::CrashOptions;
 use crate::command_line::trace::BackendChoice;
+
+pub mod crash;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
@@ -40,7 +44,7 @@ pub enum LabAction {
     /// Measure a plan
     Run(RunOptions),
     /// Cut the power of an emulated device at many moments, recover each time, and say what was lost
-    #[command(after_help = crate::command_line::lab_crash::EXAMPLES)]
+    #[command(after_help = crate::command_line::lab::crash::EXAMPLES)]
     Crash(Box<CrashLabOptions>),
     /// List the plans that joj brings, and the papers' tables that they serve
     List,

@@ -1,7 +1,7 @@
 //! The command line: options and help. Those of `joj bench` and `joj compare` are here, the others in a file each:
 //!
 //! ```text
-//! lab         `joj lab`;  lab_crash: `joj lab crash`
+//! lab         `joj lab`
 //! record      `joj record`;  replay: `joj replay`;  replay_lab: its emulated disks
 //! trace       `joj trace`
 //! monitor     `joj monitor`
@@ -12,7 +12,6 @@
 //! ```
 
 pub mod lab;
-pub mod lab_crash;
 pub mod record;
 pub mod replay;
 mod replay_lab;

@@ -11,7 +11,7 @@ use joj_analysis::lab::crash::{
 };
 
 use crate::bench::progress::Progress;
-use crate::command_line::lab_crash::CrashOptions;
+use crate::command_line::lab::crash::CrashOptions;
 use crate::lab::commands::error::{CrashUsage, LabError};
 use crate::lab::crash_job::{CrashJob, RECORDINGS_DIRECTORY, UnitReport};
 use crate::lab::error::UnitError;
