@@ -35,30 +35,30 @@ impl Flusher {
     /// Has everything outstanding in a log flushed after `time`; false where there is no thread for it.
     pub fn flush_within(&self, session: &Arc<LogSession>, file: &Arc<dyn DiskFile>, time: Duration) -> bool {
         let Flusher::Thread(timer) = self else { return true };
-        let mut due = Instant::now() + time;
+        let due = Instant::now() + time;
         if !session.order_flush(due, time) {
             return true;
         }
-        *session.flush_with() = Some(Arc::clone(file));
+        session.flush_with(Arc::clone(file));
         // The log, if it is still open by then.
-        let (flushed, ordered) = (Arc::downgrade(session), due);
-        let has_thread = timer.order_instead(Arc::as_ptr(session) as usize, due, move || {
-            let session = flushed.upgrade()?;
-            let file = session.flush_with().clone()?;
-            due = session.flush_ordered(&*file, due)?;
-            Some(due)
-        });
+        let flushed = Arc::downgrade(session);
+        let has_thread = timer
+            .order_instead(Arc::as_ptr(session) as usize, due, move || flushed.upgrade()?.flush_ordered());
         if !has_thread {
-            session.take_order(ordered);
+            session.flush_order().take_if(|order| order.due == due);
         }
         has_thread
     }
 }
 
 impl LogSession {
-    /// The file of whoever committed and ordered a flush: open until the last connection of this process has closed the log.
-    fn flush_with(&self) -> MutexGuard<'_, Option<Arc<dyn DiskFile>>> {
+    fn flush_file(&self) -> MutexGuard<'_, Option<Arc<dyn DiskFile>>> {
         self.flush_with.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ordered flushes are done with this file, of whoever committed: open until the last connection of this process has closed the log.
+    pub fn flush_with(&self, file: Arc<dyn DiskFile>) {
+        *self.flush_file() = Some(file);
     }
 
     fn flush_order(&self) -> MutexGuard<'_, Option<FlushOrder>> {
@@ -76,25 +76,31 @@ impl LogSession {
         is_new
     }
 
-    /// Ends the order for that moment; `None` where another took its place.
-    fn take_order(&self, due: Instant) -> Option<FlushOrder> {
-        self.flush_order().take_if(|order| order.due == due)
+    /// Does what is due of what was ordered. The result is when to come back: while an order stands, whoever gave it, somebody comes no
+    /// later than it is due. Where others flushed the commit that gave it, and the oldest that waits now came later, it stands for
+    /// that one. A failure poisons, and the next COMMIT says so.
+    pub fn flush_ordered(&self) -> Option<Instant> {
+        let is_due = |order: &mut FlushOrder| order.due <= Instant::now();
+        // First: a commit that comes from here on orders the next flush.
+        let taken = self.flush_order().take_if(is_due);
+        if let Some(FlushOrder { time, .. }) = taken {
+            let later = self.durability.group_commit.not_durable().map(|waits| waits.since + time);
+            match later.filter(|later| *later > Instant::now()) {
+                Some(later) => {
+                    self.order_flush(later, time);
+                }
+                None => self.flush_outstanding(),
+            }
+        }
+        self.flush_order().map(|order| order.due)
     }
 
-    /// The delay is over for the commit that ordered a flush for that moment. Where others flushed it, and the oldest that waits now
-    /// came later, the order stands: the result is when it is due. A failure poisons, and the next COMMIT says so.
-    pub fn flush_ordered(&self, file: &dyn DiskFile, due: Instant) -> Option<Instant> {
-        // First: a commit that comes from here on orders the next flush.
-        let FlushOrder { time, .. } = self.take_order(due)?;
-        let later = self.durability.group_commit.not_durable().map(|waits| waits.since + time);
-        if let Some(later) = later.filter(|later| *later > Instant::now()) {
-            return self.order_flush(later, time).then_some(later);
-        }
+    fn flush_outstanding(&self) {
+        let Some(file) = self.flush_file().clone() else { return };
         if self.durability.group_commit.is_outstanding()
-            && self.durability.flush_unlocked(file, false).is_ok()
+            && self.durability.flush_unlocked(&*file, false).is_ok()
         {
             Stats::add(&self.stats.delayed_flushes, 1);
         }
-        None
     }
 }

@@ -39,7 +39,7 @@ impl Timer {
         self.0.send(Order { due, key: None, act: Box::new(act) })
     }
 
-    /// The same in place of what waits under this key.
+    /// The same in place of what waits under this key, and no later than that would have run.
     pub fn order_instead(
         &self,
         key: usize,
@@ -59,8 +59,14 @@ fn serve(orders: Orders<Order>) {
             None => orders.next().ok_or(RecvTimeoutError::Disconnected),
         };
         match next {
-            Ok(order) => {
-                waiting.retain(|waits| order.key.is_none() || waits.key != order.key);
+            Ok(mut order) => {
+                waiting.retain(|waits| {
+                    let stays = order.key.is_none() || waits.key != order.key;
+                    if !stays {
+                        order.due = order.due.min(waits.due);
+                    }
+                    stays
+                });
                 waiting.push(order);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -121,6 +127,19 @@ mod tests {
         assert_eq!(first.recv_timeout(minute), Err(RecvTimeoutError::Disconnected));
         assert_eq!(second.recv_timeout(minute), Ok(()));
         assert_eq!(other.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty), "it waits on");
+    }
+
+    /// What waits may have been put off since it was ordered, to a moment that nobody else knows.
+    #[test]
+    fn what_takes_the_place_of_another_runs_no_later() {
+        let timer = Timer::new("test");
+        let (done, ran) = channel();
+        assert!(timer.order_instead(1, Instant::now() + Duration::from_millis(20), || None));
+        assert!(timer.order_instead(1, Instant::now() + Duration::from_secs(3600), move || {
+            let _ = done.send(());
+            None
+        }));
+        assert!(ran.recv_timeout(Duration::from_secs(60)).is_ok(), "it waits for its own hour");
     }
 
     #[test]

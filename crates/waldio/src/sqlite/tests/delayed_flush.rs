@@ -46,17 +46,18 @@ fn outstanding(fails: bool) -> (Arc<Database>, Arc<LogSession>, Arc<dyn DiskFile
 }
 
 /// What became of an order whose time is over.
-fn ordered_and_due(session: &LogSession, file: &dyn DiskFile, time: Duration) -> Option<Instant> {
+fn ordered_and_due(session: &LogSession, file: &Arc<dyn DiskFile>, time: Duration) -> Option<Instant> {
+    session.flush_with(Arc::clone(file));
     let now = Instant::now();
     assert!(session.order_flush(now, time), "nothing comes earlier");
-    session.flush_ordered(file, now)
+    session.flush_ordered()
 }
 
 #[test]
 fn a_flush_when_the_time_is_over_makes_all_durable_and_is_done_once() {
     let (database, session, file) = outstanding(false);
     for _ in 0..2 {
-        assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
+        assert_eq!(ordered_and_due(&session, &file, Duration::ZERO), None);
     }
     assert_eq!(session.durability.group_commit.outstanding_bytes(), 0);
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
@@ -71,10 +72,10 @@ fn commits_that_came_after_a_flush_have_a_time_of_their_own() {
     // By their bytes, before the time is over; then another commit.
     session.durability.flush_unlocked(&*file, false).expect("a sound disk");
     session.durability.group_commit.issue(4120);
-    let due = ordered_and_due(&session, &*file, Duration::from_secs(3600)).expect("it is young");
+    let due = ordered_and_due(&session, &file, Duration::from_secs(3600)).expect("it is young");
     assert!(due >= first + Duration::from_secs(3600));
     assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (1, 4120));
-    assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
+    assert_eq!(ordered_and_due(&session, &file, Duration::ZERO), None);
     assert_eq!((flushes(), session.durability.group_commit.outstanding_bytes()), (2, 0));
 }
 
@@ -104,7 +105,7 @@ fn a_flush_that_is_due_is_put_off_for_nobody() {
     let (flushed, ends) = std::sync::mpsc::channel();
     let of_thread = Arc::clone(&session);
     std::thread::spawn(move || {
-        let _ = flushed.send(ordered_and_due(&of_thread, &*file, Duration::ZERO));
+        let _ = flushed.send(ordered_and_due(&of_thread, &file, Duration::ZERO));
     });
     assert_eq!(ends.recv_timeout(Duration::from_secs(20)), Ok(None), "it waits for others to join");
     assert_eq!(session.durability.group_commit.not_durable(), None);
@@ -127,14 +128,14 @@ fn a_commit_with_a_shorter_delay_is_flushed_in_its_own_time() {
     assert!(session.order_flush(now, hour));
     session.durability.group_commit.issue(4120);
     assert!(!session.order_flush(now + Duration::from_millis(5), Duration::from_millis(5)));
-    let due = session.flush_ordered(&*file, now).unwrap_or(now);
+    let due = session.flush_ordered().unwrap_or(now);
     assert!(due < now + Duration::from_secs(60), "{:?}", due - now);
 }
 
 #[test]
 fn a_flush_that_fails_then_poisons_and_leaves_the_rewriting_to_the_next_with_a_lock() {
     let (database, session, file) = outstanding(true);
-    assert_eq!(ordered_and_due(&session, &*file, Duration::ZERO), None);
+    assert_eq!(ordered_and_due(&session, &file, Duration::ZERO), None);
     assert!(database.check_poison().is_err(), "the next COMMIT says so");
     assert!(session.durability.flush_unlocked(&*file, false).is_err(), "never retry and trust");
     assert_eq!(session.durability.group_commit.outstanding_bytes(), 4120);
@@ -168,6 +169,53 @@ fn ordered(path: &str, disk: Arc<dyn Disk>) -> (Arc<Database>, Arc<LogSession>, 
     session.durability.group_commit.issue(4120);
     assert!(database.flush_within(&session, &file, Duration::from_millis(1)));
     (database, session, file)
+}
+
+/// The thread put its flush off, to a moment before that of an order which came just then: whose act comes finds the other order.
+#[test]
+fn who_comes_for_an_order_of_its_own_and_finds_another_comes_back_for_that() {
+    let (_database, session, file) = outstanding(false);
+    session.flush_with(file);
+    let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+    let [sooner, later] = [hour, 2 * hour].map(|time| now + time);
+    assert!(session.order_flush(later, hour) && session.order_flush(sooner, hour));
+    assert_eq!(session.flush_ordered(), Some(sooner), "and then somebody flushes");
+    assert!(!session.order_flush(later, hour), "it stands");
+    assert!(session.order_flush(now, Duration::ZERO) && session.flush_ordered().is_none());
+    assert_eq!(session.durability.group_commit.outstanding_bytes(), 0);
+}
+
+/// Commits that order flushes while others flush for them, so that the thread puts its flush off at the moment at which another order
+/// comes: the one or the other flushes, never nobody.
+#[test]
+fn however_orders_and_flushes_meet_all_is_flushed_in_the_end() {
+    let (_database, session, file) = outstanding(false);
+    let (flusher, time) = (Flusher::thread(), Duration::from_micros(300));
+    let began = Instant::now();
+    for round in 0_u64.. {
+        if began.elapsed() > Duration::from_secs(2) {
+            break;
+        }
+        // The writers of a log take turns.
+        for commit in 0..40_u64 {
+            session.durability.group_commit.issue(4120);
+            let time = if commit % 7 == 0 { Duration::ZERO } else { time };
+            assert!(flusher.flush_within(&session, &file, time));
+            if (commit + round) % 5 == 0 {
+                session.durability.flush_unlocked(&*file, false).expect("a sound disk");
+            }
+            let pause = Duration::from_micros((commit * 37 + round * 11) % 90);
+            let now = Instant::now();
+            while now.elapsed() < pause {
+                std::hint::spin_loop();
+            }
+        }
+        let last = Instant::now();
+        while session.durability.group_commit.is_outstanding() {
+            assert!(last.elapsed() < Duration::from_secs(20), "nobody flushes, in round {round}");
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]
