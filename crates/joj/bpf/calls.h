@@ -26,6 +26,8 @@ enum call {
   CALL_CREAT,
   CALL_IO_SUBMIT,
 };
+/* Beside a code: a length of 64 bits (ftruncate64, truncate64). */
+#define CALL_LONG 0x80
 #define O_DSYNC 010000
 #define O_TRUNC 01000
 /* The file was not there before it was opened. */
@@ -102,31 +104,42 @@ INLINE void open_call(u8 call, u8 kind, struct file *file, u64 offset, u64 bytes
   end(record);
 }
 
-INLINE void on_write(u8 call, struct pt_regs *registers) {
-  struct file *file = file_of(ARGUMENT_0(registers));
+/* A system call's arguments, whichever registers they came in. */
+struct call_arguments {
+  u64 at[6];
+  /* A call of 32 bits: it has 64 bits in two arguments, the lower ones first. */
+  bool is_compat;
+};
+
+INLINE u64 joined(const struct call_arguments *of, u32 first) {
+  return of->is_compat ? of->at[first] | of->at[first + 1] << 32 : of->at[first];
+}
+
+INLINE void on_write(u8 call, const struct call_arguments *of) {
+  struct file *file = file_of(of->at[0]);
   if (!file) return;
-  u64 now = call == CALL_PWRITEV2 ? ARGUMENT_5(registers) & (RWF_DSYNC | RWF_SYNC) : 0;
+  u64 now = call == CALL_PWRITEV2 ? of->at[5] & (RWF_DSYNC | RWF_SYNC) : 0;
   if (!now && !(READ(file, f_flags) & O_DSYNC)) return;
   bool placed = call == CALL_PWRITE64 || call == CALL_PWRITEV || call == CALL_PWRITEV2;
-  u64 offset = placed ? ARGUMENT_3(registers) : READ(file, f_pos);
+  u64 offset = placed ? joined(of, 3) : READ(file, f_pos);
   bool has_length = call == CALL_WRITE || call == CALL_PWRITE64;
-  u64 bytes = has_length ? ARGUMENT_2(registers) : 0;
+  u64 bytes = has_length ? of->at[2] : 0;
   // The kernel makes nothing durable for it.
   if (has_length && !bytes) return;
   open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
 }
 
 /* A descriptor of nothing, or for paths alone, is about no file: the call fails (EBADF). */
-INLINE void on_sync(u8 call, struct pt_regs *registers) {
-  struct file *file = file_of(ARGUMENT_0(registers));
+INLINE void on_sync(u8 call, const struct call_arguments *of) {
+  struct file *file = file_of(of->at[0]);
   if (file && !(READ_NUMBER(file, f_mode) & FMODE_PATH)) open_call(call, SYNC_BEGIN, file, 0, 0, 0);
 }
 
 /* Which file is cut is known when the call returns: it is the one that it opened. */
-INLINE void on_open(u8 call, struct pt_regs *registers) {
-  u64 flags = call == CALL_OPEN ? ARGUMENT_1(registers) : ARGUMENT_2(registers);
+INLINE void on_open(u8 call, const struct call_arguments *of) {
+  u64 flags = call == CALL_OPEN ? of->at[1] : of->at[2];
   // struct open_how begins with them.
-  if (call == CALL_OPENAT2 && read_user(&flags, sizeof(flags), (void *)ARGUMENT_2(registers))) return;
+  if (call == CALL_OPENAT2 && read_user(&flags, sizeof(flags), (void *)of->at[2])) return;
   if (call == CALL_CREAT || flags & O_TRUNC) open_call(call, 0, NULL, 0, 0, 0);
 }
 
@@ -167,12 +180,16 @@ enum { AIO_FSYNC = 2, AIO_FDATASYNC = 3, AIO_BLOCKS_MAX = 1024 };
 struct submission {
   u64 blocks;
   u64 count;
+  /* Of a pointer. */
+  u64 pointer_bytes;
 };
 static long on_aio_block(u32 index, struct submission *submission) {
-  void *at = NULL;
+  u64 at = 0;
   struct aio_block block = {};
   if (index >= submission->count) return 1;
-  if (read_user(&at, sizeof(at), (void *)(submission->blocks + index * sizeof(at))) || read_user(&block, sizeof(block), at)) return 0;
+  u64 pointer_bytes = submission->pointer_bytes;
+  if (read_user(&at, pointer_bytes == 4 ? 4 : 8, (void *)(submission->blocks + index * pointer_bytes))) return 0;
+  if (read_user(&block, sizeof(block), (void *)at)) return 0;
   if (block.operation != AIO_FSYNC && block.operation != AIO_FDATASYNC) return 0;
   struct file *file = file_of(block.descriptor);
   struct place place = {};
@@ -184,42 +201,72 @@ static long on_aio_block(u32 index, struct submission *submission) {
 }
 
 /* A kernel's thread does what AIO asks for: the call itself is not the sync. */
-INLINE void on_submit(struct pt_regs *registers) {
-  struct submission submission = {ARGUMENT_2(registers), ARGUMENT_1(registers)};
+INLINE void on_submit(const struct call_arguments *of) {
+  struct submission submission = {of->at[2], of->at[1], of->is_compat ? 4 : 8};
   loop(AIO_BLOCKS_MAX, on_aio_block, &submission, 0);
 }
 
-PROGRAM(sys_enter) {
-  u64 number = arguments[1];
+/* The code of a call, with CALL_LONG, or 0 where it is none that is looked at. */
+INLINE u8 call_of(u64 number, struct pt_regs *registers, bool *is_compat) {
   if (number >= CALL_NUMBERS) return 0;
-  u8 call = settings.calls[number];
-  if (!call) return 0;
+  u8 own = settings.calls[number], compat = settings.compat_calls[number];
+  if (!own && !compat) return 0;
+  *is_compat = IS_COMPAT_CALL(registers);
+  return *is_compat ? compat : own;
+}
+
+INLINE void take_arguments(struct call_arguments *to, struct pt_regs *registers, bool is_compat) {
+  to->is_compat = is_compat;
+  if (is_compat) {
+    to->at[0] = (u32)COMPAT_ARGUMENT_0(registers);
+    to->at[1] = (u32)COMPAT_ARGUMENT_1(registers);
+    to->at[2] = (u32)COMPAT_ARGUMENT_2(registers);
+    to->at[3] = (u32)COMPAT_ARGUMENT_3(registers);
+    to->at[4] = (u32)COMPAT_ARGUMENT_4(registers);
+    to->at[5] = (u32)COMPAT_ARGUMENT_5(registers);
+  } else {
+    to->at[0] = ARGUMENT_0(registers);
+    to->at[1] = ARGUMENT_1(registers);
+    to->at[2] = ARGUMENT_2(registers);
+    to->at[3] = ARGUMENT_3(registers);
+    to->at[4] = ARGUMENT_4(registers);
+    to->at[5] = ARGUMENT_5(registers);
+  }
+}
+
+PROGRAM(sys_enter) {
   struct pt_regs *registers = (void *)arguments[0];
-  if (IS_COMPAT(registers)) return 0;
+  bool is_compat = false;
+  u8 call = call_of(arguments[1], registers, &is_compat);
+  if (!call) return 0;
+  bool is_long = call & CALL_LONG;
+  call &= ~CALL_LONG;
+  struct call_arguments of;
+  take_arguments(&of, registers, is_compat);
   switch (call) {
     case CALL_WRITE:
     case CALL_PWRITE64:
     case CALL_WRITEV:
     case CALL_PWRITEV:
-    case CALL_PWRITEV2: on_write(call, registers); break;
-    case CALL_IO_SUBMIT: on_submit(registers); break;
+    case CALL_PWRITEV2: on_write(call, &of); break;
+    case CALL_IO_SUBMIT: on_submit(&of); break;
     case CALL_SYNC: open_call(call, SYNC_BEGIN, NULL, 0, 0, 0); break;
     case CALL_MSYNC: {
       struct mapped mapped = {};
-      if (!(ARGUMENT_2(registers) & MS_SYNC)) break;
+      if (!(of.at[2] & MS_SYNC)) break;
       // Memory of no file is not written anywhere; where the area could not be looked up, the call may be about any file.
-      if (!find_vma(current_task(), ARGUMENT_0(registers), on_mapping, &mapped, 0) && !mapped.file) break;
+      if (!find_vma(current_task(), of.at[0], on_mapping, &mapped, 0) && !mapped.file) break;
       open_call(call, SYNC_BEGIN, mapped.file, 0, 0, 0);
       break;
     }
     case CALL_OPEN:
     case CALL_OPENAT:
     case CALL_OPENAT2:
-    case CALL_CREAT: on_open(call, registers); break;
+    case CALL_CREAT: on_open(call, &of); break;
     // By a path: the filesystem says which file it is.
-    case CALL_TRUNCATE: open_call(call, 0, NULL, 0, 0, ARGUMENT_1(registers)); break;
-    case CALL_FTRUNCATE: open_call(call, 0, file_of(ARGUMENT_0(registers)), 0, 0, ARGUMENT_1(registers)); break;
-    default: on_sync(call, registers);
+    case CALL_TRUNCATE: open_call(call, 0, NULL, 0, 0, is_long ? joined(&of, 1) : of.at[1]); break;
+    case CALL_FTRUNCATE: open_call(call, 0, file_of(of.at[0]), 0, 0, is_long ? joined(&of, 1) : of.at[1]); break;
+    default: on_sync(call, &of);
   }
   return 0;
 }
@@ -259,9 +306,10 @@ INLINE void close_call(s64 result) {
 
 PROGRAM(sys_exit) {
   struct pt_regs *registers = (void *)arguments[0];
-  u64 number = (u32)CALL_NUMBER(registers);
-  if (number >= CALL_NUMBERS || !settings.calls[number]) return 0;
-  close_call((s64)arguments[1]);
+  bool is_compat = false;
+  if (!call_of((u32)CALL_NUMBER(registers), registers, &is_compat)) return 0;
+  // A call of 32 bits has a result of as many.
+  close_call(is_compat ? (s32)arguments[1] : (s64)arguments[1]);
   return 0;
 }
 

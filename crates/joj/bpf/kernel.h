@@ -285,7 +285,7 @@ struct ext4_inode_info {
 
 #if defined(__TARGET_x86_64)
 struct pt_regs {
-  unsigned long di, si, dx, r10, r8, r9, orig_ax, cs;
+  unsigned long di, si, bp, bx, cx, dx, r10, r8, r9, orig_ax;
 } RELOCATED;
 #define ARGUMENT_0(registers) ((registers)->di)
 #define ARGUMENT_1(registers) ((registers)->si)
@@ -296,10 +296,15 @@ struct pt_regs {
 /* The result does not stand in its place. */
 #define ARGUMENT_0_AT_END(registers) ARGUMENT_0(registers)
 #define CALL_NUMBER(registers) ((registers)->orig_ax)
-/* A program of 32 bits (segment __USER32_CS) has other call numbers. */
-#define IS_COMPAT(registers) (((registers)->cs & 0xffff) == 0x23)
-/* 64-bit code can make such a call, too: the kernel notes it for as long as the call lasts (TS_COMPAT). */
+/* A call of 32 bits, which has other numbers and registers. 64-bit code can make one, too: the kernel notes it for as long as the call
+ * lasts (TS_COMPAT). */
 #define IS_COMPAT_CALL(registers) ((((struct task_struct *)current_task())->thread_info.status & 2) != 0)
+#define COMPAT_ARGUMENT_0(registers) ((registers)->bx)
+#define COMPAT_ARGUMENT_1(registers) ((registers)->cx)
+#define COMPAT_ARGUMENT_2(registers) ((registers)->dx)
+#define COMPAT_ARGUMENT_3(registers) ((registers)->si)
+#define COMPAT_ARGUMENT_4(registers) ((registers)->di)
+#define COMPAT_ARGUMENT_5(registers) ((registers)->bp)
 #elif defined(__TARGET_aarch64)
 struct pt_regs {
   u64 regs[31];
@@ -316,8 +321,13 @@ struct pt_regs {
 #define ARGUMENT_0_AT_END(registers) ((registers)->orig_x0)
 #define CALL_NUMBER(registers) ((registers)->syscallno)
 /* PSR_MODE32_BIT: a program of 32 bits has other call numbers. */
-#define IS_COMPAT(registers) (((registers)->pstate & 0x10) != 0)
-#define IS_COMPAT_CALL(registers) IS_COMPAT(registers)
+#define IS_COMPAT_CALL(registers) (((registers)->pstate & 0x10) != 0)
+#define COMPAT_ARGUMENT_0(registers) ARGUMENT_0(registers)
+#define COMPAT_ARGUMENT_1(registers) ARGUMENT_1(registers)
+#define COMPAT_ARGUMENT_2(registers) ARGUMENT_2(registers)
+#define COMPAT_ARGUMENT_3(registers) ARGUMENT_3(registers)
+#define COMPAT_ARGUMENT_4(registers) ARGUMENT_4(registers)
+#define COMPAT_ARGUMENT_5(registers) ARGUMENT_5(registers)
 #else
 #error "build.rs names the architectures whose system calls are known"
 #endif

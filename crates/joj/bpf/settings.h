@@ -28,8 +28,10 @@ struct settings {
   u8 unused[2];
   /* By system call number: 0, or one of `enum call`. */
   u8 calls[CALL_NUMBERS];
+  /* The same of calls of 32 bits, perhaps with CALL_LONG. */
+  u8 compat_calls[CALL_NUMBERS];
 };
-_Static_assert(sizeof(struct settings) == 584, "bpf_settings.rs writes 584 bytes");
+_Static_assert(sizeof(struct settings) == 1096, "bpf_settings.rs writes 1096 bytes");
 
 SECTION(".rodata.settings") const volatile struct settings settings = {};
 

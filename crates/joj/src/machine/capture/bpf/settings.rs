@@ -7,8 +7,9 @@ use crate::machine::capture::bpf::calls;
 use crate::machine::capture::selection::Selection;
 
 /// Bytes of the struct.
-const BYTES: usize = 584;
+const BYTES: usize = 1096;
 const CALLS_AT: usize = 72;
+const COMPAT_CALLS_AT: usize = 584;
 /// Filesystems' sync routines whose end no tracepoint tells.
 pub const ENDS: usize = 3;
 /// The routines that the kernel calls when a bio is complete, in the order of the struct's fields.
@@ -48,7 +49,8 @@ impl Settings {
         bytes.push(u8::from(can_cast));
         bytes.extend(ends.map(u8::from));
         bytes.resize(BYTES, 0);
-        calls::fill(&mut bytes[CALLS_AT..]);
+        let (own, compat) = bytes[CALLS_AT..].split_at_mut(COMPAT_CALLS_AT - CALLS_AT);
+        calls::fill(own, compat);
         // The block layer itself has the second of them: every kernel does.
         let note = (addresses[1] == 0).then_some(
             "/proc/kallsyms shows no addresses, so direct I/O has no file, and journal blocks and XFS's buffers no content: \
