@@ -11,9 +11,13 @@ use std::path::{Path, PathBuf};
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::{Disk, MountedFilesystem};
 use joj_analysis::trace::texts::name_of;
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use thiserror::Error;
 
 use crate::machine::devices::disks::parse_number;
+
+/// A mount's number that no later mount has (Linux 6.8; linux/stat.h).
+const STATX_MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// A line of mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,51 @@ impl Mount {
         let rest = path.strip_prefix(&self.mount_point).ok()?;
         Some(name_of(self.root.join(rest).as_os_str().as_bytes()).into_owned())
     }
+}
+
+/// The mounts of one filesystem. As long as one of them is there, what its device and its disk hold is that filesystem's.
+#[derive(Debug, Clone, Default)]
+pub struct MountsOfOne {
+    mounts: Vec<(Mount, Option<u64>)>,
+}
+
+impl MountsOfOne {
+    /// Those of this device among all mounts.
+    pub fn of(device: DeviceNumber, mounted: &[Mount]) -> Self {
+        let own = mounted.iter().filter(|mount| mount.device == device);
+        Self { mounts: own.map(|mount| (mount.clone(), unique(mount))).collect() }
+    }
+
+    /// True where one of them is among those.
+    pub fn is_among(&self, mounted: &[Mount]) -> bool {
+        self.mounts.iter().any(|known| is_there(known, mounted))
+    }
+
+    /// True where one of them is there now. What was asked of the filesystem before is then its own answer, and no later one's.
+    pub fn is_there(&self) -> bool {
+        // Quicker than the list of all.
+        let is_seen = |(mount, number): &(Mount, Option<u64>)| number.is_some() && unique(mount) == *number;
+        self.mounts.iter().any(is_seen) || list().is_ok_and(|mounted| self.is_among(&mounted))
+    }
+}
+
+/// True where this mount is among those. A number may be given again at once to another mount.
+fn is_there((known, number): &(Mount, Option<u64>), mounted: &[Mount]) -> bool {
+    let same = |mount: &&Mount| (mount.identity, mount.device) == (known.identity, known.device);
+    let Some(mount) = mounted.iter().find(same) else { return false };
+    number.is_none() || unique(mount).is_none_or(|now| Some(now) == *number)
+}
+
+/// The number that no later mount has; `None` where the kernel has none, or another mount lies on top.
+fn unique(mount: &Mount) -> Option<u64> {
+    let on_top = asked(&mount.mount_point, StatxFlags::MNT_ID)?;
+    (on_top == mount.identity).then(|| asked(&mount.mount_point, STATX_MNT_ID_UNIQUE))?
+}
+
+fn asked(path: &Path, what: StatxFlags) -> Option<u64> {
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    let found: Statx = statx(CWD, path, flags, what).ok()?;
+    (found.stx_mask & what.bits() != 0).then_some(found.stx_mnt_id)
 }
 
 /// Why a mount is not known.
@@ -251,5 +300,33 @@ nonsense
         let file = File::open("/proc/self/status").unwrap();
         let mount = of_open_file(&file, &list().unwrap()).unwrap();
         assert_eq!((mount.kind.as_str(), mount.mount_point.as_path()), ("proc", Path::new("/proc")));
+    }
+
+    fn at_no_place(identity: u64, minor: u32) -> Mount {
+        Mount {
+            identity,
+            device: DeviceNumber(minor),
+            root: PathBuf::from("/"),
+            mount_point: PathBuf::from("/nowhere/at/all"),
+            kind: "ext4".to_owned(),
+            source: PathBuf::from("/dev/vda"),
+            options: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_mount_is_there_as_long_as_its_number_stands_for_it() {
+        let known = MountsOfOne::of(DeviceNumber(1), &[at_no_place(5, 2), at_no_place(7, 1)]);
+        assert!(known.is_among(&[at_no_place(6, 2), at_no_place(7, 1)]));
+        assert!(!known.is_among(&[at_no_place(6, 1), at_no_place(7, 2)]) && !known.is_there());
+        let root = list().unwrap().into_iter().find(|mount| mount.mount_point == Path::new("/"));
+        let root = root.expect("a root");
+        let mounted = std::slice::from_ref(&root);
+        let known = MountsOfOne::of(root.device, mounted);
+        assert!(known.is_among(mounted) && known.is_there());
+        if let Some(number) = unique(&root) {
+            let later = MountsOfOne { mounts: vec![(root.clone(), Some(number + 1))] };
+            assert!(!later.is_among(mounted) && !later.is_there(), "the number was given again");
+        }
     }
 }

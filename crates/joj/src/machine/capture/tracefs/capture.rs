@@ -7,17 +7,17 @@
 //! A page is read while later records are still being written: what is younger than [`SETTLE_NS`] waits for the next poll.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use joj_analysis::trace::event::{Content, Event, EventKind, FileKey};
+use joj_analysis::trace::event::{Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::inode_number;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
 use joj_analysis::trace::ftrace::record::{Call, Command, Record, What};
 use joj_analysis::trace::ftrace::step::{Step, Surroundings};
-use joj_analysis::trace::ftrace::volume::{Place, Volume};
+use joj_analysis::trace::ftrace::volume::{self, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
 
@@ -25,9 +25,10 @@ use crate::machine::capture::error::TracefsError;
 use crate::machine::capture::selection::Selection;
 use crate::machine::capture::tracefs::buffer::{self, Buffers};
 use crate::machine::capture::tracefs::events as tracefs_events;
-use crate::machine::capture::tracefs::files::{ELSEWHERE, Files};
+use crate::machine::capture::tracefs::files::{ELSEWHERE, Files, with_entries};
 use crate::machine::capture::tracefs::filesystems::volumes;
 use crate::machine::capture::tracefs::instance::Instance;
+use crate::machine::capture::tracefs::remounts::{self, Remounts};
 use crate::machine::capture::tracefs::threads::{self, Threads};
 use crate::machine::files::mounts;
 use crate::machine::proc::clock;
@@ -64,6 +65,7 @@ pub struct TracefsCapture {
     commands: BTreeMap<Command, Text>,
     threads: Threads,
     files: Files,
+    remounts: Remounts,
     sorter: Sorter,
     selection: Selection,
     /// Those of the files that were learned at the start, yet to be told.
@@ -89,6 +91,7 @@ impl TracefsCapture {
         if cfg!(target_endian = "big") {
             return Err(TracefsError::BigEndian);
         }
+        let listed_ns = clock::shared_ns();
         let mounts = mounts::list().unwrap_or_default();
         let volumes = volumes::volumes(&mounts, &selection.devices);
         let instance = Instance::create()?;
@@ -99,6 +102,7 @@ impl TracefsCapture {
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
         let (files, unseen) = Files::new(mounts, &volumes, &enabled.events);
         enabled.limits.extend(unseen);
+        let remounts = Remounts::new(&volumes, &selection.devices, &enabled.events, listed_ns);
         let started_ns = clock::shared_ns();
         instance.set("tracing_on", "1")?;
         let mut capture = Self {
@@ -110,6 +114,7 @@ impl TracefsCapture {
             commands: BTreeMap::new(),
             threads: Threads::default(),
             files,
+            remounts,
             // It is told how far the records have come.
             sorter: Sorter::new(u64::MAX),
             names: Vec::new(),
@@ -198,7 +203,7 @@ impl TracefsCapture {
             self.assembler.know_thread(thread, texts.get(name).as_bytes());
         }
         for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
-            self.sorter.push(Event { time_ns: self.started_ns, ..tree_block(&place) }, sink);
+            self.sorter.push(remounts::tree_block(&place, self.started_ns), sink);
         }
         for (event, name) in std::mem::take(&mut self.names) {
             self.sorter.push(Event { name: texts.keep(&name), ..event }, sink);
@@ -241,12 +246,15 @@ impl TracefsCapture {
         if self.lost > before {
             // Where files got new places in between nobody told us.
             self.files.forget_places();
+            self.remounts.lost();
         }
         Ok(())
     }
 
     /// Takes the records, and what happened to names of files.
     fn look(&mut self, texts: &mut Texts) -> Result<(), TracefsError> {
+        let missed = self.remounts.look(&mut self.files);
+        missed.iter().for_each(|limit| self.note_limit(limit));
         self.files.look();
         self.files.subvolumes.forget_open();
         // With the calls whose changes were just seen.
@@ -271,7 +279,10 @@ impl TracefsCapture {
             }
             let Some(record) = waiting[..count].get(taken) else { break false };
             (taken, time_ns) = (taken + 1, record.time_ns);
-            let Self { assembler, files, threads, .. } = self;
+            let Self { assembler, files, threads, remounts, sorter, .. } = self;
+            for event in remounts.pass(record, files, assembler.volumes_mut()) {
+                sorter.push(event, &mut |_| {});
+            }
             let mut ask = |thread, descriptor, is_named| {
                 files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
             };
@@ -283,7 +294,7 @@ impl TracefsCapture {
             if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
                 self.assembler.forget_unplaced();
                 for volume in self.files.reread_chunks() {
-                    self.assembler.replace(volume);
+                    volume::replace(self.assembler.volumes_mut(), volume);
                 }
                 if !is_unplaced {
                     continue;
@@ -473,20 +484,6 @@ impl TracefsCapture {
 /// Files as all of joj knows them.
 fn handing_on(sink: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
     |event| sink(Event { file: inode_number::handed_on(event.file), ..event })
-}
-
-/// A place where blocks of trees are, nobody knows of which.
-fn tree_block(place: &Place) -> Event {
-    let Place { disk: device, sector, bytes, .. } = *place;
-    Event { kind: EventKind::Extent, device, sector, bytes, content: Content::BtrfsTree, ..Event::default() }
-}
-
-/// A file, or what is in a directory.
-fn with_entries(path: &Path) -> Vec<PathBuf> {
-    match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-        Err(_) => vec![path.to_owned()],
-    }
 }
 
 /// True for a call that no filesystem tells of: its file is looked up by the descriptor, later.

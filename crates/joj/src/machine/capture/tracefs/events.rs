@@ -42,7 +42,9 @@ pub fn enable(
             if known.names.iter().any(|name| REQUIRED.contains(name)) {
                 return Err(reason);
             }
-            enabled.limits.push(format!("{reason}; not captured: {}", known.without));
+            if !known.without.is_empty() {
+                enabled.limits.push(format!("{reason}; not captured: {}", known.without));
+            }
         }
     }
     Ok(enabled)

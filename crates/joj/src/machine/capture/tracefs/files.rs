@@ -87,13 +87,21 @@ pub(super) fn named(mut path: String, is_directory: bool) -> String {
     path
 }
 
+/// A file, or what is in a directory.
+pub fn with_entries(path: &Path) -> Vec<PathBuf> {
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_owned()],
+    }
+}
+
 /// Every file that was seen.
 #[derive(Debug, Default)]
 pub struct Files {
     /// When the watch began.
     started: Option<SystemTime>,
-    sources: Vec<Source>,
-    mounts: Vec<Mount>,
+    pub(super) sources: Vec<Source>,
+    pub(super) mounts: Vec<Mount>,
     pub(super) known: FxHashMap<(DeviceNumber, u64), Known>,
     pub(super) watcher: Watcher,
     /// What the watch saw, and no record reported yet.
@@ -109,11 +117,15 @@ pub struct Files {
     /// Files of which that is yet to be reported.
     pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
-    young: FxHashSet<(DeviceNumber, u64)>,
+    pub(super) young: FxHashSet<(DeviceNumber, u64)>,
     /// Which of Btrfs's files a number is.
     pub(super) subvolumes: Subvolumes,
+    /// Devices of which nobody knows what filesystem has them, and what their files have as generation meanwhile.
+    pub(super) unknown: FxHashMap<DeviceNumber, Known>,
+    /// How many filesystems were forgotten.
+    pub(super) forgotten: u32,
     /// Generations of files that are gone.
-    ended: FxHashMap<(DeviceNumber, u64), u32>,
+    pub(super) ended: FxHashMap<(DeviceNumber, u64), u32>,
 }
 
 impl Files {
@@ -149,6 +161,9 @@ impl Files {
     /// The file with a number; asks once.
     pub fn identify(&mut self, file: FileKey, process: u32) -> &mut Known {
         let key = (file.device, file.inode);
+        if self.unknown.contains_key(&file.device) {
+            return self.unknown.entry(file.device).or_default();
+        }
         self.ask_again(file, process);
         if !self.known.contains_key(&key) {
             let found = self.by_number(file).or_else(|| self.by_process(file, process));
@@ -182,7 +197,7 @@ impl Files {
     /// True where the watch will say which file the number was given to at this time, and has not yet.
     pub fn awaits_creation(&mut self, file: FileKey, time_ns: u64) -> bool {
         let is_told = self.source(file.device).is_some_and(|source| source.tells_creations);
-        if !is_told || !self.watcher.sees(file.device) {
+        if !is_told || !self.watcher.sees(file.device) || self.unknown.contains_key(&file.device) {
             return false;
         }
         !self.creations.has((file.device, file.inode), time_ns)
@@ -191,6 +206,9 @@ impl Files {
     /// The number was given to a new file at this time.
     pub fn created(&mut self, file: FileKey, directory: bool, time_ns: u64) {
         let key = (file.device, file.inode);
+        if self.unknown.contains_key(&file.device) {
+            return;
+        }
         self.subvolumes.note(file);
         // Whoever had the number is gone.
         self.ended(file);
@@ -251,7 +269,7 @@ impl Files {
     pub fn by_descriptor(&mut self, thread: u32, descriptor: u32, is_named: bool) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
         let Some((key, known)) = self.at(&path, thread) else {
-            return if path.exists() { ELSEWHERE } else { FileKey::NONE };
+            return if path.exists() && self.unknown.is_empty() { ELSEWHERE } else { FileKey::NONE };
         };
         if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
             return FileKey::NONE;
@@ -290,7 +308,7 @@ impl Files {
     /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
     /// what is asked now may be newer than the event that made us ask.
     pub fn place(&mut self, file: FileKey, process: u32) -> Vec<Event> {
-        if !self.source(file.device).is_some_and(Source::is_ext4) {
+        if self.unknown.contains_key(&file.device) || !self.source(file.device).is_some_and(Source::is_ext4) {
             return Vec::new();
         }
         let known = self.identify(file, process);
@@ -314,18 +332,20 @@ impl Files {
     pub fn reread_chunks(&mut self) -> Vec<Volume> {
         let mut changed = Vec::new();
         for source in self.sources.iter_mut().filter(|source| source.mounted.mount.kind == "btrfs") {
-            let Some(now) = volumes::volume(&source.mounted.mount) else { continue };
-            if now.volume != source.mounted.volume {
-                source.mounted.volume = now.volume.clone();
-                changed.push(now.volume);
+            let is_known = !self.unknown.contains_key(&source.mounted.volume.device);
+            let now = is_known.then(|| volumes::read_again(&source.mounted)).flatten();
+            if let Some(now) = now.filter(|now| *now != source.mounted.volume) {
+                source.mounted.volume = now.clone();
+                changed.push(now);
             }
         }
         changed
     }
 
     fn extents(&self, file: FileKey, path: Option<&Path>) -> Vec<Event> {
-        let source = self.source(file.device);
-        source.map_or_else(Vec::new, |source| source.places.extents(&source.mounted, file, path))
+        let Some(source) = self.source(file.device) else { return Vec::new() };
+        let extents = source.places.extents(&source.mounted, file, path);
+        if source.mounted.mounts.is_there() { extents } else { Vec::new() }
     }
 
     pub(super) fn source(&self, device: DeviceNumber) -> Option<&Source> {
@@ -411,7 +431,7 @@ impl Files {
     /// The file at a path, which may be one of /proc/PID/fd.
     fn at(&self, path: &Path, process: u32) -> Option<(FileKey, Known)> {
         let facts = fs::metadata(path).ok()?;
-        let device = self.device_of(path, process)?;
+        let device = self.device_of(path, process).filter(|device| !self.unknown.contains_key(device))?;
         let source = self.source(device)?;
         let target = if path.starts_with("/proc") {
             fs::read_link(path).ok()?
@@ -429,6 +449,8 @@ impl Files {
         let inode = file_handle::number(&facts, handle.as_ref());
         let key = FileKey { device: source.mounted.volume.device, inode, generation };
         let (links, directory) = (Links::of(&facts, self.started), facts.is_dir());
+        // Another filesystem may have the device by now, and another file the number.
+        source.mounted.mounts.is_there().then_some(())?;
         Some((key, Known { generation, handle, name, links, directory, ..Known::default() }))
     }
 

@@ -12,7 +12,7 @@ use crate::machine::devices::btrfs_chunks;
 use crate::machine::devices::btrfs_tree;
 use crate::machine::devices::device_base::base;
 use crate::machine::files::file_handle;
-use crate::machine::files::mounts::Mount;
+use crate::machine::files::mounts::{Mount, MountsOfOne};
 
 /// A volume, where it is mounted, and what it is.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Mounted {
     pub volume: Volume,
     /// One of its mounts, with its root directory if there is such a one.
     pub mount: Mount,
+    /// All of them.
+    pub mounts: MountsOfOne,
     /// What is not known of it, a sentence each.
     pub limits: Vec<String>,
     /// Each counts its inodes for itself (Btrfs). More may come.
@@ -30,10 +32,12 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Its mount point, to be closed soon: while it is open nobody can unmount the filesystem. `None` where it is not there any more.
+    /// Its mount point, to be closed soon: while it is open nobody can unmount the filesystem. `None` where it is not there any more,
+    /// also where another filesystem is, with the same numbers.
     pub fn directory(&self) -> Option<File> {
         let directory = File::open(&self.mount.mount_point).ok()?;
-        (self.top.is_some() && self.top == top(&directory)).then_some(directory)
+        let is_it = self.top.is_some() && self.top == top(&directory) && self.mounts.is_there();
+        is_it.then_some(directory)
     }
 
     /// What a file is called that was found from there.
@@ -59,11 +63,17 @@ pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
                 known.mount = mount.clone()
             }
             Some(_) => {}
-            None => found
-                .extend(volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))),
+            None => found.extend(of(mount, mounts, disks)),
         }
     }
     found
+}
+
+/// The volume of this mount, which is one of `mounts`, if it is on one of these whole disks, or on any where none is named.
+pub fn of(mount: &Mount, mounts: &[Mount], disks: &[DeviceNumber]) -> Option<Mounted> {
+    let own = MountsOfOne::of(mount.device, mounts);
+    let mounted = volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))?;
+    Some(Mounted { mounts: own, ..mounted })
 }
 
 fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
@@ -78,8 +88,8 @@ fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {
     }
 }
 
-/// Reads a filesystem's arithmetic; `None` where it is on no disk.
-pub fn volume(mount: &Mount) -> Option<Mounted> {
+/// Reads a filesystem's arithmetic; `None` where it is on no disk. Its mounts are yet to be filled in.
+fn volume(mount: &Mount) -> Option<Mounted> {
     let mut limits = Vec::new();
     let base = base(mount.device);
     if mount.kind != "btrfs" && fs::exists(format!("/sys/dev/block/{}/dm", mount.device)).unwrap_or(false) {
@@ -123,10 +133,16 @@ pub fn volume(mount: &Mount) -> Option<Mounted> {
     Some(Mounted {
         volume: Volume { device: mount.device, id, first_inode, addressing },
         mount: mount.clone(),
+        mounts: MountsOfOne::default(),
         limits,
         has_subvolumes,
         top: File::open(&mount.mount_point).ok().as_ref().and_then(top),
     })
+}
+
+/// What its arithmetic is now, if it is mounted still.
+pub fn read_again(mounted: &Mounted) -> Option<Volume> {
+    volume(&mounted.mount).map(|now| now.volume).filter(|_| mounted.mounts.is_there())
 }
 
 fn block_bytes(point: &Path) -> Option<u64> {
