@@ -38,6 +38,8 @@ pub struct Stats {
     pub delayed_commits: AtomicU64,
     /// Flushes when its time was over.
     pub delayed_flushes: AtomicU64,
+    /// Of all flushes those of the whole file system: another process began the log anew, and may not have synced the database.
+    pub filesystem_flushes: AtomicU64,
     /// The most commits that one flush made durable.
     pub largest_group: AtomicU64,
     /// How long connections stood in the queue for the write lock, from the first BUSY to the lock.

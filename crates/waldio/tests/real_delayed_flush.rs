@@ -226,6 +226,27 @@ fn the_flush_begins_with_half_of_the_bytes_and_no_commit_waits() {
     });
 }
 
+/// Nobody knows whether it synced the database behind its checkpoint.
+#[test]
+fn a_log_that_others_began_anew_is_flushed_with_the_whole_file_system() {
+    in_own_process("a_log_that_others_began_anew_is_flushed_with_the_whole_file_system", || {
+        let scratch = Scratch::new("window-others");
+        let path = scratch.join("a.db");
+        let db = prepare(&path, "waldio_group=4194304,100", 1);
+        let other = system().open_stock(&path);
+        other.busy_timeout(60_000);
+        other.rows("PRAGMA synchronous=OFF");
+        let until = Instant::now() + Duration::from_secs(60);
+        while number(&db, "filesystem_flushes") == 0 {
+            assert!(Instant::now() < until, "a flush of the log alone was enough");
+            db.rows("INSERT INTO t VALUES(zeroblob(100))");
+            other.rows("PRAGMA wal_checkpoint(RESTART)");
+            other.rows("INSERT INTO t VALUES(zeroblob(100))");
+            thread::sleep(Duration::from_millis(150));
+        }
+    });
+}
+
 #[test]
 fn it_ends_with_the_connection_and_needs_no_thread_then() {
     in_own_process("it_ends_with_the_connection_and_needs_no_thread_then", || {

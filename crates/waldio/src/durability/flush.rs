@@ -237,20 +237,34 @@ impl Durability {
 
     /// A commit of `generation` is about to leave its flush to somebody without a lock. `None`: it is unknown.
     pub fn note_generation(&self, generation: Option<Salts>) {
-        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+        *self.generation() = generation;
+    }
+
+    /// This process begins the log anew: `write` writes its header, with the salts of `generation`. All that the log had before is in the
+    /// database, and that on the medium: flushes without a lock go on with the new log, and never see the one without the other.
+    /// # Errors
+    /// Those of `write`.
+    pub fn begin_anew(&self, generation: Salts, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut noted = self.generation();
+        write()?;
+        *noted = Some(generation);
+        Ok(())
     }
 
     /// True where the log was begun anew, or cut, since the commit that was noted.
     pub fn was_begun_anew(&self, file: &dyn DiskFile) -> bool {
-        let Some(generation) = *self.generation.lock().unwrap_or_else(PoisonError::into_inner) else {
-            return false;
-        };
+        let noted = self.generation();
+        let Some(generation) = *noted else { return false };
         let mut salts = [0; 8];
         // What cannot be read is the flush's to tell.
         file.read_at(&mut salts, LOG_SALTS_AT).is_ok_and(|_| Salts(salts) != generation)
     }
 
-    /// Who has no lock may come when others have copied his commits into the database and begun the log anew. Where theirs was
+    fn generation(&self) -> MutexGuard<'_, Option<Salts>> {
+        self.generation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who has no lock may come when another process has copied his commits into the database and begun the log anew. Where it did so by
     /// a checkpoint with `synchronous=OFF` the database is not synced, and must be, before or together with the new log.
     fn sync_unlocked(&self, file: &dyn DiskFile) -> io::Result<()> {
         if !self.was_begun_anew(file) {
@@ -259,6 +273,7 @@ impl Durability {
                 return Ok(());
             }
         }
+        Stats::add(&self.stats.filesystem_flushes, 1);
         self.timed(|| file.sync_filesystem())
     }
 

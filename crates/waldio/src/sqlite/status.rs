@@ -206,7 +206,7 @@ fn file_rows(rows: &mut Rows, database: &Database, session: &LogSession) {
 fn counts(rows: &mut Rows, database: &Database) {
     const SINCE: &str = "this process, since it opened the database";
     let stats = &database.stats;
-    let counts: [(&'static str, &AtomicU64, &'static str); 19] = [
+    let counts: [(&'static str, &AtomicU64, &'static str); 20] = [
         ("commits", &stats.commits, "transactions"),
         ("unsynced_commits", &stats.unsynced_commits, "transactions"),
         ("flushes", &stats.flushes, "flushes"),
@@ -220,6 +220,7 @@ fn counts(rows: &mut Rows, database: &Database) {
         ("shared_flushes", &stats.shared_flushes, "flushes"),
         ("delayed_commits", &stats.delayed_commits, "transactions"),
         ("delayed_flushes", &stats.delayed_flushes, "flushes"),
+        ("filesystem_flushes", &stats.filesystem_flushes, "flushes"),
         ("largest_group", &stats.largest_group, "transactions"),
         ("hand_overs", &stats.hand_overs, "hand-overs"),
         ("process_hand_overs", &stats.process_hand_overs, "hand-overs"),

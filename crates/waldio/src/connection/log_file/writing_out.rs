@@ -80,7 +80,12 @@ impl LogFile {
         if start == 0 {
             self.session.note_header();
         }
-        if let Err(error) = self.file.write_at(self.pending.bytes(), start) {
+        let write = || self.file.write_at(self.pending.bytes(), start);
+        // Whoever made the wal-index begin anew may be another process, or a connection with `synchronous=OFF`: then nothing is known.
+        let begins = start == 0 && self.database.synced.is_synced_since(Some(self.salts));
+        let durability = &self.session.durability;
+        let written = if begins { durability.begin_anew(self.salts, write) } else { write() };
+        if let Err(error) = written {
             if matches!(self.transaction.state, TransactionState::Committing | TransactionState::Committed) {
                 // A write that is said to have failed may be there all the same. Nothing of it is published yet.
                 self.fail_commit(None);

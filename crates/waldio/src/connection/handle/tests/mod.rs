@@ -18,6 +18,7 @@ use crate::write_lock::queue_state::Turn;
 use super::bench::*;
 
 mod failed;
+mod new_log;
 
 #[test]
 fn a_commit_is_on_the_medium_when_its_sync_returns() {

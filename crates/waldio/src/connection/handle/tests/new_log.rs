@@ -1,0 +1,31 @@
+//! A log that is begun anew.
+
+use std::path::Path;
+
+use blockio::disk::{Disk, OpenOptions};
+
+use super::*;
+use crate::log::frame::Salts;
+
+/// Between the new header and the first commit behind it a flush without a lock may come, for commits in front of it.
+#[test]
+fn a_log_that_this_process_began_anew_behind_a_synced_database_is_known_as_such_from_its_header_on() {
+    let is_foreign = |synced: bool| {
+        let bench = Bench::opened(delay());
+        bench.commit(1);
+        bench.commit(2);
+        let mut header = bench.log[..32].to_vec();
+        header[16..24].fill(9);
+        if synced {
+            *bench.connection.database.synced.since() = Some(Salts([9; 8]));
+        }
+        bench.published_none();
+        bench.take_write_lock();
+        bench.connection.log_write(&header, 0).unwrap();
+        bench.connection.log_sync().unwrap();
+        let file = bench.disk.open(Path::new(LOG), OpenOptions::EXISTING).unwrap();
+        bench.connection.database.session().unwrap().durability.was_begun_anew(&*file)
+    };
+    assert!(!is_foreign(true), "a flush of the log is enough");
+    assert!(is_foreign(false), "another process may have copied frames, and synced nothing");
+}
