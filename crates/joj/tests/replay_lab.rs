@@ -14,6 +14,7 @@ use std::process::{Command, Output};
 
 use emulated::missing;
 use joj_analysis::bench::key::Word;
+use joj_analysis::lab::result::{CellOutcome, LabResult};
 use joj_analysis::recording::lab_result::{ReplayLabOutcome, ReplayLabResult, ReplayLabRow, Replayed};
 use joj_analysis::recording::outcome::ReplayOutcome;
 use replay::{Scratch, record, told};
@@ -149,6 +150,62 @@ fn commits_are_made_in_another_journal_mode_and_a_full_disk_is_told_in_the_lab()
     let ReplayLabOutcome::Failed(reason) = &result.rows[0].outcome else { panic!("{:?}", result.rows) };
     assert!(reason.contains("is full"), "{reason}");
     assert_eq!(code, Some(1));
+}
+
+/// A plan that replays a recording on two filesystems.
+const PLAN: &str = "
+format = 'joj-lab-plan'
+version = 2
+title = 'a recording on two filesystems'
+[[matrix]]
+filesystem = ['ext4', 'f2fs']
+device = ['galaxy-s5-emmc']
+task = ['replay']
+recording = ['app']
+";
+
+#[test]
+fn a_plan_replays_the_recording_that_it_is_given_in_the_lab() {
+    let scratch = Scratch::new("replay-lab-plan");
+    let plan = scratch.write("plan.toml", PLAN);
+    let recording = record(&scratch, "appends", appends());
+    let json = scratch.file("result.json");
+    let run = |plan: &Path, words: &[&str], path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+        command.args(["lab", "run"]).arg(plan).arg("--json").arg(&json).args(words);
+        command.env("PATH", path).output().expect("joj")
+    };
+    // No machine can be started: whoever tries says something else.
+    let given = format!("app={}", recording.display());
+    let compat = scratch.write("compat.toml", format!("{PLAN}compat = [true]"));
+    for (plan, words, message) in [
+        (&plan, &[][..], "--recording app=FILE"),
+        (&plan, &["--recording", "app=missing.joj"], "missing.joj"),
+        (&plan, &["--recording", &given, "--recording", "other=o.joj"], "a recording other"),
+        (&compat, &["--recording", &given], "MobiGen"),
+    ] {
+        let (code, said) = told(&run(plan, words, ""));
+        assert_eq!(code, Some(1), "{words:?}: {said}");
+        assert!(said.contains(message), "{words:?}: {said}");
+    }
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let output = run(&plan, &["--recording", &given], &std::env::var("PATH").expect("a path"));
+    assert_eq!(told(&output).0, Some(0), "{output:?}");
+    let result: LabResult = serde_json::from_slice(&fs::read(&json).expect("a result")).expect("JSON");
+    assert_eq!(result.cells.len(), 2);
+    for cell in &result.cells {
+        let CellOutcome::Measured(measured) = &cell.outcome else { panic!("{cell:?}") };
+        let replay = measured.replay.as_ref().expect("a replay");
+        assert_eq!((replay.calls, replay.differing, replay.syncs), (3 * SYNCS + 5, 0, SYNCS), "{cell:?}");
+        // One thread, which waits for its calls, and thinks 30 ms at most.
+        let run = &measured.run;
+        assert_eq!(run.transactions, 1);
+        assert!(run.elapsed_ns <= replay.elapsed_ns, "{cell:?}");
+        assert!(replay.elapsed_ns - run.elapsed_ns < 30_000_000, "{cell:?}");
+        assert!(run.device.is_some_and(|device| device.written_bytes >= SYNCS * 4096), "{cell:?}");
+    }
 }
 
 #[test]

@@ -105,6 +105,8 @@ pub enum Task {
     ProbeRandomWrite,
     /// The same, read.
     ProbeRandomRead,
+    /// The calls of a recording, each at its recorded time. All of them are one transaction.
+    Replay,
 }
 
 impl Word for Task {
@@ -120,6 +122,7 @@ impl Word for Task {
         Self::ProbeRead,
         Self::ProbeRandomWrite,
         Self::ProbeRandomRead,
+        Self::Replay,
     ];
     fn word(self) -> &'static str {
         match self {
@@ -133,6 +136,7 @@ impl Word for Task {
             Self::ProbeRead => "probe_read",
             Self::ProbeRandomWrite => "probe_random_write",
             Self::ProbeRandomRead => "probe_random_read",
+            Self::Replay => "replay",
         }
     }
 }
@@ -205,6 +209,12 @@ pub struct Cell {
     pub threads: u32,
     /// Transactions that the clock covers.
     pub transactions: u64,
+    /// Name of the recording that is replayed; with [`Task::Replay`] alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+    /// It is read as Mobibench reads a MobiGen script.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compat: bool,
 }
 
 /// Of a cell that says nothing of directories.
@@ -227,6 +237,9 @@ impl fmt::Display for Cell {
             write!(formatter, " journal on {device}")?;
         }
         write!(formatter, ", {}", self.task.word())?;
+        if let Some(recording) = &self.recording {
+            return write!(formatter, " {recording}{}", if self.compat { " compat" } else { "" });
+        }
         if self.task.workload().is_some() {
             write!(formatter, " {}", self.mode.word().to_uppercase())?;
             if self.batch_atomic {
@@ -313,6 +326,9 @@ impl Cell {
     fn without_threads(&self) -> Option<&'static str> {
         if self.threads > 1 && self.task.probe().is_some() {
             return Some("a probe has one thread");
+        }
+        if self.threads > 1 && self.task == Task::Replay {
+            return Some("a recording has its own threads");
         }
         let workload = self.task.workload()?;
         if self.threads == 1 {

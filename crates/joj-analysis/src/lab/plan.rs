@@ -68,6 +68,10 @@ pub struct Matrix {
     pub threads: Vec<u32>,
     /// Transactions of each cell.
     pub transactions: u64,
+    /// Names of the recordings that `replay` replays; their files are the user's.
+    pub recording: Vec<String>,
+    /// Whether they are read as Mobibench reads a MobiGen script.
+    pub compat: Vec<bool>,
 }
 
 /// What an axis has that its matrix does not name. Filesystem and device have to be named.
@@ -89,6 +93,8 @@ impl Default for Matrix {
             waldio_options: vec![Vec::new()],
             threads: vec![1],
             transactions: 100,
+            recording: Vec::new(),
+            compat: vec![false],
         }
     }
 }
@@ -170,6 +176,7 @@ impl Matrix {
         if let Some(wrong) = self.threads.iter().find(|threads| !(1..=THREADS_MAX).contains(*threads)) {
             return Err(PlanError(format!("matrix {index}: threads = {wrong}; give 1 to {THREADS_MAX}")));
         }
+        self.check_recordings().map_err(|what| PlanError(format!("matrix {index}: {what}")))?;
         let options = self.waldio_options.iter().flatten();
         let mut wrong =
             options.filter(|option| option.split_once('=').is_none_or(|(name, _)| name.is_empty()));
@@ -177,6 +184,24 @@ impl Matrix {
             Some(option) => Err(PlanError(format!(
                 "matrix {index}: waldio_options has {option:?}; options read NAME=VALUE, for example layout=embedded"
             ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Recordings are there where they are replayed, and nowhere else. Their names are parts of file names.
+    fn check_recordings(&self) -> Result<(), String> {
+        let is_replayed = self.task.contains(&Task::Replay);
+        if is_replayed && self.recording.is_empty() {
+            return Err("it has the task replay, and no recording; name one or more".to_owned());
+        }
+        if !is_replayed && !self.recording.is_empty() {
+            return Err("it names recordings, and does not have the task replay".to_owned());
+        }
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        match self.recording.iter().find(|name| name.is_empty() || !name.chars().all(is_letter)) {
+            Some(name) => Err(format!(
+                "recording {name:?} has a name that is not of letters, digits, `-` and `_` alone"
+            )),
             None => Ok(()),
         }
     }
@@ -218,11 +243,16 @@ impl Matrix {
             waldio_options: Vec::new(),
             threads,
             transactions: self.transactions,
+            recording: None,
+            compat: false,
         }
     }
 
     /// The axes that concern what is done. Where SQLite does not run only the sync call matters.
     fn tasks(&self, cell: Cell, found: &mut dyn FnMut(Cell)) {
+        if cell.task == Task::Replay {
+            return self.replays(&cell, found);
+        }
         for sync_call in &self.sync_call {
             let cell = Cell { sync_call: *sync_call, ..cell.clone() };
             if cell.task.workload().is_none() {
@@ -237,6 +267,15 @@ impl Matrix {
                         self.rollback_journals(&cell, found);
                     }
                 }
+            }
+        }
+    }
+
+    fn replays(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        for recording in &self.recording {
+            for compat in &self.compat {
+                let (recording, compat) = (Some(recording.clone()), *compat);
+                found(Cell { recording, compat, transactions: 1, ..cell.clone() });
             }
         }
     }
@@ -313,6 +352,27 @@ mod tests {
             "sync_call": ["fsync", "fdatasync"],
         });
         assert_eq!(plan(axes).cells().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn recordings_are_replayed_once_each_whatever_the_journal_modes() {
+        let axes = |task: &str, recordings: serde_json::Value| {
+            plan(serde_json::json!({
+                "filesystem": ["ext4", "f2fs"], "device": ["ram"], "task": [task], "mode": ["wal", "delete"],
+                "recording": recordings, "compat": [true, false],
+            }))
+        };
+        let cells = axes("replay", serde_json::json!(["app", "b-1"])).cells().unwrap();
+        let names: Vec<String> = cells.iter().map(ToString::to_string).collect();
+        let of = |filesystem: &str| {
+            ["app compat", "app", "b-1 compat", "b-1"].map(|name| format!("{filesystem} ram, replay {name}"))
+        };
+        assert_eq!(names, [of("ext4"), of("f2fs")].concat());
+        assert!(cells.iter().all(|cell| cell.transactions == 1));
+        let said = |task, recordings| axes(task, recordings).cells().unwrap_err().to_string();
+        assert!(said("replay", serde_json::json!([])).contains("no recording"));
+        assert!(said("insert", serde_json::json!(["app"])).contains("the task replay"));
+        assert!(said("replay", serde_json::json!(["../app"])).contains("\"../app\""));
     }
 
     #[test]

@@ -77,6 +77,22 @@ pub struct CellMeasurement {
     /// Why there is no trace where there should be one.
     #[serde(default)]
     pub trace_failure: Option<String>,
+    /// What a replay did, in a cell that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<CellReplay>,
+}
+
+/// What a replay in a cell did; its `run` is one transaction, which takes as long as its threads were inside calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellReplay {
+    /// Calls that were made.
+    pub calls: u64,
+    /// Calls that returned something else than in the recording, or were not made.
+    pub differing: u64,
+    /// Calls that make something durable.
+    pub syncs: u64,
+    /// From the first call's begin to the last one's end, think time included.
+    pub elapsed_ns: u64,
 }
 
 impl CellMeasurement {

@@ -55,6 +55,9 @@ pub struct ReplayOutcome {
     pub elapsed_ns: u64,
     /// The same in the recording.
     pub recorded_elapsed_ns: u64,
+    /// Time inside calls, of all threads together: Mobibench's `Total IO time`. Results had none at first.
+    #[serde(default)]
+    pub in_calls_ns: u64,
     /// What the block device did in that time, by whomever; `None` where there is none. Results had none at first.
     #[serde(default)]
     pub device: Option<DeviceDelta>,
@@ -62,6 +65,9 @@ pub struct ReplayOutcome {
     pub lateness: Option<Lateness>,
     /// Processor time of joj's, the kernel's for its calls included, in microseconds.
     pub cpu_us: u64,
+    /// Of it, the kernel's. Results had none at first.
+    #[serde(default)]
+    pub cpu_system_us: u64,
     /// Calls that Mobibench skips, because its map has no such descriptor; `None` without --compat.
     pub skipped: Option<u64>,
     /// Files that it makes, one for each open; `None` without --compat.

@@ -21,6 +21,7 @@ Examples:
   joj lab run block-counts --traces traces/      and each cell's trace, for `joj trace --read`
   joj lab crash                                  what a power cut leaves of SQLite's commits, and of waldio's
   joj lab run waldio-table2 --json table2.json   what a table of a paper needs, by its name
+  joj lab run atc13-fig10 --recording twitter=tw.joj --recording facebook=fb.joj    recordings that a plan replays
   joj lab report table2.json --html report.html  the papers' figures beside the lab's
   joj lab shell                                  a shell in the emulated machine
 
@@ -120,6 +121,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
 
+    /// The recording (of `joj record`) that a plan calls NAME; once for each that its cells replay
+    #[arg(long = "recording", value_name = "NAME=FILE", value_parser = parse_recording)]
+    pub recordings: Vec<(String, PathBuf)>,
+
     /// Say which cells there are, and measure none
     #[arg(long)]
     pub dry_run: bool,
@@ -151,4 +156,11 @@ pub struct RunOptions {
     /// The emulated machine.
     #[command(flatten)]
     pub machine: MachineOptions,
+}
+
+fn parse_recording(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("it reads NAME=FILE, for example twitter=twitter.joj".to_owned()),
+    }
 }

@@ -115,6 +115,11 @@ pub fn report_file(index: usize) -> String {
     format!("{CELLS_DIRECTORY}/{index:04}.json")
 }
 
+/// Name of the recording that cells call `name`.
+pub fn named_recording(name: &str) -> String {
+    format!("recording-{name}.joj")
+}
+
 /// Name of the trace of cell `index`.
 pub fn trace_file(index: usize) -> String {
     format!("{TRACES_DIRECTORY}/{index:04}.parquet")

@@ -49,8 +49,14 @@ pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
     if options.mode.is_some() {
         return page_transactions::bytes_needed(options);
     }
-    let plan = Plan::read(&options.recording, options.compat)?;
-    Ok(trees::bytes(&plan.before))
+    bytes_before(&options.recording, options.compat)
+}
+
+/// Reads a recording for a replay of its calls. Gives how many bytes its files have before the first one.
+/// # Errors
+/// Why it cannot be replayed so.
+pub fn bytes_before(recording: &Path, is_compat: bool) -> Result<u64, ReplayError> {
+    Ok(trees::bytes(&Plan::read(recording, is_compat)?.before))
 }
 
 fn stopped() -> ExitCode {

@@ -58,6 +58,7 @@ pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayO
     outcome.order = choice.word().to_owned();
     outcome.device = device;
     outcome.cpu_us = used.cpu_user_us + used.cpu_system_us;
+    outcome.cpu_system_us = used.cpu_system_us;
     Ok(outcome)
 }
 
@@ -149,6 +150,7 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         }
         sum.read_bytes += thread.read_bytes;
         sum.written_bytes += thread.written_bytes;
+        sum.in_calls_ns += thread.in_calls_ns;
         sum.elapsed_ns = sum.elapsed_ns.max(thread.end_ns.saturating_sub(begin_ns));
         late_ns.extend(thread.late_ns);
     }

@@ -46,6 +46,8 @@ pub struct ThreadOutcome {
     pub kinds: Vec<KindOutcome>,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Time inside its calls.
+    pub in_calls_ns: u64,
     /// When its last call ended.
     pub end_ns: u64,
     /// How late each call began that had a time, in nanoseconds.
@@ -115,13 +117,16 @@ fn pause(at_ns: u64, stop: &AtomicBool) -> bool {
 }
 
 fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome: &mut ThreadOutcome) {
+    let begun_ns = clock::shared_ns();
     let result = shared.files.make(call, memory);
+    let in_call_ns = clock::shared_ns().saturating_sub(begun_ns);
     let kind = &mut outcome.kinds[usize::from(call.kind.code())];
     let Some(result) = result else {
         kind.not_made += 1;
         return;
     };
     kind.calls += 1;
+    outcome.in_calls_ns += in_call_ns;
     let moved_bytes = u64::try_from(result).unwrap_or(0);
     if call.kind.is_read() {
         outcome.read_bytes += moved_bytes;

@@ -18,6 +18,7 @@ pub fn outcome(outcome: &ReplayOutcome) -> String {
         number(outcome.calls as f64 / by_rate),
         duration(outcome.recorded_elapsed_ns),
     );
+    text += &format!("time inside calls, of all threads together: {}\n", duration(outcome.in_calls_ns));
     let (read, written) = (count(outcome.read_bytes), count(outcome.written_bytes));
     text += &format!("{read} bytes read, {written} bytes written\n");
     let syncs: Vec<String> =

@@ -155,8 +155,9 @@ impl<'a> Looking<'a> {
             (None, _) => false,
         };
         if let Some((cell, facts)) = found.cell.as_ref().filter(|_| is_off) {
+            let ratio = report.ratio.unwrap_or(f64::INFINITY);
             report.reason = reason(&KnownValue {
-                ratio: report.ratio.unwrap_or(f64::INFINITY),
+                ratio: if column.metric.is_time() { 1.0 / ratio } else { ratio },
                 is_speed: column.metric.is_speed(),
                 is_counted: column.metric == Metric::MbPer1000,
                 writer: writer(cell),
@@ -267,6 +268,18 @@ mod tests {
         assert!(rows[1].values[0].reason.is_none());
         let multiple = rows[3].values[0].reason.as_ref().unwrap();
         assert_eq!(multiple.cause, Cause::Quotient, "{multiple:?}");
+    }
+
+    #[test]
+    fn a_time_is_longer_where_more_is_written() {
+        let mut paper = paper();
+        paper.column[0].metric = Metric::Seconds;
+        paper.row.truncate(1);
+        paper.row[0].paper.insert("insert".to_owned(), 0.001);
+        let report = compare(&[paper], &[sample::result(vec![sample::at(JournalMode::Wal, 500)])], &[]);
+        let value = &report.tables[0].rows[0].values[0];
+        assert_eq!((value.here, value.ratio), (Some(0.002), Some(2.0)));
+        assert_eq!(value.reason.as_ref().unwrap().cause, Cause::Software, "32 KiB, not 28: {value:?}");
     }
 
     #[test]

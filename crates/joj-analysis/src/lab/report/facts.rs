@@ -121,6 +121,8 @@ pub(in crate::lab) mod sample {
             waldio_options: Vec::new(),
             threads: 1,
             transactions: 100,
+            recording: None,
+            compat: false,
         }
     }
 
@@ -161,6 +163,7 @@ pub(in crate::lab) mod sample {
             }),
             trace: None,
             trace_failure: None,
+            replay: None,
         }
     }
 

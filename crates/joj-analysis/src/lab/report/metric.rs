@@ -43,6 +43,8 @@ pub enum Metric {
     MbJournalPer1000,
     /// MB/s of what was written or read without SQLite.
     MbPerS,
+    /// Seconds of a transaction; of a replay, those that its threads were inside calls.
+    Seconds,
     /// MB/s of 128 MiB written in order, of the device alone.
     DeviceSequentialWrite,
     /// MB/s of 128 MiB read in order, of the device alone.
@@ -68,6 +70,7 @@ impl Metric {
             Self::Writes => "writes",
             Self::Flushes => "flushes",
             Self::Syncs => "syncs",
+            Self::Seconds => "s",
             Self::MbPer1000 | Self::MbDataPer1000 | Self::MbJournalPer1000 => "MB",
             Self::MbPerS
             | Self::DeviceSequentialWrite
@@ -88,9 +91,14 @@ impl Metric {
         )
     }
 
-    /// True where it is a speed: time counts, not only what was written.
+    /// True where it is a speed, or a time: time counts, not only what was written.
     pub fn is_speed(self) -> bool {
-        matches!(self, Self::TransactionsPerS | Self::KibPerS | Self::MbPerS)
+        matches!(self, Self::TransactionsPerS | Self::KibPerS | Self::MbPerS) || self.is_time()
+    }
+
+    /// True where less is faster.
+    pub fn is_time(self) -> bool {
+        self == Self::Seconds
     }
 
     /// True where only a traced cell has it.
@@ -107,6 +115,7 @@ impl Metric {
         match self {
             Self::TransactionsPerS => Ok(1e6 / facts.elapsed_us),
             Self::KibPerS => Ok(WRITE_KIB * 1e6 / facts.elapsed_us),
+            Self::Seconds => Ok(facts.elapsed_us / 1e6),
             Self::MbPerS => Ok(facts.record_bytes / facts.elapsed_us),
             Self::KibTotal => traced.map(|costs| costs.kib()),
             Self::KibData => traced.map(|costs| costs.data_kib),
@@ -148,6 +157,7 @@ mod tests {
         let of = |metric: Metric| metric.of(&facts).unwrap();
         assert_eq!(of(Metric::TransactionsPerS), 500.0);
         assert_eq!(of(Metric::KibPerS), 2000.0);
+        assert_eq!(of(Metric::Seconds), 0.002);
         assert_eq!(of(Metric::MbPerS), 4096.0 * 500.0 / 1e6);
         let kib = [Metric::KibTotal, Metric::KibData, Metric::KibJournal, Metric::KibJoj, Metric::KibOther];
         assert_eq!(kib.map(of), [32.0, 8.0, 20.0, 16.0, 4.0]);

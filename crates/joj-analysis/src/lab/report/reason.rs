@@ -11,7 +11,7 @@ const AMOUNT_FACTOR: f64 = 1.1;
 /// What is known of a value and its cell.
 #[derive(Debug)]
 pub struct KnownValue<'a> {
-    /// The lab's value as a multiple of the paper's.
+    /// The lab's value as a multiple of the paper's; of a time the paper's as a multiple of the lab's. Above 1 a speed is higher here.
     pub ratio: f64,
     /// True for transactions per second and the like; else it is an amount.
     pub is_speed: bool,

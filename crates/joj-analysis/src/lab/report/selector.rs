@@ -7,8 +7,8 @@ use crate::filesystem::Filesystem;
 use crate::lab::cell::{Cell, Feature, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, directory syncs, waldio's options and threads must be the ordinary ones, so that no row takes its value from a variant; the
-/// others may be anything.
+/// writes, directory syncs, waldio's options, threads, recording and `compat` must be the ordinary ones, so that no row takes its value
+/// from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
@@ -53,6 +53,12 @@ pub struct Selector {
     /// Transactions that the clock covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
+    /// The name of the recording that is replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+    /// With Mobibench's reading of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compat: Option<bool>,
 }
 
 /// True where nothing else is asked for, or this.
@@ -81,6 +87,8 @@ impl Selector {
             waldio_options: own.waldio_options.or(general.waldio_options),
             threads: own.threads.or(general.threads),
             transactions: own.transactions.or(general.transactions),
+            recording: own.recording.or(general.recording),
+            compat: own.compat.or(general.compat),
         }
     }
 
@@ -102,6 +110,8 @@ impl Selector {
             && cell.waldio_options == self.waldio_options.as_deref().unwrap_or_default()
             && cell.threads == self.threads.unwrap_or(1)
             && is(self.transactions.as_ref(), &cell.transactions)
+            && self.recording == cell.recording
+            && cell.compat == self.compat.unwrap_or(false)
     }
 }
 
@@ -141,6 +151,8 @@ mod tests {
             Cell { threads: 10, ..ordinary.clone() },
             Cell { batch_atomic: true, ..ordinary.clone() },
             Cell { directory_sync: false, ..ordinary.clone() },
+            Cell { recording: Some("app".to_owned()), ..ordinary.clone() },
+            Cell { compat: true, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

@@ -58,6 +58,8 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         directory_sync: true,
         threads: 1,
         transactions: options.commits,
+        recording: None,
+        compat: false,
     });
     Ok(cells.collect())
 }

@@ -62,12 +62,21 @@ pub enum LabError {
     /// The shell's guest and the host cannot share files.
     #[error(transparent)]
     Share(#[from] ShareError),
+    /// A plan's recording was not named.
+    #[error(
+        "the plan replays a recording that it calls {0}; give it with `--recording {0}=FILE`. `joj record` makes one, also of a \
+         MobiGen script (`--import`)"
+    )]
+    NoRecording(String),
+    /// A recording was named that no cell replays.
+    #[error("no cell replays a recording {0}; `--dry-run` lists the cells")]
+    UnusedRecording(String),
     /// The recording cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The files of a recording have no room on a device.
     #[error(
-        "the files of {} have {needed_mib} MiB, and the emulated disks of --lab {device_mib}; give a DIR on a disk with room",
+        "the files of {} have {needed_mib} MiB, and the emulated disks {device_mib}; replay it in a DIR on a disk with room",
         .recording.display()
     )]
     TooLarge {

@@ -15,6 +15,7 @@ use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::replay::ReplayOptions;
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::recordings;
 use crate::lab::guest_pool::{self, GuestPool, Work};
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{LabVolume, Setting, guest_path};
@@ -139,12 +140,7 @@ fn volumes(options: &ReplayOptions) -> Vec<LabVolume> {
 
 /// Reads the recording. Files that grow past the device later end that row.
 fn check_room(options: &ReplayOptions) -> Result<(), LabError> {
-    let needed = bytes_needed(options)?;
-    if needed < DEVICE_BYTES {
-        return Ok(());
-    }
-    let recording = options.recording.clone();
-    Err(LabError::TooLarge { recording, needed_mib: needed >> 20, device_mib: DEVICE_BYTES >> 20 })
+    recordings::check_room(&options.recording, bytes_needed(options)?, DEVICE_BYTES)
 }
 
 /// What the guest loads. A SQLite that is named goes there instead of the system's.

@@ -17,6 +17,7 @@ use crate::command_line::wrong_usage;
 use crate::lab::commands::crash;
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::recordings;
 use crate::lab::commands::report;
 use crate::lab::costs;
 use crate::lab::error::UnitError;
@@ -29,9 +30,11 @@ use crate::lab::machine;
 use crate::lab::shipped::devices;
 use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::plans;
+use crate::lab::work::plan::PlanWork;
 use crate::machine::files::output_file;
 use crate::machine::proc::signal;
 use crate::machine::qemu::process::{self, Machine, MachineStart, Qemu};
+use crate::replay::error::ReplayError;
 use crate::show::lab::table;
 
 /// Seconds that a cell takes, without and with a trace, for the first forecast: those of a hundred transactions on two processors.
@@ -48,7 +51,10 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
             output_file::print(&plans::list()?)?;
             Ok(ExitCode::SUCCESS)
         }
-        LabAction::Run(options) => measure(options),
+        LabAction::Run(options) => match measure(options) {
+            Err(LabError::Replay(ReplayError::Stopped)) => Ok(ExitCode::from(signal::STOPPED_EXIT_CODE)),
+            measured => measured,
+        },
         LabAction::Crash(options) => {
             let cells = match crash::cells(&options.crash) {
                 Ok(cells) => cells,
@@ -79,12 +85,13 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         output_file::print(&lines)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output_file::check_writable(&options.json)?;
+    signal::install().map_err(LabError::Signals)?;
+    let recordings = recordings::read(&cells, &options.recordings, DEVICE_BYTES)?;
+    output_file::check_writable(recordings.values().chain(&options.json))?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
             .map_err(|error| LabError::Directory { directory: directory.clone(), error })?;
     }
-    signal::install().map_err(LabError::Signals)?;
     let qemu = process::version()?;
     let packages = packages(&options.machine)?;
     let contents = contents(&options.machine, Needed::by(&cells))?;
@@ -104,12 +111,14 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         trace_backend: options.trace_backend.word().to_owned(),
         units: Vec::new(),
     };
+    let work = PlanWork { job, recordings: &recordings };
+    let job = &work.job;
     let mut outcomes: Vec<Option<CellOutcome>> = vec![None; job.cells.len()];
     let cell_s = if job.trace { CELL_SECONDS.1 } else { CELL_SECONDS.0 };
     let expected_s = cell_s * job.cells.len() as f64 / pool.jobs as f64;
     let mut progress = Progress::new(job.cells.len(), expected_s);
     let mut done = 0;
-    let ended = pool.work_off(job.batches(), &job, &mut progress, &mut |index, report, share| {
+    let ended = pool.work_off(work.batches(), &work, &mut progress, &mut |index, report, share| {
         let outcome = outcome(index, report, share, options.traces.as_deref());
         done += 1;
         // Where no line can change, one line a cell: a plan takes minutes.
@@ -122,8 +131,8 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     progress.clear();
     let stop = ended.map(|kernel| machine.kernel = kernel).err();
     if done > 0 {
-        let results = job.cells.into_iter().zip(outcomes).map(|(cell, outcome)| CellResult {
-            cell,
+        let results = job.cells.iter().zip(outcomes).map(|(cell, outcome)| CellResult {
+            cell: cell.clone(),
             outcome: outcome.unwrap_or_else(|| CellOutcome::Failed(guest_pool::unmeasured(stop.as_ref()))),
         });
         let result = LabResult {

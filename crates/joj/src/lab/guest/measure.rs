@@ -19,6 +19,7 @@ use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
 use crate::lab::guest::error::{GuestError, cannot};
+use crate::lab::guest::replay;
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::{Job, LabVolume, guest_path, trace_file};
 use crate::machine::files::counters::Sources;
@@ -46,6 +47,11 @@ impl<'job> Measurer<'job> {
     /// Why there is no measurement. That there is no trace is not an error but part of the report.
     pub fn measure(&self, index: usize) -> Result<CellMeasurement, GuestError> {
         let cell = &self.job.cells[index];
+        if let Some(recording) = &cell.recording {
+            let mut measurement = replay::measure(cell, recording, &self.job.setting)?;
+            measurement.trace_failure = self.job.trace.then(|| "a replay is not traced".to_owned());
+            return Ok(measurement);
+        }
         let measured = {
             let _stand = Stand::set_up(&LabVolume::of(cell), &self.job.setting)?;
             self.measured(cell, |line| {
@@ -63,6 +69,7 @@ impl<'job> Measurer<'job> {
             traced_run: None,
             trace: None,
             trace_failure: None,
+            replay: None,
         };
         if let Some(failure) = &measurement.run.failure {
             return Err(GuestError::Run(failure.clone()));

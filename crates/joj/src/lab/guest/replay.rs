@@ -4,11 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use joj_analysis::bench::run::{Latency, Run, quantiles};
+use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::result::{CellMeasurement, CellReplay};
 use joj_analysis::recording::lab_result::Replayed;
+use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
-use crate::lab::job::guest_path;
+use crate::lab::job::{LabVolume, Setting, guest_path, named_recording};
 use crate::lab::replay_job::{RECORDING_FILE, ReplayJob};
 
 /// The recording in the guest's memory: reading it from the shared directory takes the other machine's time.
@@ -25,7 +29,7 @@ impl<'job> Replayer<'job> {
     /// # Errors
     /// Where it cannot be copied into the guest's memory.
     pub fn new(job: &'job ReplayJob, share: &Path) -> Result<Replayer<'job>, GuestError> {
-        fs::copy(share.join(RECORDING_FILE), RECORDING).map_err(cannot("copy the recording"))?;
+        take(&share.join(RECORDING_FILE))?;
         Ok(Replayer { job })
     }
 
@@ -33,21 +37,89 @@ impl<'job> Replayer<'job> {
     /// # Errors
     /// What could not be set up, or why there is no result.
     pub fn replay(&self, number: usize) -> Result<Replayed, GuestError> {
-        let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
-        align();
-        let output = Command::new(guest_path::JOJ)
-            .args(["replay", RECORDING, guest_path::VOLUME, "--json", "-"])
-            .args(&self.job.arguments)
-            .envs(self.job.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .output()
-            .map_err(cannot("start joj replay"))?;
-        // Where --check found a difference the exit code is 1, and there is a result all the same.
-        if output.stdout.is_empty() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().trim_start_matches("joj: ").replace('\n', " | ");
-            return Err(GuestError::Replay(if said.is_empty() { output.status.to_string() } else { said }));
-        }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        let job = self.job;
+        replayed(&job.volumes[number], &job.setting, &job.arguments, &job.environment)
     }
+}
+
+/// Replays the recording of a plan's cell, each call at its recorded time.
+/// # Errors
+/// What could not be set up, or why there is no result.
+pub fn measure(cell: &Cell, name: &str, setting: &Setting) -> Result<CellMeasurement, GuestError> {
+    take(&Path::new(guest_path::SHARE).join(named_recording(name)))?;
+    let mut words = vec!["--order".to_owned(), "timed".to_owned()];
+    words.extend(cell.compat.then(|| "--compat".to_owned()));
+    match replayed(&LabVolume::of(cell), setting, &words, &[])? {
+        Replayed::Calls(outcome) => Ok(measurement(&outcome)),
+        Replayed::Transactions(_) => Err(GuestError::Replay("it replayed commits, not calls".to_owned())),
+    }
+}
+
+/// One transaction, which takes as long as the replay's threads were inside calls. So its processor time is the kernel's alone: the
+/// replayer's own is between calls.
+fn measurement(outcome: &ReplayOutcome) -> CellMeasurement {
+    let sorted_ns = [outcome.in_calls_ns];
+    let run = Run {
+        round: 0,
+        transactions: 1,
+        elapsed_ns: outcome.in_calls_ns,
+        latency: Latency::of(&sorted_ns),
+        cpu_user_us: 0,
+        cpu_system_us: outcome.cpu_system_us,
+        switches_voluntary: 0,
+        switches_involuntary: 0,
+        wchar_bytes: Some(outcome.written_bytes),
+        storage_bytes: None,
+        device: outcome.device,
+        journal_commits: None,
+        others_cores: None,
+        tick_share: 0.0,
+        limit_per_s: None,
+        failure: None,
+    };
+    CellMeasurement {
+        run,
+        quantiles_ns: quantiles(&sorted_ns),
+        waldio_status: Vec::new(),
+        costs: None,
+        traced_run: None,
+        trace: None,
+        trace_failure: None,
+        replay: Some(CellReplay {
+            calls: outcome.calls,
+            differing: outcome.differing(),
+            syncs: outcome.syncs.values().sum(),
+            elapsed_ns: outcome.elapsed_ns,
+        }),
+    }
+}
+
+/// Copies a recording into the guest's memory.
+fn take(file: &Path) -> Result<(), GuestError> {
+    fs::copy(file, RECORDING).map(drop).map_err(cannot("copy the recording"))
+}
+
+/// What `joj replay` with these words says of the recording in memory.
+fn replayed(
+    volume: &LabVolume,
+    setting: &Setting,
+    words: &[String],
+    environment: &[(String, String)],
+) -> Result<Replayed, GuestError> {
+    let _stand = Stand::set_up(volume, setting)?;
+    align();
+    let output = Command::new(guest_path::JOJ)
+        .args(["replay", RECORDING, guest_path::VOLUME, "--json", "-"])
+        .args(words)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(cannot("start joj replay"))?;
+    // Where --check found a difference the exit code is 1, and there is a result all the same.
+    if output.stdout.is_empty() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().trim_start_matches("joj: ").replace('\n', " | ");
+        return Err(GuestError::Replay(if said.is_empty() { output.status.to_string() } else { said }));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -5,13 +5,14 @@ use joj_analysis::lab::report::paper::PaperTable;
 use crate::lab::shipped::error::ShippedError;
 
 /// The text of each, in the order of reports.
-const SHIPPED: [&str; 16] = [
+const SHIPPED: [&str; 17] = [
     include_str!("../../../../../lab/papers/atc13-fig3.toml"),
     include_str!("../../../../../lab/papers/atc13-fig4.toml"),
     include_str!("../../../../../lab/papers/atc13-fig5.toml"),
     include_str!("../../../../../lab/papers/atc13-fig6.toml"),
     include_str!("../../../../../lab/papers/atc13-fig7.toml"),
     include_str!("../../../../../lab/papers/atc13-table1.toml"),
+    include_str!("../../../../../lab/papers/atc13-fig10.toml"),
     include_str!("../../../../../lab/papers/atc13-table2.toml"),
     include_str!("../../../../../lab/papers/waldio-table1.toml"),
     include_str!("../../../../../lab/papers/waldio-fig2.toml"),

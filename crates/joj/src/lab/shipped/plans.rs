@@ -9,7 +9,7 @@ use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
 
 /// Name and text of each plan that joj brings.
-const SHIPPED: [(&str, &str); 10] = [
+const SHIPPED: [(&str, &str); 11] = [
     ("smoke", include_str!("../../../../../lab/plans/smoke.toml")),
     ("filesystems", include_str!("../../../../../lab/plans/filesystems.toml")),
     ("writers", include_str!("../../../../../lab/plans/writers.toml")),
@@ -17,6 +17,7 @@ const SHIPPED: [(&str, &str); 10] = [
     ("atc13-fig5", include_str!("../../../../../lab/plans/atc13-fig5.toml")),
     ("atc13-fig7", include_str!("../../../../../lab/plans/atc13-fig7.toml")),
     ("atc13-table1", include_str!("../../../../../lab/plans/atc13-table1.toml")),
+    ("atc13-fig10", include_str!("../../../../../lab/plans/atc13-fig10.toml")),
     ("atc13-table2", include_str!("../../../../../lab/plans/atc13-table2.toml")),
     ("fast12-table3-guest", include_str!("../../../../../lab/plans/fast12-table3-guest.toml")),
     ("waldio-table2", include_str!("../../../../../lab/plans/waldio-table2.toml")),

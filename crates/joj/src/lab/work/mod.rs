@@ -8,4 +8,4 @@
 
 pub mod replay;
 pub mod crash;
-mod plan;
+pub mod plan;

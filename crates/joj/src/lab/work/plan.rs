@@ -1,26 +1,42 @@
 //! A plan's cells as work for guests: each cell has a guest of its own.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
-use crate::lab::job::{JOB_FILE, Job};
+use crate::lab::job::{JOB_FILE, Job, named_recording};
 use joj_analysis::lab::result::CellMeasurement;
 
-impl Work for Job {
+/// What guests need to know, and the recordings.
+#[derive(Debug)]
+pub struct PlanWork<'a> {
+    /// The job, for all cells.
+    pub job: Job,
+    /// The file of each recording that a cell replays, by its name.
+    pub recordings: &'a BTreeMap<String, PathBuf>,
+}
+
+impl Work for PlanWork<'_> {
     type Report = CellMeasurement;
 
     fn name(&self, unit: usize) -> String {
-        self.cells[unit].to_string()
+        self.job.cells[unit].to_string()
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {
-        share.put(JOB_FILE, &Job { units: units.to_vec(), ..self.clone() })
+        let replayed = units.iter().filter_map(|unit| self.job.cells[*unit].recording.as_ref());
+        for (name, file) in replayed.filter_map(|name| self.recordings.get_key_value(name)) {
+            share.give(file, &named_recording(name))?;
+        }
+        share.put(JOB_FILE, &Job { units: units.to_vec(), ..self.job.clone() })
     }
 }
 
-impl Job {
+impl PlanWork<'_> {
     /// A guest for each cell: the guest of one that fails measures no other.
     pub fn batches(&self) -> Vec<Vec<usize>> {
-        (0..self.cells.len()).map(|cell| vec![cell]).collect()
+        (0..self.job.cells.len()).map(|cell| vec![cell]).collect()
     }
 }

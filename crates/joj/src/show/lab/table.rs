@@ -2,12 +2,17 @@
 
 use std::fmt::Write;
 
-use joj_analysis::lab::result::{CellOutcome, LabResult};
+use joj_analysis::bench::run::DeviceDelta;
+use joj_analysis::lab::cell::Task;
+use joj_analysis::lab::result::{CellMeasurement, CellOutcome, CellResult, LabResult};
 
 /// What came of a cell, in a few words.
 pub fn in_short(outcome: &CellOutcome) -> String {
     match outcome {
         CellOutcome::Failed(reason) => format!("FAILED: {reason}"),
+        CellOutcome::Measured(measured) if measured.replay.is_some() => {
+            format!("{:.2} s in calls", measured.run.elapsed_ns as f64 / 1e9)
+        }
         CellOutcome::Measured(measured) => format!("{:.1}/s", measured.run.transactions_per_s()),
     }
 }
@@ -22,45 +27,66 @@ pub fn table(result: &LabResult) -> String {
         "Linux {}, QEMU {} ({}), joj {}\n",
         machine.kernel, machine.qemu, machine.clock, machine.joj
     );
-    let width = result.cells.iter().map(|cell| cell.cell.to_string().len()).max().unwrap_or(0);
-    let _ = writeln!(
-        text,
-        "{:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:>6}",
-        "cell", "1/s", "p50 us", "p99 us", "KiB/txn", "writes", "flush"
-    );
-    let mut traced = false;
-    for cell in &result.cells {
-        match &cell.outcome {
-            CellOutcome::Failed(reason) => {
-                let _ = writeln!(text, "{:<width$}  FAILED: {reason}", cell.cell.to_string());
-            }
-            CellOutcome::Measured(measured) => {
-                let run = &measured.run;
-                traced |= measured.costs.is_some() || measured.trace_failure.is_some();
-                let device = |amount: fn(&joj_analysis::bench::run::DeviceDelta) -> Option<u64>,
-                              unit: f64| {
-                    let amount = run.device.as_ref().and_then(amount);
-                    amount
-                        .map_or("-".to_owned(), |amount| format!("{:.1}", run.per_transaction(amount) / unit))
-                };
-                let _ = writeln!(
-                    text,
-                    "{:<width$}  {:>9.1}  {:>9.0}  {:>9.0}  {:>7}  {:>7}  {:>6}",
-                    cell.cell.to_string(),
-                    run.transactions_per_s(),
-                    run.latency.p50_ns as f64 / 1e3,
-                    run.latency.p99_ns as f64 / 1e3,
-                    device(|device| Some(device.written_bytes), 1024.0),
-                    device(|device| Some(device.write_requests), 1.0),
-                    device(|device| device.flushes, 1.0),
-                );
-            }
+    let name = |cell: &CellResult| cell.cell.to_string();
+    let width = result.cells.iter().map(|cell| name(cell).len()).max().unwrap_or(0);
+    let is_replay = |cell: &&CellResult| cell.cell.task == Task::Replay;
+    let (replays, others): (Vec<&CellResult>, Vec<_>) = result.cells.iter().partition(is_replay);
+    for (cells, head) in
+        [(others, HEAD), (replays, REPLAY_HEAD)].iter().filter(|(cells, _)| !cells.is_empty())
+    {
+        let _ = writeln!(text, "{:<width$}{}", "cell", right(head.map(str::to_owned)));
+        for cell in cells {
+            let figures = match &cell.outcome {
+                CellOutcome::Failed(reason) => format!("  FAILED: {reason}"),
+                CellOutcome::Measured(measured) => right(figures(measured)),
+            };
+            let _ = writeln!(text, "{:<width$}{figures}", name(cell));
         }
     }
-    if traced {
+    let is_traced = |cell: &CellResult| match &cell.outcome {
+        CellOutcome::Failed(_) => false,
+        CellOutcome::Measured(measured) => measured.costs.is_some() || measured.trace_failure.is_some(),
+    };
+    if result.cells.iter().any(is_traced) {
         costs(&mut text, result, width);
     }
     text
+}
+
+const HEAD: [&str; 6] = ["1/s", "p50 us", "p99 us", "KiB/txn", "writes", "flush"];
+const REPLAY_HEAD: [&str; 6] = ["in calls", "syncs", "calls", "KiB", "writes", "flush"];
+
+/// What stands behind a cell's name.
+fn figures(measured: &CellMeasurement) -> [String; 6] {
+    let run = &measured.run;
+    let device = |amount: fn(&DeviceDelta) -> Option<u64>, unit: f64, digits: usize| {
+        let amount = run.device.as_ref().and_then(amount);
+        amount.map_or("-".to_owned(), |amount| format!("{:.digits$}", run.per_transaction(amount) / unit))
+    };
+    let digits = usize::from(measured.replay.is_none());
+    let [kib, writes, flushes] = [
+        device(|device| Some(device.written_bytes), 1024.0, digits),
+        device(|device| Some(device.write_requests), 1.0, digits),
+        device(|device| device.flushes, 1.0, digits),
+    ];
+    let [first, second, third] = match &measured.replay {
+        Some(replay) => [
+            format!("{:.2} s", run.elapsed_ns as f64 / 1e9),
+            replay.syncs.to_string(),
+            replay.calls.to_string(),
+        ],
+        None => [
+            format!("{:.1}", run.transactions_per_s()),
+            format!("{:.0}", run.latency.p50_ns as f64 / 1e3),
+            format!("{:.0}", run.latency.p99_ns as f64 / 1e3),
+        ],
+    };
+    [first, second, third, kib, writes, flushes]
+}
+
+fn right(cells: [String; 6]) -> String {
+    let [first, second, third, kib, writes, flushes] = cells;
+    format!("  {first:>9}  {second:>9}  {third:>9}  {kib:>7}  {writes:>7}  {flushes:>6}")
 }
 
 fn costs(text: &mut String, result: &LabResult, width: usize) {

@@ -1,0 +1,74 @@
+//! The recordings that a plan's cells replay: the user names their files, and they are read before anything starts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use joj_analysis::lab::cell::Cell;
+
+use crate::lab::commands::error::LabError;
+use crate::replay::command::bytes_before;
+
+/// The file of each recording that `cells` replay, of those that were `given` by name. Each is read as its cells do it.
+/// # Errors
+/// Where one is missing, no cell replays one, or one cannot be replayed on a device of that capacity.
+pub fn read(
+    cells: &[Cell],
+    given: &[(String, PathBuf)],
+    device_bytes: u64,
+) -> Result<BTreeMap<String, PathBuf>, LabError> {
+    let files = files(cells, given)?;
+    let mut read = Vec::new();
+    for cell in cells {
+        let Some(file) = cell.recording.as_ref().and_then(|name| files.get(name)) else { continue };
+        if !read.contains(&(file, cell.compat)) {
+            check_room(file, bytes_before(file, cell.compat)?, device_bytes)?;
+            read.push((file, cell.compat));
+        }
+    }
+    Ok(files)
+}
+
+fn files(cells: &[Cell], given: &[(String, PathBuf)]) -> Result<BTreeMap<String, PathBuf>, LabError> {
+    let replayed = || cells.iter().filter_map(|cell| cell.recording.as_ref());
+    if let Some((name, _)) = given.iter().find(|(name, _)| replayed().all(|replayed| replayed != name)) {
+        return Err(LabError::UnusedRecording(name.clone()));
+    }
+    let found = |name: &String| {
+        let file = given.iter().find(|(given, _)| given == name);
+        file.cloned().ok_or_else(|| LabError::NoRecording(name.clone()))
+    };
+    replayed().map(found).collect()
+}
+
+/// Whether a recording's files, which have `needed_bytes` before its first call, fit on a device.
+/// # Errors
+/// They do not.
+pub fn check_room(recording: &Path, needed_bytes: u64, device_bytes: u64) -> Result<(), LabError> {
+    if needed_bytes < device_bytes {
+        return Ok(());
+    }
+    let (needed_mib, device_mib) = (needed_bytes >> 20, device_bytes >> 20);
+    Err(LabError::TooLarge { recording: recording.to_owned(), needed_mib, device_mib })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use joj_analysis::lab::plan::Plan;
+
+    #[test]
+    fn each_recording_is_given_once_and_is_one_that_a_cell_replays() {
+        let text = "format = 'joj-lab-plan'\nversion = 2\ntitle = 't'\n[[matrix]]\nfilesystem = ['ext4', 'f2fs']\n\
+                    device = ['ram']\ntask = ['replay']\nrecording = ['a', 'b']\n";
+        let cells = toml::from_str::<Plan>(text).unwrap().cells().unwrap();
+        let given = |names: &[&str]| {
+            let files: Vec<_> = names.iter().map(|name| ((*name).to_owned(), PathBuf::from(name))).collect();
+            super::files(&cells, &files)
+        };
+        assert_eq!(given(&["b", "a"]).unwrap().keys().collect::<Vec<_>>(), ["a", "b"]);
+        let missing = given(&["a"]).unwrap_err().to_string();
+        assert!(missing.contains("--recording b=FILE"), "{missing}");
+        let unused = given(&["a", "b", "c"]).unwrap_err().to_string();
+        assert!(unused.contains("a recording c"), "{unused}");
+    }
+}
