@@ -75,6 +75,38 @@ impl Word for SyncCall {
     }
 }
 
+/// What records the program, as `joj record --method` does, while the clock runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recorder {
+    /// Nobody does.
+    #[default]
+    None,
+    /// Programs in the kernel.
+    Bpf,
+    /// A tracer.
+    Ptrace,
+}
+
+impl Recorder {
+    /// True where nobody records.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+impl Word for Recorder {
+    const DIMENSION: &'static str = "recorder";
+    const ALL: &'static [Self] = &[Self::None, Self::Bpf, Self::Ptrace];
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Bpf => "bpf",
+            Self::Ptrace => "ptrace",
+        }
+    }
+}
+
 /// Bytes of a write without SQLite.
 const WRITE_BYTES: u64 = 4096;
 /// A record in order, and the file, of FAST'12's Table 3 (CrystalDiskMark with 100 or 128 MB).
@@ -170,7 +202,7 @@ impl Task {
     }
 }
 
-parsed_as_words!(Feature, SyncCall, Task);
+parsed_as_words!(Feature, SyncCall, Task, Recorder);
 
 /// One measurement. Two results are comparable where this is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,6 +247,9 @@ pub struct Cell {
     /// It is read as Mobibench reads a MobiGen script.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compat: bool,
+    /// Who records what is done; results had nobody at first.
+    #[serde(default, skip_serializing_if = "Recorder::is_none")]
+    pub recorder: Recorder,
 }
 
 /// Of a cell that says nothing of directories.
@@ -262,6 +297,9 @@ impl fmt::Display for Cell {
             }
         }
         write!(formatter, ", {}", self.sync_call.word())?;
+        if !self.recorder.is_none() {
+            write!(formatter, ", recorded by {}", self.recorder.word())?;
+        }
         match self.threads {
             1 => Ok(()),
             threads => write!(formatter, ", {threads} threads"),
@@ -329,6 +367,9 @@ impl Cell {
         }
         if self.threads > 1 && self.task == Task::Replay {
             return Some("a recording has its own threads");
+        }
+        if !self.recorder.is_none() && self.task == Task::Replay {
+            return Some("a replay is not recorded");
         }
         let workload = self.task.workload()?;
         if self.threads == 1 {

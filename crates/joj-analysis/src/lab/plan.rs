@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, Feature, SyncCall, Task};
+use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
 
 /// First word of a plan.
 pub const PLAN_FORMAT: &str = "joj-lab-plan";
@@ -72,6 +72,8 @@ pub struct Matrix {
     pub recording: Vec<String>,
     /// Whether they are read as Mobibench reads a MobiGen script.
     pub compat: Vec<bool>,
+    /// Who records what is done.
+    pub recorder: Vec<Recorder>,
 }
 
 /// What an axis has that its matrix does not name. Filesystem and device have to be named.
@@ -95,6 +97,7 @@ impl Default for Matrix {
             transactions: 100,
             recording: Vec::new(),
             compat: vec![false],
+            recorder: vec![Recorder::None],
         }
     }
 }
@@ -245,6 +248,7 @@ impl Matrix {
             transactions: self.transactions,
             recording: None,
             compat: false,
+            recorder: Recorder::None,
         }
     }
 
@@ -256,7 +260,7 @@ impl Matrix {
         for sync_call in &self.sync_call {
             let cell = Cell { sync_call: *sync_call, ..cell.clone() };
             if cell.task.workload().is_none() {
-                found(cell);
+                self.recorders(&cell, found);
                 continue;
             }
             for schema in &self.schema {
@@ -296,9 +300,14 @@ impl Matrix {
         let options = if cell.mode.uses_waldio() { &self.waldio_options } else { &none };
         for log in states {
             for waldio_options in options {
-                found(Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() });
+                let cell = Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() };
+                self.recorders(&cell, found);
             }
         }
+    }
+
+    fn recorders(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        self.recorder.iter().for_each(|recorder| found(Cell { recorder: *recorder, ..cell.clone() }));
     }
 }
 
@@ -373,6 +382,22 @@ mod tests {
         assert!(said("replay", serde_json::json!([])).contains("no recording"));
         assert!(said("insert", serde_json::json!(["app"])).contains("the task replay"));
         assert!(said("replay", serde_json::json!(["../app"])).contains("\"../app\""));
+    }
+
+    #[test]
+    fn a_cell_is_measured_beside_the_same_one_recorded() {
+        let axes = serde_json::json!({
+            "filesystem": ["ext4"], "device": ["ram"], "task": ["append", "insert"], "mode": ["wal"],
+            "recorder": ["none", "bpf"],
+        });
+        let names: Vec<String> = plan(axes).cells().unwrap().iter().map(ToString::to_string).collect();
+        let expected = [
+            "ext4 ram, append, fdatasync",
+            "ext4 ram, append, fdatasync, recorded by bpf",
+            "ext4 ram, insert WAL, fdatasync",
+            "ext4 ram, insert WAL, fdatasync, recorded by bpf",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(in crate::lab) mod sample {
     use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
     use crate::bench::run::{DeviceDelta, Latency, Run};
     use crate::filesystem::Filesystem;
-    use crate::lab::cell::{Cell, Feature, SyncCall, Task};
+    use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
     use crate::lab::result::{
         CellMeasurement, CellOutcome, CellResult, Costs, LabMachine, LabResult, RESULT_FORMAT, RESULT_VERSION,
     };
@@ -123,6 +123,7 @@ pub(in crate::lab) mod sample {
             transactions: 100,
             recording: None,
             compat: false,
+            recorder: Recorder::None,
         }
     }
 

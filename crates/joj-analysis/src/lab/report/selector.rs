@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, Feature, SyncCall, Task};
+use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, directory syncs, waldio's options, threads, recording and `compat` must be the ordinary ones, so that no row takes its value
+/// writes, directory syncs, waldio's options, threads, recording, `compat` and recorder must be the ordinary ones, so that no row takes its value
 /// from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +59,9 @@ pub struct Selector {
     /// With Mobibench's reading of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<bool>,
+    /// Who records what is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<Recorder>,
 }
 
 /// True where nothing else is asked for, or this.
@@ -89,6 +92,7 @@ impl Selector {
             transactions: own.transactions.or(general.transactions),
             recording: own.recording.or(general.recording),
             compat: own.compat.or(general.compat),
+            recorder: own.recorder.or(general.recorder),
         }
     }
 
@@ -112,6 +116,7 @@ impl Selector {
             && is(self.transactions.as_ref(), &cell.transactions)
             && self.recording == cell.recording
             && cell.compat == self.compat.unwrap_or(false)
+            && cell.recorder == self.recorder.unwrap_or(Recorder::None)
     }
 }
 
@@ -153,6 +158,7 @@ mod tests {
             Cell { directory_sync: false, ..ordinary.clone() },
             Cell { recording: Some("app".to_owned()), ..ordinary.clone() },
             Cell { compat: true, ..ordinary.clone() },
+            Cell { recorder: Recorder::Bpf, ..ordinary.clone() },
         ];
         assert!(plain.matches(&ordinary));
         assert!(variants.iter().all(|cell| !plain.matches(cell)));

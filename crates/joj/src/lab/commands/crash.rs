@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::{JournalMode, LogState, Schema};
-use joj_analysis::lab::cell::{Cell, Feature, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
 use joj_analysis::lab::crash::{
     CRASH_FORMAT, CRASH_VERSION, CellStates, CrashResult, CrashVerdict, StateResult,
 };
@@ -60,6 +60,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         transactions: options.commits,
         recording: None,
         compat: false,
+        recorder: Recorder::None,
     });
     Ok(cells.collect())
 }

@@ -54,9 +54,14 @@ pub enum GuestError {
         /// The first line of what it said.
         said: String,
     },
-    /// joj trace failed, which watched a cell.
-    #[error("joj trace: {0}")]
-    Trace(String),
+    /// joj trace or joj record failed, which watched a cell.
+    #[error("{who}: {said}")]
+    Watcher {
+        /// Which of them.
+        who: String,
+        /// What it said.
+        said: String,
+    },
     /// The kernel does not begin to send requests to an emulated device.
     #[error("cannot make {node} the emulated {device}: the kernel does not begin")]
     DeviceNotReady {

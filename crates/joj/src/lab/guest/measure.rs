@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use joj_analysis::bench::key::{RowKey, Synchronous};
+use joj_analysis::bench::key::{RowKey, Synchronous, Word};
 use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
-use joj_analysis::lab::cell::{Cell, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, Recorder, SyncCall, Task};
 use joj_analysis::lab::result::CellMeasurement;
 
 use crate::bench::ask::{Asker, Stop, exchange};
@@ -56,7 +56,10 @@ impl<'job> Measurer<'job> {
             let _stand = Stand::set_up(&LabVolume::of(cell), &self.job.setting)?;
             self.measured(cell, |line| {
                 align();
-                Asker::new(&self.workers).send(line)
+                match cell.recorder {
+                    Recorder::None => Asker::new(&self.workers).send(line),
+                    recorder => recorded(line, recorder),
+                }
             })?
         };
         let mut sorted = measured.latencies_ns.clone();
@@ -182,36 +185,42 @@ impl<'job> Measurer<'job> {
 
     /// What a worker replies to `line` while joj trace watches it and saves what it saw in `file`.
     fn under_trace(&self, line: &str, file: &str) -> Result<String, GuestError> {
-        let mut child = Command::new(guest_path::JOJ)
-            .args([
-                "trace",
-                "--backend",
-                &self.job.trace_backend,
-                "--device",
-                guest_path::VOLUME,
-                "--save",
-                file,
-                "--",
-                guest_path::JOJ,
-                SUBCOMMAND,
-            ])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(cannot("start joj trace"))?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(line.as_bytes()).map_err(cannot("write to joj trace"))?;
-        }
-        let output = child.wait_with_output().map_err(cannot("wait for joj trace"))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(GuestError::Trace(said.trim().replace('\n', " | ")));
-        }
-        // The worker answers in one line, and joj trace tells what it saw behind it.
-        let answer = BufReader::new(&output.stdout[..]).lines().next();
-        answer.unwrap_or_else(|| Ok(String::new())).map_err(cannot("read what joj trace says"))
+        let backend = &self.job.trace_backend;
+        watched(line, &["trace", "--backend", backend, "--device", guest_path::VOLUME, "--save", file])
     }
+}
+
+/// What a worker replies to `line` while joj record records it. The recording is in memory, and goes.
+fn recorded(line: &str, recorder: Recorder) -> Result<String, Stop> {
+    let file = "/tmp/recorded.joj";
+    let reply = watched(line, &["record", "--method", recorder.word(), "-o", file]);
+    let reply = reply.map_err(|error| Stop::Failed(error.to_string()))?;
+    fs::remove_file(file).map_err(|error| Stop::Failed(format!("there is no recording: {error}")))?;
+    Ok(reply)
+}
+
+/// What a worker replies to `line` while joj with these words watches it.
+fn watched(line: &str, words: &[&str]) -> Result<String, GuestError> {
+    let who = format!("joj {}", words[0]);
+    let mut child = Command::new(guest_path::JOJ)
+        .args(words)
+        .args(["--", guest_path::JOJ, SUBCOMMAND])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(cannot(format!("start {who}")))?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(line.as_bytes()).map_err(cannot(format!("write to {who}")))?;
+    }
+    let output = child.wait_with_output().map_err(cannot(format!("wait for {who}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(GuestError::Watcher { who, said: said.trim().replace('\n', " | ") });
+    }
+    // The worker answers in one line, and joj trace tells what it saw behind it.
+    let answer = BufReader::new(&output.stdout[..]).lines().next();
+    answer.unwrap_or_else(|| Ok(String::new())).map_err(cannot(format!("read what {who} says")))
 }
 
 /// The figures of all writers together. A writer that was turned away for the whole of its busy timeout is none of them.

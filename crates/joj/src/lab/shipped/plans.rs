@@ -9,11 +9,12 @@ use crate::lab::shipped::error::ShippedError;
 use crate::lab::shipped::papers;
 
 /// Name and text of each plan that joj brings.
-const SHIPPED: [(&str, &str); 11] = [
+const SHIPPED: [(&str, &str); 12] = [
     ("smoke", include_str!("../../../../../lab/plans/smoke.toml")),
     ("filesystems", include_str!("../../../../../lab/plans/filesystems.toml")),
     ("writers", include_str!("../../../../../lab/plans/writers.toml")),
     ("block-counts", include_str!("../../../../../lab/plans/block-counts.toml")),
+    ("record-cost", include_str!("../../../../../lab/plans/record-cost.toml")),
     ("atc13-fig5", include_str!("../../../../../lab/plans/atc13-fig5.toml")),
     ("atc13-fig7", include_str!("../../../../../lab/plans/atc13-fig7.toml")),
     ("atc13-table1", include_str!("../../../../../lab/plans/atc13-table1.toml")),
