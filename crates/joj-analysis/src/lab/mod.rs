@@ -4,7 +4,7 @@
 //! ```text
 //! report         the papers' numbers next to what the lab measured
 //! crash          a verdict for each crash state, and the result of all
-//! result         what came of a plan, as its JSON file has it
+//! result         what came of a plan, as its JSON file has it;  exec_result: of a command
 //! plan           a title, and matrices whose axes are multiplied into cells
 //! loss_bound     what a power cut may take of commits that returned
 //! cell           one cell: a filesystem on a device, and what is done there
@@ -13,6 +13,7 @@
 
 pub mod report;
 pub mod crash;
+pub mod exec_result;
 pub mod result;
 pub mod plan;
 pub mod loss_bound;

@@ -1,6 +1,6 @@
 //! Options of `joj lab`.
 //!
-//! crash    `joj lab crash`
+//! crash    `joj lab crash`;  exec: `joj lab exec`
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use crate::command_line::lab::crash::CrashOptions;
 use crate::command_line::trace::BackendChoice;
 
 pub mod crash;
+pub mod exec;
 
 /// Examples and what has to be known besides.
 pub const EXAMPLES: &str = "\
@@ -23,6 +24,7 @@ Examples:
   joj lab run waldio-table2 --json table2.json   what a table of a paper needs, by its name
   joj lab run atc13-fig10 --recording twitter=tw.joj --recording facebook=fb.joj    recordings that a plan replays
   joj lab report table2.json --html report.html  the papers' figures beside the lab's
+  joj lab exec -- ./my-program                   a program of yours, in /data on an emulated phone
   joj lab shell                                  a shell in the emulated machine
 
 The machine is QEMU's software emulation of one processor with a virtual clock: an instruction takes one nanosecond, and
@@ -47,6 +49,9 @@ pub enum LabAction {
     /// Cut the power of an emulated device at many moments, recover each time, and say what was lost
     #[command(after_help = crate::command_line::lab::crash::EXAMPLES)]
     Crash(Box<CrashLabOptions>),
+    /// Run a command of this machine in the emulated machine
+    #[command(after_help = crate::command_line::lab::exec::EXAMPLES)]
+    Exec(Box<exec::ExecOptions>),
     /// List the plans that joj brings, and the papers' tables that they serve
     List,
     /// Put results beside what the papers printed

@@ -18,7 +18,7 @@ use crate::lab::error::{SessionError, ShareError, UnitError};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::{self, Contents};
 use crate::lab::image::packages::Packages;
-use crate::lab::job::SHARE_TAG;
+use crate::lab::job::{HOST_TAG, SHARE_TAG};
 use crate::lab::life::{Event, Guest, Life, MEMORY_MIB, SessionEnd};
 use crate::lab::snapshot::Snapshot;
 use crate::machine::proc::memory;
@@ -151,6 +151,7 @@ impl GuestPool<'_> {
             kernel: self.packages.kernel(),
             image: image.to_owned(),
             share: (share.shared(), SHARE_TAG.to_owned()),
+            host: HOST_TAG.to_owned(),
             memory_mib: MEMORY_MIB,
         }
     }

@@ -16,6 +16,8 @@ pub const CELLS_DIRECTORY: &str = "cells";
 pub const TRACES_DIRECTORY: &str = "traces";
 /// Name under which QEMU offers the shared directory.
 pub const SHARE_TAG: &str = "share";
+/// Name under which QEMU offers the files of the host, to read only.
+pub const HOST_TAG: &str = "host";
 /// Begin of a line of the guest's console that is meant for joj.
 pub const LINE_MARK: &str = "@joj ";
 
@@ -35,6 +37,10 @@ pub mod guest_path {
     pub const SHARE: &str = "/share";
     /// Where the measured filesystem is mounted.
     pub const VOLUME: &str = "/volume";
+    /// The files of the host.
+    pub const HOST: &str = "/host";
+    /// What a command of the host's has for its root.
+    pub const ROOT: &str = "/root-of-command";
 }
 
 /// Why a job's device cannot be emulated.
@@ -92,6 +98,20 @@ impl LabVolume {
             journal_device: cell.journal_device.clone(),
         }
     }
+}
+
+/// Each of the filesystems on each of the devices.
+pub fn volumes(devices: &[String], filesystems: &[Filesystem]) -> Vec<LabVolume> {
+    let on_device = |device: &String| {
+        let volume = |filesystem| LabVolume {
+            filesystem,
+            feature: Feature::None,
+            device: device.clone(),
+            journal_device: None,
+        };
+        filesystems.iter().copied().map(volume).collect::<Vec<_>>()
+    };
+    devices.iter().flat_map(on_device).collect()
 }
 
 /// What the guest shall do.

@@ -4,8 +4,8 @@
 //! host   plan, recording -> work -> guest_pool { image -> snapshot -> QEMU, several at a time }
 //! guest  agent -> device, volume -> worker -> one result a cell, in a directory that both see
 //!
-//! commands     `joj lab run`, `crash` and `report`, `joj replay --lab`
-//! work         what guests are given to do: a plan's cells, crash states, replays
+//! commands     `joj lab run`, `crash`, `exec` and `report`, `joj replay --lab`
+//! work         what guests are given to do: a plan's cells, crash states, replays, a command
 //! machine      the emulated machine as jobs and results tell of it
 //! guest_pool   several guests at a time, until every unit of work has a report
 //! snapshot     the memory of a guest that has booted and waits for a job
@@ -16,7 +16,8 @@
 //! image        what a guest boots from
 //! shipped      plans, devices and papers' tables: compiled in, or the user's
 //! guest        what runs in the emulated machine
-//! crash_job    what the host tells the guest about crash states;  replay_job: about replays;  job: about the cells of a plan
+//! crash_job    what the host tells the guest about crash states;  replay_job: about replays;  exec_job: about a command;
+//!              job: about the cells of a plan
 //! ```
 //!
 //! A file uses only files below it.
@@ -35,4 +36,5 @@ pub mod shipped;
 pub mod guest;
 pub mod crash_job;
 pub mod replay_job;
+pub mod exec_job;
 pub mod job;

@@ -231,6 +231,7 @@ mod tests {
             kernel: file("kernel", kernel),
             image: file("image", image),
             share: (directory.clone(), "share".to_owned()),
+            host: "host".to_owned(),
             memory_mib: 64,
         };
         let first = key(&machine("k", "ab"), "7.2").unwrap();

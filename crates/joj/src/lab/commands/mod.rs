@@ -1,9 +1,10 @@
-//! `joj lab run`, `report`, `crash` and `joj replay --lab`: what they ask of the lab, and what they print.
+//! `joj lab run`, `report`, `crash`, `exec` and `joj replay --lab`: what they ask of the lab, and what they print.
 //!
 //! ```text
 //! run          a plan, from its options to its exit code
 //! crash        crash states, from their options to the exit code
 //! replay       a recording on emulated disks, from the options to the exit code
+//! exec         a command on emulated disks, from the options to the exit code
 //! recordings   the recordings that a plan's cells replay
 //! parts        what guests are made of, as the options name it
 //! error        why a command has no result
@@ -13,6 +14,7 @@
 pub mod run;
 pub mod crash;
 pub mod replay;
+mod exec;
 mod recordings;
 mod parts;
 pub mod error;

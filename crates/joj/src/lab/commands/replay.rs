@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
-use joj_analysis::lab::cell::Feature;
 use joj_analysis::recording::lab_result::{
     REPLAY_LAB_FORMAT, REPLAY_LAB_VERSION, ReplayLabOutcome, ReplayLabResult, ReplayLabRow,
 };
@@ -18,7 +17,7 @@ use crate::lab::commands::parts::{Needed, contents, jobs, packages};
 use crate::lab::commands::recordings;
 use crate::lab::guest_pool::{self, GuestPool, Work};
 use crate::lab::image::archive::Contents;
-use crate::lab::job::{LabVolume, Setting, guest_path};
+use crate::lab::job::{Setting, guest_path, volumes};
 use crate::lab::machine;
 use crate::lab::replay_job::ReplayJob;
 use crate::lab::shipped::devices;
@@ -41,7 +40,7 @@ const DEVICE_BYTES: u64 = 1 << 30;
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
     output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
     signal::install().map_err(LabError::Signals)?;
-    let volumes = volumes(options);
+    let volumes = volumes(&options.emulated.device, &options.emulated.filesystem);
     // What is wrong with the recording or a device is said before anything is fetched or booted.
     devices::of(volumes.iter().map(|volume| &volume.device))?;
     match check_room(options) {
@@ -121,21 +120,6 @@ fn replay(
         }
     }
     Ok(guest_pool::exit_code(stop)?)
-}
-
-/// Each device with each filesystem.
-fn volumes(options: &ReplayOptions) -> Vec<LabVolume> {
-    let filesystems = &options.emulated.filesystem;
-    let on_device = |device: &String| {
-        let volume = |filesystem| LabVolume {
-            filesystem,
-            feature: Feature::None,
-            device: device.clone(),
-            journal_device: None,
-        };
-        filesystems.iter().copied().map(volume).collect::<Vec<_>>()
-    };
-    options.emulated.device.iter().flat_map(on_device).collect()
 }
 
 /// Reads the recording. Files that grow past the device later end that row.

@@ -16,6 +16,7 @@ use crate::command_line::lab::{LabAction, LabOptions, MachineOptions, RunOptions
 use crate::command_line::wrong_usage;
 use crate::lab::commands::crash;
 use crate::lab::commands::error::LabError;
+use crate::lab::commands::exec;
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
 use crate::lab::commands::recordings;
 use crate::lab::commands::report;
@@ -24,7 +25,7 @@ use crate::lab::error::UnitError;
 use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::image::archive;
-use crate::lab::job::Job;
+use crate::lab::job::{HOST_TAG, Job, SHARE_TAG};
 use crate::lab::life::MEMORY_MIB;
 use crate::lab::machine;
 use crate::lab::shipped::devices;
@@ -72,6 +73,7 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
             };
             crash::run(&options.crash, cells, &pool)
         }
+        LabAction::Exec(options) => exec::run(options),
         LabAction::Report(options) => Ok(report::run(options)?),
         LabAction::Shell(options) => shell(options),
     }
@@ -204,7 +206,8 @@ fn shell(options: &MachineOptions) -> Result<ExitCode, LabError> {
     let machine = Machine {
         kernel: packages.kernel(),
         image,
-        share: (share.shared(), crate::lab::job::SHARE_TAG.to_owned()),
+        share: (share.shared(), SHARE_TAG.to_owned()),
+        host: HOST_TAG.to_owned(),
         memory_mib: MEMORY_MIB,
     };
     let code = Qemu::start(&machine, &MachineStart::Terminal("joj.shell".to_owned()))?.wait();

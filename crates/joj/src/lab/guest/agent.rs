@@ -9,8 +9,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::lab::crash_job::{CRASH_JOB_FILE, CrashJob};
+use crate::lab::exec_job::{EXEC_JOB_FILE, ExecJob};
 use crate::lab::guest::crash::Crashes;
 use crate::lab::guest::error::{GuestError, cannot};
+use crate::lab::guest::exec::Executor;
 use crate::lab::guest::measure::Measurer;
 use crate::lab::guest::replay::Replayer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
@@ -58,6 +60,11 @@ fn work() -> Result<(), GuestError> {
         let job: ReplayJob = parse(&text)?;
         let replayer = Replayer::new(&job, share)?;
         return work_off(share, &job.units, |unit| replayer.replay(unit));
+    }
+    if let Ok(text) = fs::read_to_string(share.join(EXEC_JOB_FILE)) {
+        let job: ExecJob = parse(&text)?;
+        let executor = Executor::new(&job, share);
+        return work_off(share, &job.units, |unit| executor.run(unit));
     }
     let text = fs::read_to_string(share.join(JOB_FILE)).map_err(cannot("read the job"))?;
     let job: Job = parse(&text)?;

@@ -10,7 +10,7 @@ use crate::lab::image::error::ImageError;
 
 /// What the guest cannot do without, or a filesystem asks for while it is mounted: the kernel would call modprobe then.
 /// Checksums come before those that look for them (libcrc32c gives up where there is none).
-const WANTED: [&str; 22] = [
+const WANTED: [&str; 23] = [
     "crc32c_generic",
     "crc32c_intel",
     "crc32_generic",
@@ -21,6 +21,7 @@ const WANTED: [&str; 22] = [
     "virtio_pci",
     "9pnet_virtio",
     "9p",
+    "overlay",
     "nbd",
     "brd",
     "ext4",

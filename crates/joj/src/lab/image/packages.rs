@@ -36,7 +36,7 @@ const LIBRARIES: [&str; 15] = [
     "zlib1g",
 ];
 /// Layout of the cache; another number is another directory.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// What is in the cache.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ impl Packages {
     }
 }
 
-/// `$XDG_CACHE_HOME/joj/lab-1`, or below `$HOME/.cache` (XDG Base Directory Specification).
+/// `$XDG_CACHE_HOME/joj/lab-2`, or below `$HOME/.cache` (XDG Base Directory Specification).
 /// # Errors
 /// Where the environment names neither.
 pub fn cache_directory() -> Result<PathBuf, ImageError> {

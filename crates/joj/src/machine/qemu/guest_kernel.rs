@@ -3,7 +3,9 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::{RebootCommand, finit_module, reboot};
@@ -37,6 +39,67 @@ pub fn mount_usual() -> Result<(), GuestKernelError> {
 pub fn mount_share(tag: &str, path: &str) -> Result<(), GuestKernelError> {
     // 512 KiB a message instead of 8: a trace is written in a few of them.
     mount_at(tag, path, "9p", MountFlags::empty(), "trans=virtio,version=9p2000.L,msize=524288")
+}
+
+/// Mounts the files of the host, which QEMU offers as `tag`, to read only. What was read once stays in memory.
+/// # Errors
+/// As mount(2).
+pub fn mount_host(tag: &str, path: &str) -> Result<(), GuestKernelError> {
+    let options = "trans=virtio,version=9p2000.L,msize=524288,cache=loose";
+    mount_at(tag, path, "9p", MountFlags::RDONLY, options)
+}
+
+/// Mounts memory.
+/// # Errors
+/// As mount(2).
+pub fn mount_memory(path: &str) -> Result<(), GuestKernelError> {
+    mount_at("tmpfs", path, "tmpfs", MountFlags::empty(), "mode=1777")
+}
+
+/// Shows the files below `lower` in `path`; what changes goes to `upper`, which needs the empty directory `work` beside it.
+/// # Errors
+/// As mount(2).
+pub fn mount_overlay(lower: &str, upper: &str, work: &str, path: &str) -> Result<(), GuestKernelError> {
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    mount_at("overlay", path, "overlay", MountFlags::empty(), &options)
+}
+
+/// Lets what is seen at `path` be changed there, or no more. What the kernel remembers of its names stays: a filesystem that is mounted
+/// anew as a whole forgets them.
+/// # Errors
+/// As mount(2).
+pub fn let_change(path: &str, may: bool) -> Result<(), GuestKernelError> {
+    let flags = if may { MountFlags::BIND } else { MountFlags::BIND | MountFlags::RDONLY };
+    rustix::mount::mount_remount(path, flags, c"").map_err(|error| GuestKernelError::Mount {
+        source_name: path.to_owned(),
+        path: path.to_owned(),
+        kind: "what it was, with other rights".to_owned(),
+        error,
+    })
+}
+
+/// Shows a directory, with all that is mounted below it, in another place.
+/// # Errors
+/// As mount(2).
+pub fn mount_again(from: &str, path: &str) -> Result<(), GuestKernelError> {
+    rustix::mount::mount_bind_recursive(from, path).map_err(|error| GuestKernelError::Mount {
+        source_name: from.to_owned(),
+        path: path.to_owned(),
+        kind: "the same".to_owned(),
+        error,
+    })
+}
+
+/// Has `command` run with `root` for its root, in the directory `work` below it.
+pub fn run_below(command: &mut Command, root: &str, work: &str) {
+    let (root, work) = (root.to_owned(), work.to_owned());
+    // SAFETY: between fork and exec only chroot and chdir run, which are async-signal-safe, with strings made before the fork.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::chroot(root.as_str())?;
+            Ok(rustix::process::chdir(work.as_str())?)
+        });
+    }
 }
 
 /// Mounts a filesystem without updates of access times.

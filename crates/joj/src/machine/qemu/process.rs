@@ -36,6 +36,8 @@ pub struct Machine {
     pub image: PathBuf,
     /// Directory that guest and host share, and its name in the guest.
     pub share: (PathBuf, String),
+    /// The name in the guest of all files of the host, which the guest may read.
+    pub host: String,
     pub memory_mib: u32,
 }
 
@@ -106,7 +108,8 @@ impl Qemu {
             .arg("-append")
             .arg(kernel_words(words))
             .args(["-serial", "chardev:console"])
-            .args(share_words(&machine.share.0, &machine.share.1));
+            .args(share_words(&machine.share.0, "share", &machine.share.1, "security_model=none"))
+            .args(share_words(Path::new("/"), "host", &machine.host, "security_model=none,readonly=on"));
         match start {
             MachineStart::Terminal(_) => command.args(["-chardev", "stdio,id=console,signal=off"]),
             MachineStart::Prepare(console, memory) => command
@@ -195,11 +198,11 @@ fn comma_doubled(path: &Path) -> String {
 }
 
 /// Source: QEMU, "9pfs". Files that the guest makes belong to who runs QEMU: no root.
-fn share_words(directory: &Path, tag: &str) -> [String; 4] {
+fn share_words(directory: &Path, name: &str, tag: &str, how: &str) -> [String; 4] {
     [
         "-fsdev".to_owned(),
-        format!("local,id=share,path={},security_model=none,multidevs=remap", comma_doubled(directory)),
+        format!("local,id={name},path={},multidevs=remap,{how}", comma_doubled(directory)),
         "-device".to_owned(),
-        format!("virtio-9p-pci,fsdev=share,mount_tag={tag}"),
+        format!("virtio-9p-pci,fsdev={name},mount_tag={tag}"),
     ]
 }

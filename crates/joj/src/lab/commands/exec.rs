@@ -1,0 +1,174 @@
+//! `joj lab exec` from its options to its exit code.
+
+use std::io::{IsTerminal, stderr};
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+use joj_analysis::bench::key::Word;
+use joj_analysis::lab::exec_result::{
+    CommandRun, EXEC_FORMAT, EXEC_VERSION, ExecOutcome, ExecResult, ExecRow,
+};
+
+use crate::bench::progress::Progress;
+use crate::command_line::lab::exec::ExecOptions;
+use crate::command_line::wrong_usage;
+use crate::lab::commands::error::LabError;
+use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::error::UnitError;
+use crate::lab::exec_job::{ExecJob, taken_file};
+use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::host_share::HostShare;
+use crate::lab::job::{LabVolume, volumes};
+use crate::lab::machine;
+use crate::lab::shipped::devices;
+use crate::lab::work::exec::ExecWork;
+use crate::machine::files::output_file;
+use crate::machine::proc::signal;
+use crate::machine::qemu::process;
+use crate::show::lab::exec_table as table;
+
+/// Seconds that a run takes, for the first forecast.
+const EXEC_SECONDS: f64 = 15.0;
+/// Capacity of an emulated device, which is in the guest's memory.
+const DEVICE_BYTES: u64 = 1 << 30;
+/// Where a command has files that can be kept.
+const KEEPABLE: [&str; 2] = ["/data/", "/tmp/"];
+/// Added to the number of a signal, as shells do.
+const SIGNAL_EXIT_CODE: i32 = 128;
+
+/// Runs `joj lab exec`.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone.
+pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
+    let is_keepable = |file: &&PathBuf| {
+        let stays = !file.components().any(|part| part == Component::ParentDir);
+        stays && KEEPABLE.iter().any(|place| file.starts_with(place))
+    };
+    if let Some(other) = options.take.iter().find(|file| !is_keepable(file)) {
+        let what = format!("`--take {}`: give a file below /data or /tmp", other.display());
+        return Ok(wrong_usage(&what));
+    }
+    output_file::check_writable(options.json.iter())?;
+    signal::install().map_err(LabError::Signals)?;
+    let volumes = volumes(&options.device, &options.filesystem);
+    devices::of(options.device.iter())?;
+    let contents = contents(&options.machine, Needed::default())?;
+    let qemu = process::version()?;
+    let packages = packages(&options.machine)?;
+    let pool = GuestPool {
+        packages: &packages,
+        contents: &contents,
+        qemu: &qemu,
+        jobs: jobs(&options.guests),
+        unit_seconds: options.exec_seconds,
+    };
+    let job = ExecJob {
+        setting: machine::setting(&contents, options.device.iter(), DEVICE_BYTES)?,
+        volumes,
+        command: command(&options.command),
+        environment: environment(),
+        take: options.take.iter().map(|file| file.display().to_string()).collect(),
+        units: Vec::new(),
+    };
+    execute(options, &pool, &ExecWork { job })
+}
+
+fn execute(options: &ExecOptions, pool: &GuestPool<'_>, work: &ExecWork) -> Result<ExitCode, LabError> {
+    let mut machine = machine::told(pool)?;
+    let volumes = &work.job.volumes;
+    let mut outcomes: Vec<Option<ExecOutcome>> = vec![None; volumes.len()];
+    let mut progress = Progress::new(volumes.len(), EXEC_SECONDS * volumes.len() as f64 / pool.jobs as f64);
+    let batches = (0..volumes.len()).map(|volume| vec![volume]).collect();
+    let mut done = 0;
+    let ended = pool.work_off(batches, work, &mut progress, &mut |index, report, share| {
+        let outcome = outcome(options, work, index, report, share);
+        done += 1;
+        if volumes.len() > 1 && !stderr().is_terminal() {
+            eprintln!("{done} of {}: {}: {}", volumes.len(), work.name(index), table::in_short(&outcome));
+        }
+        outcomes[index] = Some(outcome);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if done > 0 {
+        let missing = || ExecOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
+        let rows = volumes.iter().zip(outcomes).map(|(volume, outcome)| ExecRow {
+            filesystem: volume.filesystem,
+            device: volume.device.clone(),
+            outcome: outcome.unwrap_or_else(missing),
+        });
+        let result = ExecResult {
+            format: EXEC_FORMAT.to_owned(),
+            version: EXEC_VERSION,
+            command: options.command.clone(),
+            rows: rows.collect(),
+            machine,
+        };
+        output_file::report(options.json.as_deref(), &result, || table::text(&result))?;
+        if stop.is_none() {
+            return Ok(exit_code(&result));
+        }
+    }
+    Ok(guest_pool::exit_code(stop)?)
+}
+
+/// A run's outcome. A file that cannot be kept makes it a failure.
+fn outcome(
+    options: &ExecOptions,
+    work: &ExecWork,
+    index: usize,
+    report: Result<CommandRun, UnitError>,
+    share: &HostShare,
+) -> ExecOutcome {
+    let run = match report {
+        Ok(run) => run,
+        Err(reason) => return ExecOutcome::Failed(reason.to_string()),
+    };
+    for (number, file) in options.take.iter().enumerate() {
+        let to = options.take_to.join(kept_name(&work.job.volumes, index, file));
+        if let Err(reason) = share.take(&taken_file(index, number), &to) {
+            return ExecOutcome::Failed(reason.to_string());
+        }
+    }
+    ExecOutcome::Ran(run)
+}
+
+fn kept_name(volumes: &[LabVolume], index: usize, file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if volumes.len() == 1 {
+        return name;
+    }
+    let volume = &volumes[index];
+    let device = Path::new(&volume.device).file_stem().unwrap_or_default().to_string_lossy();
+    format!("{}-{device}-{name}", volume.filesystem.word())
+}
+
+/// The command with its program's whole path, where it was given by a path.
+fn command(words: &[String]) -> Vec<String> {
+    let mut words = words.to_vec();
+    if words[0].contains('/')
+        && let Ok(path) = Path::new(&words[0]).canonicalize()
+    {
+        words[0] = path.to_string_lossy().into_owned();
+    }
+    words
+}
+
+/// All variables that are text.
+fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name != "TMPDIR")
+        .collect()
+}
+
+fn exit_code(result: &ExecResult) -> ExitCode {
+    match &result.rows[..] {
+        [ExecRow { outcome: ExecOutcome::Ran(run), .. }] => {
+            let code = run.exit_code.or(run.signal.map(|signal| SIGNAL_EXIT_CODE + signal));
+            ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        }
+        _ if result.has_failed() => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}

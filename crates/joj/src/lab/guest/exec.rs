@@ -1,0 +1,113 @@
+//! A command of the host's, run with the host's files and an emulated device.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use joj_analysis::bench::run::DeviceDelta;
+use joj_analysis::lab::exec_result::CommandRun;
+
+use crate::lab::exec_job::{ExecJob, taken_file};
+use crate::lab::guest::error::{GuestError, cannot};
+use crate::lab::guest::host_files::{HostFiles, HostRequests, below_root};
+use crate::lab::guest::stand::{Stand, align};
+use crate::lab::job::guest_path;
+use crate::machine::files::counters::Sources;
+use crate::machine::files::place::Place;
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::qemu::guest_kernel;
+
+/// The working directory, below the command's root.
+const DATA: &str = "/data";
+const MEMORY: &str = "/tmp";
+/// Where its output goes, which is not below its root.
+const OUTPUT: [&str; 2] = ["/tmp/stdout", "/tmp/stderr"];
+
+/// Runs the command of a job.
+#[derive(Debug)]
+pub struct Executor<'job> {
+    job: &'job ExecJob,
+    share: &'job Path,
+}
+
+/// The end of a run.
+struct Ended {
+    status: ExitStatus,
+    elapsed_ns: u64,
+    device: Option<DeviceDelta>,
+    host_requests: u64,
+}
+
+impl<'job> Executor<'job> {
+    /// For the volumes of `job`; what the command leaves goes to `share`.
+    pub fn new(job: &'job ExecJob, share: &'job Path) -> Executor<'job> {
+        Executor { job, share }
+    }
+
+    /// Runs the command on volume `number`, twice, and tells of the second time.
+    /// # Errors
+    /// What could not be set up, or that the command could not be started.
+    pub fn run(&self, number: usize) -> Result<CommandRun, GuestError> {
+        let mut host = HostFiles::mount()?;
+        let used = host.watch()?;
+        self.on_volume(number, false)?;
+        host.keep(used)?;
+        let ended = self.on_volume(number, true)?;
+        let [stdout, stderr] = OUTPUT.map(|file| {
+            fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        });
+        Ok(CommandRun {
+            exit_code: ended.status.code(),
+            signal: ended.status.signal(),
+            elapsed_ns: ended.elapsed_ns,
+            device: ended.device,
+            stdout,
+            stderr,
+            host_requests: ended.host_requests,
+        })
+    }
+
+    /// Runs it on a new volume and with an empty /tmp.
+    fn on_volume(&self, number: usize, takes: bool) -> Result<Ended, GuestError> {
+        let _stand = Stand::set_up(&self.job.volumes[number], &self.job.setting)?;
+        let [data, memory] = [DATA, MEMORY].map(|path| below_root(path).to_string_lossy().into_owned());
+        guest_kernel::mount_again(guest_path::VOLUME, &data)?;
+        guest_kernel::mount_memory(&memory)?;
+        let ended = self.spawn().and_then(|ended| {
+            let files = self.job.take.iter().enumerate().filter(|_| takes);
+            for (place, path) in files {
+                let taken = fs::copy(below_root(path), self.share.join(taken_file(number, place)));
+                taken.map_err(cannot(format!("keep {path}")))?;
+            }
+            Ok(ended)
+        });
+        guest_kernel::unmount_volume(&memory)?;
+        guest_kernel::unmount_volume(&data)?;
+        ended
+    }
+
+    fn spawn(&self) -> Result<Ended, GuestError> {
+        let [stdout, stderr] = OUTPUT.map(|file| File::create(file).map_err(cannot(format!("make {file}"))));
+        let words = &self.job.command;
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .env_clear()
+            .envs(self.job.environment.iter().map(|(name, value)| (name, value)))
+            .env("HOME", MEMORY)
+            .env("PWD", DATA)
+            .stdin(Stdio::null())
+            .stdout(stdout?)
+            .stderr(stderr?);
+        guest_kernel::run_below(&mut command, guest_path::ROOT, DATA);
+        let sources = Sources::of(&Place::of(Path::new(guest_path::VOLUME)));
+        align();
+        let requests = HostRequests::begin()?;
+        let (counted, began_ns) = (sources.read(), shared_ns());
+        let status = command.status().map_err(cannot(format!("start {}", words[0])))?;
+        let elapsed_ns = shared_ns() - began_ns;
+        let device = sources.read().device_since(&counted);
+        Ok(Ended { status, elapsed_ns, device, host_requests: requests.count()? })
+    }
+}
