@@ -74,7 +74,8 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
         // What ext4 wrote when it was unmounted is its own.
         assert!(of_ext4 < 200 << 10, "{backend}: {parts:?}");
         let inferred = summary["header"]["inferred"].to_string();
-        assert!(inferred.contains("was unmounted"), "{backend}: {inferred}");
+        let says = |what: &str| inferred.contains(what);
+        assert!(says("was unmounted") && says("was mounted meanwhile"), "{backend}: {inferred}");
         if backend == "bpf" {
             let files = summary["files"].as_array().expect("files");
             let own = files.iter().find(|file| file["path"].as_str() == Some("/a")).expect("the file");
@@ -94,6 +95,8 @@ fn what_a_program_writes_to_a_disk_is_no_metadata() {
         for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
             let Some(volume) = volume_or_skip(kind) else { continue };
             let summary = summary(&volume, backend, OVER);
+            let inferred = summary["header"]["inferred"].to_string();
+            assert!(!inferred.contains("was mounted meanwhile"), "{backend}: {inferred}");
             let classes = written(&summary, "classes");
             assert!(classes["unattributed"] >= 8 << 20, "{kind}, {backend}: {classes:?}");
         }

@@ -106,7 +106,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
 }
 
-/// What lay where on the disk of a filesystem that was unmounted is not known from then on.
+/// What lay where on the disk of a filesystem that was unmounted is not known from then on; of one that was mounted not everything is.
 fn note_gone(header: &mut Header, mounts: &MountWatch, out: &mut Chosen) {
     for (device, until_ns) in mounts.gone() {
         out.analysis.ends(device, until_ns);
@@ -118,6 +118,11 @@ fn note_gone(header: &mut Header, mounts: &MountWatch, out: &mut Chosen) {
                 until_ns.saturating_sub(header.started_ns) as f64 / 1e9
             ));
         }
+    }
+    for (kind, mount_point) in mounts.came() {
+        header.inferred.push(format!(
+            "{kind} at {mount_point} was mounted meanwhile: not all of its sync calls, locks and names are seen"
+        ));
     }
 }
 

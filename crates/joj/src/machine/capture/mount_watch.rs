@@ -1,9 +1,14 @@
-//! Which filesystems of a trace's head are mounted still: their disks may be another filesystem's when they are not.
+//! Which filesystems of a trace's head are mounted still: their disks may be another filesystem's when they are not. And which came.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use joj_analysis::trace::event::DeviceNumber;
 use joj_analysis::trace::header::Header;
+use rustix::fs::{major, minor};
 
-use crate::machine::files::mounts::{self, MountsOfOne};
+use crate::machine::files::mounts::{self, Mount, MountsOfOne};
 use crate::machine::proc::clock::shared_ns;
 
 /// Looks again and again.
@@ -12,6 +17,10 @@ pub struct MountWatch {
     watched: Vec<WatchedMount>,
     /// When the last look began.
     looked_ns: u64,
+    /// The traced disks, and their partitions.
+    disks: BTreeSet<DeviceNumber>,
+    /// Filesystems on them that were not there at the begin: kind and mount point.
+    came: BTreeSet<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -30,7 +39,8 @@ impl MountWatch {
             let mounts = MountsOfOne::of(filesystem.device, &mounted);
             WatchedMount { device: filesystem.device, mounts, until_ns: None }
         });
-        MountWatch { watched: watched.collect(), looked_ns }
+        let disks = header.disks.iter().map(|disk| disk.number).collect();
+        MountWatch { watched: watched.collect(), looked_ns, disks, came: BTreeSet::new() }
     }
 
     /// Looks which are there still. One that is not was seen last at the look before.
@@ -42,7 +52,29 @@ impl MountWatch {
                 watched.until_ns = Some(self.looked_ns);
             }
         }
+        let new = mounted.iter().filter(|mount| self.is_new(mount));
+        let named = |mount: &Mount| (mount.kind.clone(), mount.mount_point.display().to_string());
+        let new: Vec<(String, String)> = new.map(named).collect();
+        self.came.extend(new);
         self.looked_ns = now_ns;
+    }
+
+    /// True for a filesystem on a traced disk that was not there at the begin. Another mount of one that was is none.
+    fn is_new(&self, mount: &Mount) -> bool {
+        let known = self.watched.iter().find(|watched| watched.device == mount.device);
+        let is_known = known.is_some_and(|watched| watched.until_ns.is_none());
+        // Btrfs's own number is no disk's: what was mounted is.
+        let below = || {
+            let node = fs::metadata(&mount.source).ok()?.rdev();
+            DeviceNumber::new(major(node), minor(node))
+        };
+        !is_known
+            && (self.disks.contains(&mount.device) || below().is_some_and(|disk| self.disks.contains(&disk)))
+    }
+
+    /// Filesystems on the traced disks that were mounted since the begin: kind and mount point.
+    pub fn came(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.came.iter().map(|(kind, place)| (kind.as_str(), place.as_str()))
     }
 
     /// Those that were unmounted, and until when they were seen mounted: `s_dev`, the trace's clock.
