@@ -251,6 +251,17 @@ impl Durability {
         Ok(())
     }
 
+    /// This process cuts the log to nothing by `cut`: all that it had is in the database, and that on the medium. Until the next commit is
+    /// noted no flush without a lock has anything to vouch for.
+    /// # Errors
+    /// Those of `cut`.
+    pub fn empty(&self, cut: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut noted = self.generation();
+        cut()?;
+        *noted = None;
+        Ok(())
+    }
+
     /// True where the log was begun anew, or cut, since the commit that was noted.
     pub fn was_begun_anew(&self, file: &dyn DiskFile) -> bool {
         let noted = self.generation();

@@ -193,7 +193,12 @@ impl LogSession {
     /// # Errors
     /// Those of `cut`; the size is as before.
     pub fn truncate(&self, size_bytes: u64, cut: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.space.truncate(size_bytes, cut)?;
+        let cut = || self.space.truncate(size_bytes, cut);
+        if size_bytes == 0 {
+            self.durability.empty(cut)?
+        } else {
+            cut()?
+        };
         self.note_header();
         self.durability.recent().clear();
         Ok(())

@@ -29,3 +29,21 @@ fn a_log_that_this_process_began_anew_behind_a_synced_database_is_known_as_such_
     assert!(!is_foreign(true), "a flush of the log is enough");
     assert!(is_foreign(false), "another process may have copied frames, and synced nothing");
 }
+
+#[test]
+fn a_log_that_this_process_emptied_is_known_as_such() {
+    let is_foreign = |cuts: &dyn Fn(&Bench)| {
+        let bench = Bench::opened(delay());
+        bench.commit(1);
+        bench.commit(2);
+        bench.take_write_lock();
+        cuts(&bench);
+        let file = bench.disk.open(Path::new(LOG), OpenOptions::EXISTING).unwrap();
+        bench.connection.database.session().unwrap().durability.was_begun_anew(&*file)
+    };
+    assert!(!is_foreign(&|bench| bench.connection.log_truncate(0).unwrap()), "a flush of the log is enough");
+    let by_another = |bench: &Bench| {
+        bench.disk.open(Path::new(LOG), OpenOptions::EXISTING).unwrap().truncate(0).unwrap();
+    };
+    assert!(is_foreign(&by_another), "another process may have synced nothing");
+}
