@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Goal: a replay takes as long as the program itself, on the recorded device and on others.
 
-Method: both in the emulated machine, whose clock counts instructions. Each program is run and recorded on every device and filesystem. The first of these recordings is replayed on all of them, and each
-on its own. The truth is the time from the first call to the last in the recording of the program there. By hand, never in `make test`: it takes ten minutes.
+Method: both in the emulated machine, whose clock counts instructions. Each program is run and recorded on every device and filesystem. The
+first of these recordings is replayed on all of them, and each on its own. The truth is the time from the first call to the last in the
+recording of the program there. By hand, never in `make test`: it takes ten minutes.
 
     tests/replay_time.py [--joj target/release/joj] [--out DIR]
 """
