@@ -1,12 +1,9 @@
 //! Which filesystems of a trace's head are mounted still: their disks may be another filesystem's when they are not. And which came.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 use joj_analysis::trace::event::DeviceNumber;
-use joj_analysis::trace::header::Header;
-use rustix::fs::{major, minor};
+use joj_analysis::trace::header::{Disk, Header};
 
 use crate::machine::files::mounts::{self, Mount, MountsOfOne};
 use crate::machine::proc::clock::shared_ns;
@@ -18,7 +15,7 @@ pub struct MountWatch {
     /// When the last look began.
     looked_ns: u64,
     /// The traced disks, and their partitions.
-    disks: BTreeSet<DeviceNumber>,
+    disks: Vec<Disk>,
     /// Filesystems on them that were not there at the begin: kind and mount point.
     came: BTreeSet<(String, String)>,
 }
@@ -39,7 +36,7 @@ impl MountWatch {
             let mounts = MountsOfOne::of(filesystem.device, &mounted);
             WatchedMount { device: filesystem.device, mounts, until_ns: None }
         });
-        let disks = header.disks.iter().map(|disk| disk.number).collect();
+        let disks = header.disks.clone();
         MountWatch { watched: watched.collect(), looked_ns, disks, came: BTreeSet::new() }
     }
 
@@ -63,13 +60,8 @@ impl MountWatch {
     fn is_new(&self, mount: &Mount) -> bool {
         let known = self.watched.iter().find(|watched| watched.device == mount.device);
         let is_known = known.is_some_and(|watched| watched.until_ns.is_none());
-        // Btrfs's own number is no disk's: what was mounted is.
-        let below = || {
-            let node = fs::metadata(&mount.source).ok()?.rdev();
-            DeviceNumber::new(major(node), minor(node))
-        };
-        !is_known
-            && (self.disks.contains(&mount.device) || below().is_some_and(|disk| self.disks.contains(&disk)))
+        let is_traced = |disk: &DeviceNumber| self.disks.iter().any(|traced| traced.number == *disk);
+        !is_known && mounts::disks_below(mount, &self.disks).iter().any(is_traced)
     }
 
     /// Filesystems on the traced disks that were mounted since the begin: kind and mount point.
