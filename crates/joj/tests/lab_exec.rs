@@ -102,6 +102,8 @@ fn what_cannot_be_run_is_refused_before_a_machine_starts() {
         (vec!["--take", "/etc/passwd", "--", there], "below /data or /tmp"),
         (vec!["--take", "/data/../etc/passwd", "--", there], "below /data or /tmp"),
         (vec!["--take-to", ".", "--", there], "--take"),
+        (vec!["--take", "/tmp/a", "--take-to", "/no/such", "--", there], "/no/such"),
+        (vec!["--take", "/tmp/a", "--take", "/data/a", "--", there], "twice"),
         (vec!["--filesystem", "fat", "--", there], "fat"),
         (vec!["--device", "floppy", "--", there], "floppy"),
         (vec![], "COMMAND"),

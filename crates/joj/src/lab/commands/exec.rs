@@ -48,9 +48,11 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
         let what = format!("`--take {}`: give a file below /data or /tmp", other.display());
         return Ok(wrong_usage(&what));
     }
-    output_file::check_writable(options.json.iter())?;
-    signal::install().map_err(LabError::Signals)?;
     let volumes = volumes(&options.device, &options.filesystem);
+    let kept: Vec<PathBuf> =
+        (0..volumes.len()).flat_map(|index| kept_files(options, &volumes, index)).collect();
+    output_file::check_writable(options.json.iter().chain(&kept))?;
+    signal::install().map_err(LabError::Signals)?;
     devices::of(options.device.iter())?;
     let contents = contents(&options.machine, Needed::default())?;
     let qemu = process::version()?;
@@ -124,8 +126,7 @@ fn outcome(
         Ok(run) => run,
         Err(reason) => return ExecOutcome::Failed(reason.to_string()),
     };
-    for (number, file) in options.take.iter().enumerate() {
-        let to = options.take_to.join(kept_name(&work.job.volumes, index, file));
+    for (number, to) in kept_files(options, &work.job.volumes, index).into_iter().enumerate() {
         if let Err(reason) = share.take(&taken_file(index, number), &to) {
             return ExecOutcome::Failed(reason.to_string());
         }
@@ -133,21 +134,26 @@ fn outcome(
     ExecOutcome::Ran(run)
 }
 
-fn kept_name(volumes: &[LabVolume], index: usize, file: &Path) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if volumes.len() == 1 {
-        return name;
-    }
+/// Where the files of one run go that are kept.
+fn kept_files(options: &ExecOptions, volumes: &[LabVolume], index: usize) -> Vec<PathBuf> {
     let volume = &volumes[index];
     let device = Path::new(&volume.device).file_stem().unwrap_or_default().to_string_lossy();
-    format!("{}-{device}-{name}", volume.filesystem.word())
+    let kept = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        options.take_to.join(match volumes.len() {
+            1 => name.into_owned(),
+            _ => format!("{}-{device}-{name}", volume.filesystem.word()),
+        })
+    };
+    options.take.iter().map(kept).collect()
 }
 
-/// The command with its program's whole path, where it was given by a path.
+/// The command with its program's whole path, where it was given by a path. A link stays one: what a program is called tells some of
+/// them what to do.
 fn command(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
     if words[0].contains('/')
-        && let Ok(path) = Path::new(&words[0]).canonicalize()
+        && let Ok(path) = std::path::absolute(&words[0])
     {
         words[0] = path.to_string_lossy().into_owned();
     }
@@ -170,5 +176,25 @@ fn exit_code(result: &ExecResult) -> ExitCode {
         }
         _ if result.has_failed() => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_keeps_the_name_by_which_it_was_called() {
+        let directory = std::env::temp_dir().join(format!("joj-exec-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let link = directory.join("python");
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        let words = |program: &str| command(&[program.to_owned(), "./a".to_owned()]);
+        let link = link.to_str().unwrap();
+        assert_eq!(words(link), [link, "./a"]);
+        assert_eq!(words("sh"), ["sh", "./a"], "it is looked for in PATH");
+        let here = std::env::current_dir().unwrap().join("tool");
+        assert_eq!(words("./tool"), [here.to_str().unwrap(), "./a"]);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }
