@@ -1,5 +1,7 @@
 //! What came of a plan (docs/lab_format.md).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bench::run::{Run, StatusLine};
@@ -35,6 +37,14 @@ pub struct LabMachine {
     pub clock: String,
     /// Versions of the SQLite builds: name and version.
     pub sqlite: Vec<(String, String)>,
+}
+
+/// What stands in the head of each result, but for the SQLite builds.
+impl fmt::Display for LabMachine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LabMachine { joj, qemu, kernel, clock, .. } = self;
+        write!(formatter, "Linux {kernel}, QEMU {qemu} ({clock}), joj {joj}")
+    }
 }
 
 /// What one cell gave.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
 use joj_analysis::lab::cell::{Cell, Feature};
 use joj_device::description::{Description, DescriptionError};
@@ -89,6 +90,11 @@ pub struct LabVolume {
 }
 
 impl LabVolume {
+    /// What progress calls it.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.filesystem.word(), self.device)
+    }
+
     /// That of a cell.
     pub fn of(cell: &Cell) -> LabVolume {
         LabVolume {

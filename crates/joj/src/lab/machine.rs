@@ -15,6 +15,9 @@ use crate::lab::shipped::error::ShippedError;
 use crate::machine::proc::worker_process::Workers;
 use crate::machine::qemu::process as qemu;
 
+/// Capacity of an emulated device, which is in the guest's memory: room for every cell, and blocks for the filesystem's own layout.
+pub const DEVICE_BYTES: u64 = 1 << 30;
+
 /// What every job has.
 /// # Errors
 /// Where a device is none.

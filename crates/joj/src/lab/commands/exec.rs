@@ -29,8 +29,6 @@ use crate::show::lab::exec_table as table;
 
 /// Seconds that a run takes, for the first forecast.
 const EXEC_SECONDS: f64 = 15.0;
-/// Capacity of an emulated device, which is in the guest's memory.
-const DEVICE_BYTES: u64 = 1 << 30;
 /// Where a command has files that can be kept.
 const KEEPABLE: [&str; 2] = ["/data/", "/tmp/"];
 /// Added to the number of a signal, as shells do.
@@ -65,7 +63,7 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
         unit_seconds: options.exec_seconds,
     };
     let job = ExecJob {
-        setting: machine::setting(&contents, options.device.iter(), DEVICE_BYTES)?,
+        setting: machine::setting(&contents, options.device.iter(), machine::DEVICE_BYTES)?,
         volumes,
         command: command(&options.command),
         environment: environment(),

@@ -31,8 +31,6 @@ use crate::show::lab::replay_table as table;
 
 /// Seconds that a replay takes, for the first forecast: the guest's way to it, and some thousand calls.
 const REPLAY_SECONDS: f64 = 10.0;
-/// Capacity of an emulated device, which is in the guest's memory.
-const DEVICE_BYTES: u64 = 1 << 30;
 
 /// Runs `joj replay --lab`.
 /// # Errors
@@ -65,7 +63,8 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
         jobs: jobs(&GuestOptions { jobs: options.emulated.jobs }),
         unit_seconds: options.emulated.replay_seconds,
     };
-    let setting = machine::setting(&contents, volumes.iter().map(|volume| &volume.device), DEVICE_BYTES)?;
+    let setting =
+        machine::setting(&contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
     let job = ReplayJob {
         arguments: arguments(options, &setting),
         environment: environment(),
@@ -124,7 +123,7 @@ fn replay(
 
 /// Reads the recording. Files that grow past the device later end that row.
 fn check_room(options: &ReplayOptions) -> Result<(), LabError> {
-    recordings::check_room(&options.recording, bytes_needed(options)?, DEVICE_BYTES)
+    recordings::check_room(&options.recording, bytes_needed(options)?, machine::DEVICE_BYTES)
 }
 
 /// What the guest loads. A SQLite that is named goes there instead of the system's.

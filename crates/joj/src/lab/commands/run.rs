@@ -40,8 +40,6 @@ use crate::show::lab::table;
 
 /// Seconds that a cell takes, without and with a trace, for the first forecast: those of a hundred transactions on two processors.
 const CELL_SECONDS: (f64, f64) = (8.0, 18.0);
-/// Capacity of an emulated device: room for every cell, and blocks for the filesystem's own layout.
-const DEVICE_BYTES: u64 = 1 << 30;
 
 /// Runs `joj lab`.
 /// # Errors
@@ -88,7 +86,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
         return Ok(ExitCode::SUCCESS);
     }
     signal::install().map_err(LabError::Signals)?;
-    let recordings = recordings::read(&cells, &options.recordings, DEVICE_BYTES)?;
+    let recordings = recordings::read(&cells, &options.recordings, machine::DEVICE_BYTES)?;
     output_file::check_writable(recordings.values().chain(&options.json))?;
     if let Some(directory) = &options.traces {
         fs::create_dir_all(directory)
@@ -106,7 +104,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     };
     let mut machine = machine::told(&pool)?;
     let job = Job {
-        setting: machine::setting(&contents, devices::names(&cells), DEVICE_BYTES)?,
+        setting: machine::setting(&contents, devices::names(&cells), machine::DEVICE_BYTES)?,
         cells,
         trace: plan.trace || options.traces.is_some(),
         traced_transactions: options.traced_transactions,

@@ -1,6 +1,5 @@
 //! A command's runs as work for guests: each filesystem on a device has a guest of its own.
 
-use joj_analysis::bench::key::Word;
 use joj_analysis::lab::exec_result::CommandRun;
 
 use crate::lab::error::ShareError;
@@ -19,8 +18,7 @@ impl Work for ExecWork {
     type Report = CommandRun;
 
     fn name(&self, unit: usize) -> String {
-        let volume = &self.job.volumes[unit];
-        format!("{} {}", volume.filesystem.word(), volume.device)
+        self.job.volumes[unit].name()
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {

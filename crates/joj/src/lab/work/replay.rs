@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use joj_analysis::bench::key::Word;
 use joj_analysis::recording::lab_result::Replayed;
 
 use crate::lab::error::ShareError;
@@ -23,8 +22,7 @@ impl Work for ReplayWork<'_> {
     type Report = Replayed;
 
     fn name(&self, unit: usize) -> String {
-        let volume = &self.job.volumes[unit];
-        format!("{} {}", volume.filesystem.word(), volume.device)
+        self.job.volumes[unit].name()
     }
 
     fn leave(&self, units: &[usize], share: &HostShare) -> Result<(), ShareError> {

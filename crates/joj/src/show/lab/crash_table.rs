@@ -9,12 +9,7 @@ use joj_analysis::lab::loss_bound::LossBound;
 /// The table, and a line for each state that broke a promise.
 pub fn table(result: &CrashResult) -> String {
     let mut text = String::new();
-    let machine = &result.machine;
-    let _ = writeln!(
-        text,
-        "Linux {}, QEMU {} ({}), joj {}, seed {}",
-        machine.kernel, machine.qemu, machine.clock, machine.joj, result.seed
-    );
+    let _ = writeln!(text, "{}, seed {}", result.machine, result.seed);
     if let Some(planted) = &result.planted {
         let _ = writeln!(text, "planted: {planted}");
     }

@@ -26,16 +26,7 @@ pub fn text(result: &ExecResult) -> String {
         }
         text += "\n";
     }
-    let machine = &result.machine;
-    let _ = writeln!(
-        text,
-        "{}\nLinux {}, QEMU {} ({}), joj {}\n",
-        result.command.join(" "),
-        machine.kernel,
-        machine.qemu,
-        machine.clock,
-        machine.joj
-    );
+    let _ = writeln!(text, "{}\n{}\n", result.command.join(" "), result.machine);
     text += &table(&result.rows);
     for row in &result.rows {
         let name = format!("{} {}", row.filesystem.word(), row.device);

@@ -23,12 +23,7 @@ pub fn in_short(outcome: &ReplayLabOutcome) -> String {
 /// The table, and below it what is the same for all rows and what failed.
 pub fn table(result: &ReplayLabResult) -> String {
     let mut text = String::new();
-    let machine = &result.machine;
-    let _ = writeln!(
-        text,
-        "{}\nLinux {}, QEMU {} ({}), joj {}\n",
-        result.recording, machine.kernel, machine.qemu, machine.clock, machine.joj
-    );
+    let _ = writeln!(text, "{}\n{}\n", result.recording, result.machine);
     let rows: Vec<(&ReplayLabRow, &Replayed)> = result.rows.iter().filter_map(replayed).collect();
     if let Some((_, first)) = rows.first() {
         text += &columns(&lines(&rows, first));

@@ -20,13 +20,7 @@ pub fn in_short(outcome: &CellOutcome) -> String {
 /// The table.
 pub fn table(result: &LabResult) -> String {
     let mut text = String::new();
-    let machine = &result.machine;
-    let _ = writeln!(text, "{}", result.title);
-    let _ = writeln!(
-        text,
-        "Linux {}, QEMU {} ({}), joj {}\n",
-        machine.kernel, machine.qemu, machine.clock, machine.joj
-    );
+    let _ = writeln!(text, "{}\n{}\n", result.title, result.machine);
     let name = |cell: &CellResult| cell.cell.to_string();
     let width = result.cells.iter().map(|cell| name(cell).len()).max().unwrap_or(0);
     let is_replay = |cell: &&CellResult| cell.cell.task == Task::Replay;

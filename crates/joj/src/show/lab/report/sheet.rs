@@ -192,15 +192,7 @@ pub fn sources(report: &Report) -> Vec<String> {
         let machine = &source.machine;
         let sqlite: Vec<String> =
             machine.sqlite.iter().map(|(name, version)| format!(", SQLite {version} ({name})")).collect();
-        format!(
-            "{}: Linux {}, QEMU {} ({}), joj {}{}",
-            source.title,
-            machine.kernel,
-            machine.qemu,
-            machine.clock,
-            machine.joj,
-            sqlite.concat()
-        )
+        format!("{}: {machine}{}", source.title, sqlite.concat())
     };
     let mut lines: Vec<String> = report.sources.iter().map(line).collect();
     lines.dedup();
