@@ -8,6 +8,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use blockio::simulated::crash_states::Bounds;
 use blockio::simulated::disk::SimDisk;
@@ -16,7 +17,7 @@ use blockio::simulated::image::Image;
 use blockio::simulated::log::{Op, Record, WriteFlags};
 use blockio::simulated::state::SimOptions;
 use support::explore::{Effort, Explorer};
-use support::machine::{Machine, Side};
+use support::machine::{LOG, Machine, Side};
 use support::sqlite::SqlError;
 use support::workload::{Recording, Step, Synchronous, Workload, base_image, record};
 
@@ -61,7 +62,7 @@ fn workload(synchronous: Synchronous) -> Workload {
 
 /// Inodes that were ever called a log.
 fn logs(records: &[Record]) -> BTreeSet<u64> {
-    let is_log = |path: &std::path::Path| path.to_string_lossy().ends_with("-wal");
+    let is_log = |path: &Path| path.to_string_lossy().ends_with("-wal");
     let log = |record: &Record| match &record.op {
         Op::Create { path, inode } if is_log(path) => Some(*inode),
         Op::Rename { to, inode, .. } if is_log(to) => Some(*inode),
@@ -324,6 +325,39 @@ fn a_commit_that_failed_does_not_come_back() {
     for side in [Side::Stock, Side::Flush, Side::FuaAlone, Side::Strict, Side::Embedded] {
         for sql in [one, many] {
             assert_eq!(rows_behind_a_failed_commit(side, sql), 2, "{side:?}: {sql}");
+        }
+    }
+}
+
+/// Whether the log is there behind a last close with `synchronous=OFF` whose flush number `failing` failed, and how many it asks for.
+fn log_behind_a_last_close(side: Side, failing: Option<u64>) -> (bool, u64) {
+    let machine = Machine::new(side);
+    machine.boot(&base_image(&machine, 4096));
+    let connection = machine.open().expect("a sound database");
+    let rows = "CREATE TABLE paid(sum); INSERT INTO paid VALUES (1)";
+    connection
+        .exec(&format!("PRAGMA synchronous=FULL; {rows}; PRAGMA synchronous=OFF"))
+        .expect("no fault yet");
+    let before = machine.disk.count(Counted::Flushes);
+    machine.disk.set_fault(failing.map(|number| Fault {
+        counted: Counted::Flushes,
+        number: before + number,
+        kind: FaultKind::Io,
+        kept: Kept::Nothing,
+        lasting: false,
+    }));
+    connection.close();
+    let flushes = machine.disk.count(Counted::Flushes) - before;
+    (machine.disk.image().files.contains_key(Path::new(LOG)), flushes)
+}
+
+#[test]
+fn a_log_stays_where_its_last_close_cannot_sync_the_database() {
+    for side in [Side::Flush, Side::FuaAlone, Side::Embedded] {
+        let (stays, flushes) = log_behind_a_last_close(side, None);
+        assert!(!stays && flushes > 0, "{side:?}: {flushes} flushes");
+        for number in 0..flushes {
+            assert!(log_behind_a_last_close(side, Some(number)).0, "{side:?}: flush {number} of {flushes}");
         }
     }
 }

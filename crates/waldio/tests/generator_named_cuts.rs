@@ -66,6 +66,14 @@ fn synchronous_off_takes_nothing_that_full_kept() {
 }
 
 #[test]
+fn a_last_close_without_sync_takes_nothing_that_full_kept() {
+    holds_where_stock_does_not("last_close_without_sync");
+    holds_where_stock_does_not("last_close_behind_another_process");
+    holds_where_stock_does_not("last_close_in_exclusive_mode");
+    holds_where_stock_does_not("last_close_of_an_embedded_log");
+}
+
+#[test]
 fn a_plain_connection_beside_a_window_promises_what_it_says() {
     holds("plain_beside_window");
 }

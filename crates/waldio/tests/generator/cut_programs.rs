@@ -141,7 +141,7 @@ fn phrase(text: &str, who: usize, other: usize) -> Vec<Act> {
 }
 
 /// Programs that once lost data at a cut.
-pub const NAMED: [(&str, &str); 20] = [
+pub const NAMED: [(&str, &str); 24] = [
     (
         // Nothing else makes the name of a log durable that was made without a sync.
         "flush_of_a_new_log",
@@ -294,6 +294,52 @@ pub const NAMED: [(&str, &str); 20] = [
          A: put 3
          A: sync OFF
          A: close",
+    ),
+    (
+        "last_close_without_sync",
+        "page = 1024
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         A: put 3
+         B: sync OFF
+         B: read
+         A: close
+         B: close",
+    ),
+    (
+        // The log is not begun anew before it goes: its checkpoint was long before.
+        "last_close_behind_another_process",
+        "page = 1024
+         A = 1 waldio app.db
+         B = 2 waldio app.db
+         A: put 3
+         B: sync OFF
+         B: checkpoint PASSIVE
+         B: close
+         A: sync OFF
+         A: close
+         A: read",
+    ),
+    (
+        "last_close_in_exclusive_mode",
+        "page = 1024
+         A = 1 waldio app.db
+         A: lock EXCLUSIVE
+         A: put 3
+         A: sync OFF
+         A: put 1
+         A: close
+         A: read",
+    ),
+    (
+        "last_close_of_an_embedded_log",
+        "page = 1024
+         A = 1 waldio app.db waldio_layout=embedded
+         A: put 3
+         A: sync OFF
+         A: put 1
+         A: close
+         A: read",
     ),
     (
         "plain_beside_window",

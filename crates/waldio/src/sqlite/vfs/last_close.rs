@@ -1,4 +1,5 @@
-//! The last close of a log in the `embedded` layout, also while SQLite without us has the database open.
+//! The last close: the log goes behind a sync of the database, and in the `embedded` layout also while SQLite without us has the
+//! database open.
 //!
 //! SQLite takes the exclusive lock on the database for its last checkpoint. A connection without us that was refused keeps
 //! its shared one, so that lock is not to be had, and the log would stay, and refuse everybody. But such a connection can
@@ -16,7 +17,8 @@
 use std::ffi::c_int;
 use std::io;
 
-use super::handle::{base_of, connection, forward, handle, private_shm};
+use super::database_sync;
+use super::handle::{base_of, connection, forward, handle, private_shm, shm_of};
 use super::private_shm::Closing;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -107,13 +109,26 @@ fn lock_exclusive(file: *mut sqlite3_file, again: u32) -> c_int {
     code
 }
 
-/// `SQLITE_FCNTL_PERSIST_WAL`, asked for: never in this layout, or a closed database would refuse SQLite. A close asks when all
-/// frames are in the database.
-pub(super) fn persists(file: *mut sqlite3_file) -> c_int {
+/// `SQLITE_FCNTL_PERSIST_WAL`, asked for: 1 where the log stays; `answer` is the base VFS's. A close asks when all frames are in
+/// the database, and with `synchronous=OFF` SQLite has not synced that: a log goes behind the sync, or stays.
+pub(super) fn persists(file: *mut sqlite3_file, answer: c_int) -> c_int {
+    // Never in the embedded layout, or a closed database would refuse SQLite.
+    if shm_of(file) == base_of(file) && answer == 1 {
+        return answer;
+    }
     // SAFETY: SQLite calls methods of open files only.
-    let closing = &unsafe { handle(file) }.closing;
-    if closing.get() == Closing::InName {
-        closing.set(Closing::Copied);
+    let handle = unsafe { handle(file) };
+    // SAFETY: as above.
+    let connection = unsafe { connection(file) };
+    // SAFETY: as above, in a call of SQLite.
+    let code = unsafe { database_sync::before_new_log_without_lock(base_of(file), connection) };
+    if code != SQLITE_OK {
+        let path = connection.database.log_path.display();
+        handle.registered.api.log(code, &format!("{path} stays: the database cannot be synced"));
+        return 1;
+    }
+    if handle.closing.get() == Closing::InName {
+        handle.closing.set(Closing::Copied);
     }
     0
 }
@@ -140,11 +155,8 @@ pub(super) unsafe fn end(file: *mut sqlite3_file, header: Option<&[u8; 32]>) {
     let database = &unsafe { connection(file) }.database;
     // Whatever comes of it: others have this file open.
     database.keep_at_delete();
-    let synced = || forward!(file, xSync(SQLITE_SYNC_NORMAL), SQLITE_IOERR_FSYNC) == SQLITE_OK;
-    let emptied = match header {
-        Some(header) if database.options().no_sync || synced() => database.empty_in_place(header),
-        _ => Err(io::Error::other("the log cannot be read, or the database cannot be synced")),
-    };
+    let unread = || io::Error::other("it cannot be read");
+    let emptied = header.ok_or_else(unread).and_then(|header| database.empty_in_place(header));
     if let Err(error) = emptied {
         let path = database.log_path.display();
         let text = format!("{path} stays as it is, and only waldio opens the database: {error}");

@@ -33,10 +33,12 @@ pub(super) unsafe extern "C" fn file_control(
                 code
             }
             // SAFETY: SQLite passes an int (SQLITE_FCNTL_PERSIST_WAL): negative where it asks.
-            SQLITE_FCNTL_PERSIST_WAL if shm_of(file) != base_of(file) && unsafe { asks(argument.cast()) } => {
-                // SAFETY: as above, and not null.
-                unsafe { argument.cast::<c_int>().write(last_close::persists(file)) };
-                SQLITE_OK
+            SQLITE_FCNTL_PERSIST_WAL if unsafe { asks(argument.cast()) } => {
+                let code = forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND);
+                // SAFETY: as above, and not null: an int of SQLite's, which nobody else uses meanwhile.
+                let answer = unsafe { &mut *argument.cast::<c_int>() };
+                *answer = last_close::persists(file, *answer);
+                code
             }
             SQLITE_FCNTL_COMMIT_PHASETWO => {
                 if let Err(failure) = connection.commit_phase_two() {
