@@ -217,6 +217,46 @@ fn what_cannot_be_replayed_is_counted_and_told() {
 }
 
 #[test]
+fn what_changes_inodes_and_what_the_kernel_keeps_has_rows() {
+    let recording = import(
+        r#"1 00:00:00.000001 open("/a", O_RDWR|O_CREAT, 0644) = 3
+1 00:00:00.000002 fchown(3, 0, 0) = 0
+1 00:00:00.000003 utimensat(3, NULL, NULL, 0) = 0
+1 00:00:00.000004 chmod("/a", 0600) = 0
+1 00:00:00.000005 fchownat(AT_FDCWD, "/a", 5, 5, AT_SYMLINK_NOFOLLOW) = 0
+1 00:00:00.000006 lchown("/a", 5, 5) = -1 EPERM (Operation not permitted)
+1 00:00:00.000007 fadvise64(3, 4096, 0, POSIX_FADV_DONTNEED) = 0
+1 00:00:00.000008 readahead(3, 0, 100) = 0
+1 00:00:00.000009 openat(AT_FDCWD, "/proc/sys/vm/drop_caches", O_WRONLY|O_TRUNC) = 4
+1 00:00:00.000010 write(4, "3", 1) = 1
+"#,
+    );
+    let told: Vec<(CallKind, u32, u64, u64, u32, &str)> = recording
+        .calls
+        .iter()
+        .map(|call| {
+            let path = recording.texts.get(call.path);
+            (call.kind, call.description, call.offset, call.bytes, call.flags, path)
+        })
+        .collect();
+    assert_eq!(
+        told[1..],
+        [
+            (CallKind::FsetAttributes, 1, 0, 0, RecordedCall::SETS_OWNER, ""),
+            (CallKind::FsetAttributes, 1, 0, 0, RecordedCall::SETS_TIMES, ""),
+            (CallKind::SetAttributes, 0, 0, 0, RecordedCall::SETS_MODE, "/a"),
+            (CallKind::SetAttributes, 0, 0, 0, RecordedCall::SETS_OWNER | RecordedCall::OF_LINK, "/a"),
+            (CallKind::Fadvise, 1, 4096, 0, 4, ""),
+            (CallKind::Fadvise, 1, 0, 100, 3, ""),
+            (CallKind::DropCaches, 0, 0, 0, 0, ""),
+        ]
+    );
+    let left = not_replayed(&recording);
+    let told: Vec<&str> = left.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(told, ["lchown: it failed", "write: a device or what the kernel makes up"]);
+}
+
+#[test]
 fn relative_paths_begin_where_the_program_is() {
     let recording = import(
         r#"1 00:00:00.000001 open("x/y", O_RDONLY) = 3</home/me/x/y>

@@ -28,7 +28,7 @@ fn place(scratch: &Scratch, name: &str) -> PathBuf {
 /// Calls by code, without those that are no call of the program.
 fn counts(rows: &[Row]) -> BTreeMap<i64, u64> {
     let mut counts = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.code <= 30) {
+    for row in rows.iter().filter(|row| row.code <= 30 || (40..=42).contains(&row.code)) {
         *counts.entry(row.code).or_default() += 1;
     }
     counts

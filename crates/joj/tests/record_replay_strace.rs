@@ -11,7 +11,7 @@ use std::process::Command;
 use replay::{Scratch, joj, printed, replay, told};
 
 /// Calls by the name that every variant of them has here.
-const NAMES: [(&str, &str); 36] = [
+const NAMES: [(&str, &str); 45] = [
     ("open", "open"),
     ("openat", "open"),
     ("close", "close"),
@@ -48,6 +48,15 @@ const NAMES: [(&str, &str); 36] = [
     ("rmdir", "rmdir"),
     ("access", "access"),
     ("faccessat", "access"),
+    ("chmod", "attributes"),
+    ("fchmod", "attributes"),
+    ("chown", "attributes"),
+    ("lchown", "attributes"),
+    ("fchown", "attributes"),
+    ("fchownat", "attributes"),
+    ("utimensat", "attributes"),
+    ("fadvise64", "advice"),
+    ("readahead", "advice"),
 ];
 
 /// The program's text of strace's, recorded in a directory of its own.

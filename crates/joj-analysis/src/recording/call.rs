@@ -90,6 +90,16 @@ words! {
         Present = 37 "present",
         /// fcntl with F_SETFL: how an open file description goes on (description, descriptor, flags: O_..).
         SetFlags = 38 "set_flags",
+        /// chmod, chown, lchown, fchmodat, fchownat, utime, utimes, utimensat (path; flags: [`RecordedCall::SETS_MODE`] and its kin). A
+        /// replay changes no more than the time of the inode's change, for which the filesystem writes as much.
+        SetAttributes = 40 "set_attributes",
+        /// fchmod, fchown, and the others on a descriptor (description, descriptor, flags as set_attributes).
+        FsetAttributes = 41 "fset_attributes",
+        /// posix_fadvise, and readahead, which is POSIX_FADV_WILLNEED (description, descriptor, offset, bytes: 0 is to the end of the
+        /// file; flags: POSIX_FADV_..).
+        Fadvise = 42 "fadvise",
+        /// An open of /proc/sys/vm/drop_caches for writing. A replay drops what the kernel keeps of its own files alone.
+        DropCaches = 43 "drop_caches",
     }
 }
 
@@ -111,8 +121,16 @@ impl CallKind {
 
     /// True for calls that name files by their paths, and open none.
     pub fn is_about_paths(self) -> bool {
-        use CallKind::{Access, Link, Lstat, Mkdir, Rename, Rmdir, Stat, Symlink, Truncate, Unlink};
-        matches!(self, Truncate | Rename | Link | Symlink | Unlink | Mkdir | Rmdir | Stat | Lstat | Access)
+        use CallKind::{
+            Access, Link, Lstat, Mkdir, Rename, Rmdir, SetAttributes, Stat, Symlink, Truncate, Unlink,
+        };
+        matches!(self, Truncate | Rename | Link | Symlink | Unlink | Mkdir | Rmdir)
+            || matches!(self, Stat | Lstat | Access | SetAttributes)
+    }
+
+    /// True for calls that set permissions, owners or times.
+    pub fn sets_attributes(self) -> bool {
+        matches!(self, Self::SetAttributes | Self::FsetAttributes)
     }
 
     /// True for rows that no call made.
@@ -160,8 +178,25 @@ pub struct RecordedCall {
 impl RecordedCall {
     /// `flags` of a close after which the description is open still, through a descriptor that another process inherited.
     pub const STAYS_OPEN: u32 = 1;
+    /// `flags` of a call that sets attributes: permissions.
+    pub const SETS_MODE: u32 = 1;
+    /// See above: user or group.
+    pub const SETS_OWNER: u32 = 2;
+    /// See above: times of access or modification.
+    pub const SETS_TIMES: u32 = 4;
+    /// See above: of a link itself.
+    pub const OF_LINK: u32 = 8;
     /// With the O_ flags of an open: the path was lost, and the importer made one up.
     pub const LOST_NAME: u32 = 1 << 31;
+
+    /// True where a link under the last name of the path is followed.
+    pub fn follows_links(&self) -> bool {
+        match self.kind {
+            CallKind::Access | CallKind::Stat | CallKind::Truncate => true,
+            CallKind::SetAttributes => self.flags & Self::OF_LINK == 0,
+            _ => false,
+        }
+    }
 
     /// `flags` of a [`CallKind::FirstPage`]: the format's versions for reading and for writing (1: rollback journal, 2: log), and how
     /// many bytes at the end of each page SQLite leaves to others. Bytes 19, 18 and 20 of the database

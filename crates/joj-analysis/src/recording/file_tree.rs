@@ -164,8 +164,7 @@ impl FileTree {
         if call.result < 0 {
             return self.failed(call, path);
         }
-        let follows = matches!(call.kind, CallKind::Access | CallKind::Stat | CallKind::Truncate);
-        let path = &if follows { self.behind_links(path) } else { path.to_owned() };
+        let path = &if call.follows_links() { self.behind_links(path) } else { path.to_owned() };
         match call.kind {
             CallKind::Mkdir => return Some(self.named(path, FileState::new(TreeEntry::Directory))),
             CallKind::Unlink | CallKind::Rmdir => {
@@ -194,6 +193,7 @@ impl FileTree {
             call.kind,
             CallKind::Open
                 | CallKind::Access
+                | CallKind::SetAttributes
                 | CallKind::Stat
                 | CallKind::Lstat
                 | CallKind::Unlink

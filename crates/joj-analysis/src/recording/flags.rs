@@ -44,6 +44,8 @@ pub const S_IFMT: u32 = 0o170_000;
 pub const RENAME_EXCHANGE: u32 = 2;
 /// `lseek` from the end.
 pub const SEEK_END: u32 = 2;
+/// Its pages will be read soon (posix_fadvise(2)).
+pub const FADV_WILLNEED: u32 = 3;
 /// The size of the file stays.
 pub const FALLOC_FL_KEEP_SIZE: u32 = 1;
 /// The bytes become a hole.
@@ -59,7 +61,7 @@ pub const ENOENT: i64 = 2;
 pub const EEXIST: i64 = 17;
 
 /// Names of flags, with their numbers. Of two calls' flags the same name never means two numbers.
-const FLAGS: [(&str, u32); 72] = [
+const FLAGS: [(&str, u32); 78] = [
     ("O_RDONLY", 0),
     ("O_WRONLY", 1),
     ("O_RDWR", 2),
@@ -85,6 +87,12 @@ const FLAGS: [(&str, u32); 72] = [
     ("__O_SYNC", 0o4_000_000),
     ("O_PATH", 0o10_000_000),
     ("O_TMPFILE", O_TMPFILE),
+    ("POSIX_FADV_NORMAL", 0),
+    ("POSIX_FADV_RANDOM", 1),
+    ("POSIX_FADV_SEQUENTIAL", 2),
+    ("POSIX_FADV_WILLNEED", FADV_WILLNEED),
+    ("POSIX_FADV_DONTNEED", 4),
+    ("POSIX_FADV_NOREUSE", 5),
     ("SEEK_SET", 0),
     ("SEEK_CUR", 1),
     ("SEEK_END", SEEK_END),

@@ -9,7 +9,7 @@ use crate::block_device::DeviceNumber;
 use crate::filesystem::region::Region;
 
 /// The newest version of saved traces that this code reads. It writes it where there are calls.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 /// What a trace without calls is written as: older versions of joj read it.
 pub const EVENTS_VERSION: u32 = 2;

@@ -47,6 +47,11 @@ static void names(void) {
     CHECK(lstat("folder/symlink", &status));
     CHECK(access("folder", R_OK));
     CHECK(truncate("folder/symlink", 5000));
+    struct timespec times[2] = {{1, 0}, {2, 0}};
+    CHECK(chmod("folder/link", 0600));
+    CHECK(chown("folder/symlink", getuid(), getgid()));
+    CHECK(lchown("folder/symlink", -1, -1));
+    CHECK(utimensat(AT_FDCWD, "folder/symlink", times, AT_SYMLINK_NOFOLLOW));
     CHECK(unlink("folder/link"));
     CHECK(mkdir("gone", 0755));
     CHECK(rmdir("gone"));
@@ -76,6 +81,11 @@ static void descriptors(void) {
     CHECK(fallocate(file, 0, 0, 160000));
     CHECK(sync_file_range(file, 0, 4096, SYNC_FILE_RANGE_WRITE));
     CHECK(fstat(file, &status));
+    CHECK(fchmod(file, 0640));
+    CHECK(fchown(file, getuid(), getgid()));
+    CHECK(futimens(file, NULL));
+    CHECK(posix_fadvise(file, 0, 8192, POSIX_FADV_DONTNEED));
+    CHECK(readahead(file, 0, 4096));
     CHECK(copy = dup(file));
     CHECK(lseek(copy, 0, SEEK_END));
     CHECK(write(file, block, 7));

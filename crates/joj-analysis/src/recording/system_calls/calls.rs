@@ -163,6 +163,12 @@ impl Calls {
                 self.processes.set_closes_on_exec(call.thread, number, *closes_on_exec);
                 self.output.not_replayed(call.name);
             }
+            // It may lack a privilege, which a replay does not need.
+            FileOperation::OnDescriptor(_, row) | FileOperation::OnPath(_, row)
+                if row.kind.sets_attributes() && !call.succeeded() =>
+            {
+                return Some(Err("it failed"));
+            }
             FileOperation::OnDescriptor(descriptor, row) => {
                 return Some(self.on_descriptor(call.thread, *descriptor, *row));
             }

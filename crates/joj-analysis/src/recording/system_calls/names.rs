@@ -1,7 +1,7 @@
 //! Calls that name files by their paths.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
+use crate::recording::flags::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
 use crate::recording::paths::{absolute, is_pseudo};
 
 use super::calls::{Calls, DEVICE, GONE, NO_FILE, Told, UNREADABLE};
@@ -10,6 +10,8 @@ use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
 use super::processes::Meaning;
 
+/// What is written here makes the kernel drop what it keeps of files.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The directory of relative paths where nobody saw it.
 const START_DIRECTORY: &str = "/start";
 const UNKNOWN_START: &str =
@@ -66,6 +68,9 @@ impl Calls {
         if let (Some(why), Some(number)) = (why, number) {
             self.processes.open(call.thread, number, Meaning::Other(why), closes_on_exec, true);
         }
+        if path.as_deref() == Ok(DROP_CACHES) && flags & O_ACCMODE != 0 && call.succeeded() {
+            return Ok(RecordedCall { kind: CallKind::DropCaches, ..RecordedCall::default() });
+        }
         let (Ok(path), None) = (path, why) else { return Err(why.unwrap_or(UNREADABLE)) };
         let (text, path) = (&path, self.output.keep(&path));
         let mut row = RecordedCall { kind: CallKind::Open, flags, path, ..RecordedCall::default() };
@@ -97,8 +102,7 @@ impl Calls {
     }
 
     fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
-        let follows = matches!(row.kind, CallKind::Stat | CallKind::Access | CallKind::Truncate);
-        let path = self.path_of(thread, path, follows || path.follows)?;
+        let path = self.path_of(thread, path, row.follows_links() || path.follows)?;
         if is_pseudo(&path) {
             return Err(DEVICE);
         }

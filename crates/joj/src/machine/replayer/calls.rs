@@ -14,6 +14,7 @@ use joj_analysis::recording::flags::O_RDONLY;
 use joj_analysis::recording::paths::absolute;
 use joj_analysis::trace::texts::{Text, Texts};
 use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 
 pub use super::written_bytes::IoMemory;
@@ -26,6 +27,10 @@ const DIRECTORY_MODE: u32 = 0o777;
 const ROOM_BYTES_MAX: u64 = 64 << 20;
 /// No call moves more (MAX_RW_COUNT of the kernel).
 const CALL_BYTES_MAX: u64 = 0x7fff_f000;
+
+/// Both times of a file, as utimensat(2) takes them.
+const NOW: Timestamps = Timestamps { last_access: NOW_TIME, last_modification: NOW_TIME };
+const NOW_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
 
 /// O_ flags of recordings, which are x86-64's, and this machine's.
 const OPEN_FLAGS: [(u32, OFlags); 15] = [
@@ -106,6 +111,10 @@ impl ReplayFiles {
             CallKind::Close | CallKind::Dup => return self.descriptors(call),
             CallKind::Sync => {
                 rustix::fs::sync();
+                Ok(0)
+            }
+            CallKind::DropCaches => {
+                drop_pages(Path::new(&self.place));
                 Ok(0)
             }
             CallKind::Link if call.description != 0 => {
@@ -197,6 +206,7 @@ impl ReplayFiles {
             CallKind::Unlink => rustix::fs::unlinkat(directory, path, AtFlags::empty())?,
             CallKind::Rmdir => rustix::fs::unlinkat(directory, path, AtFlags::REMOVEDIR)?,
             CallKind::Mkdir => rustix::fs::mkdirat(directory, path, Mode::from_raw_mode(DIRECTORY_MODE))?,
+            CallKind::SetAttributes => set_attributes_at(directory, path, call.flags)?,
             CallKind::Stat => drop(rustix::fs::statat(directory, path, AtFlags::empty())?),
             CallKind::Lstat => drop(rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?),
             _ => {
@@ -272,9 +282,56 @@ fn about_file(file: &OwnedFd, call: &RecordedCall) -> Result<i64, Errno> {
             let flags = FallocateFlags::from_bits_retain(call.flags);
             rustix::fs::fallocate(file, flags, call.offset, call.bytes)?;
         }
+        CallKind::FsetAttributes => set_attributes(file, call.flags)?,
+        CallKind::Fadvise => advise(file, call)?,
         _ => drop(rustix::fs::fstat(file)?),
     }
     Ok(0)
+}
+
+fn advise(file: &OwnedFd, call: &RecordedCall) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd;
+    let (offset, bytes) = (call.offset.cast_signed(), call.bytes.cast_signed());
+    let advice = libc::c_int::try_from(call.flags).unwrap_or(-1);
+    // SAFETY: it takes numbers only, and the descriptor is open for as long as `file` is.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, advice) } {
+        0 => Ok(()),
+        error => Err(Errno::from_raw_os_error(error)),
+    }
+}
+
+/// Drops what the kernel keeps of the files below a directory, as far as it is written.
+fn drop_pages(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => drop_pages(&entry.path()),
+            Ok(kind) if kind.is_file() => {
+                let file = File::open(entry.path());
+                let all = |file| rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+                // A file that cannot be read is kept in memory: a replay's reads of it fail, too.
+                let _ = file.map(all);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Without a new owner a chown changes the time of the inode's change alone: all that chmod and chown cost, and what anybody may.
+fn set_attributes(file: &OwnedFd, attributes: u32) -> Result<(), Errno> {
+    if attributes & RecordedCall::SETS_TIMES != 0 {
+        return rustix::fs::futimens(file, &NOW);
+    }
+    rustix::fs::fchown(file, None, None)
+}
+
+/// The same for a path below a directory.
+fn set_attributes_at(directory: &File, path: &CString, attributes: u32) -> Result<(), Errno> {
+    let is_link = attributes & RecordedCall::OF_LINK != 0;
+    let how = if is_link { AtFlags::SYMLINK_NOFOLLOW } else { AtFlags::empty() };
+    if attributes & RecordedCall::SETS_TIMES != 0 {
+        return rustix::fs::utimensat(directory, path, &NOW, how);
+    }
+    rustix::fs::chownat(directory, path, None, None, how)
 }
 
 fn truncate(path: &CString, bytes: u64) -> Result<(), Errno> {
@@ -319,5 +376,29 @@ mod tests {
         assert_eq!(files.make(&call(CallKind::Truncate), &mut memory), Some(-21), "a directory");
         assert_eq!(files.make(&call(CallKind::Fsync), &mut memory), None, "nothing is open");
         std::fs::remove_dir_all(&outer).unwrap();
+    }
+
+    #[test]
+    fn dropped_pages_are_no_longer_in_memory() {
+        let directory = std::env::temp_dir().join(format!("joj-replay-pages-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("below")).unwrap();
+        let path = directory.join("below/file");
+        std::fs::write(&path, [1; 4096]).unwrap();
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        let in_memory = || {
+            let mut room = [0; 8];
+            let mut parts = [io::IoSliceMut::new(&mut room)];
+            rustix::io::preadv2(&file, &mut parts, 0, ReadWriteFlags::NOWAIT)
+        };
+        let before = in_memory();
+        drop_pages(&directory);
+        let after = in_memory();
+        std::fs::remove_dir_all(&directory).unwrap();
+        if before != Ok(8) {
+            eprintln!("skipped: the filesystem does not say what is in memory ({before:?})");
+            return;
+        }
+        assert_eq!(after, Err(Errno::AGAIN));
     }
 }

@@ -1,12 +1,13 @@
 //! Calls on descriptors and processes: what their text asks for. Of a read or write only numbers are taken, never the buffer.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::O_CLOEXEC;
+use crate::recording::flags::{FADV_WILLNEED, O_CLOEXEC};
 use crate::recording::system_calls::operation::{FileOperation, Sharing, SystemCall};
 use crate::trace::import::LineProblem;
 
 use super::arguments::{CallText, status, vector_bytes};
 use super::line::TextCall;
+use super::names::attributes_of;
 
 /// True for calls that make a thread or process.
 pub fn is_fork(name: &str) -> bool {
@@ -92,6 +93,8 @@ fn about_descriptors<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>,
         "ftruncate" | "ftruncate64" => CallKind::Ftruncate,
         "fallocate" => CallKind::Fallocate,
         "fstat" | "fstat64" => CallKind::Fstat,
+        "fchmod" | "fchown" | "fchown32" => CallKind::FsetAttributes,
+        "fadvise64" | "fadvise64_64" | "readahead" => CallKind::Fadvise,
         "sync" => return Ok(Some(FileOperation::Everywhere(CallKind::Sync))),
         _ => return Ok(None),
     };
@@ -124,6 +127,11 @@ fn on_descriptor<'a>(at: &CallText<'a>, kind: CallKind) -> Result<FileOperation<
             (row.flags, row.offset, row.bytes) = (at.flags(1)?, unsigned(2)?, unsigned(3)?);
         }
         CallKind::Fstat => (row.flags, row.bytes) = status(at.argument(1)?),
+        CallKind::FsetAttributes => row.flags = attributes_of(at.call.name),
+        CallKind::Fadvise => {
+            (row.offset, row.bytes) = (unsigned(1)?, unsigned(2)?);
+            row.flags = if at.call.name == "readahead" { FADV_WILLNEED } else { at.flags(3)? };
+        }
         _ => {}
     }
     Ok(FileOperation::OnDescriptor(at.descriptor(0)?, row))

@@ -38,6 +38,12 @@ impl<'a> CallText<'a> {
             "faccessat" | "faccessat2" => {
                 self.on_path((Some(0), 1), RecordedCall { flags: self.flags(2)?, ..kind(CallKind::Access) })
             }
+            "chmod" | "chown" | "chown32" | "lchown" | "lchown32" | "utime" | "utimes" => {
+                self.on_path((None, 0), self.of_attributes(CallKind::SetAttributes, ""))
+            }
+            "fchmodat" | "futimesat" => self.attributes_at(""),
+            "fchownat" => self.attributes_at(self.argument(4)?),
+            "fchmodat2" | "utimensat" => self.attributes_at(self.argument(3)?),
             "stat" | "stat64" => self.status_of((None, 0), CallKind::Stat, 1),
             "lstat" | "lstat64" => self.status_of((None, 0), CallKind::Lstat, 1),
             "newfstatat" | "fstatat64" => self.status_at(3, 2),
@@ -121,6 +127,21 @@ impl<'a> CallText<'a> {
         self.on_path(place, RecordedCall { kind, flags, bytes, ..RecordedCall::default() })
     }
 
+    /// Calls that set attributes: of a path, of a link, or of the descriptor itself.
+    fn attributes_at(&self, how: &str) -> Result<FileOperation<'a>, LineProblem> {
+        let path = self.argument(1)?;
+        if path == "NULL" || (path == "\"\"" && how.contains("AT_EMPTY_PATH")) {
+            let row = self.of_attributes(CallKind::FsetAttributes, "");
+            return Ok(FileOperation::OnDescriptor(self.descriptor(0)?, row));
+        }
+        self.on_path((Some(0), 1), self.of_attributes(CallKind::SetAttributes, how))
+    }
+
+    fn of_attributes(&self, kind: CallKind, how: &str) -> RecordedCall {
+        let link = if how.contains("AT_SYMLINK_NOFOLLOW") { RecordedCall::OF_LINK } else { 0 };
+        RecordedCall { kind, flags: attributes_of(self.call.name) | link, ..RecordedCall::default() }
+    }
+
     /// newfstatat and statx: of a path, of a link, or of the descriptor itself.
     fn status_at(&self, how: usize, answer: usize) -> Result<FileOperation<'a>, LineProblem> {
         let how = self.argument(how)?;
@@ -131,5 +152,18 @@ impl<'a> CallText<'a> {
         }
         let kind = if how.contains("AT_SYMLINK_NOFOLLOW") { CallKind::Lstat } else { CallKind::Stat };
         self.status_of((Some(0), 1), kind, answer)
+    }
+}
+
+/// Which attributes of a file a call of this name sets: bits of [`RecordedCall`].
+pub(super) fn attributes_of(name: &str) -> u32 {
+    if name.contains("chmod") {
+        RecordedCall::SETS_MODE
+    } else if name.starts_with("lchown") {
+        RecordedCall::SETS_OWNER | RecordedCall::OF_LINK
+    } else if name.contains("chown") {
+        RecordedCall::SETS_OWNER
+    } else {
+        RecordedCall::SETS_TIMES
     }
 }

@@ -1,6 +1,6 @@
 //! Which calls a capture looks at, and which of their arguments are what.
 
-use crate::recording::call::CallKind;
+use crate::recording::call::{CallKind, RecordedCall};
 use crate::words::words;
 
 words! {
@@ -129,11 +129,11 @@ words! {
         Flock = 60 "flock",
         /// open_by_handle_at.
         OpenByHandleAt = 61 "open_by_handle_at",
-        /// chmod and its kin.
+        /// chmod.
         Chmod = 62 "chmod",
-        /// chown and its kin.
+        /// chown.
         Chown = 63 "chown",
-        /// utimensat and its kin.
+        /// utimensat, and futimens, which is this without a path.
         Utimensat = 64 "utimensat",
         /// setxattr, removexattr and their kin.
         Setxattr = 65 "setxattr",
@@ -143,6 +143,26 @@ words! {
         Foreign = 67 "a call of a 32-bit program",
         /// unshare.
         Unshare = 68 "unshare",
+        /// fchmod.
+        Fchmod = 69 "fchmod",
+        /// fchmodat.
+        Fchmodat = 70 "fchmodat",
+        /// fchown.
+        Fchown = 71 "fchown",
+        /// fchownat.
+        Fchownat = 72 "fchownat",
+        /// lchown.
+        Lchown = 73 "lchown",
+        /// utime and utimes.
+        Utimes = 74 "utimes",
+        /// fchmodat2.
+        Fchmodat2 = 75 "fchmodat2",
+        /// futimesat.
+        Futimesat = 76 "futimesat",
+        /// fadvise64.
+        Fadvise64 = 77 "fadvise64",
+        /// readahead.
+        Readahead = 78 "readahead",
     }
 }
 
@@ -172,6 +192,12 @@ impl CalledName {
         let code = self.code();
         (code <= Self::Fstat.code() && !matches!(self, Self::Sync | Self::Truncate))
             || matches!(self, Self::Close | Self::Dup | Self::Dup2 | Self::Dup3 | Self::Fcntl | Self::Fchdir)
+            || self.is_a_later_one_on_a_file()
+    }
+
+    /// Calls on a descriptor whose codes do not stand with those of the others.
+    fn is_a_later_one_on_a_file(self) -> bool {
+        matches!(self, Self::Fchmod | Self::Fchown | Self::Fadvise64 | Self::Readahead)
     }
 
     /// True where the arguments say that argument 0 may be a descriptor of what a `stat` is about.
@@ -179,13 +205,16 @@ impl CalledName {
         match self {
             Self::Newfstatat => arguments[3] & AT_EMPTY_PATH != 0,
             Self::Statx => arguments[2] & AT_EMPTY_PATH != 0,
+            Self::Utimensat | Self::Futimesat if arguments[1] == 0 => true,
+            Self::Fchownat => arguments[4] & AT_EMPTY_PATH != 0,
+            Self::Utimensat | Self::Fchmodat2 => arguments[3] & AT_EMPTY_PATH != 0,
             _ => self.is_on_a_descriptor(),
         }
     }
 
     /// True where nothing but its count is of use if that descriptor is no file.
     pub fn needs_a_file(self) -> bool {
-        self.code() <= Self::Fstat.code() && self.is_on_a_descriptor()
+        (self.code() <= Self::Fstat.code() && self.is_on_a_descriptor()) || self.is_a_later_one_on_a_file()
     }
 
     /// Which arguments are paths; the second of a `symlink` is the link.
@@ -196,6 +225,8 @@ impl CalledName {
                 [Some(0), None]
             }
             Of::Mkdir | Of::Rmdir | Of::Chdir => [Some(0), None],
+            Of::Chmod | Of::Chown | Of::Lchown | Of::Utimes => [Some(0), None],
+            Of::Fchmodat | Of::Fchmodat2 | Of::Fchownat | Of::Utimensat | Of::Futimesat => [Some(1), None],
             Of::Newfstatat | Of::Statx | Of::Faccessat | Of::Faccessat2 => [Some(1), None],
             Of::Openat | Of::Openat2 | Of::Unlinkat | Of::Mkdirat => [Some(1), None],
             Of::Rename | Of::Link | Of::Symlink => [Some(0), Some(1)],
@@ -241,7 +272,19 @@ impl CalledName {
 
     /// True for calls that are only counted.
     pub fn is_only_counted(self) -> bool {
-        self.code() >= Self::Mmap.code() && self != Self::Unshare
+        (Self::Mmap.code()..=Self::Foreign.code()).contains(&self.code()) && self.attributes() == 0
+    }
+
+    /// Which attributes of a file it sets: bits of [`RecordedCall`]; 0 for other calls.
+    pub(super) fn attributes(self) -> u32 {
+        use CalledName as Of;
+        match self {
+            Of::Chmod | Of::Fchmod | Of::Fchmodat | Of::Fchmodat2 => RecordedCall::SETS_MODE,
+            Of::Chown | Of::Fchown | Of::Fchownat => RecordedCall::SETS_OWNER,
+            Of::Lchown => RecordedCall::SETS_OWNER | RecordedCall::OF_LINK,
+            Of::Utimensat | Of::Utimes | Of::Futimesat => RecordedCall::SETS_TIMES,
+            _ => 0,
+        }
     }
 
     /// Where the bytes of a read or write begin, by its arguments; `None` for the position of the descriptor.
@@ -271,6 +314,8 @@ impl CalledName {
             Self::Ftruncate => CallKind::Ftruncate,
             Self::Fallocate => CallKind::Fallocate,
             Self::Fstat => CallKind::Fstat,
+            Self::Fchmod | Self::Fchown => CallKind::FsetAttributes,
+            Self::Fadvise64 | Self::Readahead => CallKind::Fadvise,
             _ => CallKind::Read,
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_TRUNC, RESOLVE_IN_ROOT};
+use crate::recording::flags::{FADV_WILLNEED, O_CLOEXEC, O_CREAT, O_TRUNC, RESOLVE_IN_ROOT};
 use crate::recording::system_calls::operation::{
     FileOperation, NamedDescriptor, NamedPath, Sharing, SystemCall,
 };
@@ -159,6 +159,12 @@ fn on_descriptor(call: &CapturedCall) -> FileOperation<'_> {
             (row.flags, row.offset, row.bytes) = (low(argument(1)), argument(2), argument(3));
         }
         CallKind::Fstat => (row.flags, row.bytes) = call.status(),
+        CallKind::FsetAttributes => row.flags = call.called.attributes(),
+        CallKind::Fadvise => {
+            let is_readahead = call.called == CalledName::Readahead;
+            let advice = if is_readahead { FADV_WILLNEED } else { low(argument(3)) };
+            (row.offset, row.bytes, row.flags) = (argument(1), argument(2), advice);
+        }
         _ => {}
     }
     FileOperation::OnDescriptor(call.own_descriptor(), row)
@@ -195,6 +201,12 @@ fn about_names(call: &CapturedCall) -> FileOperation<'_> {
         CalledName::Faccessat | CalledName::Faccessat2 => {
             on(Some(0), RecordedCall { flags: low(argument(2)), ..row(CallKind::Access) })
         }
+        CalledName::Chmod | CalledName::Chown | CalledName::Lchown | CalledName::Utimes => {
+            on(None, call.of_attributes(CallKind::SetAttributes, 0))
+        }
+        CalledName::Fchmodat | CalledName::Futimesat => attributes_at(call, 0),
+        CalledName::Fchownat => attributes_at(call, argument(4)),
+        CalledName::Fchmodat2 | CalledName::Utimensat => attributes_at(call, argument(3)),
         CalledName::Unlink => on(None, row(CallKind::Unlink)),
         CalledName::Unlinkat if argument(2) & AT_REMOVEDIR != 0 => on(Some(0), row(CallKind::Rmdir)),
         CalledName::Unlinkat => on(Some(0), row(CallKind::Unlink)),
@@ -225,15 +237,34 @@ fn about_names(call: &CapturedCall) -> FileOperation<'_> {
 /// newfstatat and statx: of a path, of a link, or of the descriptor itself.
 fn status_at(call: &CapturedCall, how: u64) -> FileOperation<'_> {
     // Since Linux 6.11 no path at all means the same as an empty one.
-    let is_empty = call.paths[0].as_ref().map_or(call.arguments[1] == 0, Vec::is_empty);
-    if is_empty && how & AT_EMPTY_PATH != 0 {
+    if call.has_empty_path() && how & AT_EMPTY_PATH != 0 {
         return FileOperation::OnDescriptor(call.own_descriptor(), call.of_status(CallKind::Fstat));
     }
     let kind = if how & AT_SYMLINK_NOFOLLOW != 0 { CallKind::Lstat } else { CallKind::Stat };
     FileOperation::OnPath(call.path(0, Some(0)), call.of_status(kind))
 }
 
+/// Calls that set attributes: of a path, of a link, or of the descriptor itself, which needs no flag where there is no path (futimens).
+fn attributes_at(call: &CapturedCall, how: u64) -> FileOperation<'_> {
+    if call.has_empty_path() && (call.arguments[1] == 0 || how & AT_EMPTY_PATH != 0) {
+        return FileOperation::OnDescriptor(
+            call.own_descriptor(),
+            call.of_attributes(CallKind::FsetAttributes, 0),
+        );
+    }
+    FileOperation::OnPath(call.path(0, Some(0)), call.of_attributes(CallKind::SetAttributes, how))
+}
+
 impl CapturedCall {
+    fn has_empty_path(&self) -> bool {
+        self.paths[0].as_ref().map_or(self.arguments[1] == 0, Vec::is_empty)
+    }
+
+    fn of_attributes(&self, kind: CallKind, how: u64) -> RecordedCall {
+        let link = if how & AT_SYMLINK_NOFOLLOW != 0 { RecordedCall::OF_LINK } else { 0 };
+        RecordedCall { kind, flags: self.called.attributes() | link, ..RecordedCall::default() }
+    }
+
     /// Its descriptor, with what the kernel said of it.
     fn own_descriptor(&self) -> NamedDescriptor<'static> {
         NamedDescriptor { known: known(self.descriptor), ..self.descriptor_at(0) }

@@ -2,6 +2,9 @@
 
 use joj_analysis::recording::system_calls::captured::called::CalledName as Called;
 
+/// fchmodat2 (Linux 6.6): the same number on every architecture, and older versions of libc have none.
+const SYS_FCHMODAT2: libc::c_long = 452;
+
 /// Number here, and which call it is.
 pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_read, Called::Read),
@@ -52,10 +55,13 @@ pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_getdents64, Called::Getdents64),
     (libc::SYS_flock, Called::Flock),
     (libc::SYS_open_by_handle_at, Called::OpenByHandleAt),
-    (libc::SYS_fchmod, Called::Chmod),
-    (libc::SYS_fchmodat, Called::Chmod),
-    (libc::SYS_fchown, Called::Chown),
-    (libc::SYS_fchownat, Called::Chown),
+    (libc::SYS_fchmod, Called::Fchmod),
+    (libc::SYS_fchmodat, Called::Fchmodat),
+    (SYS_FCHMODAT2, Called::Fchmodat2),
+    (libc::SYS_fchown, Called::Fchown),
+    (libc::SYS_fchownat, Called::Fchownat),
+    (libc::SYS_fadvise64, Called::Fadvise64),
+    (libc::SYS_readahead, Called::Readahead),
     (libc::SYS_utimensat, Called::Utimensat),
     (libc::SYS_setxattr, Called::Setxattr),
     (libc::SYS_lsetxattr, Called::Setxattr),
@@ -85,10 +91,10 @@ pub const OLDER_CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_rmdir, Called::Rmdir),
     (libc::SYS_chmod, Called::Chmod),
     (libc::SYS_chown, Called::Chown),
-    (libc::SYS_lchown, Called::Chown),
-    (libc::SYS_utime, Called::Utimensat),
-    (libc::SYS_utimes, Called::Utimensat),
-    (libc::SYS_futimesat, Called::Utimensat),
+    (libc::SYS_lchown, Called::Lchown),
+    (libc::SYS_utime, Called::Utimes),
+    (libc::SYS_utimes, Called::Utimes),
+    (libc::SYS_futimesat, Called::Futimesat),
     (libc::SYS_mknod, Called::Mknod),
 ];
 /// See above.
