@@ -22,8 +22,8 @@ fn exec(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_joj")).args(["lab", "exec"]).args(words).output().expect("joj")
 }
 
-/// The result of a shell's script in the lab, with these options, and joj's exit code; none where there is no emulated machine.
-fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ExecResult, Option<i32>)> {
+/// The result of a shell's script in the lab, with these options, joj's exit code and standard error; none where there is no emulated machine.
+fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ExecResult, Option<i32>, String)> {
     if let Some(reason) = missing() {
         skipped(&reason);
         return None;
@@ -34,7 +34,7 @@ fn run(scratch: &Scratch, options: &[&str], script: &str) -> Option<(ExecResult,
     let (code, said) = told(&output);
     println!("{}{said}", String::from_utf8_lossy(&output.stdout));
     let text = fs::read(&json).unwrap_or_else(|error| panic!("no result, {error}: {said}"));
-    Some((serde_json::from_slice(&text).expect("a result"), code))
+    Some((serde_json::from_slice(&text).expect("a result"), code, said))
 }
 
 fn ran(outcome: &ExecOutcome) -> &CommandRun {
@@ -58,7 +58,7 @@ fn a_command_of_this_machine_runs_on_an_emulated_disk_and_its_files_can_be_kept_
     );
     let take_to = scratch.as_ref().to_str().expect("text");
     let options = ["--take", "/data/kept", "--take-to", take_to];
-    let Some((first, code)) = run(&scratch, &options, &script) else { return };
+    let Some((first, code, said)) = run(&scratch, &options, &script) else { return };
     let one = ran(&first.rows[0].outcome);
     assert_eq!((one.exit_code, one.signal, code), (Some(3), None, Some(3)));
     assert_eq!(one.stdout, "/data\nof this machinelost+found\n", "the working directory is new each time");
@@ -67,11 +67,12 @@ fn a_command_of_this_machine_runs_on_an_emulated_disk_and_its_files_can_be_kept_
         "{}",
         one.stderr
     );
+    assert!(said.contains("complains\n"), "on standard error: {said}");
     assert_eq!(one.host_requests, 0, "all that it reads is in the machine's memory");
     let device = one.device.expect("a block device");
     assert!(device.written_bytes >= 16 * 4096 && device.flushes > Some(0), "{device:?}");
     assert_eq!(fs::read(scratch.file("kept")).unwrap(), vec![0; 16 * 4096]);
-    let (second, _) = run(&scratch, &options, &script).expect("as before");
+    let (second, ..) = run(&scratch, &options, &script).expect("as before");
     assert_eq!(fs::read_to_string(&own).unwrap(), "of this machine");
     fs::remove_file(&own).unwrap();
     let times = [&first, &second].map(|result| ran(&result.rows[0].outcome).elapsed_ns as f64);
@@ -81,7 +82,8 @@ fn a_command_of_this_machine_runs_on_an_emulated_disk_and_its_files_can_be_kept_
 #[test]
 fn each_filesystem_has_a_row_and_what_cannot_be_started_says_so_in_the_lab() {
     let scratch = Scratch::new("exec-rows");
-    let Some((result, code)) = run(&scratch, &["--filesystem", "ext4,f2fs"], "df -T . | tail -1; kill -9 $$")
+    let Some((result, code, _)) =
+        run(&scratch, &["--filesystem", "ext4,f2fs"], "df -T . | tail -1; kill -9 $$")
     else {
         return;
     };

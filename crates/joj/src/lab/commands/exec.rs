@@ -104,6 +104,9 @@ fn execute(options: &ExecOptions, pool: &GuestPool<'_>, work: &ExecWork) -> Resu
             rows: rows.collect(),
             machine,
         };
+        if let Some(run) = table::only_run(&result) {
+            eprint!("{}", run.stderr);
+        }
         output_file::report(options.json.as_deref(), &result, || table::text(&result))?;
         if stop.is_none() {
             return Ok(exit_code(&result));

@@ -15,12 +15,19 @@ pub fn in_short(outcome: &ExecOutcome) -> String {
     }
 }
 
+/// The run, where there is one and no more: what it wrote to standard error goes there.
+pub fn only_run(result: &ExecResult) -> Option<&CommandRun> {
+    match &result.rows[..] {
+        [ExecRow { outcome: ExecOutcome::Ran(run), .. }] => Some(run),
+        _ => None,
+    }
+}
+
 /// What the only run printed and what it cost, or a table of several.
 pub fn text(result: &ExecResult) -> String {
     let mut text = String::new();
-    if let [ExecRow { outcome: ExecOutcome::Ran(run), .. }] = &result.rows[..] {
+    if let Some(run) = only_run(result) {
         text += &run.stdout;
-        text += &run.stderr;
         if !text.is_empty() && !text.ends_with('\n') {
             text += "\n";
         }
