@@ -115,6 +115,30 @@ INLINE u64 joined(const struct call_arguments *of, u32 first) {
   return of->is_compat ? of->at[first] | of->at[first + 1] << 32 : of->at[first];
 }
 
+/* What a call writes from: struct iovec, two words each, the second of which is a length. */
+struct pieces {
+  u64 at;
+  u64 count;
+  u64 word_bytes;
+  bool has_bytes;
+};
+enum { PIECES_OF_CALL_MAX = 1024 };
+static long on_piece_of_call(u32 index, struct pieces *pieces) {
+  u64 length = 0, word_bytes = pieces->word_bytes;
+  if (index >= pieces->count) return 1;
+  const void *at = (void *)(pieces->at + (2 * index + 1) * word_bytes);
+  // Memory that is not there yet may hold anything.
+  pieces->has_bytes = read_user(&length, word_bytes == 4 ? 4 : 8, at) || length;
+  return pieces->has_bytes;
+}
+
+INLINE bool has_bytes(u8 call, const struct call_arguments *of) {
+  if (call == CALL_WRITE || call == CALL_PWRITE64) return of->at[2];
+  struct pieces pieces = {of->at[1], of->at[2], of->is_compat ? 4 : 8, false};
+  loop(PIECES_OF_CALL_MAX, on_piece_of_call, &pieces, 0);
+  return pieces.has_bytes;
+}
+
 INLINE void on_write(u8 call, const struct call_arguments *of) {
   struct file *file = file_of(of->at[0]);
   if (!file) return;
@@ -122,10 +146,9 @@ INLINE void on_write(u8 call, const struct call_arguments *of) {
   if (!now && !(READ(file, f_flags) & O_DSYNC)) return;
   bool placed = call == CALL_PWRITE64 || call == CALL_PWRITEV || call == CALL_PWRITEV2;
   u64 offset = placed ? joined(of, 3) : READ(file, f_pos);
-  bool has_length = call == CALL_WRITE || call == CALL_PWRITE64;
-  u64 bytes = has_length ? of->at[2] : 0;
-  // The kernel makes nothing durable for it.
-  if (has_length && !bytes) return;
+  // Without them the kernel makes nothing durable.
+  if (!has_bytes(call, of)) return;
+  u64 bytes = call == CALL_WRITE || call == CALL_PWRITE64 ? of->at[2] : 0;
   open_call(call, DURABLE_WRITE, file, offset, bytes, 0);
 }
 

@@ -2,6 +2,7 @@
 //! Method: one such call after the other in a filesystem of its own. Needs root, BTF, mkfs.
 
 use std::fs::{self, OpenOptions};
+use std::io::{IoSlice, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
@@ -71,6 +72,25 @@ fn every_kind_of_durable_call_has_a_begin_an_end_and_its_file() {
     assert_eq!((write.offset, write.bytes), (12288, 4096));
     let cut = of_kind(&events, EventKind::Truncated);
     assert_eq!(cut.iter().map(|event| (event.file.inode, event.bytes)).collect::<Vec<_>>(), [(inode, 20000)]);
+}
+
+#[test]
+fn a_durable_write_without_bytes_is_no_call() {
+    let Some(mounted) = volume("ext4", 64) else { return };
+    let path = settled_file(&mounted, "app.db");
+    let work = || {
+        let durable = OpenOptions::new().write(true).custom_flags(libc::O_DSYNC).open(&path);
+        let mut durable = durable.expect("the file");
+        let (none, some) = (IoSlice::new(&[]), IoSlice::new(&[3; 4096]));
+        for pieces in [&[][..], &[none], &[none, none, none], &[none, some], &[some]] {
+            let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+            assert_eq!(durable.write_vectored(pieces).expect("room"), bytes);
+        }
+        assert_eq!(durable.write(&[]).expect("room"), 0);
+    };
+    let Some((events, _)) = captured(&mounted, work) else { return };
+    let told = [EventKind::DurableWrite, EventKind::SyncEnd].map(|kind| of_kind(&events, kind).len());
+    assert_eq!(told, [2, 2]);
 }
 
 #[test]
