@@ -24,6 +24,9 @@ pub const NO_END: i64 = -1;
 /// written because of it is not known.
 pub const END_NOT_TOLD: i64 = i64::MIN;
 
+/// `detail` of a lock that was given back (F_UNLCK).
+pub const UNLOCK: i64 = 2;
+
 /// A file's identity: a number that an inode had is given to another file, with another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileKey {

@@ -114,7 +114,7 @@ impl Analysis {
         })
     }
 
-    /// The filesystem whose files have this device was seen mounted until then, by the trace's clock.
+    /// From then on, by the trace's clock, nothing is known of the filesystem whose files have this device, and of its disk.
     pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
         self.attributor.ends(device, until_ns);
     }
@@ -132,9 +132,11 @@ impl Analysis {
             self.problem = writer.push(event, texts).err();
         }
         self.looks.summariser.event(event);
-        self.looks.exports.event(event, texts);
         let looks = &mut self.looks;
         self.attributor.event(event, texts, &mut |outcome, texts| looks.outcome(&outcome, texts));
+        if let Some(known) = self.attributor.known(event) {
+            looks.exports.event(&known, texts);
+        }
     }
 
     /// The command that is traced runs as this process. Before its first event.

@@ -71,7 +71,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     let mut out = Chosen { analysis, own, disks, span_ns: before.at_ns..u64::MAX };
     let to_stderr = options.json.as_deref() == Some(Path::new("-"));
     // The command may unmount at once.
-    mounts.look();
+    look(&mut mounts, &mut capture, &mut out);
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     if let Some(command) = &command {
         header.command_process = Some(command.id());
@@ -83,8 +83,8 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     let after = trace_header::counters(&header);
     out.span_ns.end = after.at_ns;
     let lost = capture.stop()?;
-    mounts.look();
-    note_gone(&mut header, &mounts, &mut out);
+    look(&mut mounts, &mut capture, &mut out);
+    note_gone(&mut header, &mounts);
     // Some of what it does not know it learned meanwhile.
     let since = capture.limits().iter().filter(|limit| !header.inferred.contains(limit)).cloned();
     let since: Vec<String> = since.collect();
@@ -106,15 +106,23 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
 }
 
-/// What lay where on the disk of a filesystem that was unmounted is not known from then on; of one that was mounted not everything is.
-fn note_gone(header: &mut Header, mounts: &MountWatch, out: &mut Chosen) {
-    for (device, until_ns) in mounts.gone() {
+/// Nothing is known of a filesystem that is unmounted: another may have its device and its disk.
+fn look(mounts: &mut MountWatch, capture: &mut Capture, out: &mut Chosen) {
+    for (device, until_ns) in mounts.look() {
+        capture.forget(device);
         out.analysis.ends(device, until_ns);
+    }
+}
+
+/// Says in the head which filesystems were unmounted, and which were mounted, of which not everything is known.
+fn note_gone(header: &mut Header, mounts: &MountWatch) {
+    for (device, until_ns) in mounts.gone() {
         for filesystem in header.filesystems.iter_mut().filter(|filesystem| filesystem.device == device) {
             filesystem.until_ns = Some(until_ns);
             let MountedFilesystem { kind, mount_point, .. } = filesystem;
             header.inferred.push(format!(
-                "{kind} at {mount_point} was unmounted; from {:.1} s on only the memory of a request says what it is",
+                "{kind} at {mount_point} was unmounted, or another lay on top; from {:.1} s on it is not known what is written to \
+                 its disk or read from there",
                 until_ns.saturating_sub(header.started_ns) as f64 / 1e9
             ));
         }
@@ -205,7 +213,7 @@ fn watch(
     let mut is_spill_told = false;
     while !is_stopped() && !out.analysis.has_failed() && end_ns.is_none_or(|end_ns| shared_ns() < end_ns) {
         capture.poll(POLL, &mut |event, texts| out.take(event, texts))?;
-        mounts.look();
+        look(mounts, capture, out);
         let ended = command.as_mut().is_some_and(|command| command.exit_code().is_some());
         if ended && !lingers {
             lingers = true;

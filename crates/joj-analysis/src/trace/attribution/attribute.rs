@@ -19,7 +19,7 @@ use crate::trace::attribution::causes::{Causes, Work};
 use crate::trace::attribution::classify::{by_extent, classify, log_of};
 use crate::trace::attribution::extents::{Extents, Owner};
 use crate::trace::attribution::files::{FileInfo, Files};
-use crate::trace::attribution::issued::{Issued, ToldRequest};
+use crate::trace::attribution::issued::{Issued, ToldRequest, key_sector};
 use crate::trace::attribution::places::Places;
 use crate::trace::attribution::queued::Queued;
 use crate::trace::attribution::request::{
@@ -92,9 +92,14 @@ impl Attributor {
         }
     }
 
-    /// The filesystem whose files have this device was mounted until then.
+    /// From then on nothing is known of the filesystem whose files have this device, and of its disk.
     pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
         self.places.ends(device, until_ns);
+    }
+
+    /// What is known of the newest event; `None` where that is nothing.
+    pub fn known(&self, event: &Event) -> Option<Event> {
+        self.places.known(event)
     }
 
     /// The next event.
@@ -106,6 +111,7 @@ impl Attributor {
         if self.events.is_multiple_of(LOOK_EVERY) {
             self.give_up(event.time_ns.saturating_sub(UNISSUED_NS), texts, sink);
         }
+        let Some(event) = &self.known(event) else { return };
         if event.kind.changes_a_file() {
             self.causes.journals.change(event.file.device, event.time_ns);
         }
@@ -491,9 +497,4 @@ impl Attributor {
         sink(Outcome::Request(request), texts);
         self.tell_settled(texts, sink);
     }
-}
-
-/// A flush has no place; some kernels tell -1.
-fn key_sector(event: &Event) -> u64 {
-    if event.operation == Operation::Flush { 0 } else { event.sector }
 }

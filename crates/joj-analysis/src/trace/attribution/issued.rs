@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::trace::attribution::queued::cut_off;
 use crate::trace::attribution::request::Request;
-use crate::trace::event::{DeviceNumber, Operation, SECTOR_BYTES};
+use crate::trace::event::{DeviceNumber, Event, Operation, SECTOR_BYTES};
 
 /// Which request it is: by disk, what it does, first sector and sectors, then by age.
 type IssuedKey = (DeviceNumber, Operation, u64, u64, u64);
@@ -23,6 +23,11 @@ pub struct ToldRequest {
     pub sector: u64,
     /// Length; 0 for a flush.
     pub bytes: u64,
+}
+
+/// A flush has no place; some kernels tell -1.
+pub fn key_sector(event: &Event) -> u64 {
+    if event.operation == Operation::Flush { 0 } else { event.sector }
 }
 
 /// Requests that are under way.

@@ -2,7 +2,7 @@
 
 use crate::filesystem::Filesystem;
 use crate::filesystem::region::Region;
-use crate::trace::event::{DeviceNumber, SECTOR_BYTES};
+use crate::trace::event::{Backing, Content, DeviceNumber, Event, EventKind, FileKey, SECTOR_BYTES, UNLOCK};
 use crate::trace::header::{Header, MountedFilesystem};
 
 /// Sectors of a whole disk that belong to something.
@@ -25,8 +25,12 @@ pub struct Places {
     filesystems: Vec<Stretch<()>>,
     /// Device number of each filesystem's files, its kind, and whether its layout is known.
     kinds: Vec<(DeviceNumber, Option<Filesystem>, bool)>,
-    /// Until when filesystems were mounted that were not to the end.
-    ends: Vec<(u64, usize)>,
+    /// Until when filesystems are known that are not to the end, and their devices.
+    ends: Vec<(u64, DeviceNumber)>,
+    /// Those of which that time is over.
+    ended: Vec<DeviceNumber>,
+    /// Their sectors: whole disk, first, end.
+    nobodys: Vec<(DeviceNumber, u64, u64)>,
 }
 
 impl Places {
@@ -41,7 +45,7 @@ impl Places {
             let has_layout = !filesystem.regions.is_empty();
             places.kinds.push((filesystem.device, Filesystem::of_mount(&filesystem.kind), has_layout));
             places.add(header, index, filesystem);
-            places.ends.extend(filesystem.until_ns.map(|until_ns| (until_ns, index)));
+            places.ends.extend(filesystem.until_ns.map(|until_ns| (until_ns, filesystem.device)));
         }
         places.regions.sort_by_key(|stretch| (stretch.disk, stretch.first));
         places.filesystems.sort_by_key(|stretch| (stretch.disk, stretch.first));
@@ -61,23 +65,54 @@ impl Places {
         }
     }
 
-    /// Filesystems whose files have this device were mounted until then.
+    /// From then on nothing is known of the filesystem whose files have this device, and of its disks.
     pub fn ends(&mut self, device: DeviceNumber, until_ns: u64) {
-        let own = self.kinds.iter().enumerate().filter(|(_, (own, ..))| *own == device);
-        self.ends.extend(own.map(|(index, _)| (until_ns, index)));
+        self.ends.push((until_ns, device));
     }
 
-    /// Time goes on: forgets what lay where in filesystems that are not mounted any more. Their sectors: whole disk, first, end.
+    /// Time goes on: forgets what lay where in filesystems of which nothing is known any more. Their sectors: whole disk, first, end.
     pub fn pass(&mut self, time_ns: u64) -> Vec<(DeviceNumber, u64, u64)> {
-        let is_over = |(until_ns, _): &mut (u64, usize)| *until_ns <= time_ns;
+        let is_over = |(until_ns, _): &mut (u64, DeviceNumber)| *until_ns <= time_ns;
         // In nearly every trace there is none.
-        let gone: Vec<usize> = self.ends.extract_if(.., is_over).map(|(_, owner)| owner).collect();
+        let gone: Vec<DeviceNumber> = self.ends.extract_if(.., is_over).map(|(_, device)| device).collect();
         if gone.is_empty() {
             return Vec::new();
         }
-        self.regions.retain(|stretch| !gone.contains(&stretch.owner));
-        let over = self.filesystems.extract_if(.., |stretch| gone.contains(&stretch.owner));
-        over.map(|stretch| (stretch.disk, stretch.first, stretch.end)).collect()
+        let kinds = &self.kinds;
+        let is_gone = |owner: usize| kinds.get(owner).is_some_and(|(device, ..)| gone.contains(device));
+        let own = self.filesystems.extract_if(.., |stretch| is_gone(stretch.owner));
+        let mut over: Vec<_> = own.map(|stretch| (stretch.disk, stretch.first, stretch.end)).collect();
+        // A journal may be on another disk.
+        let regions = self.regions.extract_if(.., |stretch| is_gone(stretch.owner));
+        over.extend(regions.map(|stretch| (stretch.disk, stretch.first, stretch.end)));
+        self.ended.extend(gone);
+        self.nobodys.extend(&over);
+        over
+    }
+
+    /// What is known of an event after [`Places::pass`]. Of a filesystem that has ended, or of another that has its device or its disk now,
+    /// only that there was a request or a call. `None` where that leaves nothing.
+    pub fn known(&self, event: &Event) -> Option<Event> {
+        let is_nobodys = || {
+            let (disk, first, end) = (self.whole(event.device), event.sector, event.end_sector());
+            self.nobodys.iter().any(|own| own.0 == disk && own.1 < end && first < own.2)
+        };
+        if self.ended.is_empty() || !self.ended.contains(&event.file.device) && !is_nobodys() {
+            return Some(*event);
+        }
+        let file = FileKey { device: event.file.device, ..FileKey::NONE };
+        match event.kind {
+            EventKind::Queue => {
+                Some(Event { file, backing: Backing::Unseen, content: Content::Unknown, ..*event })
+            }
+            EventKind::SyncBegin | EventKind::SyncEnd | EventKind::DurableWrite => {
+                Some(Event { file, ..*event })
+            }
+            EventKind::Named => None,
+            // What was taken before may be given back.
+            EventKind::Lock => (event.detail == UNLOCK).then_some(*event),
+            kind => (!kind.changes_a_file()).then_some(*event),
+        }
     }
 
     /// The whole disk of a disk or partition; itself where the trace's head does not know it.
@@ -187,10 +222,47 @@ mod tests {
         places.ends(DeviceNumber(17), 100);
         assert_eq!(places.pass(99), []);
         assert_eq!(places.region(disk, 3000).map(|region| region.purpose), Some(RegionUse::Journal));
-        assert_eq!(places.pass(100), [(disk, 2048, 6144)]);
+        assert_eq!(places.pass(100), [(disk, 2048, 6144), (disk, 2050, 2058), (disk, 3000, 3100)]);
         assert_eq!((places.region(disk, 3000), places.filesystem(disk, 2048)), (None, None));
         assert!(places.holds_files(DeviceNumber(17)), "its files may be there again");
         assert_eq!(places.pass(101), []);
+    }
+
+    #[test]
+    fn of_a_filesystem_that_ended_an_event_says_only_that_it_happened() {
+        let (mut places, [disk, own]) = (places(), [DeviceNumber(16), DeviceNumber(17)]);
+        let of = |device| FileKey { device, inode: 12, generation: 1 };
+        let run = |file, sector| Event {
+            device: disk,
+            sector,
+            bytes: 4096,
+            file,
+            backing: Backing::File,
+            content: Content::SqliteLog,
+            ..Event::default()
+        };
+        let event = |kind, detail| Event { kind, detail, file: of(own), ..Event::default() };
+        let [inside, before, elsewhere] =
+            [run(of(DeviceNumber(9)), 2044), run(of(own), 0), run(of(DeviceNumber(9)), 6144)];
+        assert_eq!(places.known(&inside), Some(inside), "it has not ended yet");
+        places.ends(own, 100);
+        places.pass(100);
+        for event in [inside, before] {
+            let known = places.known(&event).expect("a request");
+            assert_eq!((known.bytes, known.sector), (event.bytes, event.sector));
+            assert!(!known.file.is_some() && (known.backing, known.content) == Default::default());
+        }
+        assert_eq!(places.known(&elsewhere), Some(elsewhere));
+        let call = places.known(&event(EventKind::SyncBegin, 0)).expect("a call");
+        assert_eq!((call.file.device, call.file.is_some()), (own, false));
+        let unlocked = event(EventKind::Lock, UNLOCK);
+        assert_eq!(places.known(&unlocked), Some(unlocked), "what was taken before is given back");
+        for kind in [EventKind::Lock, EventKind::Named, EventKind::Unlinked, EventKind::Extent] {
+            assert_eq!(places.known(&event(kind, 1)), None, "{kind:?}");
+        }
+        // Of another filesystem, which has the disk now.
+        let extent = Event { kind: EventKind::Extent, ..inside };
+        assert_eq!(places.known(&extent), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use crate::filesystem::class::Class;
 use crate::trace::attribution::files::{FileInfo, database_of};
 use crate::trace::attribution::request::{Request, Transaction, TransactionId, TransactionKind};
-use crate::trace::event::{Event, FileKey, Operation};
+use crate::trace::event::{Event, FileKey, Operation, UNLOCK};
 use crate::trace::file_type::FileType;
 use crate::trace::texts::{Text, Texts};
 
@@ -28,9 +28,8 @@ const WAL_CHECKPOINT_BYTE: u64 = 121;
 const WAL_RECOVERY_BYTE: u64 = 122;
 /// The checkpoint's byte and that of recovery: (first byte, count).
 const RECOVERY_BYTES: (u64, u64) = (121, 2);
-/// `detail` of a lock event (F_WRLCK, F_UNLCK).
+/// `detail` of a lock event (F_WRLCK).
 const WRITE_LOCK: i64 = 1;
-const UNLOCK: i64 = 2;
 
 /// Transactions under way, and those that each thread ended since it last began one.
 #[derive(Debug, Default)]

@@ -60,14 +60,15 @@ impl Assembler {
         Self { volumes, ..Self::default() }
     }
 
+    /// Puts a filesystem in the place of the one with its device.
+    pub fn replace(&mut self, volume: Volume) {
+        self.volumes.retain(|old| old.device != volume.device);
+        self.volumes.push(volume);
+    }
+
     /// The filesystems.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
-    }
-
-    /// The same, to change them.
-    pub fn volumes_mut(&mut self) -> &mut Vec<Volume> {
-        &mut self.volumes
     }
 
     /// How many mappings of known filesystems had no place on a disk: a new chunk of Btrfs, most likely.

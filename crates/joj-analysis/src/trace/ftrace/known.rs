@@ -19,7 +19,7 @@ pub struct Known {
     pub device_field: &'static str,
     /// What else records must fulfil, in the kernel's filter language; empty for nothing.
     pub filter: &'static str,
-    /// What a trace lacks without this event; empty for nothing that has to be said.
+    /// What a trace lacks without this event.
     pub without: &'static str,
     /// Reads a record.
     pub read: fn(&Values<'_>) -> Option<What>,

@@ -263,16 +263,6 @@ pub enum What {
         /// The number of the journal's transaction.
         transaction: i64,
     },
-    /// A call begins or ends that may mount a filesystem.
-    Mounting {
-        /// True where it begins.
-        begins: bool,
-    },
-    /// A call begins that unmounts a filesystem.
-    Unmounting {
-        /// True where programs may go on with its files (MNT_DETACH).
-        lazily: bool,
-    },
     /// The thread made another.
     NewThread {
         thread: u32,

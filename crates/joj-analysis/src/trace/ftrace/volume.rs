@@ -87,12 +87,6 @@ pub fn file(volumes: &[Volume], file: Inode) -> FileKey {
     FileKey { device, inode, generation: 0 }
 }
 
-/// Puts a filesystem in the place of the one with its device.
-pub fn replace(volumes: &mut Vec<Volume>, volume: Volume) {
-    volumes.retain(|old| old.device != volume.device);
-    volumes.push(volume);
-}
-
 impl Volume {
     /// True where events that say `holder` speak of this filesystem.
     pub fn is(&self, holder: Holder) -> bool {

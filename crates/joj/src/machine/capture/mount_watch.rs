@@ -40,13 +40,15 @@ impl MountWatch {
         MountWatch { watched: watched.collect(), looked_ns, disks, came: BTreeSet::new() }
     }
 
-    /// Looks which are there still. One that is not was seen last at the look before.
-    pub fn look(&mut self) {
+    /// Looks which are there still. Returns those that are not any more, and when they were seen last: at the look before.
+    pub fn look(&mut self) -> Vec<(DeviceNumber, u64)> {
         let now_ns = shared_ns();
-        let Ok(mounted) = mounts::list() else { return };
+        let Ok(mounted) = mounts::list() else { return Vec::new() };
+        let mut gone = Vec::new();
         for watched in self.watched.iter_mut().filter(|watched| watched.until_ns.is_none()) {
             if !watched.mounts.is_among(&mounted) {
                 watched.until_ns = Some(self.looked_ns);
+                gone.push((watched.device, self.looked_ns));
             }
         }
         let new = mounted.iter().filter(|mount| self.is_new(mount));
@@ -54,6 +56,7 @@ impl MountWatch {
         let new: Vec<(String, String)> = new.map(named).collect();
         self.came.extend(new);
         self.looked_ns = now_ns;
+        gone
     }
 
     /// True for a filesystem on a traced disk that was not there at the begin. Another mount of one that was is none.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use joj_analysis::trace::event::Event;
+use joj_analysis::trace::event::{DeviceNumber, Event};
 use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::Texts;
 
@@ -75,6 +75,13 @@ impl Capture {
         match &self.way {
             Way::Bpf(capture) => capture.notes(),
             Way::Tracefs(capture) => capture.limits(),
+        }
+    }
+
+    /// The filesystem with this device was unmounted: what is captured of it from now on has no name.
+    pub fn forget(&mut self, device: DeviceNumber) {
+        if let Way::Tracefs(capture) = &mut self.way {
+            capture.forget(device);
         }
     }
 

@@ -72,11 +72,11 @@ impl MountsOfOne {
     }
 }
 
-/// True where this mount is among those. A number may be given again at once to another mount.
+/// True where this mount is among those, and no other lies on top. A number may be given again at once to another mount, which shows where
+/// it can be asked: what lies on top may hide that.
 fn is_there((known, number): &(Mount, Option<u64>), mounted: &[Mount]) -> bool {
     let same = |mount: &&Mount| (mount.identity, mount.device) == (known.identity, known.device);
-    let Some(mount) = mounted.iter().find(same) else { return false };
-    number.is_none() || unique(mount).is_none_or(|now| Some(now) == *number)
+    mounted.iter().find(same).is_some_and(|mount| number.is_none() || unique(mount) == *number)
 }
 
 /// The number that no later mount has; `None` where the kernel has none, or another mount lies on top.
@@ -319,6 +319,8 @@ nonsense
         let known = MountsOfOne::of(DeviceNumber(1), &[at_no_place(5, 2), at_no_place(7, 1)]);
         assert!(known.is_among(&[at_no_place(6, 2), at_no_place(7, 1)]));
         assert!(!known.is_among(&[at_no_place(6, 1), at_no_place(7, 2)]) && !known.is_there());
+        let covered = MountsOfOne { mounts: vec![(at_no_place(7, 1), Some(70))] };
+        assert!(!covered.is_among(&[at_no_place(7, 1)]), "what lies on top may hide another");
         let root = list().unwrap().into_iter().find(|mount| mount.mount_point == Path::new("/"));
         let root = root.expect("a root");
         let mounted = std::slice::from_ref(&root);

@@ -13,8 +13,6 @@ const SQLITE_LOCKS: &str = "ret == 0 && ((type == 1 && fl_start >= 120 && fl_end
 
 /// RWF_DSYNC or RWF_SYNC (linux/fs.h).
 const DURABLE: u64 = 2 | 4;
-/// umount2(2).
-const MNT_DETACH: u64 = 2;
 /// CLONE_THREAD (linux/sched.h).
 const CLONE_THREAD: u64 = 0x10000;
 
@@ -45,11 +43,6 @@ fn removed(values: &Values<'_>) -> Option<What> {
     (values.signed(0)? == 0).then_some(What::NamesChanged(NameChange::Removed))
 }
 
-/// No filesystem comes to be but within one of these calls (mount(2), fsconfig(2)). A kernel that has no such event has no such call.
-const fn mounting(names: &'static [&'static str], read: fn(&Values<'_>) -> Option<What>) -> Known {
-    Known { system: "syscalls", names, fields: &[], device_field: "", filter: "", without: "", read }
-}
-
 const fn call_end(names: &'static [&'static str]) -> Known {
     call(names, &["ret"], |values| Some(What::CallEnd(values.signed(0)?)))
 }
@@ -76,16 +69,6 @@ pub(super) const CALLS: &[Known] = &[
     call_end(&["sys_exit_msync"]),
     call_end(&["sys_exit_sync"]),
     call_end(&["sys_exit_pwritev2"]),
-    mounting(&["sys_enter_mount"], |_| Some(What::Mounting { begins: true })),
-    mounting(&["sys_exit_mount"], |_| Some(What::Mounting { begins: false })),
-    mounting(&["sys_enter_fsconfig"], |_| Some(What::Mounting { begins: true })),
-    mounting(&["sys_exit_fsconfig"], |_| Some(What::Mounting { begins: false })),
-    Known {
-        fields: &["flags"],
-        ..mounting(&["sys_enter_umount"], |values| {
-            Some(What::Unmounting { lazily: values.number(0)? & MNT_DETACH != 0 })
-        })
-    },
     name_call(&["sys_exit_link"], added),
     name_call(&["sys_exit_linkat"], added),
     name_call(&["sys_exit_rename"], renamed),

@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use joj_analysis::trace::event::{Event, EventKind, FileKey};
+use joj_analysis::trace::event::{Content, DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::assembler::Assembler;
 use joj_analysis::trace::ftrace::decoder::Decoder;
 use joj_analysis::trace::ftrace::inode_number;
 use joj_analysis::trace::ftrace::page::{Lost, Page};
 use joj_analysis::trace::ftrace::record::{Call, Command, Record, What};
 use joj_analysis::trace::ftrace::step::{Step, Surroundings};
-use joj_analysis::trace::ftrace::volume::{self, Volume};
+use joj_analysis::trace::ftrace::volume::{Place, Volume};
 use joj_analysis::trace::order::Sorter;
 use joj_analysis::trace::texts::{Text, Texts};
 
@@ -28,7 +28,6 @@ use crate::machine::capture::tracefs::events as tracefs_events;
 use crate::machine::capture::tracefs::files::{ELSEWHERE, Files, with_entries};
 use crate::machine::capture::tracefs::filesystems::volumes;
 use crate::machine::capture::tracefs::instance::Instance;
-use crate::machine::capture::tracefs::remounts::{self, Remounts};
 use crate::machine::capture::tracefs::threads::{self, Threads};
 use crate::machine::files::mounts;
 use crate::machine::proc::clock;
@@ -65,7 +64,6 @@ pub struct TracefsCapture {
     commands: BTreeMap<Command, Text>,
     threads: Threads,
     files: Files,
-    remounts: Remounts,
     sorter: Sorter,
     selection: Selection,
     /// Those of the files that were learned at the start, yet to be told.
@@ -91,7 +89,6 @@ impl TracefsCapture {
         if cfg!(target_endian = "big") {
             return Err(TracefsError::BigEndian);
         }
-        let listed_ns = clock::shared_ns();
         let mounts = mounts::list().unwrap_or_default();
         let volumes = volumes::volumes(&mounts, &selection.devices);
         let instance = Instance::create()?;
@@ -102,7 +99,6 @@ impl TracefsCapture {
         enabled.limits.extend(volumes.iter().flat_map(|mounted| mounted.limits.clone()));
         let (files, unseen) = Files::new(mounts, &volumes, &enabled.events);
         enabled.limits.extend(unseen);
-        let remounts = Remounts::new(&volumes, &selection.devices, &enabled.events, listed_ns);
         let started_ns = clock::shared_ns();
         instance.set("tracing_on", "1")?;
         let mut capture = Self {
@@ -114,7 +110,6 @@ impl TracefsCapture {
             commands: BTreeMap::new(),
             threads: Threads::default(),
             files,
-            remounts,
             // It is told how far the records have come.
             sorter: Sorter::new(u64::MAX),
             names: Vec::new(),
@@ -151,6 +146,11 @@ impl TracefsCapture {
     /// What this kernel's trace lacks, a sentence each.
     pub fn limits(&self) -> &[String] {
         &self.limits
+    }
+
+    /// The filesystem with this device was unmounted.
+    pub fn forget(&mut self, device: DeviceNumber) {
+        self.files.forget(device);
     }
 
     /// Records that the kernel threw away because nobody read them in time.
@@ -203,7 +203,7 @@ impl TracefsCapture {
             self.assembler.know_thread(thread, texts.get(name).as_bytes());
         }
         for place in self.assembler.volumes().iter().flat_map(Volume::tree_places) {
-            self.sorter.push(remounts::tree_block(&place, self.started_ns), sink);
+            self.sorter.push(tree_block(&place, self.started_ns), sink);
         }
         for (event, name) in std::mem::take(&mut self.names) {
             self.sorter.push(Event { name: texts.keep(&name), ..event }, sink);
@@ -246,15 +246,12 @@ impl TracefsCapture {
         if self.lost > before {
             // Where files got new places in between nobody told us.
             self.files.forget_places();
-            self.remounts.lost();
         }
         Ok(())
     }
 
     /// Takes the records, and what happened to names of files.
     fn look(&mut self, texts: &mut Texts) -> Result<(), TracefsError> {
-        let missed = self.remounts.look(&mut self.files);
-        missed.iter().for_each(|limit| self.note_limit(limit));
         self.files.look();
         self.files.subvolumes.forget_open();
         // With the calls whose changes were just seen.
@@ -279,10 +276,7 @@ impl TracefsCapture {
             }
             let Some(record) = waiting[..count].get(taken) else { break false };
             (taken, time_ns) = (taken + 1, record.time_ns);
-            let Self { assembler, files, threads, remounts, sorter, .. } = self;
-            for event in remounts.pass(record, files, assembler.volumes_mut()) {
-                sorter.push(event, &mut |_| {});
-            }
+            let Self { assembler, files, threads, .. } = self;
             let mut ask = |thread, descriptor, is_named| {
                 files.by_descriptor(threads.with_descriptors_of(thread), descriptor, is_named)
             };
@@ -294,7 +288,7 @@ impl TracefsCapture {
             if self.assembler.unplaced() > 0 && !std::mem::replace(&mut reread, true) {
                 self.assembler.forget_unplaced();
                 for volume in self.files.reread_chunks() {
-                    volume::replace(self.assembler.volumes_mut(), volume);
+                    self.assembler.replace(volume);
                 }
                 if !is_unplaced {
                     continue;
@@ -484,6 +478,13 @@ impl TracefsCapture {
 /// Files as all of joj knows them.
 fn handing_on(sink: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
     |event| sink(Event { file: inode_number::handed_on(event.file), ..event })
+}
+
+/// A place where blocks of trees are, nobody knows of which.
+fn tree_block(place: &Place, time_ns: u64) -> Event {
+    let Place { disk: device, sector, bytes, .. } = *place;
+    let content = Content::BtrfsTree;
+    Event { time_ns, kind: EventKind::Extent, device, sector, bytes, content, ..Event::default() }
 }
 
 /// True for a call that no filesystem tells of: its file is looked up by the descriptor, later.

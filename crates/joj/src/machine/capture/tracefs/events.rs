@@ -42,9 +42,7 @@ pub fn enable(
             if known.names.iter().any(|name| REQUIRED.contains(name)) {
                 return Err(reason);
             }
-            if !known.without.is_empty() {
-                enabled.limits.push(format!("{reason}; not captured: {}", known.without));
-            }
+            enabled.limits.push(format!("{reason}; not captured: {}", known.without));
         }
     }
     Ok(enabled)

@@ -100,8 +100,8 @@ pub fn with_entries(path: &Path) -> Vec<PathBuf> {
 pub struct Files {
     /// When the watch began.
     started: Option<SystemTime>,
-    pub(super) sources: Vec<Source>,
-    pub(super) mounts: Vec<Mount>,
+    sources: Vec<Source>,
+    mounts: Vec<Mount>,
     pub(super) known: FxHashMap<(DeviceNumber, u64), Known>,
     pub(super) watcher: Watcher,
     /// What the watch saw, and no record reported yet.
@@ -117,15 +117,13 @@ pub struct Files {
     /// Files of which that is yet to be reported.
     pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
-    pub(super) young: FxHashSet<(DeviceNumber, u64)>,
+    young: FxHashSet<(DeviceNumber, u64)>,
     /// Which of Btrfs's files a number is.
     pub(super) subvolumes: Subvolumes,
-    /// Devices of which nobody knows what filesystem has them, and what their files have as generation meanwhile.
-    pub(super) unknown: FxHashMap<DeviceNumber, Known>,
-    /// How many filesystems were forgotten.
-    pub(super) forgotten: u32,
+    /// Devices of filesystems that were unmounted: nobody is asked for files there any more.
+    gone: FxHashSet<DeviceNumber>,
     /// Generations of files that are gone.
-    pub(super) ended: FxHashMap<(DeviceNumber, u64), u32>,
+    ended: FxHashMap<(DeviceNumber, u64), u32>,
 }
 
 impl Files {
@@ -161,9 +159,14 @@ impl Files {
     /// The file with a number; asks once.
     pub fn identify(&mut self, file: FileKey, process: u32) -> &mut Known {
         let key = (file.device, file.inode);
-        if self.unknown.contains_key(&file.device) {
-            return self.unknown.entry(file.device).or_default();
+        if !self.gone.contains(&file.device) {
+            self.ask_once(file, process);
         }
+        self.known.entry(key).or_default()
+    }
+
+    fn ask_once(&mut self, file: FileKey, process: u32) {
+        let key = (file.device, file.inode);
         self.ask_again(file, process);
         if !self.known.contains_key(&key) {
             let found = self.by_number(file).or_else(|| self.by_process(file, process));
@@ -177,7 +180,6 @@ impl Files {
             self.known.insert(key, Known { placed, ..found });
         }
         self.ask_withheld(key);
-        self.known.entry(key).or_default()
     }
 
     /// A file that was asked for now, with the name that it had when what waits had not happened yet.
@@ -197,7 +199,7 @@ impl Files {
     /// True where the watch will say which file the number was given to at this time, and has not yet.
     pub fn awaits_creation(&mut self, file: FileKey, time_ns: u64) -> bool {
         let is_told = self.source(file.device).is_some_and(|source| source.tells_creations);
-        if !is_told || !self.watcher.sees(file.device) || self.unknown.contains_key(&file.device) {
+        if !is_told || !self.watcher.sees(file.device) || self.gone.contains(&file.device) {
             return false;
         }
         !self.creations.has((file.device, file.inode), time_ns)
@@ -206,9 +208,6 @@ impl Files {
     /// The number was given to a new file at this time.
     pub fn created(&mut self, file: FileKey, directory: bool, time_ns: u64) {
         let key = (file.device, file.inode);
-        if self.unknown.contains_key(&file.device) {
-            return;
-        }
         self.subvolumes.note(file);
         // Whoever had the number is gone.
         self.ended(file);
@@ -258,6 +257,11 @@ impl Files {
         }
     }
 
+    /// The filesystem with this device was unmounted.
+    pub fn forget(&mut self, device: DeviceNumber) {
+        self.gone.insert(device);
+    }
+
     /// True where the number's last owner is gone, and no other was seen. To ask for it now is in vain, and takes long.
     pub fn is_gone(&self, file: FileKey) -> bool {
         let key = (file.device, file.inode);
@@ -269,7 +273,7 @@ impl Files {
     pub fn by_descriptor(&mut self, thread: u32, descriptor: u32, is_named: bool) -> FileKey {
         let path = PathBuf::from(format!("/proc/{thread}/fd/{descriptor}"));
         let Some((key, known)) = self.at(&path, thread) else {
-            return if path.exists() && self.unknown.is_empty() { ELSEWHERE } else { FileKey::NONE };
+            return if path.exists() && self.gone.is_empty() { ELSEWHERE } else { FileKey::NONE };
         };
         if is_named && self.source(key.device).is_some_and(Source::tells_syncs) {
             return FileKey::NONE;
@@ -308,7 +312,7 @@ impl Files {
     /// Where a file lies that was there before the capture. On ext4 only: other filesystems say it at each write, and
     /// what is asked now may be newer than the event that made us ask.
     pub fn place(&mut self, file: FileKey, process: u32) -> Vec<Event> {
-        if self.unknown.contains_key(&file.device) || !self.source(file.device).is_some_and(Source::is_ext4) {
+        if self.gone.contains(&file.device) || !self.source(file.device).is_some_and(Source::is_ext4) {
             return Vec::new();
         }
         let known = self.identify(file, process);
@@ -332,7 +336,7 @@ impl Files {
     pub fn reread_chunks(&mut self) -> Vec<Volume> {
         let mut changed = Vec::new();
         for source in self.sources.iter_mut().filter(|source| source.mounted.mount.kind == "btrfs") {
-            let is_known = !self.unknown.contains_key(&source.mounted.volume.device);
+            let is_known = !self.gone.contains(&source.mounted.volume.device);
             let now = is_known.then(|| volumes::read_again(&source.mounted)).flatten();
             if let Some(now) = now.filter(|now| *now != source.mounted.volume) {
                 source.mounted.volume = now.clone();
@@ -431,7 +435,7 @@ impl Files {
     /// The file at a path, which may be one of /proc/PID/fd.
     fn at(&self, path: &Path, process: u32) -> Option<(FileKey, Known)> {
         let facts = fs::metadata(path).ok()?;
-        let device = self.device_of(path, process).filter(|device| !self.unknown.contains_key(device))?;
+        let device = self.device_of(path, process).filter(|device| !self.gone.contains(device))?;
         let source = self.source(device)?;
         let target = if path.starts_with("/proc") {
             fs::read_link(path).ok()?

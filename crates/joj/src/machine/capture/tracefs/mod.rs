@@ -4,7 +4,6 @@
 //! instance -> buffer -> events -> spool
 //!
 //! capture      the whole capture
-//! remounts     filesystems that go while they are captured, and those that come in their place
 //! following    how the names of files follow what the watch saw, and when nobody knows them
 //! files        which file an inode number stands for
 //! name_changes when files got and lost their names
@@ -16,7 +15,6 @@
 //! ```
 
 pub mod capture;
-mod remounts;
 mod following;
 mod files;
 mod name_changes;

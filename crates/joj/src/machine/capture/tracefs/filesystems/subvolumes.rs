@@ -35,12 +35,6 @@ impl Subvolumes {
         self.trees.entry(device).or_default();
     }
 
-    /// The filesystem is gone.
-    pub fn forget(&mut self, device: DeviceNumber) {
-        self.trees.remove(&device);
-        self.open.retain(|(of, ..), _| *of != device);
-    }
-
     /// A file was seen.
     pub fn note(&mut self, file: FileKey) {
         let tree = tree(file.inode);

@@ -63,17 +63,14 @@ pub fn volumes(mounts: &[Mount], disks: &[DeviceNumber]) -> Vec<Mounted> {
                 known.mount = mount.clone()
             }
             Some(_) => {}
-            None => found.extend(of(mount, mounts, disks)),
+            None => {
+                let own = MountsOfOne::of(mount.device, mounts);
+                let volume = volume(mount).filter(|one| disks.is_empty() || is_on(&one.volume, disks));
+                found.extend(volume.map(|one| Mounted { mounts: own, ..one }));
+            }
         }
     }
     found
-}
-
-/// The volume of this mount, which is one of `mounts`, if it is on one of these whole disks, or on any where none is named.
-pub fn of(mount: &Mount, mounts: &[Mount], disks: &[DeviceNumber]) -> Option<Mounted> {
-    let own = MountsOfOne::of(mount.device, mounts);
-    let mounted = volume(mount).filter(|mounted| disks.is_empty() || is_on(&mounted.volume, disks))?;
-    Some(Mounted { mounts: own, ..mounted })
 }
 
 fn is_on(volume: &Volume, disks: &[DeviceNumber]) -> bool {

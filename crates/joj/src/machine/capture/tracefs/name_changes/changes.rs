@@ -194,15 +194,6 @@ impl Changes {
         Some(newest.doubtful || newest.seen.path == name && newest.kind != NameChange::Removed)
     }
 
-    /// The filesystem is gone.
-    pub fn forget(&mut self, device: DeviceNumber) {
-        self.renames.retain(|_, seen| seen.device != device);
-        self.waiting.retain(|_, waiting| {
-            waiting.retain(|one| one.seen.device != device);
-            !waiting.is_empty()
-        });
-    }
-
     /// How many changes there were.
     pub fn count(&self) -> u64 {
         self.count

@@ -37,11 +37,6 @@ impl<T> Creations<T> {
         self.seen.iter_mut().flat_map(|(key, files)| files.iter_mut().map(move |(_, file)| (*key, file)))
     }
 
-    /// The filesystem is gone.
-    pub fn forget(&mut self, device: DeviceNumber) {
-        self.seen.retain(|(of, _), _| *of != device);
-    }
-
     /// Those of a number, in order.
     pub fn of(&mut self, key: (DeviceNumber, u64)) -> impl Iterator<Item = &mut T> {
         self.seen.get_mut(&key).into_iter().flatten().map(|(_, file)| file)

@@ -76,12 +76,6 @@ impl Doubts {
         self.directories.iter().any(|(of, ..)| *of == device)
     }
 
-    /// The filesystem is gone.
-    pub fn forget_filesystem(&mut self, device: DeviceNumber) {
-        self.files.retain(|(of, _), _| *of != device);
-        self.directories.retain(|(of, ..)| *of != device);
-    }
-
     /// What was before this time is not asked for any more.
     pub fn forget(&mut self, before_ns: u64) {
         self.files.retain(|_, (_, until_ns)| *until_ns >= before_ns);

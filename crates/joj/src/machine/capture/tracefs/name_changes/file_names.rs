@@ -100,35 +100,26 @@ pub struct FileNames {
 impl FileNames {
     /// Begins to watch. The second: what is missed, a sentence each.
     pub fn watch(volumes: &[Mounted]) -> (Self, Vec<String>) {
-        let mut names = Self::default();
-        let limits = volumes.iter().filter_map(|mounted| names.add(mounted)).collect();
-        (names, limits)
-    }
-
-    /// Watches one more. Returns what is missed where it cannot.
-    pub fn add(&mut self, mounted: &Mounted) -> Option<String> {
-        let mount = &mounted.mount;
-        let watch = Watch::new(&mount.mount_point).or_else(|error| match error.kind() {
-            // A subvolume's.
-            io::ErrorKind::CrossesDevices if mount.kind == "btrfs" => Watch::of_btrfs(&mount.source),
-            _ => Err(error),
-        });
-        match watch {
-            Ok(watch) => {
-                self.watched.push(Watched { mounted: mounted.clone(), watch, directories: HashMap::new() });
-                None
+        let (mut names, mut limits) = (Self::default(), Vec::new());
+        for mounted in volumes {
+            let mount = &mounted.mount;
+            let watch = Watch::new(&mount.mount_point).or_else(|error| match error.kind() {
+                // A subvolume's.
+                io::ErrorKind::CrossesDevices if mount.kind == "btrfs" => Watch::of_btrfs(&mount.source),
+                _ => Err(error),
+            });
+            match watch {
+                Ok(watch) => {
+                    names.watched.push(Watched { mounted: mounted.clone(), watch, directories: HashMap::new() });
+                }
+                Err(error) => limits.push(format!(
+                    "cannot watch {} ({error}): files there have a name only where a process still has them open some \
+                     0.1 s later (Linux 5.17 and newer can, as CAP_SYS_ADMIN)",
+                    mount.mount_point.display()
+                )),
             }
-            Err(error) => Some(format!(
-                "cannot watch {} ({error}): files there have a name only where a process still has them open some \
-                 0.1 s later (Linux 5.17 and newer can, as CAP_SYS_ADMIN)",
-                mount.mount_point.display()
-            )),
         }
-    }
-
-    /// Watches that one no more.
-    pub fn remove(&mut self, device: DeviceNumber) {
-        self.watched.retain(|watched| watched.mounted.mount.device != device);
+        (names, limits)
     }
 
     /// The watched filesystems.

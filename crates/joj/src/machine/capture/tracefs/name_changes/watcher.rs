@@ -64,42 +64,12 @@ pub struct Watcher {
 impl Watcher {
     /// Begins to look. Where there is no thread to be had, only [`Watcher::look`] does.
     pub fn begin(names: FileNames) -> Self {
+        let (devices, descriptors) = (names.devices(), names.descriptors());
         let looked_ns = clock::shared_ns();
         let watching = Arc::new(Mutex::new(Watching { names, looked_ns, ..Watching::default() }));
-        let mut watcher = Self { watching, devices: Vec::new(), thread: None };
-        watcher.spawn();
-        watcher
-    }
-
-    /// Changes what is watched. What was seen of what is watched no more is forgotten.
-    pub fn change<T>(&mut self, change: impl FnOnce(&mut FileNames) -> T) -> T {
-        self.end();
-        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was seen until now.
-        watching.look();
-        let changed = change(&mut watching.names);
-        let devices = watching.names.devices();
-        watching.seen.retain(|(_, seen)| devices.contains(&seen.device));
-        drop(watching);
-        self.spawn();
-        changed
-    }
-
-    fn spawn(&mut self) {
-        let watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        self.devices = watching.names.devices();
-        let descriptors = watching.names.descriptors();
-        drop(watching);
-        if !self.devices.is_empty() {
-            self.thread = descriptors.and_then(|watched| spawn(Arc::clone(&self.watching), watched)).ok();
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some((thread, end)) = self.thread.take() {
-            drop(end);
-            let _ = thread.join();
-        }
+        let thread =
+            (!devices.is_empty()).then(|| spawn(Arc::clone(&watching), descriptors.ok()?).ok()).flatten();
+        Self { watching, devices, thread }
     }
 
     /// True for a filesystem that is watched.
@@ -118,7 +88,10 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.end();
+        if let Some((thread, end)) = self.thread.take() {
+            drop(end);
+            let _ = thread.join();
+        }
     }
 }
 
