@@ -2,23 +2,28 @@
 //! Method: short recordings; for each call what it waits for, and the trees before the first and after the last.
 
 use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::{FileTree, TreeEntry};
 use joj_analysis::recording::import::strace;
-use joj_analysis::recording::order::OrderFinder;
+use joj_analysis::recording::order::{CallOrder, OrderFinder, Wait};
 
 fn import(text: &str) -> Recording {
     strace::import(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// For each call the calls of other threads that it waits for: thread and count.
-fn waits(recording: &Recording) -> Vec<Vec<(u32, u32)>> {
+fn order(recording: &Recording) -> CallOrder {
     let (mut tree, mut finder, mut texts) =
         (FileTree::default(), OrderFinder::default(), recording.texts.clone());
     for call in &recording.calls {
         let files = tree.apply(call, &recording.texts);
         finder.push(call, files, &mut texts);
     }
-    let order = finder.finish();
+    finder.finish()
+}
+
+/// For each call the calls of other threads that it waits for: thread and count.
+fn waits(recording: &Recording) -> Vec<Vec<(u32, u32)>> {
+    let order = order(recording);
     let of = |call| {
         order.waits(call).iter().map(|wait| (order.thread_ids[wait.thread as usize], wait.calls)).collect()
     };
@@ -102,6 +107,53 @@ fn a_thread_begins_after_what_made_it() {
 "#,
     );
     assert_eq!(waits(&recording)[2], [(1, 2)]);
+}
+
+/// One thread syncs; one hands on that this is done, without a call of its own; a third one then opens a file.
+#[test]
+fn a_woken_thread_goes_on_after_what_its_waker_did_last() {
+    let row = |thread, kind, begin_ns, duration_ns, result| RecordedCall {
+        begin_ns,
+        duration_ns,
+        kind,
+        thread,
+        result,
+        ..RecordedCall::default()
+    };
+    let calls = vec![
+        row(1, CallKind::Fork, 10, 0, 2),
+        row(1, CallKind::Fork, 20, 0, 3),
+        row(1, CallKind::Fork, 30, 0, 4),
+        row(3, CallKind::Sync, 100, 5_000, 0),
+        row(2, CallKind::Woken, 5_200, 0, 3),
+        row(1, CallKind::Woken, 5_300, 0, 2),
+        row(1, CallKind::Sync, 5_400, 100, 0),
+        // Its second sync is under way: what is over is the first.
+        row(3, CallKind::Sync, 5_600, 5_000, 0),
+        row(1, CallKind::Woken, 6_000, 0, 3),
+        // It made no call: there is its begin.
+        row(1, CallKind::Woken, 7_000, 0, 4),
+        // Nobody knows this one.
+        row(1, CallKind::Woken, 8_000, 0, 77),
+        row(1, CallKind::Sync, 8_100, 100, 0),
+    ];
+    let recording = Recording { calls, ..Recording::default() };
+    let order = order(&recording);
+    assert_eq!(order.thread_ids, [1, 3, 2]);
+    let waits: Vec<&[Wait]> = (0..recording.calls.len()).map(|call| order.waits(call)).collect();
+    let for_one = |thread, calls| vec![Wait { thread, calls }];
+    assert_eq!(waits[4], [for_one(0, 1), for_one(1, 1)].concat(), "its own begin, and the sync");
+    assert_eq!(waits[5], for_one(2, 1), "who handed it on, and so the sync");
+    assert_eq!(waits[8], for_one(1, 1));
+    assert!([6, 9, 10, 11].iter().all(|call| waits[*call].is_empty()), "{waits:?}");
+    let wakers = [(4, 1, 1), (5, 2, 1), (8, 1, 1), (9, 0, 3)];
+    for (call, thread, calls) in wakers {
+        assert_eq!(order.wakers.get(&call), Some(&Wait { thread, calls }), "row {call}");
+    }
+    assert_eq!(order.wakers.len(), wakers.len());
+    // Think time counts from the waker's last call, and behind the wake-up from that; where nobody is known, from the one before.
+    let ready_ns = [4, 5, 6, 8, 9, 11].map(|call| order.ready_ns[call]);
+    assert_eq!(ready_ns, [5_100, 5_200, 5_300, 5_100, 30, 7_000]);
 }
 
 #[test]

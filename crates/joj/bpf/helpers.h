@@ -61,6 +61,7 @@ static void *(*ring_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
 static void (*ring_submit)(void *data, u64 flags) = (void *)132;
 static u64 (*ring_query)(void *ring, u64 what) = (void *)134;
 static void *(*current_task)(void) = (void *)158;
+static void *(*registers_of)(void *task) = (void *)175;
 static long (*find_vma)(void *task, u64 address, void *callback, void *context, u64 flags) = (void *)180;
 static long (*loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
 

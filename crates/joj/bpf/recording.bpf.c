@@ -4,7 +4,8 @@
  * What is done with each call says a table of user space (crates/joj/src/machine/capture/calls/bpf/table.rs). Everything behind pointers is read when
  * the call returns: the kernel has touched those pages then, so they are there.
  *
- *   helpers.h  eBPF itself      kernel.h  the kernel's structs */
+ *   helpers.h  eBPF itself      kernel.h  the kernel's structs
+ *   threads.h  threads begin, end and wake each other */
 #include "kernel.h"
 
 SECTION("license") char licence[] = "Dual MIT/GPL";
@@ -37,7 +38,7 @@ struct recording_settings {
 _Static_assert(sizeof(struct recording_settings) == 2072, "calls/bpf/table.rs writes 2072 bytes");
 SECTION(".rodata.recording") const volatile struct recording_settings table = {};
 
-enum event { CALL = 1, FORKED = 2, EXECUTED = 3, ENDED = 4, FRAME = 5 };
+enum event { CALL = 1, FORKED = 2, EXECUTED = 3, ENDED = 4, FRAME = 5, WOKEN = 6 };
 enum descriptor { UNKNOWN, IS_FILE, IS_DEVICE, IS_OTHER };
 #define PATH_BYTES 4096
 struct event_head {
@@ -84,11 +85,15 @@ struct log_key {
   u64 device;
 };
 MAP(MAP_LRU_HASH, struct log_key, u32, 4096) logs SECTION(".maps");
-/* The call that a thread is in. The entry stays between calls, with `what` 0. */
+/* The call that a thread is in. The entry stays between calls, with `what` 0, until the thread is gone. */
 struct begun {
   u64 begin_ns;
+  /* The end of the newest call that the thread knows of: its own, or one of a thread that woke it. */
+  u64 known_ns;
   u32 what;
   u8 descriptor;
+  /* A wake-up was told since its last call. */
+  bool is_woken;
 };
 MAP(MAP_HASH, u32, struct begun, 65536) begun SECTION(".maps");
 
@@ -103,6 +108,14 @@ INLINE void count_call(u32 code, u32 descriptor, bool writes) {
 
 INLINE bool is_followed(u32 process) {
   return map_lookup(&processes, &process) != NULL;
+}
+
+INLINE struct begun *begun_of(u32 thread) {
+  struct begun *found = map_lookup(&begun, &thread);
+  if (found) return found;
+  struct begun none = {};
+  map_update(&begun, &thread, &none, 0);
+  return map_lookup(&begun, &thread);
 }
 
 #define NO_WAKE_UP 1
@@ -192,13 +205,14 @@ PROGRAM(sys_enter) {
   }
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE && is_no_file && command != 0 && command != 2 && command != 1030) return 0;
-  struct begun news = {now_ns(), what, kind};
-  u32 thread = (u32)both;
-  struct begun *before = map_lookup(&begun, &thread);
-  if (before)
-    *before = news;
-  else if (map_update(&begun, &thread, &news, 0))
+  struct begun *call = begun_of((u32)both);
+  if (!call) {
     count(&lost, 0);
+    return 0;
+  }
+  call->descriptor = kind;
+  call->begin_ns = now_ns();
+  call->what = what;
   return 0;
 }
 
@@ -416,6 +430,8 @@ PROGRAM(sys_exit) {
   head->arguments[4] = ARGUMENT_4(registers);
   head->arguments[5] = ARGUMENT_5(registers);
   head->end_ns = now_ns();
+  call->known_ns = head->end_ns;
+  call->is_woken = false;
   if (MEMORY(what)) look_behind(head, what);
   if (what & OPENS && head->result >= 0) look_at_opened(head);
   if (what & (READS | WRITES) && head->result >= 8 && call->descriptor == IS_FILE) look_at_transfer(head, what);
@@ -435,50 +451,4 @@ PROGRAM(sys_exit) {
   return 0;
 }
 
-INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks) {
-  struct event_head head = {};
-  head.event = event;
-  head.begin_ns = now_ns();
-  head.thread = thread;
-  head.process = other;
-  head.mode = marks;
-  send(&head, sizeof(head));
-}
-
-PROGRAM(sched_process_fork) {
-  struct task_struct *parent = (void *)arguments[0];
-  struct task_struct *child = (void *)arguments[1];
-  if (!is_followed(parent->tgid)) return 0;
-  u32 process = child->tgid;
-  u8 one = 1;
-  if (child->tgid != parent->tgid && map_update(&processes, &process, &one, 0)) count(&lost, 0);
-  u32 marks = (child->files == parent->files) | (child->fs == parent->fs) << 1 | (child->tgid == parent->tgid) << 2;
-  send_event(FORKED, parent->pid, child->pid, marks);
-  return 0;
-}
-
-PROGRAM(sched_process_exec) {
-  struct task_struct *task = (void *)arguments[0];
-  u32 process = task->tgid;
-  if (is_followed(process)) {
-    send_event(EXECUTED, task->pid, (u32)arguments[1], 0);
-  } else if (table.parent && task->real_parent->tgid == table.parent) {
-    u8 one = 1;
-    if (map_update(&processes, &process, &one, 0)) count(&lost, 0);
-  }
-  return 0;
-}
-
-PROGRAM(sched_process_exit) {
-  struct task_struct *task = (void *)arguments[0];
-  u32 process = task->tgid;
-  if (!is_followed(process)) return 0;
-  u32 thread = task->pid;
-  struct begun *call = map_lookup(&begun, &thread);
-  // Its end is not seen.
-  if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
-  map_delete(&begun, &thread);
-  send_event(ENDED, thread, process, 0);
-  if (!task->signal->live.counter) map_delete(&processes, &process);
-  return 0;
-}
+#include "threads.h"

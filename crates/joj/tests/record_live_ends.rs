@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{OPEN, methods, program, record_command, rows};
+use record::{OPEN, WOKEN, methods, program, record_command, rows};
 use replay::{Scratch, replay, told};
 
 #[test]
@@ -185,4 +185,42 @@ fn a_full_disk_is_told_and_leaves_no_part() {
         assert!(code == Some(1) && said.contains("No space left"), "{method}: {code:?} {said}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{method}: nothing is left");
     }
+}
+
+/// The reader sleeps until the writer, which waits for a child meanwhile, hands it a word.
+#[test]
+fn who_woke_a_thread_is_in_a_recording_of_ebpf() {
+    let scratch = Scratch::new("live-woken");
+    let script = "{ sleep 0.3; echo one > $0/first; echo word; } | { read word; echo $word > $0/second; }";
+    for method in methods() {
+        let recording = scratch.file(&format!("{method}.joj"));
+        let place = scratch.as_ref();
+        let (code, said) = told(&record_command(method, &recording, &[&"sh", &"-c", &script, &place]));
+        assert_eq!(code, Some(0), "{method}: {said}");
+        let rows = rows(&recording);
+        if method == "ptrace" {
+            assert!(rows.iter().all(|row| row.code != WOKEN), "a tracer does not see it");
+            continue;
+        }
+        let opens = |name: &str| {
+            let is_it = |row: &&_| row_opens(row, &place.join(name));
+            rows.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {rows:#?}"))
+        };
+        let (first, second) = (opens("first"), opens("second"));
+        let woken: Vec<(i64, i64)> = rows
+            .iter()
+            .filter(|row| row.code == WOKEN && row.thread == second.thread)
+            .map(|row| (row.begin_ns, row.result))
+            .filter(|(begin_ns, _)| (first.begin_ns..second.begin_ns).contains(begin_ns))
+            .collect();
+        assert!(matches!(woken[..], [(_, waker)] if waker == first.thread), "{rows:#?}");
+        let by_child = rows.iter().rfind(|row| row.code == WOKEN && row.begin_ns < first.begin_ns);
+        let by_child = by_child.expect("the end of sleep");
+        assert_eq!(by_child.thread, first.thread);
+        assert!(![first.thread, second.thread].contains(&by_child.result), "{by_child:?}");
+    }
+}
+
+fn row_opens(row: &record::Row, path: &Path) -> bool {
+    row.code == OPEN && Path::new(&row.path) == path
 }

@@ -90,6 +90,8 @@ words! {
         Present = 37 "present",
         /// fcntl with F_SETFL: how an open file description goes on (description, descriptor, flags: O_..).
         SetFlags = 38 "set_flags",
+        /// No call: another thread woke this one, which waited in no call that a replay makes (result: that thread).
+        Woken = 39 "woken",
         /// chmod, chown, lchown, fchmodat, fchownat, utime, utimes, utimensat (path; flags: [`RecordedCall::SETS_MODE`] and its kin). A
         /// replay changes no more than the time of the inode's change, for which the filesystem writes as much.
         SetAttributes = 40 "set_attributes",
@@ -135,7 +137,10 @@ impl CallKind {
 
     /// True for rows that no call made.
     pub fn is_no_call(self) -> bool {
-        matches!(self, Self::Released | Self::Held | Self::LogFrame | Self::FirstPage | Self::Present)
+        matches!(
+            self,
+            Self::Released | Self::Held | Self::LogFrame | Self::FirstPage | Self::Present | Self::Woken
+        )
     }
 
     /// True for what a replay asks of the kernel.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Two calls that were under way at the same time in the recording do not wait for each other. A name that is used again is the next
-//! in its path's order. The first call of a thread waits for those before the fork that began it. After ROOT (Weiss and others, SOSP
-//! 2013).
+//! in its path's order. The first call of a thread waits for those before the fork that began it. A thread that another one woke goes on
+//! after the last call of that one. After ROOT (Weiss and others, SOSP 2013).
 
 use std::collections::HashMap;
 
@@ -33,6 +33,8 @@ pub struct CallOrder {
     pub thread_ids: Vec<u32>,
     /// For each call when the last of those that it waits for ended, in the recording; 0 where it waits for none.
     pub ready_ns: Vec<u64>,
+    /// For a [`CallKind::Woken`] what its waker did last before, where that is known; `ready_ns` is when that ended.
+    pub wakers: HashMap<u32, Wait>,
     waits: Vec<Wait>,
     /// For each call the end of its waits; they begin where those of the call before end.
     ends: Vec<usize>,
@@ -81,6 +83,8 @@ pub struct OrderFinder {
     waited: Vec<HashMap<u32, u32>>,
     /// When each thread's last call ended.
     last_ns: Vec<u64>,
+    /// Each thread's last two calls, the last one first.
+    last_calls: Vec<[Option<CallPlace>; 2]>,
 }
 
 impl OrderFinder {
@@ -106,6 +110,10 @@ impl OrderFinder {
                 self.path(call.kind, path, place, texts, &mut before);
             }
         }
+        if call.kind == CallKind::Woken {
+            self.woken(index, call, place, before);
+            return;
+        }
         if call.kind == CallKind::Fork {
             self.forks.insert(u32::try_from(call.result).unwrap_or(0), place);
         }
@@ -123,8 +131,29 @@ impl OrderFinder {
         self.order.threads.push(Vec::new());
         self.order.thread_ids.push(id);
         self.last_ns.push(0);
+        self.last_calls.push([None; 2]);
         self.waited.push(HashMap::new());
         thread
+    }
+
+    /// It waits for what its waker did last. Who waits for it waits for that, too.
+    fn woken(&mut self, index: u32, call: &RecordedCall, place: CallPlace, mut before: Vec<CallPlace>) {
+        let waker = u32::try_from(call.result).unwrap_or(0);
+        let of_waker = self.threads.get(&waker).map_or([None; 2], |waker| self.last_calls[*waker as usize]);
+        let last = of_waker.into_iter().flatten().find(|last| is_over(last, &place));
+        let Some(last) = last.or_else(|| self.forks.get(&waker).copied()) else {
+            // Nobody knows what it did: the time until then is think time of the thread.
+            let last_ns = self.last_ns[place.thread as usize];
+            self.take(place.thread, place, before);
+            self.last_ns[place.thread as usize] = last_ns;
+            return;
+        };
+        before.push(last);
+        self.take(place.thread, place, before);
+        self.order.wakers.insert(index, Wait { thread: last.thread, calls: last.calls });
+        if let Some(ready_ns) = self.order.ready_ns.last_mut() {
+            *ready_ns = last.end_ns;
+        }
     }
 
     fn take(&mut self, thread: u32, place: CallPlace, mut before: Vec<CallPlace>) {
@@ -135,6 +164,8 @@ impl OrderFinder {
         let last_ns = &mut self.last_ns[thread as usize];
         self.order.ready_ns.push(ready_ns.max(*last_ns));
         *last_ns = place.end_ns.max(*last_ns);
+        let last_calls = &mut self.last_calls[thread as usize];
+        *last_calls = [Some(place), last_calls[0]];
         let waited = &mut self.waited[thread as usize];
         for other in before {
             let known = waited.entry(other.thread).or_default();

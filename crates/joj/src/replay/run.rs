@@ -40,7 +40,8 @@ pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayO
     let files = ReplayFiles::new(directory, &plan.recording)
         .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
     plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held).for_each(|call| files.hold(call));
-    let turns: Vec<Turn> = plan.order.threads.iter().map(|_| Turn::default()).collect();
+    let kept = |calls: &Vec<u32>| if plan.order.wakers.is_empty() { 0 } else { calls.len() };
+    let turns: Vec<Turn> = plan.order.threads.iter().map(|calls| Turn::keeping(kept(calls))).collect();
     let sources = Sources::of(&Place::of(directory));
     let (before, counted_before) = (Usage::now(), sources.read());
     let begin_ns = clock::shared_ns();
@@ -134,7 +135,13 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         files: plan.compat.map(|(_, files)| files),
         inferred: header.inferred.clone(),
         not_replayed: header.recording.as_ref().map(|facts| facts.not_replayed.clone()).unwrap_or_default(),
-        recorded_elapsed_ns: recording.calls.iter().map(RecordedCall::end_ns).max().unwrap_or(0),
+        recorded_elapsed_ns: recording
+            .calls
+            .iter()
+            .filter(|call| call.kind != CallKind::Woken)
+            .map(RecordedCall::end_ns)
+            .max()
+            .unwrap_or(0),
         ..ReplayOutcome::default()
     };
     let mut late_ns = Vec::new();

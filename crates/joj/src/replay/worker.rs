@@ -59,41 +59,68 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
     let order = &shared.plan.order;
     let mut memory = IoMemory::new(thread as u64 + 1);
     let mut outcome = ThreadOutcome { kinds: vec![KindOutcome::default(); 256], ..ThreadOutcome::default() };
+    let is_made = |index: &u32| shared.plan.recording.calls[*index as usize].kind != CallKind::Woken;
+    let last_made = order.threads[thread].iter().rposition(is_made).map_or(0, |before| before + 1);
     let calls = order.threads[thread].iter().zip(1..);
+    // Since when nothing but think time is between the thread and its next call. What joj itself does meanwhile is not added to it.
+    let mut free_ns = None;
     for (&index, made) in calls {
         let call = &shared.plan.recording.calls[index as usize];
-        let is_turn = order
-            .waits(index as usize)
-            .iter()
-            .all(|wait| shared.turns[wait.thread as usize].wait(wait.calls, &shared.stop));
+        let waits = order.waits(index as usize);
+        let is_woken = call.kind == CallKind::Woken;
+        if !is_woken && waits.iter().any(|wait| shared.turns[wait.thread as usize].made() < wait.calls) {
+            free_ns = None;
+        }
+        let is_turn =
+            waits.iter().all(|wait| shared.turns[wait.thread as usize].wait(wait.calls, &shared.stop));
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
             break;
         }
         // What a recording says of the time before is done before.
         if call.kind == CallKind::Released || !call.kind.is_no_call() {
-            if let Some(at_ns) = time_of(shared, call, index as usize) {
+            let ready_ns = free_ns.unwrap_or_else(clock::shared_ns);
+            if let Some(at_ns) = time_of(shared, call, index as usize, ready_ns) {
                 if !pause(at_ns, &shared.stop) {
                     break;
                 }
                 outcome.late_ns.push(clock::shared_ns().saturating_sub(at_ns));
             }
-            one(shared, call, &mut memory, &mut outcome);
+            free_ns = Some(one(shared, call, &mut memory, &mut outcome));
         }
+        if let Some(woken_ns) = is_woken.then(|| woken_ns(shared, call, index)).flatten() {
+            // Where the thread comes later than that, it does not wait at all.
+            let woken_ns = woken_ns.max(free_ns.unwrap_or(0));
+            if !pause(woken_ns, &shared.stop) {
+                break;
+            }
+            free_ns = Some(woken_ns);
+        }
+        if !is_woken && made as usize >= last_made {
+            outcome.end_ns = clock::shared_ns();
+        }
+        shared.turns[thread].ended(made, || free_ns.unwrap_or_else(clock::shared_ns));
         shared.turns[thread].advance(made);
     }
-    outcome.end_ns = clock::shared_ns();
     outcome
 }
 
-/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once.
-fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize) -> Option<u64> {
+/// When the thread is woken: so long after its waker's last call as in the recording. `None` where no such time is to be kept.
+fn woken_ns(shared: &Shared<'_>, call: &RecordedCall, index: u32) -> Option<u64> {
+    let order = &shared.plan.order;
+    let waker = order.wakers.get(&index).filter(|_| shared.choice == OrderChoice::Dependent)?;
+    let ended_ns = shared.turns[waker.thread as usize].ended_ns(waker.calls);
+    Some(ended_ns + call.begin_ns.saturating_sub(order.ready_ns[index as usize]))
+}
+
+/// When the call has to begin, of [`clock::shared_ns`]; `None` for at once. `is_ready_ns`: since when what it waits for is over.
+fn time_of(shared: &Shared<'_>, call: &RecordedCall, index: usize, is_ready_ns: u64) -> Option<u64> {
     let ready_ns = shared.plan.order.ready_ns[index];
     match shared.choice {
         OrderChoice::Fast => None,
         OrderChoice::Timed => Some(shared.begin_ns + call.begin_ns),
         // What it waits for is over now; in the recording it was over at `ready_ns`.
         OrderChoice::Dependent if ready_ns == 0 => Some(shared.begin_ns + call.begin_ns),
-        OrderChoice::Dependent => Some(clock::shared_ns() + call.begin_ns.saturating_sub(ready_ns)),
+        OrderChoice::Dependent => Some(is_ready_ns + call.begin_ns.saturating_sub(ready_ns)),
     }
 }
 
@@ -116,14 +143,16 @@ fn pause(at_ns: u64, stop: &AtomicBool) -> bool {
     }
 }
 
-fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome: &mut ThreadOutcome) {
+/// Makes a call; when it was over.
+fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome: &mut ThreadOutcome) -> u64 {
     let begun_ns = clock::shared_ns();
     let result = shared.files.make(call, memory);
-    let in_call_ns = clock::shared_ns().saturating_sub(begun_ns);
+    let ended_ns = clock::shared_ns();
+    let in_call_ns = ended_ns.saturating_sub(begun_ns);
     let kind = &mut outcome.kinds[usize::from(call.kind.code())];
     let Some(result) = result else {
         kind.not_made += 1;
-        return;
+        return ended_ns;
     };
     kind.calls += 1;
     outcome.in_calls_ns += in_call_ns;
@@ -144,6 +173,7 @@ fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome:
     } else if signal::is_stopped() {
         shared.stop.store(true, Ordering::Relaxed);
     }
+    ended_ns
 }
 
 /// True where a call came out as in the recording. Descriptors have other numbers.

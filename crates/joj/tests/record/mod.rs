@@ -22,6 +22,7 @@ pub const LOCK: i64 = 34;
 pub const LOG_FRAME: i64 = 35;
 pub const FIRST_PAGE: i64 = 36;
 pub const PRESENT: i64 = 37;
+pub const WOKEN: i64 = 39;
 
 /// A row of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]

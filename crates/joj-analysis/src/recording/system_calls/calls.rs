@@ -93,6 +93,19 @@ impl Calls {
         self.output.push(RecordedCall { result: i64::from(child), ..call });
     }
 
+    /// A thread woke another one.
+    pub fn woken(&mut self, thread: u32, waker: u32, begin_ns: u64) {
+        self.output.push(RecordedCall {
+            begin_ns,
+            kind: CallKind::Woken,
+            process: self.processes.process(thread),
+            thread,
+            descriptor: -1,
+            result: i64::from(waker),
+            ..RecordedCall::default()
+        });
+    }
+
     /// A call that is over; gives its row.
     pub fn call(&mut self, call: &SystemCall<'_>) -> Option<RecordedCall> {
         match (self.told(call)?, call.result) {

@@ -136,6 +136,7 @@ impl CallCapture {
                     self.calls.fork(parent, child, time_ns, sharing);
                 }
                 CapturedEvent::Exec { time_ns, thread, former } => self.calls.exec(thread, former, time_ns),
+                CapturedEvent::Woken { time_ns, thread, waker } => self.calls.woken(thread, waker, time_ns),
                 CapturedEvent::Exit { time_ns, thread } => self.calls.exit(thread, time_ns),
             }
         }

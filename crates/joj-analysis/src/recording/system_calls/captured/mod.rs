@@ -225,6 +225,15 @@ pub enum CapturedEvent {
         /// Its number before.
         former: u32,
     },
+    /// A thread woke another one.
+    Woken {
+        /// When.
+        time_ns: u64,
+        /// The thread that waited.
+        thread: u32,
+        /// The one that woke it.
+        waker: u32,
+    },
     /// A thread is gone.
     Exit {
         /// When.
@@ -241,7 +250,10 @@ impl CapturedEvent {
         match self {
             Self::Call(call) if call.called.has_its_effect_at_its_end() => call.end_ns,
             Self::Call(call) => call.begin_ns,
-            Self::Fork { time_ns, .. } | Self::Exec { time_ns, .. } | Self::Exit { time_ns, .. } => *time_ns,
+            Self::Fork { time_ns, .. }
+            | Self::Exec { time_ns, .. }
+            | Self::Woken { time_ns, .. }
+            | Self::Exit { time_ns, .. } => *time_ns,
         }
     }
 }

@@ -36,6 +36,7 @@ impl Decoder {
             }
             3 => CapturedEvent::Exec { time_ns, thread, former: other },
             4 => CapturedEvent::Exit { time_ns, thread },
+            6 => CapturedEvent::Woken { time_ns, thread, waker: other },
             5 => {
                 let frame =
                     FrameHead { offset: quad(head, 72), page: long(head, 96), commit_pages: long(head, 64) };

@@ -1,0 +1,91 @@
+/* Threads of the recorded processes begin, run other programs, end, and wake each other. Part of recording.bpf.c. */
+#pragma once
+INLINE void send_event(u8 event, u32 thread, u32 other, u32 marks) {
+  struct event_head head = {};
+  head.event = event;
+  head.begin_ns = now_ns();
+  head.thread = thread;
+  head.process = other;
+  head.mode = marks;
+  send(&head, sizeof(head));
+}
+
+PROGRAM(sched_process_fork) {
+  struct task_struct *parent = (void *)arguments[0];
+  struct task_struct *child = (void *)arguments[1];
+  if (!is_followed(parent->tgid)) return 0;
+  u32 process = child->tgid;
+  u8 one = 1;
+  if (child->tgid != parent->tgid && map_update(&processes, &process, &one, 0)) count(&lost, 0);
+  struct begun *news = begun_of(child->pid);
+  if (news) news->known_ns = now_ns();
+  u32 marks = (child->files == parent->files) | (child->fs == parent->fs) << 1 | (child->tgid == parent->tgid) << 2;
+  send_event(FORKED, parent->pid, child->pid, marks);
+  return 0;
+}
+
+PROGRAM(sched_process_exec) {
+  struct task_struct *task = (void *)arguments[0];
+  u32 process = task->tgid;
+  if (is_followed(process)) {
+    send_event(EXECUTED, task->pid, (u32)arguments[1], 0);
+  } else if (table.parent && task->real_parent->tgid == table.parent) {
+    u8 one = 1;
+    if (map_update(&processes, &process, &one, 0)) count(&lost, 0);
+  }
+  return 0;
+}
+
+PROGRAM(sched_process_exit) {
+  struct task_struct *task = (void *)arguments[0];
+  u32 process = task->tgid;
+  if (!is_followed(process)) return 0;
+  u32 thread = task->pid;
+  struct begun *call = map_lookup(&begun, &thread);
+  // Its end is not seen.
+  if (call && call->what) count(&counts, (CODE(call->what) & 127) * 8 + 1);
+  if (call) call->what = 0;
+  send_event(ENDED, thread, process, 0);
+  if (!task->signal->live.counter) map_delete(&processes, &process);
+  return 0;
+}
+
+PROGRAM(sched_process_free) {
+  struct task_struct *task = (void *)arguments[0];
+  u32 thread = task->pid;
+  map_delete(&begun, &thread);
+  return 0;
+}
+
+/* True where it is the thread itself that wakes somebody: it is in a system call, or it ends. An interrupt that meets it in a call on
+ * files, or in none, wakes for reasons of its own. */
+#define PF_EXITING 4
+INLINE bool wakes_itself(struct task_struct *current, struct begun *call) {
+  if (current->flags & PF_EXITING) return true;
+  struct pt_regs *registers = registers_of(current);
+  return !call->what && (s32)CALL_NUMBER(registers) >= 0;
+}
+
+/* A thread wakes another one: through a pipe, a futex, a socket, by its end. Told where the woken one is in no call of the recording,
+ * and learns of a call that it did not know of, or made a call since it was woken last. */
+PROGRAM(sched_waking) {
+  u64 both = current_process_thread();
+  u32 waker = (u32)both;
+  struct task_struct *current = current_task();
+  struct begun *from = NULL;
+  if (is_followed(both >> 32))
+    from = begun_of(waker);
+  else if (current->flags & PF_EXITING)  // Behind `sched_process_exit`.
+    from = map_lookup(&begun, &waker);
+  if (!from) return 0;
+  struct task_struct *task = (void *)arguments[0];
+  if (task->pid == waker || !is_followed(task->tgid) || !wakes_itself(current, from)) return 0;
+  struct begun *woken = begun_of(task->pid);
+  if (!woken || woken->what) return 0;
+  bool is_news = from->known_ns > woken->known_ns;
+  if (!is_news && woken->is_woken) return 0;
+  if (is_news) woken->known_ns = from->known_ns;
+  woken->is_woken = true;
+  send_event(WOKEN, task->pid, waker, 0);
+  return 0;
+}
