@@ -76,7 +76,7 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
             .tell(|| format!("making the files of the recording, {} MiB; Ctrl-C gives it up", bytes >> 20));
         !signal::is_stopped()
     };
-    if !trees::make(work_dir.path(), &plan.before, &mut go_on).map_err(problem)? {
+    if !trees::make(work_dir.path(), &plan.before, &plan.grows, &mut go_on).map_err(problem)? {
         return Err(ReplayError::Stopped);
     }
     drop(progress);

@@ -1,12 +1,13 @@
 //! A recording with all that its replay needs: its order, the files before and after.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use joj_analysis::recording::Recording;
-use joj_analysis::recording::call::RecordedCall;
+use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::compat as mobibench;
 use joj_analysis::recording::file_tree::{Entries, FileTree, TreeEntry};
+use joj_analysis::recording::flags::O_CREAT;
 use joj_analysis::recording::order::{CallOrder, OrderFinder};
 use joj_analysis::trace::texts::Texts;
 
@@ -23,6 +24,8 @@ pub struct Plan {
     pub order: CallOrder,
     /// The files before the first.
     pub before: Entries,
+    /// Directories in which a call makes a name, but the root.
+    pub grows: HashSet<String>,
     /// The files after the last, as the recording implies them.
     pub after: Entries,
     /// Calls that Mobibench would skip, and files that it would make; `None` without --compat.
@@ -50,7 +53,8 @@ impl Plan {
             finder.push(call, files, &mut texts);
         }
         let before = if is_compat { compat_directory() } else { tree.before() };
-        Ok(Self { order: finder.finish(), before, after: tree.after(), recording, compat })
+        let grows = recording.calls.iter().filter_map(|call| grows(call, &recording.texts)).collect();
+        Ok(Self { order: finder.finish(), before, grows, after: tree.after(), recording, compat })
     }
 }
 
@@ -62,6 +66,18 @@ pub fn make_directory(below: &Path) -> Result<WorkDir, ReplayError> {
         WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
         error => error.into(),
     })
+}
+
+/// The directory in which a call makes a name.
+fn grows(call: &RecordedCall, texts: &Texts) -> Option<String> {
+    let path = match call.kind {
+        CallKind::Open if call.flags & O_CREAT != 0 => call.path,
+        CallKind::Mkdir | CallKind::Symlink => call.path,
+        CallKind::Rename | CallKind::Link => call.second_path,
+        _ => return None,
+    };
+    let (above, _) = texts.get(path).rsplit_once('/')?;
+    (call.result >= 0 && !above.is_empty()).then(|| above.to_owned())
 }
 
 /// Mobibench's files are all in one directory, and nothing else is there.

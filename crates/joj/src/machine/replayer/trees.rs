@@ -1,5 +1,6 @@
 //! The files of a replay: those that are there before its first call, and those that are there after its last.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -18,18 +19,23 @@ pub fn place(directory: &Path, path: &str) -> PathBuf {
     directory.join(absolute("/", path).trim_start_matches('/'))
 }
 
-/// Makes files, with bytes in them, and has them written to the disk, so that nothing of it happens in the replay. `go_on` is asked
-/// now and then, and told how many bytes were written.
+/// Makes files, with bytes in them, and has them written to the disk, so that nothing of it happens in the replay. What is below
+/// `grows` is made last: filesystems put what is new there beside it, and what the program only reads was often on another disk.
+/// `go_on` is asked now and then, and told how many bytes were written.
 /// # Errors
 /// The file that cannot be made, and why.
 pub fn make(
     directory: &Path,
     entries: &Entries,
+    grows: &HashSet<String>,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<bool, (PathBuf, io::Error)> {
     let mut memory = IoMemory::new(u64::MAX);
     let mut written = 0;
-    for (path, entry) in entries {
+    let is_last =
+        |path: &str| Path::new(path).ancestors().any(|above| grows.contains(&*above.to_string_lossy()));
+    let (last, first): (Vec<_>, Vec<_>) = entries.iter().partition(|(path, _)| is_last(path));
+    for (path, entry) in first.into_iter().chain(last) {
         let place = place(directory, path);
         let made = match entry {
             TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
@@ -98,4 +104,36 @@ pub fn list(directory: &Path) -> Result<Entries, (PathBuf, io::Error)> {
         }
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_directory_that_grows_is_made_last() {
+        let directory = std::env::temp_dir().join(format!("joj-replay-trees-{}", std::process::id()));
+        let file = |path: &str, bytes| (path.to_owned(), TreeEntry::File(bytes));
+        let below = |path: &str| (path.to_owned(), TreeEntry::Directory);
+        let entries = Entries::from([
+            below("/a"),
+            file("/a/grows", 3),
+            below("/a/b"),
+            file("/a/b/c", 10),
+            below("/d"),
+            file("/d/e", 5),
+        ]);
+        for (grows, sums) in [(None, [10, 13, 18]), (Some("/a"), [5, 15, 18]), (Some("/a/b"), [3, 8, 18])] {
+            fs::create_dir_all(&directory).unwrap();
+            let grows = grows.into_iter().map(str::to_owned).collect();
+            let mut told = Vec::new();
+            let mut go_on = |written| {
+                told.push(written);
+                true
+            };
+            assert!(make(&directory, &entries, &grows, &mut go_on).unwrap());
+            assert_eq!(told, sums, "{grows:?}");
+            fs::remove_dir_all(&directory).unwrap();
+        }
+    }
 }
