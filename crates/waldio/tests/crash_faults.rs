@@ -259,6 +259,38 @@ fn a_process_that_comes_back_after_a_failed_sync_builds_on_nothing_that_is_lost(
     }
 }
 
+/// Copies that no sync was told of yet when one fails: the kernel has forgotten them, and SQLite copies those frames no more.
+#[test]
+fn a_failed_sync_of_the_database_loses_no_frames_that_were_copied() {
+    use Step::{Commit1, Commit3, CopyUnsynced, Passive, Reopen, Reset, Second, Truncate};
+    let steps = vec![
+        vec![Commit1, CopyUnsynced, Second, Commit3, Reset, Commit1, Commit1],
+        vec![Commit3, CopyUnsynced, Truncate, Commit1, Truncate, Commit1],
+        vec![Commit1, CopyUnsynced, Commit1, Passive, Passive, Commit1, Reset, Commit1],
+        vec![Commit1, CopyUnsynced, Truncate, Reopen, Commit1, Commit3],
+    ];
+    for (side, steps) in [Side::Fua, Side::Flush, Side::Strict].into_iter().flat_map(|side| {
+        let steps = steps.clone();
+        steps.into_iter().map(move |steps| (side, steps))
+    }) {
+        let workload = Workload { steps, page_bytes: 4096, synchronous: Synchronous::Full };
+        let rig = Rig::new(side, workload);
+        let mut explorer = Explorer::new(vec![&rig.judge, &rig.stock], effort());
+        let fault = |number| Fault {
+            counted: Counted::Flushes,
+            number,
+            kind: FaultKind::Io,
+            kept: Kept::Nothing,
+            lasting: false,
+        };
+        let count = rig.count(Counted::Flushes);
+        let wrong: Vec<String> =
+            (0..count).flat_map(|number| run(&rig, &mut explorer, fault(number), u64::MAX)).collect();
+        println!("{side:?}: {count} flushes, {:?}", explorer.stats);
+        none_wrong(&wrong);
+    }
+}
+
 #[test]
 fn failed_reads_lose_nothing_acknowledged() {
     for side in [Side::Fua, Side::Flush] {

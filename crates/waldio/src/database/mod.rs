@@ -10,6 +10,6 @@
 mod shared;
 mod old_spare;
 pub(crate) mod super_journal;
-mod synced_database;
+pub(crate) mod synced_database;
 
 pub use shared::{Database, Helpers};

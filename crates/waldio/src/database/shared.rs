@@ -1,5 +1,6 @@
 //! One database in this process: what its connections share beyond any one opening of the log.
 
+use std::ffi::c_int;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
@@ -373,6 +374,18 @@ impl Database {
     /// `Poisoned`, with the reason.
     pub fn check_poison(&self) -> Result<(), Failure> {
         flush::check(&self.open().poison)
+    }
+
+    /// Takes the log out of use until the last connection of this process closed and the log was recovered. `what` failed, with
+    /// SQLite's `code`.
+    pub fn poison(&self, what: &str, code: c_int) {
+        let error = io::Error::other(format!("SQLite's code {code}"));
+        match self.session() {
+            Some(session) => drop(session.durability.poison(what, error)),
+            None => {
+                drop(self.open().poison.set(format!("{what} of {} failed: {error}", self.log_path.display())))
+            }
+        }
     }
 
     /// What poisoned the log, if anything did.

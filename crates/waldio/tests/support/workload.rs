@@ -25,6 +25,8 @@ pub enum Step {
     Rollback,
     /// Checkpoints.
     Passive,
+    /// One with synchronous=OFF: nobody syncs what it copies. Not among `STEPS`: the generator has it.
+    CopyUnsynced,
     /// FULL.
     Full,
     /// RESTART.
@@ -242,6 +244,12 @@ impl Run<'_> {
             Step::Spill => self.spill(false),
             Step::Rollback => self.spill(true),
             Step::Passive => self.checkpoint("PASSIVE"),
+            Step::CopyUnsynced => {
+                let pragma = self.workload.synchronous.pragma();
+                self.first()?.exec("PRAGMA synchronous=OFF")?;
+                let copied = self.first()?.exec("PRAGMA wal_checkpoint(PASSIVE)");
+                copied.and(self.first()?.exec(pragma))
+            }
             Step::Full => self.checkpoint("FULL"),
             Step::Restart => self.checkpoint("RESTART"),
             Step::Truncate => self.checkpoint("TRUNCATE"),

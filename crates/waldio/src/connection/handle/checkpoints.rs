@@ -106,6 +106,12 @@ impl Connection {
         self.state().is_ok_and(|state| state.wal_index.is_some_and(all))
     }
 
+    /// False where the log has a frame that no checkpoint copied.
+    pub fn may_be_all_copied(&self) -> bool {
+        let all = |index: WalIndex| index.is_copied(index.newest());
+        self.state().is_ok_and(|state| state.wal_index.is_none_or(all))
+    }
+
     /// The checkpoint that ran with the barrier closed is over, or could not have it.
     pub fn open_barrier(&self, outcome: Outcome) {
         if let Ok(mut state) = self.state() {

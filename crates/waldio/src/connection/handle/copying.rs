@@ -53,6 +53,15 @@ impl Connection {
         }
     }
 
+    /// True where checkpoints have copied frames of the log, or nobody knows: in exclusive locking mode.
+    pub fn has_copied(&self) -> bool {
+        let Ok(state) = self.state() else { return true };
+        match state.wal_index {
+            Some(wal_index) => wal_index.frames_and_copied().1 > 0,
+            None => state.log.is_some(),
+        }
+    }
+
     /// True where the database is known to hold, on the medium, everything that the log's frames are copied to.
     pub fn is_copy_synced(&self) -> bool {
         let Ok(state) = self.state() else { return false };

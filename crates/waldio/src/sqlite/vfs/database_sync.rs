@@ -12,6 +12,7 @@ use std::ffi::c_int;
 use std::io;
 
 use crate::connection::Connection;
+use crate::database::synced_database::Written;
 use crate::failure::Failure;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -22,21 +23,33 @@ use crate::log::frame::Salts;
 /// # Safety
 /// `database` is the base VFS's open file of `connection`'s database, in a call of SQLite on that connection.
 pub(super) unsafe fn sync(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    let written = connection.database.synced.begin();
+    // SAFETY: the caller's promise.
+    let code = unsafe { sync_file(database, connection) };
+    ended(connection, written, code);
+    code
+}
+
+/// # Safety
+/// As `sync`.
+unsafe fn sync_file(database: *mut sqlite3_file, connection: &Connection) -> c_int {
     if connection.options().no_sync {
         return SQLITE_OK;
     }
     // SAFETY: the caller's promise.
-    let Some(call) = (unsafe { methods_of(database) }).and_then(|methods| methods.xSync) else {
-        return SQLITE_OK;
-    };
-    let synced = &connection.database.synced;
-    let written = synced.begin();
+    let call = unsafe { methods_of(database) }.and_then(|methods| methods.xSync);
     // SAFETY: as above.
-    let code = unsafe { call(database, SQLITE_SYNC_NORMAL) };
+    call.map_or(SQLITE_OK, |call| unsafe { call(database, SQLITE_SYNC_NORMAL) })
+}
+
+/// A sync of the database that began with `written` ended with SQLite's `code`. One that failed may have dropped pages, and the next one is
+/// a success without them. Frames that were copied in front of it are not copied again, so the log is out of use until it is recovered.
+pub(super) fn ended(connection: &Connection, written: Written, code: c_int) {
     if code == SQLITE_OK {
-        synced.end(written);
+        connection.database.synced.end(written);
+    } else if connection.has_copied() {
+        connection.database.poison("sync of the database in front", code);
     }
-    code
 }
 
 /// Syncs the database once for each generation of the log, and where this process wrote to it since. `None`: the generation
@@ -103,6 +116,9 @@ pub(super) unsafe fn before_flush(
 /// # Safety
 /// As `sync`.
 pub(super) unsafe fn before_new_log(database: *mut sqlite3_file, connection: &Connection) -> c_int {
+    if connection.database.check_poison().is_err() {
+        return SQLITE_IOERR_FSYNC;
+    }
     if connection.is_copy_synced() {
         return SQLITE_OK;
     }
@@ -135,8 +151,14 @@ pub(super) unsafe fn before_recovery(
     database: *mut sqlite3_file,
     connection: &Connection,
 ) -> Result<(), Failure> {
+    let written = connection.database.synced.begin();
+    // Whatever comes of it: all frames count as not copied from then on.
     // SAFETY: the caller's promise.
-    result_of(unsafe { sync(database, connection) })
+    let code = unsafe { sync_file(database, connection) };
+    if code == SQLITE_OK {
+        connection.database.synced.end(written);
+    }
+    result_of(code)
 }
 
 fn result_of(code: c_int) -> Result<(), Failure> {

@@ -120,8 +120,11 @@ pub(super) fn persists(file: *mut sqlite3_file, answer: c_int) -> c_int {
     let handle = unsafe { handle(file) };
     // SAFETY: as above.
     let connection = unsafe { connection(file) };
+    // An application may ask at any time.
+    let goes = connection.may_be_all_copied();
     // SAFETY: as above, in a call of SQLite.
-    let code = unsafe { database_sync::before_new_log_without_lock(base_of(file), connection) };
+    let sync = || unsafe { database_sync::before_new_log_without_lock(base_of(file), connection) };
+    let code = if goes { sync() } else { SQLITE_OK };
     if code != SQLITE_OK {
         let path = connection.database.log_path.display();
         handle.registered.api.log(code, &format!("{path} stays: the database cannot be synced"));

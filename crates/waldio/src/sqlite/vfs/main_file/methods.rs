@@ -173,8 +173,8 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         let connection = unsafe { connection(file) };
         let written = connection.database.synced.begin();
         let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
+        database_sync::ended(connection, written, code);
         if code == SQLITE_OK {
-            connection.database.synced.end(written);
             connection.database_synced();
         }
         code
