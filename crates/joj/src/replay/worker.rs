@@ -179,7 +179,7 @@ fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome:
 /// True where a call came out as in the recording. Descriptors have other numbers.
 fn is_same(call: &RecordedCall, result: i64) -> bool {
     match call.kind {
-        CallKind::Open | CallKind::Dup if call.result >= 0 => result >= 0,
+        CallKind::Open | CallKind::Dup | CallKind::DropCaches if call.result >= 0 => result >= 0,
         CallKind::Fork | CallKind::Released => true,
         CallKind::Fstat | CallKind::Stat | CallKind::Lstat | CallKind::Access if call.result >= 0 => {
             result == 0
