@@ -37,9 +37,10 @@ use crate::trace::texts::Texts;
 const UNISSUED_NS: u64 = 30_000_000_000;
 /// How many events pass between two looks for such runs.
 const LOOK_EVERY: u64 = 1 << 16;
-/// What a call returns whose descriptor or memory leads to nothing that it could make durable: EBADF, ENOMEM, EFAULT. Where nothing was
-/// written for it either, it is about nothing on a disk. Filesystems do not hear of it, and so tracefs does not.
-const LEADS_NOWHERE: [i64; 3] = [-9, -12, -14];
+/// What a call returns that fails before a filesystem makes anything durable: EPERM, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, EFBIG, ESPIPE,
+/// EOPNOTSUPP. Where nothing was written for it either, it is about nothing on a disk. tracefs, which hears of it from the
+/// filesystem, does not see it.
+const UNHEARD: [i64; 9] = [-1, -9, -11, -12, -14, -22, -27, -29, -95];
 
 /// Something that is complete.
 #[derive(Debug)]
@@ -193,7 +194,7 @@ impl Attributor {
         let mut barriers = std::mem::take(&mut self.barriers);
         barriers.over(ended.sync.id, |disk, run| self.given_again(disk, run));
         self.barriers = barriers;
-        if LEADS_NOWHERE.contains(&ended.sync.result) && ended.wrote_nothing() {
+        if UNHEARD.contains(&ended.sync.result) && ended.wrote_nothing() {
             self.transactions.not_a_sync(ended.sync.transaction);
         } else {
             self.causes.syncs.settle(ended);
