@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Goal: a replay takes as long as the program itself, on the recorded device and on others.
+"""Goal: a replay takes as long as the program itself, on the recorded device and on others, and writes as much.
 
 Method: both in the emulated machine, whose clock counts instructions. Each program is run and recorded on every device and filesystem. The
 first of these recordings is replayed on all of them, and each on its own. The truth is the time from the first call to the last in the
-recording of the program there. By hand, never in `make test`: it takes ten minutes.
+recording of the program there. Each program works in a directory that is on the disk before it begins, as a replay does: in a filesystem's
+root, inodes lie elsewhere. By hand, never in `make test`: it takes ten minutes.
 
-    tests/replay_time.py [--joj target/release/joj] [--out DIR]
+    tests/replay_time.py [--joj target/release/joj] [--out DIR] [--filesystem ext4,f2fs] [--device galaxy-s5-emmc,transcend]
 """
 import argparse
 import json
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
 
-DEVICES = ["galaxy-s5-emmc", "transcend"]
-FILESYSTEMS = ["ext4", "f2fs"]
+PLACE = "/data/app/files"
 
 SAVES = """
 import os
@@ -37,7 +38,7 @@ for n in range(100):
 
 
 def programs(joj, python):
-    mobibench = [joj, "mobibench", "-p", "/data"]
+    mobibench = [joj, "mobibench", "-p", PLACE]
     return {
         "INSERT, DELETE": mobibench + ["-d", "0", "-n", "200", "-j", "0"],
         "INSERT, WAL": mobibench + ["-d", "0", "-n", "200", "-j", "3"],
@@ -61,12 +62,19 @@ def replayed(joj, recording, devices, filesystems, out):
     return {(row["filesystem"], row["device"]): row["outcome"]["replayed"] for row in rows}
 
 
+def blocks(device):
+    return {"kib": device["written_bytes"] / 1024, "flushes": device["flushes"]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joj", default="target/release/joj")
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--out", default="replay_time", type=pathlib.Path)
+    parser.add_argument("--filesystem", default="ext4,f2fs")
+    parser.add_argument("--device", default="galaxy-s5-emmc,transcend")
     options = parser.parse_args()
+    DEVICES, FILESYSTEMS = options.device.split(","), options.filesystem.split(",")
     joj = str(pathlib.Path(options.joj).resolve())
     options.out.mkdir(exist_ok=True)
     pairs = [(filesystem, device) for device in DEVICES for filesystem in FILESYSTEMS]
@@ -77,7 +85,14 @@ def main():
         app = f"{number}.joj"
         lists = ["--device", ",".join(DEVICES), "--filesystem", ",".join(FILESYSTEMS)]
         record = [joj, "record", "-o", f"/tmp/{app}", "--", *program]
-        run([joj, "lab", "exec", *lists, "--take", f"/tmp/{app}", "--take-to", str(options.out), "--", *record])
+        begin = ["/bin/sh", "-c", f"mkdir -p {PLACE} && sync && cd {PLACE} && exec {shlex.join(record)}"]
+        executed = options.out / f"program-{number}.json"
+        take = ["--take", f"/tmp/{app}", "--take-to", str(options.out), "--json", str(executed)]
+        run([joj, "lab", "exec", *lists, *take, "--", *begin])
+        by_program = {
+            (row["filesystem"], row["device"]): blocks(row["outcome"]["ran"]["device"])
+            for row in json.loads(executed.read_text())["rows"]
+        }
         recordings = {pair: options.out / f"{pair[0]}-{pair[1]}-{app}" for pair in pairs}
         own = {}
         for pair in pairs:
@@ -91,8 +106,15 @@ def main():
             same.append(abs(at_home))
             if pair != pairs[0]:
                 other.append(abs(from_first))
-            cells.append(f"{truth / 1e9:.3f} s: {at_home:+.1%}, {from_first:+.1%}")
-            table[f"{name}, {pair[0]}, {pair[1]}"] = {"truth_ns": truth, "same": at_home, "from_first": from_first}
+            program_blocks, replay_blocks = by_program[pair], blocks(own[pair]["device"])
+            kib = replay_blocks["kib"] / program_blocks["kib"] - 1
+            flushes = replay_blocks["flushes"] - program_blocks["flushes"]
+            cells.append(f"{truth / 1e9:.3f} s: {at_home:+.1%}, {from_first:+.1%}; KiB {kib:+.1%}, flushes {flushes:+}")
+            differ = sum(calls["differ"] for calls in own[pair]["by_call"].values())
+            table[f"{name}, {pair[0]}, {pair[1]}"] = {
+                "truth_ns": truth, "same": at_home, "from_first": from_first,
+                "program": program_blocks, "replay": replay_blocks, "calls": own[pair]["calls"], "differ": differ,
+            }
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     for what, errors in (("on the recorded device", same), ("on another", other)):
         print(f"{what}: mean {statistics.mean(errors):.1%}, median {statistics.median(errors):.1%}, worst {max(errors):.1%}")
