@@ -37,9 +37,8 @@ use crate::trace::texts::Texts;
 const UNISSUED_NS: u64 = 30_000_000_000;
 /// How many events pass between two looks for such runs.
 const LOOK_EVERY: u64 = 1 << 16;
-/// What a call returns that fails before a filesystem makes anything durable: EPERM, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, EFBIG, ESPIPE,
-/// EOPNOTSUPP. Where nothing was written for it either, it is about nothing on a disk. tracefs, which hears of it from the
-/// filesystem, does not see it.
+/// What a call returns that fails before a filesystem makes anything durable (EPERM, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, EFBIG, ESPIPE,
+/// EOPNOTSUPP). Where nothing was written for it either, it is about nothing on a disk, and tracefs does not see it.
 const UNHEARD: [i64; 9] = [-1, -9, -11, -12, -14, -22, -27, -29, -95];
 
 /// Something that is complete.
