@@ -291,6 +291,41 @@ fn a_failed_sync_of_the_database_loses_no_frames_that_were_copied() {
     }
 }
 
+/// Two rows, the first of which was copied alone, because of a reader; then a checkpoint whose flush number `failing` fails. How many it asks
+/// for, and whether the next COMMIT succeeds.
+fn commit_behind_a_checkpoint_in_two_parts(failing: Option<u64>) -> (u64, bool) {
+    let machine = Machine::new(Side::Flush);
+    machine.boot(&base_image(&machine, 4096));
+    let [writer, reader] = [(), ()].map(|()| machine.open().expect("a sound database"));
+    let begin = "PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=FULL; CREATE TABLE paid(sum)";
+    writer.exec(&format!("{begin}; INSERT INTO paid VALUES (1)")).expect("no fault yet");
+    reader.exec("BEGIN; SELECT count(*) FROM paid").expect("no fault yet");
+    writer.exec("INSERT INTO paid VALUES (2); PRAGMA wal_checkpoint(PASSIVE)").expect("no fault yet");
+    reader.exec("COMMIT").expect("it only read");
+    let before = machine.disk.count(Counted::Flushes);
+    machine.disk.set_fault(failing.map(|number| Fault {
+        counted: Counted::Flushes,
+        number: before + number,
+        kind: FaultKind::Io,
+        kept: Kept::Nothing,
+        lasting: false,
+    }));
+    let copied = writer.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    assert_eq!(copied.is_ok(), failing.is_none(), "{failing:?}: {copied:?}");
+    let flushes = machine.disk.count(Counted::Flushes) - before;
+    (flushes, writer.exec("INSERT INTO paid VALUES (3)").is_ok())
+}
+
+/// What the first part copied is lost with the sync that failed, and the log has it.
+#[test]
+fn a_failed_sync_behind_a_checkpoint_in_two_parts_takes_the_log_out_of_use() {
+    let (flushes, succeeds) = commit_behind_a_checkpoint_in_two_parts(None);
+    assert!(succeeds && flushes > 0, "{flushes} flushes");
+    for number in 0..flushes {
+        assert!(!commit_behind_a_checkpoint_in_two_parts(Some(number)).1, "flush {number} of {flushes}");
+    }
+}
+
 #[test]
 fn failed_reads_lose_nothing_acknowledged() {
     for side in [Side::Fua, Side::Flush] {
