@@ -132,6 +132,11 @@ impl WalIndex {
         version.frames == 0 || copied >= version.frames && self.salts() == version.salts
     }
 
+    /// The same for the newest version.
+    pub fn is_all_copied(self) -> bool {
+        self.is_copied(self.newest())
+    }
+
     /// How many frames the log has, and how many of them checkpoints have copied into the database.
     pub fn frames_and_copied(self) -> (u32, u32) {
         (self.read(16), self.read(96))

@@ -102,14 +102,12 @@ impl Connection {
 
     /// True where checkpoints have copied every frame: from here on new readers need no log, until somebody commits.
     pub fn is_all_copied(&self) -> bool {
-        let all = |index: WalIndex| index.is_copied(index.newest());
-        self.state().is_ok_and(|state| state.wal_index.is_some_and(all))
+        self.state().is_ok_and(|state| state.wal_index.is_some_and(WalIndex::is_all_copied))
     }
 
     /// False where the log has a frame that no checkpoint copied.
     pub fn may_be_all_copied(&self) -> bool {
-        let all = |index: WalIndex| index.is_copied(index.newest());
-        self.state().is_ok_and(|state| state.wal_index.is_none_or(all))
+        self.state().is_ok_and(|state| state.wal_index.is_none_or(WalIndex::is_all_copied))
     }
 
     /// The checkpoint that ran with the barrier closed is over, or could not have it.
