@@ -1,6 +1,8 @@
-//! Goal: space reserved in the background never touches a frame that another process writes meanwhile.
+//! Goal: space reserved in the background never touches a frame that another process writes meanwhile, and a failed sync of it
+//! lets no commit beside it succeed.
 //! Method: waldio's growth runs on its own thread and is held just before its bytes change; a connection that does
 //! not know waldio commits past the end of the file that waldio knew; growth goes on; the log is read from scratch.
+//! Or its sync fails and is held before it returns, while a commit on the same file is synced.
 
 mod support;
 
@@ -9,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use blockio::disk::Disk;
+use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use support::history::{put_sql, read_rows};
 use support::hooked_disk::{Call, HookedDisk};
 use support::machine::{Machine, Side};
-use support::sqlite::Connection;
+use support::sqlite::{Connection, SqlError};
 use support::workload::base_image;
 
 /// Zeros from here on up are reserve, not frames, in bytes.
@@ -99,6 +102,76 @@ fn rows_after_race() -> Result<(), String> {
 fn growth_leaves_frames_of_other_processes_alone() {
     let _alone = lock(&ONE_BUG);
     rows_after_race().expect("the other process's commit is there");
+}
+
+/// How long a sync beside another one would take, many times over.
+const A_SYNC: Duration = Duration::from_millis(300);
+
+/// What a COMMIT says whose frames are written, and synced, while the growth's sync of the same file has failed and has not returned.
+fn commit_beside_a_failed_growth() -> Result<(), SqlError> {
+    let (arrived, arrivals) = channel();
+    let (go, go_on) = channel();
+    let barrier = Arc::new(Barrier {
+        armed: Mutex::new(false),
+        arrived: Mutex::new(arrived),
+        go_on: Mutex::new(go_on),
+    });
+    let at_sync = Arc::clone(&barrier);
+    let wrap = |disk: &blockio::simulated::disk::SimDisk| {
+        let simulated = disk.clone();
+        let hook = move |call: Call<'_>| {
+            if std::thread::current().name() != Some("waldio-grow") {
+                return;
+            }
+            match call {
+                Call::Synced => barrier.pass(),
+                // The next flush is that of these bytes.
+                Call::Write(_) | Call::Extend if *lock(&barrier.armed) => simulated.set_fault(Some(Fault {
+                    counted: Counted::Flushes,
+                    number: simulated.count(Counted::Flushes),
+                    kind: FaultKind::Io,
+                    kept: Kept::Nothing,
+                    lasting: false,
+                })),
+                Call::Write(_) | Call::Extend => {}
+            }
+        };
+        Arc::new(HookedDisk { disk: Arc::new(disk.clone()), hook: Arc::new(hook) }) as Arc<dyn Disk>
+    };
+    let machine = Machine::with_log_disk(Side::Flush, wrap, false);
+    machine.boot(&base_image(&Machine::new(Side::Stock), 4096));
+    let ours = machine.open().expect("a sound database");
+    ours.exec("PRAGMA wal_autocheckpoint=0").expect("no fault yet");
+    commit(&ours, 1..=1, 1);
+    // The first space, under the write lock.
+    commit(&ours, 1..=1, 4);
+    *lock(&at_sync.armed) = true;
+    // Past half of it: growth is asked for, behind this commit's own sync.
+    commit(&ours, 1..=12, 2);
+    arrivals.recv_timeout(PATIENCE).expect("growth syncs what it wrote");
+    let releasing = std::thread::spawn(move || {
+        std::thread::sleep(A_SYNC);
+        go.send(()).expect("growth waits");
+    });
+    let outcome = ours.exec(&format!("BEGIN IMMEDIATE; {} COMMIT", put_sql(1, 5, 4096)));
+    releasing.join().expect("it only waits");
+    outcome
+}
+
+#[test]
+fn no_commit_succeeds_beside_a_sync_of_a_growth_that_failed() {
+    let _alone = lock(&ONE_BUG);
+    commit_beside_a_failed_growth().expect_err("the kernel told the growth's sync alone");
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn planted_bug_is_caught_syncs_overlap() {
+    let _alone = lock(&ONE_BUG);
+    waldio::testing::planted::set(Some(waldio::testing::planted::Bug::SyncsOverlap));
+    let outcome = commit_beside_a_failed_growth();
+    waldio::testing::planted::set(None);
+    outcome.expect("the planted bug is caught");
 }
 
 #[cfg(feature = "planted-bugs")]

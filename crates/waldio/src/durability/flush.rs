@@ -27,6 +27,8 @@ use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{LOG_SALTS_AT, Prefix, Salts};
 use crate::log::rewrite;
 use crate::stats::Stats;
+use crate::testing::planted::{self, Bug};
+use crate::threads::origin::Origin;
 use known_prefix::KnownPrefix;
 use recent_frames::RecentFrames;
 use unsynced::Unsynced;
@@ -49,6 +51,9 @@ pub struct Durability {
     no_sync: bool,
     stats: Arc<Stats>,
     poison: Poison,
+    /// Held from the beginning of a sync of the log until it is told what came of it.
+    turn: Mutex<()>,
+    origin: Origin,
     /// Commits that wait for a shared flush.
     pub group_commit: GroupCommit,
     /// Commits that wait for none.
@@ -78,6 +83,8 @@ impl Durability {
             no_sync,
             stats,
             poison,
+            turn: Mutex::default(),
+            origin: Origin::default(),
             group_commit: GroupCommit::default(),
             unsynced: Unsynced::default(),
             known: KnownPrefix::default(),
@@ -141,8 +148,8 @@ impl Durability {
         }
         // Before the flush: what is published meanwhile may not be covered.
         let published = wal_index.and_then(WalIndex::published);
-        self.timed_sync(file).map_err(|error| self.poison("sync", error))?;
-        // Another one failed meanwhile: it may have dropped what this one was to write.
+        self.timed_sync(file)?;
+        // Another one failed in front of it, or meanwhile: it may have dropped what this one was to write.
         self.check()?;
         if uncertain {
             self.uncertain.store(false, SeqCst);
@@ -153,8 +160,18 @@ impl Durability {
         Ok(())
     }
 
-    fn timed_sync(&self, file: &dyn DiskFile) -> io::Result<()> {
-        self.timed(|| file.sync_data())
+    /// The kernel tells one sync of an open file that a write was lost, and calls the next one a success. So one that begins while
+    /// another runs, which a thread of ours may do with the same file, would vouch for what that one knows to be lost. Not for syncs of
+    /// the filesystem: those take no error away from the file.
+    fn in_turn(&self, what: &str, sync: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+        // A thread of the parent that has the turn is none of the child's.
+        let is_alone = self.origin.is_parent() || planted::is(Bug::SyncsOverlap);
+        let _turn = (!is_alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        sync().map_err(|error| self.poison(what, error))
+    }
+
+    fn timed_sync(&self, file: &dyn DiskFile) -> Result<(), Failure> {
+        self.in_turn("sync", || self.timed(|| file.sync_data()))
     }
 
     fn timed(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
@@ -194,7 +211,7 @@ impl Durability {
             (self.group_commit.is_outstanding() && !self.is_uncertain()).then(|| self.group_commit.issued());
         Stats::add(&self.stats.growth_flushes, 1);
         let mark = self.unsynced.flush_begins(Instant::now());
-        file.sync_data().map_err(|error| self.fail_unlocked("sync of a growth", error))?;
+        self.in_turn("sync of a growth", || file.sync_data()).inspect_err(|_| self.owe_rewrite())?;
         if self.poison.get().is_none() && !self.is_uncertain() {
             self.unsynced.covered(mark);
         }
@@ -229,10 +246,8 @@ impl Durability {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
     }
 
-    fn fail_unlocked(&self, what: &str, error: io::Error) -> Failure {
-        let failure = self.poison(what, error);
+    fn owe_rewrite(&self) {
         self.rewrite_owed.store(true, SeqCst);
-        failure
     }
 
     /// A commit of `generation` is about to leave its flush to somebody without a lock. `None`: it is unknown.
@@ -277,7 +292,7 @@ impl Durability {
 
     /// Who has no lock may come when another process has copied his commits into the database and begun the log anew. Where it did so by
     /// a checkpoint with `synchronous=OFF` the database is not synced, and must be, before or together with the new log.
-    fn sync_unlocked(&self, file: &dyn DiskFile) -> io::Result<()> {
+    fn sync_unlocked(&self, file: &dyn DiskFile) -> Result<(), Failure> {
         if !self.was_begun_anew(file) {
             self.timed_sync(file)?;
             if !self.was_begun_anew(file) {
@@ -285,7 +300,7 @@ impl Durability {
             }
         }
         Stats::add(&self.stats.filesystem_flushes, 1);
-        self.timed(|| file.sync_filesystem())
+        self.timed(|| file.sync_filesystem()).map_err(|error| self.poison("sync of the filesystem", error))
     }
 
     /// Makes everything in the file durable without any lock of SQLite's, together with whoever waits for that. What calls this is
@@ -300,8 +315,8 @@ impl Durability {
         }
         let sync = || {
             let done = if is_database_synced { self.timed_sync(file) } else { self.sync_unlocked(file) };
-            done.map_err(|error| {
-                self.fail_unlocked("sync", error);
+            done.map_err(|_| {
+                self.owe_rewrite();
                 Failed
             })
         };
@@ -354,7 +369,7 @@ impl Durability {
         });
         let synced = match certain {
             Ok(0) => Ok(()),
-            Ok(_) => self.timed_sync(file).map_err(|error| self.poison("sync", error)),
+            Ok(_) => self.timed_sync(file),
             Err(failure) => Err(failure),
         };
         match synced {

@@ -50,6 +50,8 @@ pub enum Bug {
     DelayUnbounded,
     /// A leader puts its flush off though somebody waits whose time is over.
     DueFlushLingers,
+    /// A sync of the log begins while another one of this process runs.
+    SyncsOverlap,
     /// A log in the `embedded` layout has SQLite's own header.
     GuardOff,
     /// No bug: who closes, and is not the last, loses its processor for 0.1 s in the midst of it.
