@@ -6,7 +6,7 @@
 //! guard            turns a panic into a result code before it reaches C
 //! kernel           system calls that no safe library offers
 //! wal_index        the few fields of SQLite's wal-index, in shared memory, that waldio reads
-//! taken_lock       a write lock that was taken from the base VFS before SQLite asks for it
+//! taken_lock       locks of the wal-index that waldio takes from the base VFS itself
 //! base_vfs         calls to the VFS below ours, and its files
 //! static_table     the table of SQLite's functions where SQLite is linked in
 //! own_connection   a connection that waldio opens itself, to convert a database

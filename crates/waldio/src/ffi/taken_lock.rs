@@ -1,10 +1,19 @@
-//! A write lock of the wal-index that waldio took from the base VFS for a connection, before SQLite asks for it.
+//! Exclusive locks of the wal-index that waldio takes from the base VFS for itself, or for a connection before SQLite asks for them.
 
 use std::ffi::c_int;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::base_vfs::{self, methods_of};
-use super::codes::{SQLITE_OK, SQLITE_SHM_EXCLUSIVE, SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK, WAL_WRITE_LOCK};
+use super::codes::{
+    LockRange, SQLITE_BUSY, SQLITE_OK, SQLITE_SHM_EXCLUSIVE, SQLITE_SHM_LOCK, SQLITE_SHM_UNLOCK,
+    WAL_WRITE_LOCK,
+};
 use super::types::sqlite3_file;
+
+const WRITE: LockRange = LockRange::one(WAL_WRITE_LOCK);
+/// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
+const TRY_EVERY: Duration = Duration::from_micros(20);
 
 /// The write lock, in the name of one open file of the base VFS. Dropped it stays taken: in a child of fork it is the parent's.
 ///
@@ -24,8 +33,8 @@ impl TakenLock {
     /// mapped, until `give_back` or `keep` is called. SQLite's mutexes work.
     pub unsafe fn take(file: *mut sqlite3_file) -> Option<TakenLock> {
         // SAFETY: the caller's promise.
-        let code = unsafe { lock(file, SQLITE_SHM_LOCK) };
-        (code == Some(SQLITE_OK)).then(|| TakenLock { file: file.expose_provenance() })
+        let code = unsafe { lock(file, WRITE, SQLITE_SHM_LOCK) };
+        (code == SQLITE_OK).then(|| TakenLock { file: file.expose_provenance() })
     }
 
     /// One that is nobody's.
@@ -39,7 +48,7 @@ impl TakenLock {
         let file: *mut sqlite3_file = std::ptr::with_exposed_provenance_mut(self.file);
         if !file.is_null() {
             // SAFETY: `take`: it is open still.
-            base_vfs::give_back(|| unsafe { lock(file, SQLITE_SHM_UNLOCK) }.unwrap_or(SQLITE_OK));
+            unsafe { unlock(file, WRITE) };
         }
     }
 
@@ -47,19 +56,44 @@ impl TakenLock {
     pub fn keep(self) {}
 }
 
+/// Tries for these locks until they are there, or `wait_max` is over: true where they are.
+/// # Safety
+/// `file` is an open file of the base VFS with a wal-index, whose connection holds none of them.
+pub unsafe fn take(file: *mut sqlite3_file, slots: LockRange, wait_max: Duration) -> bool {
+    let until = Instant::now() + wait_max;
+    loop {
+        // SAFETY: the caller's promise.
+        match unsafe { lock(file, slots, SQLITE_SHM_LOCK) } {
+            SQLITE_OK => return true,
+            SQLITE_BUSY if Instant::now() < until => thread::sleep(TRY_EVERY),
+            _ => return false,
+        }
+    }
+}
+
+/// Gives back what `take` took.
+/// # Safety
+/// As `take`.
+pub unsafe fn unlock(file: *mut sqlite3_file, slots: LockRange) {
+    // SAFETY: the caller's promise.
+    base_vfs::give_back(|| unsafe { lock(file, slots, SQLITE_SHM_UNLOCK) });
+}
+
 /// # Safety
 /// `file` is an open file of the base VFS.
-unsafe fn lock(file: *mut sqlite3_file, way: c_int) -> Option<c_int> {
+unsafe fn lock(file: *mut sqlite3_file, slots: LockRange, way: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    let call = unsafe { methods_of(file) }?.xShmLock?;
-    // SAFETY: as above, with a slot and flags as SQLite uses them.
-    Some(unsafe { call(file, WAL_WRITE_LOCK, 1, way | SQLITE_SHM_EXCLUSIVE) })
+    let Some(call) = (unsafe { methods_of(file) }).and_then(|methods| methods.xShmLock) else {
+        return SQLITE_BUSY;
+    };
+    // SAFETY: as above, with slots and flags as SQLite uses them.
+    unsafe { call(file, slots.slot, slots.count, way | SQLITE_SHM_EXCLUSIVE) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ffi::codes::{SQLITE_BUSY, SQLITE_IOERR};
+    use crate::ffi::codes::SQLITE_IOERR;
     use crate::ffi::types::sqlite3_io_methods;
     use std::cell::RefCell;
 

@@ -1,5 +1,5 @@
-//! SQLite's wal-index in shared memory: the few fields that waldio reads. It writes none but to have all of it made anew, and to
-//! take back what a checkpoint that copied nothing announced.
+//! SQLite's wal-index in shared memory: the few fields that waldio reads. It writes none but to have all of it made anew, to
+//! take back what a checkpoint that copied nothing announced, and to have frames copied again.
 //!
 //!   offset 14 | page size, 2 bytes (1 means 65536)     16 | last published frame, 4      24 | its checksum, 8
 //!          32 | salts, 8
@@ -21,6 +21,9 @@ use crate::log::layout::frame_bytes;
 
 /// The header's second copy stands behind the first.
 const COPY_BYTES: usize = 48;
+
+/// Where the frames stand that checkpoints copied.
+const COPIED: usize = 96;
 
 /// Where the frames stand that a checkpoint began to copy.
 const ATTEMPTED: usize = 128;
@@ -139,12 +142,12 @@ impl WalIndex {
 
     /// How many frames the log has, and how many of them checkpoints have copied into the database.
     pub fn frames_and_copied(self) -> (u32, u32) {
-        (self.read(16), self.read(96))
+        (self.read(16), self.read(COPIED))
     }
 
     /// No checkpoint copied a frame behind this one, not even in part.
     pub fn copied_at_most(self) -> u32 {
-        self.read(96).max(self.attempted())
+        self.read(COPIED).max(self.attempted())
     }
 
     /// How far checkpoints began to copy.
@@ -155,6 +158,13 @@ impl WalIndex {
     /// The checkpoint under way copied nothing, and gives up: none began behind `frames`. The caller has the checkpoint lock.
     pub fn put_attempted(self, frames: u32) {
         self.word(ATTEMPTED).store(frames, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// Only so many frames count as copied from now on: fewer than before, which any reader may take for what it is. The caller has the
+    /// checkpoint lock.
+    pub fn put_copied(self, frames: u32) {
+        self.word(COPIED).store(frames, Relaxed);
         fence(SeqCst);
     }
 
@@ -183,7 +193,7 @@ impl WalIndex {
         Some(LogView {
             newest: self.newest(),
             page_bytes: self.page_bytes()?,
-            copied: self.read(96),
+            copied: self.read(COPIED),
             marks: std::array::from_fn(mark),
         })
     }
@@ -255,6 +265,12 @@ mod tests {
         assert_eq!(region[24..], before[24..], "the header goes, and nothing else");
         index.put_header(&header);
         assert_eq!(region, before);
+        index.put_copied(0);
+        assert_eq!(
+            (index.frames_and_copied(), index.copied_at_most()),
+            ((3, 0), 4),
+            "some may be copied in part"
+        );
         drop(region);
     }
 }

@@ -62,6 +62,20 @@ impl Connection {
         }
     }
 
+    /// True while this connection has the checkpoint lock.
+    pub fn is_checkpointing(&self) -> bool {
+        self.state().is_ok_and(|state| state.guard.is_checkpointing())
+    }
+
+    /// No frame counts as copied any more. The checkpoint lock is held.
+    pub fn forget_copies(&self) {
+        if let Ok(state) = self.state()
+            && let Some(wal_index) = state.wal_index
+        {
+            wal_index.put_copied(0);
+        }
+    }
+
     /// True where the database is known to hold, on the medium, everything that the log's frames are copied to.
     pub fn is_copy_synced(&self) -> bool {
         let Ok(state) = self.state() else { return false };

@@ -2,18 +2,14 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use super::database_sync;
+use super::database_sync::{self, BaseFiles};
 use crate::checkpoint::barrier::Outcome;
 use crate::connection::{Connection, Way};
-use crate::ffi::base_vfs::{give_back, methods_of};
 use crate::ffi::codes::*;
+use crate::ffi::taken_lock::{take, unlock};
 use crate::ffi::types::sqlite3_file;
-
-/// Between two tries for a lock: SQLite's transactions hold theirs for some 20 us.
-const TRY_EVERY: Duration = Duration::from_micros(20);
 
 /// Read lock `number`, 1 to 4.
 fn read_lock(number: usize) -> LockRange {
@@ -48,20 +44,19 @@ pub(super) fn pass_write_lock(locks: &Cell<CheckpointLocks>) -> bool {
 ///
 /// Returns `SQLITE_OK`, or the code that the checkpoint ends with.
 /// # Safety
-/// `base` is the open file below `connection`'s whose wal-index is in use, and `database` the one of the database, in a call
-/// of SQLite on it.
+/// `files` are those of `connection`, open, in a call of SQLite on it.
 pub(super) unsafe fn begin(
-    base: *mut sqlite3_file,
-    database: *mut sqlite3_file,
+    files: BaseFiles,
     connection: &Connection,
     locks: &Cell<CheckpointLocks>,
 ) -> c_int {
+    let base = files.shm;
     // SAFETY: the caller's promise, here and below.
     let is_free = |number| unsafe { are_out(base, read_lock(number), Duration::ZERO) };
     match connection.close_barrier(is_free) {
         Way::Beside => {}
         // SAFETY: as above.
-        Way::BesideOnceSynced => return unsafe { database_sync::sync(database, connection) },
+        Way::BesideOnceSynced => return unsafe { database_sync::sync(files, connection) },
         // SAFETY: as above.
         Way::Closed => unsafe { take_locks(base, connection, locks) },
     }
@@ -70,7 +65,7 @@ pub(super) unsafe fn begin(
 
 /// The barrier is closed: takes the write lock, and waits for the readers of older snapshots.
 /// # Safety
-/// As `begin`.
+/// As `end`.
 unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
     let (writer_wait, reader_wait) = connection.database.barrier.waits();
     connection.drop_early_lock();
@@ -97,7 +92,7 @@ unsafe fn take_locks(base: *mut sqlite3_file, connection: &Connection, locks: &C
 
 /// The checkpoint lock is about to be given back: so is what `begin` took.
 /// # Safety
-/// As `begin`.
+/// `base` is the open file below `connection`'s whose wal-index is in use, in a call of SQLite on it.
 pub(super) unsafe fn end(base: *mut sqlite3_file, connection: &Connection, locks: &Cell<CheckpointLocks>) {
     if locks.get() == CheckpointLocks::AsAsked {
         return;
@@ -147,33 +142,6 @@ unsafe fn are_out(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration)
         unsafe { unlock(base, slots) };
     }
     out
-}
-
-/// Tries for a lock until it is there or `wait_max` is over.
-unsafe fn take(base: *mut sqlite3_file, slots: LockRange, wait_max: Duration) -> bool {
-    let until = Instant::now() + wait_max;
-    loop {
-        // SAFETY: the caller's promise.
-        match unsafe { lock(base, slots, SQLITE_SHM_LOCK) } {
-            SQLITE_OK => return true,
-            SQLITE_BUSY if Instant::now() < until => thread::sleep(TRY_EVERY),
-            _ => return false,
-        }
-    }
-}
-
-unsafe fn unlock(base: *mut sqlite3_file, slots: LockRange) {
-    // SAFETY: the caller's promise.
-    give_back(|| unsafe { lock(base, slots, SQLITE_SHM_UNLOCK) });
-}
-
-unsafe fn lock(base: *mut sqlite3_file, slots: LockRange, way: c_int) -> c_int {
-    // SAFETY: the caller's promise: an open file.
-    let Some(call) = (unsafe { methods_of(base) }).and_then(|methods| methods.xShmLock) else {
-        return SQLITE_BUSY;
-    };
-    // SAFETY: as above, with slots and flags as SQLite uses them.
-    unsafe { call(base, slots.slot, slots.count, way | SQLITE_SHM_EXCLUSIVE) }
 }
 
 #[cfg(test)]

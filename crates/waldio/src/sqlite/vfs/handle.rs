@@ -6,6 +6,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 
 use super::checkpoint_locks::CheckpointLocks;
+use super::database_sync::BaseFiles;
 use super::private_shm::{Closing, PrivateShm};
 use super::registered::Registered;
 use crate::connection::Connection;
@@ -81,6 +82,11 @@ pub(super) fn shm_of(file: *mut sqlite3_file) -> *mut sqlite3_file {
     // SAFETY: SQLite calls methods of open files only.
     let private = unsafe { private_shm(file) };
     private.map_or_else(|| base_of(file), PrivateShm::file)
+}
+
+/// The base VFS's files of this one.
+pub(super) fn files_of(file: *mut sqlite3_file) -> BaseFiles {
+    BaseFiles { database: base_of(file), shm: shm_of(file) }
 }
 
 /// Uses another wal-index from now on, while none is mapped.

@@ -18,7 +18,7 @@ use std::ffi::c_int;
 use std::io;
 
 use super::database_sync;
-use super::handle::{base_of, connection, forward, handle, private_shm, shm_of};
+use super::handle::{base_of, connection, files_of, forward, handle, private_shm, shm_of};
 use super::private_shm::Closing;
 use crate::ffi::base_vfs::methods_of;
 use crate::ffi::codes::*;
@@ -123,7 +123,7 @@ pub(super) fn persists(file: *mut sqlite3_file, answer: c_int) -> c_int {
     // An application may ask at any time.
     let goes = connection.may_be_all_copied();
     // SAFETY: as above, in a call of SQLite.
-    let sync = || unsafe { database_sync::before_new_log_without_lock(base_of(file), connection) };
+    let sync = || unsafe { database_sync::before_new_log_without_lock(files_of(file), connection) };
     let code = if goes { sync() } else { SQLITE_OK };
     if code != SQLITE_OK {
         let path = connection.database.log_path.display();

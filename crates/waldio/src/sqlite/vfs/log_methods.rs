@@ -132,9 +132,9 @@ unsafe extern "C" fn read(
             handle.file.read_at(into, offset).map_err(Failure::from)
         } else {
             let main = std::ptr::with_exposed_provenance_mut(handle.connection.main_file());
-            let database = handle::base_of(main);
+            let files = handle::files_of(main);
             // SAFETY: SQLite opens a log behind its database, and closes it in front of it.
-            let database_first = || unsafe { database_sync::before_recovery(database, &handle.connection) };
+            let database_first = || unsafe { database_sync::before_recovery(files, &handle.connection) };
             handle.connection.log_read(into, offset, database_first)
         };
         match read {
@@ -191,7 +191,7 @@ unsafe extern "C" fn write(
 fn before_new_log(connection: &Connection) -> Result<(), c_int> {
     let main = std::ptr::with_exposed_provenance_mut(connection.main_file());
     // SAFETY: SQLite opens a log behind its database, and closes it in front of it.
-    match unsafe { database_sync::before_new_log_without_lock(handle::base_of(main), connection) } {
+    match unsafe { database_sync::before_new_log_without_lock(handle::files_of(main), connection) } {
         SQLITE_OK => Ok(()),
         code => Err(code),
     }

@@ -11,7 +11,7 @@ use crate::ffi::types::sqlite3_file;
 use crate::log::embedded::RESERVED_BYTES;
 use crate::log::layout::Layout;
 use crate::sqlite::vfs::database_sync;
-use crate::sqlite::vfs::handle::{base_of, connection, forward, handle, shm_of};
+use crate::sqlite::vfs::handle::{base_of, connection, files_of, forward, handle, shm_of};
 use crate::sqlite::vfs::last_close;
 use crate::sqlite::vfs::registered::Registered;
 use crate::sqlite::vfs::waiter::{self, Call};
@@ -73,7 +73,7 @@ pub(super) unsafe extern "C" fn file_control(
                 // SAFETY: as above.
                 let registered = unsafe { handle(file) }.registered;
                 // SAFETY: SQLite passes three string pointers (SQLITE_FCNTL_PRAGMA).
-                match unsafe { pragma(connection, base_of(file), registered, argument.cast()) } {
+                match unsafe { pragma(connection, file, registered, argument.cast()) } {
                     Some(code) => code,
                     None => forward!(file, xFileControl(operation, argument), SQLITE_NOTFOUND),
                 }
@@ -116,7 +116,7 @@ unsafe fn asks(place: *const c_int) -> bool {
 /// `strings` is the argument of `SQLITE_FCNTL_PRAGMA`: a place for the result, the name, the value or null.
 unsafe fn pragma(
     connection: &Connection,
-    database: *mut sqlite3_file,
+    file: *mut sqlite3_file,
     registered: &Registered,
     strings: *mut *mut c_char,
 ) -> Option<c_int> {
@@ -127,7 +127,7 @@ unsafe fn pragma(
     // SAFETY: as above.
     let value = unsafe { text(*value) };
     // SAFETY: the caller's promise.
-    let database_first = || unsafe { database_sync::before_flush(database, connection) };
+    let database_first = || unsafe { database_sync::before_flush(files_of(file), connection) };
     let (text, code) = match connection.pragma(&name, value.as_deref(), database_first)? {
         Ok(answer) => (answer, SQLITE_OK),
         Err(complaint) => (complaint, SQLITE_ERROR),

@@ -17,7 +17,9 @@ use crate::sqlite::process::Process;
 use crate::sqlite::vfs::answers::code_of;
 use crate::sqlite::vfs::checkpoint_locks::CheckpointLocks;
 use crate::sqlite::vfs::database_sync;
-use crate::sqlite::vfs::handle::{MainHandle, base_of, connection, forward, handle, set_private_shm, shm_of};
+use crate::sqlite::vfs::handle::{
+    MainHandle, base_of, connection, files_of, forward, handle, set_private_shm, shm_of,
+};
 use crate::sqlite::vfs::last_close;
 use crate::sqlite::vfs::private_shm::Closing;
 use crate::sqlite::vfs::registered::Registered;
@@ -146,7 +148,7 @@ unsafe extern "C" fn write(
         let connection = unsafe { connection(file) };
         if connection.takes_first_page()
             // SAFETY: `fill` put our handle in front of an open base file.
-            && let Err(code) = unsafe { database_sync::before_first_page(base_of(file), connection) }
+            && let Err(code) = unsafe { database_sync::before_first_page(files_of(file), connection) }
         {
             return code;
         }
@@ -173,7 +175,8 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         let connection = unsafe { connection(file) };
         let written = connection.database.synced.begin();
         let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
-        database_sync::ended(connection, written, code);
+        // SAFETY: as above.
+        unsafe { database_sync::ended(files_of(file), connection, written, code) };
         if code == SQLITE_OK {
             connection.database_synced();
         }

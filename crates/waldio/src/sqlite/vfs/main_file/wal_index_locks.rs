@@ -13,7 +13,7 @@ use crate::ffi::types::sqlite3_file;
 use crate::sqlite::vfs::answers::code_of;
 use crate::sqlite::vfs::checkpoint_locks::{self, CheckpointLocks};
 use crate::sqlite::vfs::database_sync;
-use crate::sqlite::vfs::handle::{base_of, connection, forward, handle, shared_connection, shm_of};
+use crate::sqlite::vfs::handle::{connection, files_of, forward, handle, shared_connection, shm_of};
 use crate::sqlite::vfs::last_close;
 use crate::sqlite::vfs::taking_back;
 use crate::sqlite::vfs::waiter::{self, Call};
@@ -101,7 +101,7 @@ unsafe fn lock_shared(
         return code;
     }
     // SAFETY: the caller's promise.
-    let refused = match unsafe { database_sync::for_readers(base_of(file), connection) } {
+    let refused = match unsafe { database_sync::for_readers(files_of(file), connection) } {
         SQLITE_OK => match connection.read_lock_granted(slot) {
             Ok(()) => return SQLITE_OK,
             Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
@@ -162,7 +162,7 @@ unsafe fn lock_exclusively(
     if (LockRange { slot, count }) == WAL_LOG_READ_LOCKS {
         // Before the lock, which keeps readers out: who asks for it has the write lock, and nothing is copied meanwhile.
         // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-        match unsafe { database_sync::before_new_log(base_of(file), connection) } {
+        match unsafe { database_sync::before_new_log(files_of(file), connection) } {
             SQLITE_OK => {}
             code => return code,
         }
@@ -181,7 +181,7 @@ unsafe fn lock_exclusively(
         return code;
     }
     // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-    let database_first = || unsafe { database_sync::before_recovery(base_of(file), connection) };
+    let database_first = || unsafe { database_sync::before_recovery(files_of(file), connection) };
     let refused = match connection.before_recovery(slot, count, database_first) {
         Err(failure) => code_of(&failure, SQLITE_IOERR_FSYNC),
         Ok(()) => match connection.exclusive_lock_granted(slot) {
@@ -209,8 +209,8 @@ unsafe fn lock_exclusively(
 unsafe fn begin_checkpoint(file: *mut sqlite3_file, connection: &Connection) -> c_int {
     // SAFETY: the caller's promise.
     let locks = unsafe { checkpoint_locks_of(file) };
-    // SAFETY: the caller's promise, and `fill` put our handle in front of an open base file.
-    let code = unsafe { checkpoint_locks::begin(shm_of(file), base_of(file), connection, locks) };
+    // SAFETY: the caller's promise.
+    let code = unsafe { checkpoint_locks::begin(files_of(file), connection, locks) };
     if code != SQLITE_OK {
         connection.before_unlock(WAL_CKPT_LOCK);
     }
