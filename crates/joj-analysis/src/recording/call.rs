@@ -100,7 +100,7 @@ words! {
         /// posix_fadvise, and readahead, which is POSIX_FADV_WILLNEED (description, descriptor, offset, bytes: 0 is to the end of the
         /// file; flags: POSIX_FADV_..).
         Fadvise = 42 "fadvise",
-        /// An open of /proc/sys/vm/drop_caches for writing. A replay drops those caches, or without root what they hold of its own
+        /// A write to /proc/sys/vm/drop_caches. A replay drops those caches, or without root what they hold of its own
         /// files.
         DropCaches = 43 "drop_caches",
     }

@@ -147,6 +147,10 @@ fn pause(at_ns: u64, stop: &AtomicBool) -> bool {
 fn one(shared: &Shared<'_>, call: &RecordedCall, memory: &mut IoMemory, outcome: &mut ThreadOutcome) -> u64 {
     let begun_ns = clock::shared_ns();
     let result = shared.files.make(call, memory);
+    // It takes as long as there is much to drop, which is another machine's memory and not the disk.
+    if call.kind == CallKind::DropCaches && shared.choice != OrderChoice::Fast {
+        pause(begun_ns + call.duration_ns, &shared.stop);
+    }
     let ended_ns = clock::shared_ns();
     let in_call_ns = ended_ns.saturating_sub(begun_ns);
     let kind = &mut outcome.kinds[usize::from(call.kind.code())];

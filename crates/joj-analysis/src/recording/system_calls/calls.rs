@@ -13,6 +13,9 @@ use super::output::CallOutput;
 use super::processes::{Closed, Meaning, TracedProcesses};
 
 pub(super) const DEVICE: &str = "a device or what the kernel makes up";
+/// What is written here makes the kernel drop what it keeps of files.
+pub(super) const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+pub(super) const CACHE_SWITCH: &str = "the switch that drops the kernel's caches";
 pub(super) const NO_FILE: &str = "a pipe, a socket or the like";
 const UNKNOWN: &str = "a descriptor whose opening was not seen";
 pub(super) const GONE: &str = "a name in a directory that is gone";
@@ -224,7 +227,12 @@ impl Calls {
 
     fn on_descriptor(&mut self, thread: u32, descriptor: NamedDescriptor<'_>, row: RecordedCall) -> Told {
         let row = where_it_stands(row);
-        let description = self.description(thread, descriptor)?;
+        let description = match self.description(thread, descriptor) {
+            Err(CACHE_SWITCH) if row.kind.is_write() => {
+                return Ok(RecordedCall { kind: CallKind::DropCaches, ..RecordedCall::default() });
+            }
+            other => other?,
+        };
         if matches!(row.kind, CallKind::Readv | CallKind::Writev | CallKind::Preadv | CallKind::Pwritev) {
             self.output.infer(VECTORED);
         }
@@ -241,6 +249,7 @@ impl Calls {
         let number = descriptor.number.ok_or(UNREADABLE)?;
         match descriptor.known {
             Some(path) if !path.starts_with('/') => return Err(NO_FILE),
+            Some(DROP_CACHES) => return Err(CACHE_SWITCH),
             Some(path) if is_pseudo(path) => return Err(DEVICE),
             _ => {}
         }

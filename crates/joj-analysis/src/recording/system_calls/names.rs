@@ -1,17 +1,15 @@
 //! Calls that name files by their paths.
 
 use crate::recording::call::{CallKind, RecordedCall};
-use crate::recording::flags::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
+use crate::recording::flags::{O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW};
 use crate::recording::paths::{absolute, is_pseudo};
 
-use super::calls::{Calls, DEVICE, GONE, NO_FILE, Told, UNREADABLE};
+use super::calls::{CACHE_SWITCH, Calls, DEVICE, DROP_CACHES, GONE, NO_FILE, Told, UNREADABLE};
 use super::links::PathBegin;
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
 use super::processes::Meaning;
 
-/// What is written here makes the kernel drop what it keeps of files.
-const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// The directory of relative paths where nobody saw it.
 const START_DIRECTORY: &str = "/start";
 const UNKNOWN_START: &str =
@@ -58,6 +56,7 @@ impl Calls {
         let why = match &path {
             Err(why) => Some(*why),
             Ok(_) if opened.is_some_and(|opened| !opened.starts_with('/')) => Some(NO_FILE),
+            Ok(path) if opened.unwrap_or(path) == DROP_CACHES => Some(CACHE_SWITCH),
             Ok(path) => is_pseudo(opened.unwrap_or(path)).then_some(DEVICE),
         };
         let closes_on_exec = flags & O_CLOEXEC != 0;
@@ -67,9 +66,6 @@ impl Calls {
         }
         if let (Some(why), Some(number)) = (why, number) {
             self.processes.open(call.thread, number, Meaning::Other(why), closes_on_exec, true);
-        }
-        if path.as_deref() == Ok(DROP_CACHES) && flags & O_ACCMODE != 0 && call.succeeded() {
-            return Ok(RecordedCall { kind: CallKind::DropCaches, ..RecordedCall::default() });
         }
         let (Ok(path), None) = (path, why) else { return Err(why.unwrap_or(UNREADABLE)) };
         let (text, path) = (&path, self.output.keep(&path));
