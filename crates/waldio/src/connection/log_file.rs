@@ -35,7 +35,6 @@ use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefix, Salts, Version};
 use crate::log::layout::frame_at;
 use crate::log::pending_writes::{Pending, RUN_BYTES_MAX};
-use crate::log::rewrite;
 use crate::options::FlushDelay;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
@@ -425,9 +424,9 @@ impl LogFile {
         self.is_durable(false, wal_index)
     }
 
-    /// A sync failed: see `rewrite::published`. Where this fails as well nothing is left to do: the log is poisoned.
+    /// A sync failed: see `rewrite::published`.
     pub fn write_again(&self, published_end: Option<u64>) {
-        let _ = rewrite::published(&*self.file, published_end);
+        self.session.durability.write_again(&*self.file, published_end);
     }
 
     /// `PRAGMA synchronous` is about to change what follows a commit.

@@ -69,7 +69,7 @@ pub struct Durability {
     rest_until: Mutex<Option<Instant>>,
     /// Recovered frames could not be written over themselves (`rewrite`): no flush vouches for them before that is done.
     uncertain: AtomicBool,
-    /// A sync failed where nobody had a lock of SQLite's.
+    /// Something failed, and nobody with a lock of SQLite's has written the frames again since.
     rewrite_owed: AtomicBool,
     /// The generation of the log that flushes without any lock of SQLite's are for: that of this process's newest commit.
     generation: Mutex<Option<Salts>>,
@@ -116,11 +116,13 @@ impl Durability {
     }
 
     /// Takes the log out of use until the last connection of this process closed and the log was recovered: after
-    /// a failed sync the kernel may have dropped the data and call the next sync a success.
+    /// a failed sync the kernel may have dropped the data and call the next sync a success. So its published frames are written over
+    /// themselves (`rewrite`), by whoever has a lock that keeps them in place: the caller, or the next of this process.
     pub fn poison(&self, what: &str, error: io::Error) -> Failure {
         let text = format!("{what} of {} failed: {error}", self.log_path.display());
         self.stats.error(&text);
         let _ = self.poison.set(text);
+        self.rewrite_owed.store(true, SeqCst);
         self.group_commit.fail();
         Failure::Sync(error)
     }
@@ -211,7 +213,7 @@ impl Durability {
             (self.group_commit.is_outstanding() && !self.is_uncertain()).then(|| self.group_commit.issued());
         Stats::add(&self.stats.growth_flushes, 1);
         let mark = self.unsynced.flush_begins(Instant::now());
-        self.in_turn("sync of a growth", || file.sync_data()).inspect_err(|_| self.owe_rewrite())?;
+        self.in_turn("sync of a growth", || file.sync_data())?;
         if self.poison.get().is_none() && !self.is_uncertain() {
             self.unsynced.covered(mark);
         }
@@ -244,10 +246,6 @@ impl Durability {
     /// True for a commit that was noted.
     pub fn has_failed(&self, commit: Prefix) -> bool {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
-    }
-
-    fn owe_rewrite(&self) {
-        self.rewrite_owed.store(true, SeqCst);
     }
 
     /// A commit of `generation` is about to leave its flush to somebody without a lock. `None`: it is unknown.
@@ -315,10 +313,7 @@ impl Durability {
         }
         let sync = || {
             let done = if is_database_synced { self.timed_sync(file) } else { self.sync_unlocked(file) };
-            done.map_err(|_| {
-                self.owe_rewrite();
-                Failed
-            })
+            done.map_err(|_| Failed)
         };
         self.group_commit.wait(self.group_commit.hurry(), &Arc::default(), sync).map(|_| ())
     }
@@ -374,7 +369,11 @@ impl Durability {
         };
         match synced {
             Ok(()) => self.uncertain.store(false, SeqCst),
-            Err(failure) => self.stats.error(&format!("cannot make the recovered log certain: {failure}")),
+            Err(failure) => {
+                // It may have dropped them once more.
+                self.write_again(file, None);
+                self.stats.error(&format!("cannot make the recovered log certain: {failure}"));
+            }
         }
     }
 
@@ -383,7 +382,22 @@ impl Durability {
         self.uncertain.load(SeqCst)
     }
 
-    /// True once after a sync failed where nobody had a lock.
+    /// Writes the published frames over themselves, while a lock of SQLite's, or that nobody else is there, keeps them in place. Where
+    /// that fails the next one tries again.
+    pub fn write_again(&self, file: &dyn DiskFile, published_end: Option<u64>) {
+        self.rewrite_owed.store(false, SeqCst);
+        if rewrite::published(file, published_end).is_err() {
+            self.rewrite_owed.store(true, SeqCst);
+        }
+    }
+
+    /// A commit that failed was made none by a write: it is on the medium when this returns, as far as that can be had.
+    pub fn sync_taken_back(&self, file: &dyn DiskFile) {
+        // The log is poisoned already.
+        let _ = self.in_turn("sync of what was taken back", || file.sync_data());
+    }
+
+    /// True once after something failed where nobody had a lock.
     pub fn take_owed_rewrite(&self) -> bool {
         self.rewrite_owed.load(SeqCst) && self.rewrite_owed.swap(false, SeqCst)
     }
@@ -431,6 +445,28 @@ mod tests {
             disk.set_fault(Some(fault));
             assert!(durability.write_durable(&*file, blocks.bytes(), 0).is_err());
             assert_eq!(durability.check().is_err(), poisons, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_sync_fails_the_frames_are_written_again_or_that_is_owed() {
+        let syncs: [(&str, fn(&Durability, &dyn DiskFile)); 4] = [
+            ("commit", |durability, file| drop(durability.flush(file, None))),
+            ("growth", |durability, file| drop(durability.sync_growth(file))),
+            ("flush", |durability, file| drop(durability.flush_unlocked(file, true))),
+            ("taken back", |durability, file| durability.sync_taken_back(file)),
+        ];
+        for (what, sync) in syncs {
+            let (disk, file) = file(SimOptions::default());
+            let durability = durability();
+            file.write_at(&[7; 64], 0).unwrap();
+            let (kind, kept) = (FaultKind::Io, Kept::Nothing);
+            let fault = Fault { counted: Counted::Flushes, number: 0, kind, kept, lasting: false };
+            disk.set_fault(Some(fault));
+            sync(&durability, &*file);
+            assert!(durability.check().is_err() && durability.take_owed_rewrite(), "{what}");
+            durability.write_again(&*file, None);
+            assert!(!durability.take_owed_rewrite(), "{what}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! The part of a connection that is about COMMITs that failed and are published all the same (`log_file/taking_back`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::connection::handle::Connection;
-use crate::connection::log_file::LogFile;
 use crate::durability::log_session::LogSession;
 use crate::ffi::wal_index;
 use crate::log::frame::{Prefix, Salts};
@@ -87,10 +87,13 @@ impl Connection {
 
     /// Has that written to the medium, as far as it can be had.
     pub fn sync_taken_back(&self) {
-        let file = self.state().ok().and_then(|state| state.log.as_ref().map(LogFile::shared_file));
+        let log = self.state().ok().and_then(|state| {
+            let log = state.log.as_ref()?;
+            Some((Arc::clone(log.session()), log.shared_file()))
+        });
         // Without any lock, also of this connection: it may take long.
-        if let Some(file) = file {
-            let _ = file.sync_data();
+        if let Some((session, file)) = log {
+            session.durability.sync_taken_back(&*file);
         }
     }
 }

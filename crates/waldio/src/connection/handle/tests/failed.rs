@@ -126,6 +126,20 @@ fn a_checkpoint_whose_sync_fails_has_announced_nothing() {
     assert_eq!(attempted(), 2);
 }
 
+/// With `synchronous=OFF` it is waldio that syncs the log for a checkpoint, and the same failure is to be told to other processes: the
+/// frames are written again at once.
+#[test]
+fn a_checkpoint_whose_own_flush_fails_has_written_the_frames_again() {
+    let bench = Bench::opened(Options::default());
+    (1..=2).for_each(|number| bench.commit(number));
+    bench.connection.exclusive_lock_granted(WAL_CKPT_LOCK);
+    bench.write(3);
+    bench.fail_flushes();
+    assert!(bench.connection.before_checkpoint().is_err());
+    let session = bench.connection.database.session().unwrap();
+    assert!(session.durability.check().is_err() && !session.durability.take_owed_rewrite());
+}
+
 #[test]
 fn after_an_attempt_in_vain_readers_are_left_in_peace() {
     let bench = failed_when_published();
