@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use record::{methods, program, record_command};
-use replay::{Scratch, joj, told};
+use replay::{Scratch, joj, replay, told};
 
 /// What is below a directory: of each name the size, or what it is.
 fn tree(directory: &Path) -> BTreeMap<String, String> {
@@ -336,4 +336,51 @@ int main(int words, char **word) {
 }
 "#,
     );
+}
+
+/// A directory in memory, on a filesystem of its own, that goes.
+struct InMemory(PathBuf);
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a filesystem has besides changes what it writes: the files of another one are not put next to those that a program changes.
+#[test]
+fn files_of_a_filesystem_that_is_only_read_lie_apart_in_a_replay() {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new("live-names-apart");
+    let other = InMemory(Path::new("/dev/shm").join(format!("joj-live-names-apart-{}", std::process::id())));
+    if std::fs::create_dir(&other.0).is_err() {
+        eprintln!("skipped: there is no /dev/shm");
+        return;
+    }
+    let device = |place: &Path| std::fs::metadata(place).expect("it is there").dev();
+    if device(&other.0) == device(scratch.as_ref()) {
+        eprintln!("skipped: the temporary directory is on the same filesystem as /dev/shm");
+        return;
+    }
+    std::fs::write(other.0.join("read"), [1; 5000]).expect("a file");
+    let place = scratch.file("place");
+    std::fs::create_dir(&place).expect("a directory");
+    let copy = "cat \"$1/read\" > copy; cat \"$1/missing\" 2> /dev/null; mv copy copied";
+    let both = "echo more >> \"$1/read\"";
+    for method in methods() {
+        // Where both are changed they lie together.
+        for (script, apart) in [(copy.to_owned(), true), (format!("{copy}; {both}"), false)] {
+            let words = ["/bin/sh", "-c", &format!("cd \"$0\"; {script}")].map(PathBuf::from);
+            let recording = scratch.file(&format!("{method}.joj"));
+            let command: Vec<&Path> =
+                words.iter().map(PathBuf::as_path).chain([&*place, &*other.0]).collect();
+            let (code, said) = told(&record_command(method, &recording, &command));
+            assert_eq!(code, Some(0), "{method}: {said}");
+            let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);
+            assert_eq!(replayed["differences"], serde_json::json!([]), "{method}: {replayed}");
+            assert_eq!(replayed["files_apart"].as_u64().expect("a count") > 0, apart, "{method}: {replayed}");
+            let kinds = replayed["by_call"].as_object().expect("calls");
+            assert!(kinds.values().all(|kind| kind["differ"] == 0), "{method}: {replayed:#}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub fn hide(recording: &mut Recording, key: &impl BuildHasher) {
     recording.header.command.clear();
     if let Some(facts) = &mut recording.header.recording {
         facts.names_hidden = true;
+        facts.mount_points.iter_mut().for_each(|place| *place = hidden_path(place, key));
     }
 }
 

@@ -76,6 +76,9 @@ pub struct ReplayOutcome {
     pub not_replayed: BTreeMap<String, u64>,
     /// What the recording's importer had to guess.
     pub inferred: Vec<String>,
+    /// Files of other filesystems, which the program only read: they are not on the disk that is measured.
+    #[serde(default)]
+    pub files_apart: u64,
     /// What --check found, a sentence each; `None` without it.
     pub differences: Option<Vec<String>>,
     /// Where the files are, with --keep.

@@ -36,6 +36,15 @@ pub fn take_with_below<T>(names: &mut BTreeMap<String, T>, path: &str) -> Vec<(S
     taken.collect()
 }
 
+/// Of these places, in which filesystems are mounted, the one that a path lies on.
+pub fn mount_point_of<'places>(path: &str, mount_points: &'places [String]) -> Option<&'places str> {
+    let covers = |place: &&str| {
+        let rest = path.strip_prefix(place.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    mount_points.iter().map(String::as_str).filter(covers).max_by_key(|place| place.len())
+}
+
 /// True for what is no file: devices, and what the kernel makes up.
 pub fn is_pseudo(path: &str) -> bool {
     // /dev/shm holds files.
@@ -90,6 +99,16 @@ pub fn unquoted(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_lies_on_the_deepest_filesystem_that_is_mounted_above_it() {
+        let places = ["/", "/data", "/data/app"].map(str::to_owned);
+        let of = |path| mount_point_of(path, &places);
+        let found = ["/", "/usr/lib", "/data", "/database", "/data/x/y", "/data/app", "/data/app/z"].map(of);
+        let wanted = ["/", "/", "/data", "/", "/data", "/data/app", "/data/app"];
+        assert_eq!(found, wanted.map(Some));
+        assert_eq!(mount_point_of("/x", &places[1..]), None);
+    }
 
     #[test]
     fn a_path_is_what_the_kernel_takes_it_for() {

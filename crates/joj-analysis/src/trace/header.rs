@@ -57,6 +57,9 @@ pub struct RecordingFacts {
     pub names_hidden: bool,
     /// Calls that are not in the recording, because no replay can make them: (which and why, how many).
     pub not_replayed: BTreeMap<String, u64>,
+    /// Where the filesystems were mounted that its paths lie on; empty where nobody looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mount_points: Vec<String>,
 }
 
 /// Where events come from.

@@ -1,5 +1,6 @@
 //! A command or a process, recorded as it runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::hash::RandomState;
 use std::io;
@@ -10,14 +11,17 @@ use std::time::Duration;
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::hidden_names;
+use joj_analysis::recording::paths::mount_point_of;
 use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
+use joj_analysis::trace::texts::{Text, Texts};
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
 use crate::machine::capture::calls::bpf::capture::BpfCalls;
 use crate::machine::capture::calls::error::CallCaptureError;
 use crate::machine::capture::calls::held;
 use crate::machine::capture::calls::ptrace::tracer::{TraceState, Tracer};
+use crate::machine::files::mounts::{self, Mount};
 use crate::machine::files::output_file;
 use crate::machine::proc::clock::{calendar_ns, shared_ns};
 use crate::machine::proc::signal::{self, is_stopped};
@@ -65,6 +69,9 @@ pub fn run(options: &RecordOptions) -> Result<ExitCode, RecordError> {
     let is_cut_short = is_stopped();
     if let Some(ending) = &mut header.ending {
         ending.cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
+    }
+    if let Some(facts) = header.recording.as_mut().filter(|_| sees_our_files(options.pid)) {
+        facts.mount_points = mount_points(&recording.texts);
     }
     if options.hide_names {
         // The key is random, and gone when this returns.
@@ -166,8 +173,8 @@ fn by_bpf(
     Ok(RecordedRun { recording, exit_code })
 }
 
-/// The symbolic links that programs find. Those of a process whose root or mounts are not joj's are not looked at.
-fn links_before(process: Option<u32>) -> LinksBefore {
+/// True where names mean to a process what they mean to joj: it has the same root and the same mounts. To what joj starts they do.
+fn sees_our_files(process: Option<u32>) -> bool {
     let place = |process: &str, name: &str| {
         let status = fs::metadata(format!("/proc/{process}/{name}")).ok()?;
         Some((status.dev(), status.ino()))
@@ -176,10 +183,25 @@ fn links_before(process: Option<u32>) -> LinksBefore {
         let own = place("self", name);
         own.is_some() && own == place(process, name)
     };
-    if process.is_some_and(|process| {
+    process.is_none_or(|process| {
         let process = process.to_string();
-        !(is_same("root", &process) && is_same("ns/mnt", &process))
-    }) {
+        is_same("root", &process) && is_same("ns/mnt", &process)
+    })
+}
+
+/// Where the filesystems are mounted that these paths lie on.
+fn mount_points(paths: &Texts) -> Vec<String> {
+    let place = |mount: &Mount| mount.mount_point.to_str().map(str::to_owned);
+    let all: Vec<String> = mounts::list().unwrap_or_default().iter().filter_map(place).collect();
+    let numbers = 0..u32::try_from(paths.count()).unwrap_or(u32::MAX);
+    let texts = numbers.map(|number| paths.get(Text(number))).filter(|text| text.starts_with('/'));
+    let found: BTreeSet<&str> = texts.filter_map(|path| mount_point_of(path, &all)).collect();
+    found.into_iter().map(str::to_owned).collect()
+}
+
+/// The symbolic links that programs find. Those of a process whose root or mounts are not joj's are not looked at.
+fn links_before(process: Option<u32>) -> LinksBefore {
+    if !sees_our_files(process) {
         return LinksBefore::default();
     }
     LinksBefore::new(|path| Some(fs::read_link(path).ok()?.to_str()?.to_owned()))

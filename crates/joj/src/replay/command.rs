@@ -4,13 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use joj_analysis::recording::file_tree::TreeEntry;
 use joj_analysis::recording::outcome::ReplayOutcome;
 
 use crate::command_line::replay::ReplayOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
+use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
-use crate::machine::replayer::trees;
+use crate::machine::replayer::trees::{self, Roots};
+use crate::replay::apart::Apart;
 use crate::replay::check;
 use crate::replay::error::ReplayError;
 use crate::replay::page_transactions;
@@ -56,7 +59,7 @@ pub fn bytes_needed(options: &ReplayOptions) -> Result<u64, ReplayError> {
 /// # Errors
 /// Why it cannot be replayed so.
 pub fn bytes_before(recording: &Path, is_compat: bool) -> Result<u64, ReplayError> {
-    Ok(trees::bytes(&Plan::read(recording, is_compat)?.before))
+    Ok(trees::bytes(&Plan::read(recording, is_compat)?.before, |_| true))
 }
 
 fn stopped() -> ExitCode {
@@ -67,8 +70,23 @@ fn stopped() -> ExitCode {
 /// What is made goes at the end, whatever that is, unless it was asked to stay.
 fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, ReplayError> {
     let plan = Plan::read(&options.recording, options.compat)?;
-    room::check(directory, trees::bytes(&plan.before), "the files that were there before")?;
+    // Where the files stay they are together.
+    let mut apart = if options.keep { Apart::default() } else { Apart::of(&plan.recording, &plan.before) };
+    let size = |is_apart: bool| trees::bytes(&plan.before, |path| apart.has(path) == is_apart);
+    let (here_bytes, other_bytes) = (size(false), size(true));
+    // Mostly memory: it is not filled up.
+    let temporary = std::env::temp_dir();
+    let has_room = room::check(&temporary, other_bytes.saturating_mul(2), "").is_ok();
+    let other_dir = if has_room && other_bytes > 0 { plan::make_directory(&temporary).ok() } else { None };
+    if other_dir.is_none() {
+        apart = Apart::default();
+    }
+    let needed_bytes = if other_dir.is_some() { here_bytes } else { here_bytes + other_bytes };
+    room::check(directory, needed_bytes, "the files that were there before")?;
     let work_dir = plan::make_directory(directory)?;
+    let other = other_dir.as_ref().map_or(work_dir.path(), WorkDir::path);
+    let is_other = |path: &str| apart.has(path);
+    let roots = Roots { directory: work_dir.path(), other, is_other: &is_other };
     let problem = |(path, error): (PathBuf, io::Error)| file_problem(directory, path, error);
     let mut progress = ProgressLine::begin();
     let mut go_on = |bytes: u64| {
@@ -76,13 +94,19 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
             .tell(|| format!("making the files of the recording, {} MiB; Ctrl-C gives it up", bytes >> 20));
         !signal::is_stopped()
     };
-    if !trees::make(work_dir.path(), &plan.before, &plan.grows, &mut go_on).map_err(problem)? {
+    if !trees::make(roots, &plan.before, &plan.grows, &mut go_on).map_err(problem)? {
         return Err(ReplayError::Stopped);
     }
     drop(progress);
-    let mut outcome = run::run(&plan, work_dir.path(), options.order)?;
+    let mut outcome = run::run(&plan, roots, options.order)?;
+    let is_apart =
+        |(path, entry): &(&String, &TreeEntry)| matches!(entry, TreeEntry::File(_)) && apart.has(path);
+    outcome.files_apart = plan.before.iter().filter(is_apart).count() as u64;
     if options.check {
-        let found = trees::list(work_dir.path()).map_err(problem)?;
+        let mut found = trees::list(work_dir.path()).map_err(problem)?;
+        if let Some(other_dir) = &other_dir {
+            found.extend(trees::list(other_dir.path()).map_err(problem)?);
+        }
         outcome.differences = Some(check::differences(&plan.after, &found));
     }
     if options.keep {

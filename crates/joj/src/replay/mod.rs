@@ -10,6 +10,7 @@
 //! run                 the threads, from their start to their end
 //! worker              one thread's calls
 //! plan                a recording with its order and its files
+//! apart               filesystems that the program only read, whose files are not on the disk that is measured
 //! error               why there is no result
 //! ```
 
@@ -20,4 +21,5 @@ mod check;
 mod run;
 mod worker;
 mod plan;
+mod apart;
 pub mod error;

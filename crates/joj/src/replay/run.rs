@@ -1,6 +1,5 @@
 //! The threads of a replay, from their start to their end.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,6 +17,7 @@ use crate::machine::proc::clock;
 use crate::machine::proc::signal;
 use crate::machine::proc::usage::Usage;
 use crate::machine::replayer::calls::ReplayFiles;
+use crate::machine::replayer::trees::Roots;
 use crate::machine::replayer::turns::Turn;
 use crate::replay::error::ReplayError;
 use crate::replay::plan::Plan;
@@ -30,14 +30,15 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What a thread of a replay needs of its stack: its memory for reads and writes lies elsewhere.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Makes the calls below a directory.
+/// Makes the calls below these directories.
 /// # Errors
 /// A signal, a full disk, no thread.
-pub fn run(plan: &Plan, directory: &Path, choice: OrderChoice) -> Result<ReplayOutcome, ReplayError> {
+pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayOutcome, ReplayError> {
+    let directory = roots.directory;
     allow_files();
     // A sleep ends when it should, not 50 us later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let files = ReplayFiles::new(directory, &plan.recording)
+    let files = ReplayFiles::new(roots, &plan.recording)
         .map_err(|error| ReplayError::File { path: directory.to_owned(), error })?;
     plan.recording.calls.iter().filter(|call| call.kind == CallKind::Held).for_each(|call| files.hold(call));
     let kept = |calls: &Vec<u32>| if plan.order.wakers.is_empty() { 0 } else { calls.len() };

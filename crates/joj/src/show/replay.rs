@@ -61,6 +61,11 @@ fn rest(outcome: &ReplayOutcome) -> String {
         let (files, skipped) = (count(files), count(skipped));
         text += &format!("\nMobibench's reading: {files} files, {skipped} calls skipped\n");
     }
+    if outcome.files_apart > 0 {
+        let files = count(outcome.files_apart);
+        text +=
+            &format!("\n{files} files of filesystems that the program only read are in TMPDIR, or /tmp\n");
+    }
     if !outcome.not_replayed.is_empty() {
         text += "\nnot replayed:\n";
         for (what, calls) in &outcome.not_replayed {

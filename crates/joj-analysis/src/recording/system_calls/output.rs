@@ -83,7 +83,7 @@ impl CallOutput {
         let header = Header {
             source,
             inferred: self.inferred,
-            recording: Some(RecordingFacts { names_hidden: false, not_replayed: self.not_replayed }),
+            recording: Some(RecordingFacts { not_replayed: self.not_replayed, ..RecordingFacts::default() }),
             ending: Some(Ending { ended_ns, events, ..Ending::default() }),
             ..Header::default()
         };

@@ -17,6 +17,8 @@ use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, See
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use super::trees::Roots;
+
 pub use super::written_bytes::IoMemory;
 
 /// A file is made with these permissions, as far as umask lets it.
@@ -58,7 +60,7 @@ type Descriptors = Mutex<Vec<Arc<OwnedFd>>>;
 #[derive(Debug)]
 pub struct ReplayFiles {
     directory: File,
-    /// By the number of a text: the path below the directory.
+    /// By the number of a text: the path below the directory, or a whole one elsewhere.
     paths: Vec<CString>,
     /// The same with the directory's own path in front, for what takes no directory.
     whole_paths: Vec<CString>,
@@ -69,21 +71,29 @@ pub struct ReplayFiles {
 }
 
 impl ReplayFiles {
-    /// Those of a recording, below a directory.
+    /// Those of a recording, below its directories.
     /// # Errors
-    /// The directory cannot be opened.
-    pub fn new(directory: &Path, recording: &Recording) -> io::Result<Self> {
+    /// A directory cannot be opened.
+    pub fn new(roots: Roots<'_>, recording: &Recording) -> io::Result<Self> {
         let descriptions = recording.calls.iter().map(|call| call.description).max().unwrap_or(0);
-        let place = directory.canonicalize()?.to_string_lossy().into_owned();
-        let below = |path: &str| {
+        let whole_root =
+            |root: &Path| -> io::Result<String> { Ok(root.canonicalize()?.to_string_lossy().into_owned()) };
+        let (place, other) = (whole_root(roots.directory)?, whole_root(roots.other)?);
+        let whole = |path: &str| {
             // A recording that somebody made by hand may have `..` in its paths: no call shall leave the directory.
             let path = absolute("/", path);
-            let path = path.trim_start_matches('/');
-            if path.is_empty() { ".".to_owned() } else { path.to_owned() }
+            format!("{}{path}", if (roots.is_other)(&path) { &other } else { &place })
         };
-        let whole = |path: &str| format!("{place}{}", absolute("/", path));
+        let below = |path: &str| {
+            let inside = absolute("/", path);
+            match inside.trim_start_matches('/') {
+                _ if (roots.is_other)(&inside) => whole(path),
+                "" => ".".to_owned(),
+                inside => inside.to_owned(),
+            }
+        };
         Ok(Self {
-            directory: File::open(directory)?,
+            directory: File::open(roots.directory)?,
             paths: all(&recording.texts, below),
             whole_paths: all(&recording.texts, whole),
             place,
@@ -372,7 +382,8 @@ mod tests {
         let mut recording = Recording::default();
         let path = recording.texts.keep("/../../escaped/../one");
         let call = |kind| RecordedCall { kind, path, bytes: 5, ..RecordedCall::default() };
-        let files = ReplayFiles::new(&directory, &recording).unwrap();
+        let roots = Roots { directory: &directory, other: &outer, is_other: &|_| false };
+        let files = ReplayFiles::new(roots, &recording).unwrap();
         let mut memory = IoMemory::new(1);
         assert_eq!(files.make(&call(CallKind::Mkdir), &mut memory), Some(0));
         assert!(directory.join("one").is_dir() && !outer.join("one").exists());

@@ -14,18 +14,32 @@ use super::written_bytes::IoMemory;
 /// What is written at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Where a recorded path is, below the replay's directory.
-pub fn place(directory: &Path, path: &str) -> PathBuf {
-    directory.join(absolute("/", path).trim_start_matches('/'))
+/// Where a replay has its files.
+#[derive(Clone, Copy)]
+pub struct Roots<'replay> {
+    /// On the disk that is measured.
+    pub directory: &'replay Path,
+    /// Elsewhere.
+    pub other: &'replay Path,
+    /// True for a recorded path that lies in `other`.
+    pub is_other: &'replay dyn Fn(&str) -> bool,
+}
+
+impl Roots<'_> {
+    /// Where a recorded path is. One that somebody made by hand may have `..`: no call shall leave the directory.
+    pub fn place(&self, path: &str) -> PathBuf {
+        let path = absolute("/", path);
+        let root = if (self.is_other)(&path) { self.other } else { self.directory };
+        root.join(path.trim_start_matches('/'))
+    }
 }
 
 /// Makes files, with bytes in them, and has them written to the disk, so that nothing of it happens in the replay. What is below
-/// `grows` is made last: filesystems put what is new there beside it, and what the program only reads was often on another disk.
-/// `go_on` is asked now and then, and told how many bytes were written.
+/// `grows` is made last: filesystems put what is new there beside it. `go_on` is asked now and then, and told how many bytes were written.
 /// # Errors
 /// The file that cannot be made, and why.
 pub fn make(
-    directory: &Path,
+    roots: Roots<'_>,
     entries: &Entries,
     grows: &HashSet<String>,
     go_on: &mut dyn FnMut(u64) -> bool,
@@ -36,7 +50,7 @@ pub fn make(
         |path: &str| Path::new(path).ancestors().any(|above| grows.contains(&*above.to_string_lossy()));
     let (last, first): (Vec<_>, Vec<_>) = entries.iter().partition(|(path, _)| is_last(path));
     for (path, entry) in first.into_iter().chain(last) {
-        let place = place(directory, path);
+        let place = roots.place(path);
         let made = match entry {
             TreeEntry::Directory => fs::create_dir_all(&place).map(|()| true),
             TreeEntry::File(bytes) => fill(&place, *bytes, &mut memory, &mut written, go_on),
@@ -46,15 +60,20 @@ pub fn make(
             return Ok(false);
         }
     }
-    let synced = File::open(directory).and_then(|file| Ok(rustix::fs::syncfs(file.as_fd())?));
-    synced.map_err(|error| (directory.to_owned(), error))?;
+    for root in [roots.other, roots.directory] {
+        let synced = File::open(root).and_then(|file| Ok(rustix::fs::syncfs(file.as_fd())?));
+        synced.map_err(|error| (root.to_owned(), error))?;
+    }
     Ok(true)
 }
 
-/// Bytes of these files.
-pub fn bytes(entries: &Entries) -> u64 {
-    let sizes = entries.values().map(|entry| if let TreeEntry::File(bytes) = entry { *bytes } else { 0 });
-    sizes.fold(0, u64::saturating_add)
+/// Bytes of the files whose paths are `wanted`.
+pub fn bytes(entries: &Entries, wanted: impl Fn(&str) -> bool) -> u64 {
+    let size = |(path, entry): (&String, &TreeEntry)| match entry {
+        TreeEntry::File(bytes) if wanted(path) => *bytes,
+        _ => 0,
+    };
+    entries.iter().map(size).fold(0, u64::saturating_add)
 }
 
 fn fill(
@@ -131,7 +150,8 @@ mod tests {
                 told.push(written);
                 true
             };
-            assert!(make(&directory, &entries, &grows, &mut go_on).unwrap());
+            let roots = Roots { directory: &directory, other: &directory, is_other: &|_| false };
+            assert!(make(roots, &entries, &grows, &mut go_on).unwrap());
             assert_eq!(told, sums, "{grows:?}");
             fs::remove_dir_all(&directory).unwrap();
         }
