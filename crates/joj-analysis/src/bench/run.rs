@@ -128,10 +128,14 @@ pub struct SyncCount {
 }
 
 impl SyncCount {
-    /// All of them together for each transaction.
+    /// All of them together.
+    pub fn all(&self) -> u64 {
+        self.fsync + self.fdatasync + self.durable_writes + self.other
+    }
+
+    /// The same for each transaction.
     pub fn per_transaction(&self) -> f64 {
-        let calls = self.fsync + self.fdatasync + self.durable_writes + self.other;
-        calls as f64 / self.transactions.max(1) as f64
+        self.all() as f64 / self.transactions.max(1) as f64
     }
 
     /// Adds what another process or run counted.

@@ -3,6 +3,7 @@
 //! ```text
 //! strace | MobiGen -> import -> Recording -> hidden_names -> saved;  read -> compat -> file_tree, order -> replay
 //!
+//! whatif              configurations that a program is seen in, what they cost, and what to make of it
 //! lab_result          what came of a recording on emulated devices
 //! page_transactions   the commits of SQLite databases, and the pages that each wrote
 //! outcome             what came of a replay, in numbers
@@ -17,6 +18,7 @@
 //! paths               paths as the kernel takes them
 //! ```
 
+pub mod whatif;
 pub mod lab_result;
 pub mod page_transactions;
 pub mod outcome;

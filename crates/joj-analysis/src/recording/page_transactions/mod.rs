@@ -32,7 +32,7 @@ pub mod derive;
 mod attached;
 mod under_way;
 mod log_frames;
-mod database_files;
+pub mod database_files;
 mod positions;
 
 #[cfg(test)]

@@ -1,0 +1,283 @@
+//! What to make of the rows, in sentences that claim no more than was measured.
+//!
+//! A configuration is worth a word where its rounds were all faster than all rounds of the recorded one, and by a twentieth at least.
+//! What overlaps is said to show no clear difference. Of two configurations that are the same, such a difference comes up once in ten
+//! times with three rounds, and once in three with two. So two rounds show nothing.
+
+use crate::recording::whatif::breakdown::BlockedPart;
+use crate::recording::whatif::configuration::Configuration;
+use crate::recording::whatif::outcome::{WhatifFigures, WhatifResult};
+use crate::statistics::Estimate;
+
+/// A smaller gain is not worth a change.
+const GAIN_MIN: f64 = 0.05;
+/// With fewer rounds every difference may be chance.
+const ROUNDS_MIN: u32 = 3;
+/// A part of the time in calls is named where it is no smaller a share.
+const SHARE_MIN: f64 = 0.25;
+
+/// How a configuration stands beside the recorded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Faster,
+    LittleFaster,
+    Unclear,
+    Slower,
+}
+
+fn standing(figures: &WhatifFigures, recorded: &WhatifFigures) -> Standing {
+    // Beside the recorded one of the same round, too: what disturbed one round disturbed both.
+    let differs = figures.ratio.high < 1.0 || figures.ratio.low > 1.0;
+    match differs && !figures.elapsed_ns.overlaps(&recorded.elapsed_ns) {
+        false => Standing::Unclear,
+        true if figures.elapsed_ns.median > recorded.elapsed_ns.median => Standing::Slower,
+        true if figures.ratio.median > 1.0 - GAIN_MIN => Standing::LittleFaster,
+        true => Standing::Faster,
+    }
+}
+
+/// The sentences.
+pub fn sentences(result: &WhatifResult) -> Vec<String> {
+    let Some(recorded) = result.figures(Configuration::Recorded) else { return Vec::new() };
+    let mut said = vec![where_time_goes(result, recorded)];
+    if result.rounds < ROUNDS_MIN {
+        said.push(format!(
+            "Fewer than {ROUNDS_MIN} rounds tell no difference from chance: take --rounds {ROUNDS_MIN}."
+        ));
+        return said;
+    }
+    let others = result.rows.iter().filter(|row| row.configuration != Configuration::Recorded);
+    let others: Vec<(Configuration, &WhatifFigures, Standing)> = others
+        .filter_map(|row| row.figures().map(|figures| (row.configuration, figures)))
+        .map(|(configuration, figures)| (configuration, figures, standing(figures, recorded)))
+        .collect();
+    let mut faster: Vec<(Configuration, &WhatifFigures)> = others
+        .iter()
+        .filter(|(_, _, standing)| *standing == Standing::Faster)
+        .map(|(configuration, figures, _)| (*configuration, *figures))
+        .collect();
+    faster.sort_by(|one, other| one.1.elapsed_ns.median.total_cmp(&other.1.elapsed_ns.median));
+    let (durable, less): (Vec<_>, Vec<_>) =
+        faster.iter().partition(|(configuration, _)| configuration.is_durable());
+    for (begin, rows) in [("With commits that survive a power cut", durable), ("With less durability", less)]
+    {
+        if !rows.is_empty() {
+            said.push(format!("{begin}: {}.{}", list(&rows), overlaps(&rows)));
+        }
+    }
+    let none = [(Standing::Unclear, "No clear difference"), (Standing::LittleFaster, "Less than 5 % faster")];
+    for (wanted, begin) in none.into_iter().chain([(Standing::Slower, "Slower")]) {
+        let titles: Vec<&str> = others
+            .iter()
+            .filter(|(_, _, standing)| *standing == wanted)
+            .map(|(configuration, ..)| configuration.title())
+            .collect();
+        if !titles.is_empty() {
+            said.push(format!("{begin}: {}.", titles.join("; ")));
+        }
+    }
+    if faster.is_empty() && !others.is_empty() {
+        let rows: Vec<_> = others.iter().map(|(row, figures, _)| (*row, *figures)).collect();
+        said.push(in_storage(&rows, recorded));
+    }
+    said
+}
+
+/// What to say where the program as a whole is not faster: a user may wait for the storage all the same, between long pauses.
+fn in_storage(rows: &[(Configuration, &WhatifFigures)], recorded: &WhatifFigures) -> String {
+    let before = &recorded.blocked_ns;
+    let is_less = |(_, figures): &&(Configuration, &WhatifFigures)| {
+        let blocked = &figures.blocked_ns;
+        !blocked.overlaps(before) && blocked.median <= before.median * (1.0 - GAIN_MIN)
+    };
+    let mut less: Vec<_> = rows.iter().filter(is_less).collect();
+    if less.is_empty() {
+        return "Of what was measured, nothing is worth changing.".to_owned();
+    }
+    less.sort_by(|one, other| one.1.blocked_ns.median.total_cmp(&other.1.blocked_ns.median));
+    let one = |(configuration, figures): &&(Configuration, &WhatifFigures)| {
+        format!("{} {}", configuration.title(), interval(&figures.blocked_ns))
+    };
+    let told: Vec<String> = less.iter().map(one).collect();
+    format!(
+        "Nothing makes the program as a whole 5 % faster. It would be in storage for less time than now, {}: {}.",
+        interval(before),
+        told.join("; ")
+    )
+}
+
+/// Of which time how much are calls, and what most of them are.
+fn where_time_goes(result: &WhatifResult, recorded: &WhatifFigures) -> String {
+    let (elapsed, blocked) = (&recorded.elapsed_ns, &recorded.blocked_ns);
+    let begin = match result.threads {
+        0 | 1 => format!("Of {} {} are calls on files", seconds(elapsed.median), seconds(blocked.median)),
+        threads => format!(
+            "In {} its {threads} threads are {} in calls on files",
+            seconds(elapsed.median),
+            seconds(blocked.median)
+        ),
+    };
+    let named = result.parts.iter().take(2);
+    let named: Vec<String> = named
+        .filter(|part| part.blocked_ns.median >= blocked.median * SHARE_MIN)
+        .map(|part| part_words(part, result))
+        .collect();
+    match named.as_slice() {
+        [] => format!("{begin}."),
+        named => format!("{begin}: {}.", named.join(", ")),
+    }
+}
+
+fn part_words(part: &BlockedPart, result: &WhatifResult) -> String {
+    let database = result.databases.iter().find(|database| database.path == part.files);
+    let mode = database.map_or_else(String::new, |database| match database.journal_mode.as_str() {
+        // The recording does not tell how the journal ends, or there is none.
+        "journal" => " (a rollback journal)".to_owned(),
+        "none" => " (no journal)".to_owned(),
+        mode => format!(" ({mode} mode)"),
+    });
+    format!("{} are {} {} of {}{mode}", seconds(part.blocked_ns.median), part.calls, part.call, part.files)
+}
+
+/// The names with their times.
+fn list(rows: &[&(Configuration, &WhatifFigures)]) -> String {
+    let one = |row: &&(Configuration, &WhatifFigures)| {
+        format!("{} would take {}", row.0.title(), interval(&row.1.elapsed_ns))
+    };
+    rows.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// A time with its interval.
+fn interval(time: &Estimate) -> String {
+    let [median, low, high] = [time.median, time.low, time.high].map(seconds);
+    format!("{median} ({low} to {high})")
+}
+
+/// What to say where the next ones of a list are not clearly slower.
+fn overlaps(rows: &[&(Configuration, &WhatifFigures)]) -> &'static str {
+    let is_one =
+        |pair: &[&(Configuration, &WhatifFigures)]| pair[0].1.elapsed_ns.overlaps(&pair[1].1.elapsed_ns);
+    if rows.windows(2).any(is_one) { " Where these times overlap, there is no clear difference." } else { "" }
+}
+
+/// Nanoseconds as people say them.
+pub fn seconds(ns: f64) -> String {
+    match ns {
+        ns if ns >= 99.95e9 => format!("{:.1} s", ns / 1e9),
+        ns if ns >= 0.9995e9 => format!("{:.2} s", ns / 1e9),
+        ns if ns >= 9.95e6 => format!("{:.0} ms", ns / 1e6),
+        ns => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::whatif::outcome::{WhatifDatabase, WhatifOutcome, WhatifRow};
+
+    /// Times in seconds of the rounds, beside those of the recorded one.
+    fn row(configuration: Configuration, rounds: [f64; 3], recorded: [f64; 3]) -> WhatifRow {
+        let ratios: Vec<f64> = rounds.iter().zip(recorded).map(|(own, recorded)| own / recorded).collect();
+        let elapsed_ns = Estimate::of(&rounds.map(|time| time * 1e9)).unwrap();
+        let figures = WhatifFigures {
+            elapsed_ns,
+            ratio: Estimate::of(&ratios).unwrap(),
+            blocked_ns: elapsed_ns.scaled(0.75),
+            syncs: Some(0),
+            device_bytes: None,
+            differing: 0,
+        };
+        let gives_up = configuration.gives_up().to_owned();
+        WhatifRow { configuration, gives_up, outcome: WhatifOutcome::Measured(figures) }
+    }
+
+    const RECORDED: [f64; 3] = [4.1, 4.0, 4.2];
+
+    fn result(rows: &[(Configuration, [f64; 3])]) -> WhatifResult {
+        let recorded = [(Configuration::Recorded, RECORDED)];
+        let part = BlockedPart {
+            call: "fdatasync".to_owned(),
+            files: "/app.db".to_owned(),
+            calls: 400,
+            blocked_ns: Estimate::of(&[3e9]).unwrap(),
+        };
+        let database =
+            WhatifDatabase { path: "/app.db".to_owned(), journal_mode: "delete".to_owned(), commits: 100 };
+        WhatifResult {
+            rounds: 3,
+            threads: 1,
+            rows: recorded.iter().chain(rows).map(|(which, times)| row(*which, *times, RECORDED)).collect(),
+            parts: vec![part],
+            databases: vec![database],
+            ..WhatifResult::default()
+        }
+    }
+
+    #[test]
+    fn it_says_where_the_time_goes_and_what_would_be_faster() {
+        let found = result(&[
+            (Configuration::NoSync, [0.5, 0.6, 0.7]),
+            (Configuration::Wal, [1.6, 1.5, 1.7]),
+            (Configuration::Waldio, [0.9, 0.8, 1.0]),
+            (Configuration::CachesInMemory, [4.0, 4.1, 4.3]),
+            (Configuration::DatabasesInMemory, [3.9, 3.95, 3.96]),
+            (Configuration::Normal, [5.0, 5.1, 5.2]),
+        ]);
+        assert_eq!(
+            sentences(&found),
+            [
+                "Of 4.10 s 3.07 s are calls on files: 3.00 s are 400 fdatasync of /app.db (delete mode).",
+                "With commits that survive a power cut: waldio would take 900 ms (800 ms to 1.00 s); WAL would take 1.60 s (1.50 s to 1.70 s).",
+                "With less durability: no sync would take 600 ms (500 ms to 700 ms).",
+                "No clear difference: caches in RAM.",
+                "Less than 5 % faster: databases in RAM.",
+                "Slower: WAL, NORMAL.",
+            ]
+        );
+    }
+
+    #[test]
+    fn rounds_that_overlap_are_no_advice() {
+        // A median far lower, and one round as slow as the recorded one.
+        let found = result(&[(Configuration::Wal, [1.0, 1.0, 4.05])]);
+        let said = sentences(&found);
+        assert_eq!(
+            said[1..],
+            ["No clear difference: WAL.", "Of what was measured, nothing is worth changing."]
+        );
+        let found =
+            result(&[(Configuration::Wal, [1.0, 1.2, 1.4]), (Configuration::Waldio, [0.9, 1.0, 1.3])]);
+        let said = sentences(&found);
+        assert!(said[1].ends_with("Where these times overlap, there is no clear difference."), "{said:?}");
+    }
+
+    #[test]
+    fn less_time_in_storage_is_told_where_the_whole_hardly_gains() {
+        let mut found =
+            result(&[(Configuration::Wal, [4.05, 4.1, 4.0]), (Configuration::Normal, [4.1, 4.0, 4.2])]);
+        let WhatifOutcome::Measured(figures) = &mut found.rows[1].outcome else { panic!("it was measured") };
+        figures.blocked_ns = Estimate::of(&[1e9, 1.1e9, 1.2e9]).unwrap();
+        assert_eq!(
+            sentences(&found)[1..],
+            [
+                "No clear difference: WAL; WAL, NORMAL.",
+                "Nothing makes the program as a whole 5 % faster. It would be in storage for less time than now, 3.07 s (3.00 s to 3.15 s): WAL 1.10 s (1.00 s to 1.20 s)."
+            ]
+        );
+    }
+
+    #[test]
+    fn two_rounds_show_nothing() {
+        for rounds in [1, 2] {
+            let found = WhatifResult { rounds, ..result(&[(Configuration::Wal, [1.0, 1.0, 1.0])]) };
+            let said = sentences(&found);
+            assert!(said.len() == 2 && said[1].contains("Fewer than 3 rounds"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn times_of_several_threads_are_no_part_of_the_whole() {
+        let found = WhatifResult { threads: 5, ..result(&[]) };
+        assert!(sentences(&found)[0].starts_with("In 4.10 s its 5 threads are 3.07 s in calls on files: "));
+    }
+}

@@ -1,0 +1,208 @@
+//! Which files of a recording belong together: databases with their journals, and caches, by their names.
+//!
+//! A file that gets a name of a class, or had one, is of the class: programs write `app.db.new` and rename it. All that is below a
+//! directory of a class is of the class.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use crate::recording::Recording;
+use crate::recording::call::CallKind;
+use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
+use crate::recording::whatif::pattern;
+use crate::trace::texts::Text;
+
+/// What a cache is called, unless options say otherwise.
+pub const CACHE_PATTERN: &str = "*cache*";
+/// Below these nothing is a cache by its name alone: each program reads `/etc/ld.so.cache`.
+const OF_THE_SYSTEM: [&str; 2] = ["/etc/", "/usr/"];
+
+/// Why files cannot be told from the others.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClassError {
+    /// A directory is renamed that holds files of the class and others.
+    #[error("the program renames {0}, in which such files lie beside others")]
+    Renamed(String),
+}
+
+/// The paths of a class.
+pub type ClassPaths = BTreeSet<Text>;
+
+/// The databases, with journals, logs and wal-indexes.
+/// # Errors
+/// [`ClassError`]
+pub fn databases(recording: &Recording) -> Result<ClassPaths, ClassError> {
+    let files = DatabaseFiles::find(recording);
+    let is_file = |role: FileRole| role != FileRole::Directory;
+    let mut found = ClassPaths::new();
+    for call in &recording.calls {
+        let paths = [call.path, call.second_path].into_iter();
+        found.extend(paths.filter(|path| files.of_path(*path).is_some_and(|(role, _)| is_file(role))));
+        let opens = matches!(call.kind, CallKind::Open | CallKind::Held) && call.path != Text::NONE;
+        if opens && files.of_description(call.description).is_some_and(|(role, _)| is_file(role)) {
+            found.insert(call.path);
+        }
+    }
+    whole(recording, found)
+}
+
+/// Caches: what these patterns name, and without any pattern what [`CACHE_PATTERN`] does, but for files of the system.
+/// # Errors
+/// [`ClassError`]
+pub fn caches(recording: &Recording, patterns: &[String]) -> Result<ClassPaths, ClassError> {
+    if !patterns.is_empty() {
+        return named(recording, patterns, |_| true);
+    }
+    let is_programs = |path: &str| !OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder));
+    named(recording, &[CACHE_PATTERN.to_owned()], is_programs)
+}
+
+/// Files that may be of the class, and whose path one of these patterns names: with a `/` the whole path, without one any part of it.
+fn named(
+    recording: &Recording,
+    patterns: &[String],
+    may_be: impl Fn(&str) -> bool,
+) -> Result<ClassPaths, ClassError> {
+    let is_named = |path: &str| {
+        patterns.iter().any(|pattern| match pattern.contains('/') {
+            true => pattern::matches(pattern, path),
+            false => path.split('/').any(|part| !part.is_empty() && pattern::matches(pattern, part)),
+        })
+    };
+    let found = used_paths(recording).into_iter();
+    let found = found.filter(|(path, _)| may_be(path) && is_named(path)).map(|(_, text)| text).collect();
+    whole(recording, found)
+}
+
+/// All paths that calls name.
+fn used_paths(recording: &Recording) -> BTreeMap<&str, Text> {
+    let calls = recording.calls.iter();
+    // What is in a symbolic link is no name of a file here.
+    let of = calls.flat_map(|call| match call.kind {
+        CallKind::Symlink => [call.path, Text::NONE],
+        _ => [call.path, call.second_path],
+    });
+    of.filter(|path| *path != Text::NONE).map(|path| (recording.texts.get(path), path)).collect()
+}
+
+/// With what is below, and the other names of the same files.
+fn whole(recording: &Recording, mut found: ClassPaths) -> Result<ClassPaths, ClassError> {
+    let texts = &recording.texts;
+    let used = used_paths(recording);
+    let pairs: Vec<(CallKind, Text, Text)> = recording
+        .calls
+        .iter()
+        .filter(|call| call.result >= 0 && matches!(call.kind, CallKind::Rename | CallKind::Link))
+        .filter(|call| call.path != Text::NONE)
+        .map(|call| (call.kind, call.path, call.second_path))
+        .collect();
+    loop {
+        let before = found.len();
+        for path in found.clone() {
+            let inside = format!("{}/", texts.get(path));
+            let below = used.range(inside.as_str()..).take_while(|(path, _)| path.starts_with(&inside));
+            found.extend(below.map(|(_, text)| *text));
+        }
+        for (_, one, other) in &pairs {
+            if found.contains(one) || found.contains(other) {
+                found.extend([*one, *other]);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    for (kind, one, _) in &pairs {
+        let inside = format!("{}/", texts.get(*one));
+        let has_some = || found.iter().any(|path| texts.get(*path).starts_with(&inside));
+        if *kind == CallKind::Rename && !found.contains(one) && has_some() {
+            return Err(ClassError::Renamed(texts.get(*one).to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::call::RecordedCall;
+
+    /// Each with its kind and one or two paths.
+    fn recording(calls: &[(CallKind, &str, &str)]) -> Recording {
+        let mut recording = Recording::default();
+        for (number, (kind, path, second)) in (1..).zip(calls) {
+            let (path, second_path) = (recording.texts.keep(path), recording.texts.keep(second));
+            let call = RecordedCall {
+                kind: *kind,
+                path,
+                second_path,
+                description: number,
+                ..RecordedCall::default()
+            };
+            recording.calls.push(call);
+        }
+        recording
+    }
+
+    fn paths(recording: &Recording, found: &ClassPaths) -> Vec<String> {
+        let mut paths: Vec<String> = found.iter().map(|path| recording.texts.get(*path).to_owned()).collect();
+        paths.sort();
+        paths
+    }
+
+    fn found(calls: &[(CallKind, &str, &str)], patterns: &[&str]) -> Result<Vec<String>, ClassError> {
+        let recording = recording(calls);
+        let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Ok(paths(&recording, &caches(&recording, &patterns)?))
+    }
+
+    const OPEN: CallKind = CallKind::Open;
+    const RENAME: CallKind = CallKind::Rename;
+
+    #[test]
+    fn a_part_of_the_path_names_a_cache_and_all_that_is_in_it() {
+        let calls = [(OPEN, "/h/Cache/a", ""), (OPEN, "/h/b", ""), (OPEN, "/h/my.cache", "")];
+        assert_eq!(found(&calls, &[]).unwrap(), ["/h/Cache/a", "/h/my.cache"]);
+        assert_eq!(found(&calls, &["/h/?"]).unwrap(), ["/h/b"]);
+        assert!(found(&calls, &["cache"]).unwrap() == ["/h/Cache/a"], "either case");
+        assert_eq!(found(&calls, &["none"]).unwrap(), [""; 0]);
+        assert_eq!(found(&calls, &["b", "*.cache"]).unwrap(), ["/h/b", "/h/my.cache"]);
+    }
+
+    #[test]
+    fn what_every_program_reads_is_no_cache_unless_it_is_named() {
+        let calls = [(OPEN, "/etc/ld.so.cache", ""), (OPEN, "/usr/lib/x/__pycache__/y", "")];
+        assert_eq!(found(&calls, &[]).unwrap(), [""; 0]);
+        assert_eq!(found(&calls, &["*.cache"]).unwrap(), ["/etc/ld.so.cache"]);
+    }
+
+    #[test]
+    fn a_file_that_is_renamed_into_the_class_is_of_it() {
+        let calls = [(OPEN, "/h/new", ""), (RENAME, "/h/new", "/h/x.cache"), (OPEN, "/h/other", "")];
+        assert_eq!(found(&calls, &[]).unwrap(), ["/h/new", "/h/x.cache"]);
+        let whole = [(OPEN, "/h/cache/a", ""), (RENAME, "/h/cache", "/h/old"), (OPEN, "/h/old/b", "")];
+        assert_eq!(found(&whole, &[]).unwrap(), ["/h/cache", "/h/cache/a", "/h/old", "/h/old/b"]);
+    }
+
+    #[test]
+    fn a_directory_that_moves_with_such_files_and_others_is_told() {
+        let calls = [(OPEN, "/h/d/x.cache", ""), (RENAME, "/h/d", "/h/e")];
+        assert_eq!(found(&calls, &["*.cache"]), Err(ClassError::Renamed("/h/d".to_owned())));
+    }
+
+    #[test]
+    fn databases_are_known_by_what_lies_beside_them() {
+        let access = CallKind::Access;
+        let calls = [
+            (OPEN, "/h/a.db", ""),
+            (access, "/h/a.db-journal", ""),
+            (OPEN, "/h/b", ""),
+            (OPEN, "/h/c.db.new", ""),
+            (RENAME, "/h/c.db.new", "/h/a.db"),
+        ];
+        let recording = recording(&calls);
+        let found = databases(&recording).unwrap();
+        assert_eq!(paths(&recording, &found), ["/h/a.db", "/h/a.db-journal", "/h/c.db.new"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Which calls of a recording belong to its commits: a replay through SQLite makes the commits instead of them.
+//!
+//! ```text
+//! recorded   read(a) | pwrite(db-journal) fsync pwrite(db) fsync unlink | read(a)
+//! rest       read(a) |                                                  | read(a)
+//! SQLite             |  one commit, in another journal mode             |
+//! ```
+//!
+//! To a commit belongs what its thread does to the files of databases from its first write to its end. Besides, wherever they are, all
+//! calls that change these files or make them durable: those of checkpoints.
+
+use std::collections::HashMap;
+
+use crate::recording::Recording;
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::page_transactions::PageTransactions;
+use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
+use crate::recording::page_transactions::plan::TransactionPlan;
+
+/// The calls of all commits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommitCalls {
+    /// Of each call whether SQLite makes it instead.
+    pub is_replaced: Vec<bool>,
+    /// Of each call whether the time before it is a commit's, and not the program's.
+    pub is_joined: Vec<bool>,
+    /// Of each commit the call in whose place it stands; `None` where nothing of it is in the recording.
+    begins: Vec<Option<usize>>,
+}
+
+impl CommitCalls {
+    /// Those of a recording with these commits.
+    pub fn of(recording: &Recording, found: &PageTransactions) -> Self {
+        let files = DatabaseFiles::find(recording);
+        let mut by_thread: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (index, commit) in found.commits.iter().enumerate() {
+            by_thread.entry(commit.thread).or_default().push(index);
+        }
+        let calls = recording.calls.len();
+        let mut all = Self {
+            is_replaced: vec![false; calls],
+            is_joined: vec![false; calls],
+            begins: vec![None; found.commits.len()],
+        };
+        for (index, call) in recording.calls.iter().enumerate().filter(|(_, call)| is_made(call.kind)) {
+            let role = files.of_description(call.description).or_else(|| files.of_path(call.path));
+            let role = role.map(|(role, _)| role);
+            let own = by_thread.get(&call.thread).map_or(&[][..], Vec::as_slice);
+            let begun = own.partition_point(|commit| found.commits[*commit].write_ns <= call.begin_ns);
+            let last = begun.checked_sub(1).map(|last| own[last]);
+            let commit = last.filter(|commit| call.begin_ns <= found.commits[*commit].end_ns);
+            all.is_replaced[index] = role.is_some_and(|role| commit.is_some() || is_change(call, role));
+            let Some(commit) = commit else { continue };
+            all.is_joined[index] = all.begins[commit].is_some();
+            all.begins[commit].get_or_insert(index);
+        }
+        all
+    }
+
+    /// The durations of all calls, where these are those of the rest, and of the commits.
+    pub fn durations_ns(&self, rest_ns: &[u64], commits_ns: &[u64]) -> Vec<u64> {
+        let rest = rest_ns.iter().zip(&self.is_replaced);
+        let mut durations_ns: Vec<u64> =
+            rest.map(|(time_ns, is_replaced)| if *is_replaced { 0 } else { *time_ns }).collect();
+        for (begin, time_ns) in self.begins.iter().zip(commits_ns) {
+            if let Some(begin) = begin {
+                durations_ns[*begin] += time_ns;
+            }
+        }
+        durations_ns
+    }
+}
+
+/// The times of commits in the order of the plan, from those that a replay gives: one connection after the other.
+pub fn in_order(plan: &TransactionPlan, times_ns: &[u64]) -> Vec<u64> {
+    let mut next = vec![0; plan.connections.len() + 1];
+    for commit in &plan.commits {
+        next[commit.connection as usize + 1] += 1;
+    }
+    for connection in 1..next.len() {
+        next[connection] += next[connection - 1];
+    }
+    let mut time_ns = |connection: u32| {
+        let place = &mut next[connection as usize];
+        *place += 1;
+        times_ns.get(*place - 1).copied().unwrap_or(0)
+    };
+    plan.commits.iter().map(|commit| time_ns(commit.connection)).collect()
+}
+
+fn is_made(kind: CallKind) -> bool {
+    !kind.is_no_call()
+}
+
+/// True for calls that change a file of a database, or make it durable. Its directory is others', too.
+fn is_change(call: &RecordedCall, role: FileRole) -> bool {
+    use CallKind::{Fallocate, Ftruncate, Truncate, Unlink};
+    let changes = call.kind.is_write() || matches!(call.kind, Ftruncate | Truncate | Fallocate | Unlink);
+    role != FileRole::Directory && (changes || call.kind.is_sync())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::flags::{O_CREAT, O_RDWR};
+    use crate::recording::page_transactions::derive::derive;
+    use crate::recording::page_transactions::plan::PlannedCommit;
+
+    /// Each call takes 10 ns and begins 100 ns after the one before.
+    fn recording(calls: &[(CallKind, u32, &str, u64)]) -> Recording {
+        let mut recording = Recording::default();
+        for (number, (kind, description, path, bytes)) in (0..).zip(calls) {
+            let result = if kind.is_write() { bytes.cast_signed() } else { 0 };
+            recording.calls.push(RecordedCall {
+                begin_ns: number * 100,
+                duration_ns: 10,
+                kind: *kind,
+                process: 1,
+                thread: 1,
+                description: *description,
+                path: recording.texts.keep(path),
+                bytes: *bytes,
+                result,
+                flags: if *kind == CallKind::Open { O_RDWR | O_CREAT } else { 0 },
+                ..RecordedCall::default()
+            });
+        }
+        recording
+    }
+
+    use CallKind::{Close, Fdatasync, Open, Pread, Pwrite, Unlink};
+
+    const CALLS: [(CallKind, u32, &str, u64); 13] = [
+        (Open, 1, "/d/a.db", 0),
+        (Open, 2, "/d/other", 0),
+        (Pwrite, 2, "", 10),
+        (Fdatasync, 2, "", 0),
+        (Open, 3, "/d/a.db-journal", 0),
+        (Pwrite, 3, "", 512),
+        (Fdatasync, 3, "", 0),
+        (Pwrite, 1, "", 4096),
+        (Fdatasync, 1, "", 0),
+        (Close, 3, "", 0),
+        (Unlink, 0, "/d/a.db-journal", 0),
+        (Pread, 1, "", 4096),
+        (Fdatasync, 2, "", 0),
+    ];
+
+    #[test]
+    fn a_commit_takes_its_calls_and_the_time_between_them() {
+        let recording = recording(&CALLS);
+        let found = derive(&recording).unwrap();
+        assert_eq!(found.commits.len(), 1);
+        let calls = CommitCalls::of(&recording, &found);
+        let replaced: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_replaced[*call]).collect();
+        assert_eq!(replaced, [4, 5, 6, 7, 8, 9, 10]);
+        let joined: Vec<usize> = (0..CALLS.len()).filter(|call| calls.is_joined[*call]).collect();
+        assert_eq!(joined, [5, 6, 7, 8, 9, 10]);
+        let durations_ns = calls.durations_ns(&[1; 13], &[50]);
+        assert_eq!(durations_ns, [1, 1, 1, 1, 50, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn times_of_connections_become_times_of_commits() {
+        let commit = |connection| PlannedCommit {
+            connection,
+            waits: Vec::new(),
+            begin_ns: 0,
+            ready_ns: 0,
+            hold_ns: 0,
+            parts: Vec::new(),
+        };
+        let commits = [1, 0, 1, 0, 0].map(commit).to_vec();
+        let plan =
+            TransactionPlan { connections: vec![vec![0], vec![0]], commits, ..TransactionPlan::default() };
+        assert_eq!(in_order(&plan, &[1, 2, 3, 10, 20]), [10, 1, 20, 2, 3]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The configurations that a program is seen in.
+
+use crate::bench::key::words;
+
+words! {
+    /// A row of `joj whatif`.
+    pub enum Configuration: "configuration" {
+        /// All calls, on the disk.
+        Recorded = "recorded",
+        /// Databases in memory, the rest on the disk.
+        DatabasesInMemory = "databases-in-ram",
+        /// Caches in memory.
+        CachesInMemory = "caches-in-ram",
+        /// Everything in memory.
+        AllInMemory = "all-in-ram",
+        /// Without calls that make something durable.
+        NoSync = "no-sync",
+        /// Commits through SQLite in WAL mode with `synchronous=FULL`.
+        Wal = "wal",
+        /// The same with waldio.
+        Waldio = "waldio",
+        /// The same with `waldio_durability=bounded`.
+        Bounded = "waldio-bounded",
+        /// WAL with `synchronous=NORMAL`.
+        Normal = "wal-normal",
+    }
+}
+
+impl Configuration {
+    /// What people read.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Recorded => "as recorded",
+            Self::DatabasesInMemory => "databases in RAM",
+            Self::CachesInMemory => "caches in RAM",
+            Self::AllInMemory => "all in RAM",
+            Self::NoSync => "no sync",
+            Self::Wal => "WAL",
+            Self::Waldio => "waldio",
+            Self::Bounded => "waldio bounded",
+            Self::Normal => "WAL, NORMAL",
+        }
+    }
+
+    /// What of durability it gives up.
+    pub fn gives_up(self) -> &'static str {
+        match self {
+            Self::Recorded => "nothing: as the program has it",
+            Self::DatabasesInMemory => "a restart of the machine takes all databases",
+            Self::CachesInMemory => "a restart of the machine takes the caches",
+            Self::AllInMemory => "a restart of the machine takes everything",
+            Self::NoSync => "a power cut takes the last half minute, and may damage databases",
+            Self::Wal | Self::Waldio => "nothing: a COMMIT that returned survives a power cut",
+            Self::Bounded => "a power cut takes the last 10 ms of commits and a flush or two",
+            Self::Normal => "a power cut takes the commits since the last checkpoint",
+        }
+    }
+
+    /// True where a COMMIT that returned survives a power cut.
+    pub fn is_durable(self) -> bool {
+        matches!(self, Self::Wal | Self::Waldio)
+    }
+
+    /// True where commits are made through SQLite, and the other calls as recorded.
+    pub fn has_commits(self) -> bool {
+        matches!(self, Self::Wal | Self::Waldio | Self::Bounded | Self::Normal)
+    }
+}

@@ -1,0 +1,128 @@
+//! How long a program takes when its calls take other times than in the recording.
+//!
+//! ```text
+//! recorded   call 10 ms | think 5 ms | call 10 ms          25 ms
+//! measured   call  2 ms              | call  1 ms
+//! forecast   call  2 ms | think 5 ms | call  1 ms           8 ms
+//! ```
+//!
+//! The rules are those of a replay in order `dependent`. A call begins when those that it waits for are over, and after the think time
+//! that followed them in the recording. Here that time passes at once: this is arithmetic. Calls are measured in a replay without think
+//! time.
+
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::order::CallOrder;
+
+/// When each call of each thread ends, as far as is known.
+struct Ends {
+    /// By thread and number of the call.
+    threads: Vec<Vec<u64>>,
+}
+
+impl Ends {
+    /// Of a thread's first `calls` calls the last one; 0 where there is none.
+    fn of(&self, thread: u32, calls: u32) -> u64 {
+        let ends = &self.threads[thread as usize];
+        let last = (calls as usize).min(ends.len()).checked_sub(1);
+        last.map_or(0, |last| ends[last])
+    }
+}
+
+/// From the begin of the recording to the last call's end, when calls take `durations_ns`. Where `is_joined` says so, no think time is
+/// before a call.
+/// # Panics
+/// Where a list is not as long as the calls.
+pub fn elapsed_ns(
+    calls: &[RecordedCall],
+    order: &CallOrder,
+    durations_ns: &[u64],
+    is_joined: impl Fn(usize) -> bool,
+) -> u64 {
+    assert_eq!(calls.len(), durations_ns.len(), "each call has a duration");
+    let mut thread_of = vec![0_u32; calls.len()];
+    for (thread, own) in (0..).zip(&order.threads) {
+        own.iter().for_each(|call| thread_of[*call as usize] = thread);
+    }
+    let mut ends = Ends { threads: order.threads.iter().map(|own| Vec::with_capacity(own.len())).collect() };
+    let mut elapsed_ns = 0;
+    for (index, call) in calls.iter().enumerate() {
+        let thread = thread_of[index];
+        let free_ns = ends.of(thread, u32::MAX);
+        let waits = order.waits(index).iter().map(|wait| ends.of(wait.thread, wait.calls));
+        let ready_ns = waits.max().unwrap_or(0).max(free_ns);
+        let think_ns = call.begin_ns.saturating_sub(order.ready_ns[index]);
+        let end_ns = if call.kind == CallKind::Woken {
+            woken_ns(order, &ends, index, think_ns).map_or(free_ns, |woken_ns| woken_ns.max(free_ns))
+        } else if call.kind.is_no_call() && call.kind != CallKind::Released {
+            ready_ns
+        } else {
+            let think_ns = if is_joined(index) { 0 } else { think_ns };
+            let end_ns = ready_ns + think_ns + durations_ns[index];
+            elapsed_ns = elapsed_ns.max(end_ns);
+            end_ns
+        };
+        ends.threads[thread as usize].push(end_ns);
+    }
+    elapsed_ns
+}
+
+/// So long after its waker's last call as in the recording; `None` where the waker is not known.
+fn woken_ns(order: &CallOrder, ends: &Ends, index: usize, after_ns: u64) -> Option<u64> {
+    let waker = order.wakers.get(&u32::try_from(index).ok()?)?;
+    Some(ends.of(waker.thread, waker.calls) + after_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::order::OrderFinder;
+    use crate::trace::texts::Texts;
+
+    /// A call of a thread on a description, from its begin on for so long.
+    fn call(thread: u32, description: u32, begin_ns: u64, duration_ns: u64) -> RecordedCall {
+        let kind = CallKind::Pwrite;
+        RecordedCall { kind, thread, description, begin_ns, duration_ns, ..RecordedCall::default() }
+    }
+
+    fn order(calls: &[RecordedCall]) -> CallOrder {
+        let (mut finder, mut texts) = (OrderFinder::default(), Texts::default());
+        calls.iter().for_each(|call| finder.push(call, [None, None], &mut texts));
+        finder.finish()
+    }
+
+    fn forecast(calls: &[RecordedCall], durations_ns: &[u64]) -> u64 {
+        elapsed_ns(calls, &order(calls), durations_ns, |_| false)
+    }
+
+    #[test]
+    fn with_the_recorded_times_it_takes_as_long_as_in_the_recording() {
+        let calls = [call(1, 1, 5, 10), call(1, 1, 20, 10), call(2, 2, 7, 100), call(1, 1, 40, 3)];
+        assert_eq!(forecast(&calls, &[10, 10, 100, 3]), 107);
+    }
+
+    #[test]
+    fn think_time_stays_and_calls_take_their_own_time() {
+        let calls = [call(1, 1, 0, 10), call(1, 1, 15, 10)];
+        assert_eq!(forecast(&calls, &[2, 1]), 8);
+        assert_eq!(forecast(&calls, &[0, 0]), 5, "think time alone");
+        assert_eq!(elapsed_ns(&calls, &order(&calls), &[2, 1], |index| index == 1), 3, "joined");
+    }
+
+    #[test]
+    fn a_thread_waits_for_the_other_one_where_both_use_a_file() {
+        // Thread 2 begins on the description of thread 1 when that is done, 5 ns after.
+        let calls = [call(1, 1, 0, 100), call(2, 1, 105, 10), call(3, 3, 0, 20)];
+        assert_eq!(forecast(&calls, &[100, 10, 20]), 115);
+        assert_eq!(forecast(&calls, &[1, 10, 20]), 20, "the third one is the longest");
+        assert_eq!(forecast(&calls, &[1, 10, 2]), 16);
+    }
+
+    #[test]
+    fn a_woken_thread_goes_on_after_its_waker() {
+        let woken = RecordedCall { kind: CallKind::Woken, result: 1, ..call(2, 0, 130, 0) };
+        let calls = [call(2, 2, 0, 10), call(1, 1, 20, 100), woken, call(2, 2, 140, 10)];
+        assert_eq!(forecast(&calls, &[10, 100, 0, 10]), 150);
+        // The waker is over at 21, it wakes 10 later, and the call comes 10 after that.
+        assert_eq!(forecast(&calls, &[10, 1, 0, 10]), 51);
+    }
+}

@@ -1,0 +1,25 @@
+//! What would make a program faster: one recording, replayed as it is and in other configurations.
+//!
+//! ```text
+//! recording -> classes, variants | commit_calls -> replays (joj) -> durations -> forecast -> rows -> advice
+//!
+//! advice          sentences with their evidence
+//! outcome         the result: a row for each configuration
+//! breakdown       where the time in calls went
+//! configuration   the rows there are, and what each gives up
+//! forecast        how long the program takes when its calls take these times
+//! commit_calls    the calls that belong to commits: a replay through SQLite makes the commits instead
+//! variants        the same recording, with some files in another place or without durable writes
+//! classes         which files are databases, and which are caches
+//! pattern         `*` and `?` in names
+//! ```
+
+pub mod advice;
+pub mod outcome;
+pub mod breakdown;
+pub mod configuration;
+pub mod forecast;
+pub mod commit_calls;
+pub mod variants;
+pub mod classes;
+mod pattern;

@@ -1,0 +1,130 @@
+//! What `joj whatif` found, as docs/whatif.md describes its JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording::page_transactions::{PageTransactions, RecordedDatabase, RecordedMode};
+use crate::recording::whatif::breakdown::BlockedPart;
+use crate::recording::whatif::configuration::Configuration;
+use crate::statistics::Estimate;
+
+/// First word of a result.
+pub const WHATIF_FORMAT: &str = "joj-whatif";
+/// Version that this joj writes.
+pub const WHATIF_VERSION: u32 = 1;
+
+/// What a configuration was like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WhatifFigures {
+    /// From the program's first call to its last one's end: its think time, and the time in calls as measured.
+    pub elapsed_ns: Estimate,
+    /// That as a multiple of the configuration `recorded`, round by round.
+    pub ratio: Estimate,
+    /// Time in calls on files and in commits, of all threads together.
+    pub blocked_ns: Estimate,
+    /// Calls that make something durable; `None` where the kernel refuses to count them.
+    pub syncs: Option<u64>,
+    /// What the device of the directory wrote, by whomever; `None` where there is none.
+    pub device_bytes: Option<Estimate>,
+    /// Calls with another result than in the recording.
+    pub differing: u64,
+}
+
+/// What came of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhatifOutcome {
+    /// It was measured.
+    Measured(WhatifFigures),
+    /// It cannot be had, for this reason.
+    Unavailable(String),
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WhatifRow {
+    /// Which.
+    pub configuration: Configuration,
+    /// What of durability it gives up, in words.
+    pub gives_up: String,
+    /// What came of it.
+    pub outcome: WhatifOutcome,
+}
+
+impl WhatifRow {
+    /// Its figures, where it has any.
+    pub fn figures(&self) -> Option<&WhatifFigures> {
+        match &self.outcome {
+            WhatifOutcome::Measured(figures) => Some(figures),
+            WhatifOutcome::Unavailable(_) => None,
+        }
+    }
+}
+
+/// A database of the recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhatifDatabase {
+    /// Its path.
+    pub path: String,
+    /// How most of its commits are made safe.
+    pub journal_mode: String,
+    /// How many commits it has.
+    pub commits: u64,
+}
+
+impl WhatifDatabase {
+    /// Those of these commits.
+    pub fn of(found: &PageTransactions) -> Vec<Self> {
+        let mut modes: Vec<BTreeMap<RecordedMode, u64>> = vec![BTreeMap::new(); found.databases.len()];
+        for part in found.parts() {
+            *modes[part.database].entry(part.mode).or_default() += 1;
+        }
+        let one = |(database, modes): (&RecordedDatabase, BTreeMap<RecordedMode, u64>)| {
+            let most = modes.iter().max_by_key(|(_, commits)| **commits);
+            let journal_mode = most.map_or("", |(mode, _)| mode.word()).to_owned();
+            Self { path: database.path.clone(), journal_mode, commits: modes.values().sum() }
+        };
+        found.databases.iter().zip(modes).map(one).collect()
+    }
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WhatifResult {
+    /// [`WHATIF_FORMAT`]
+    pub format: String,
+    /// [`WHATIF_VERSION`]
+    pub version: u32,
+    /// The recording's file, as it was given, or the command.
+    pub recording: String,
+    /// Where it was replayed: the directory, its filesystem and device.
+    pub place: String,
+    /// Calls and threads of the recording.
+    pub calls: u64,
+    /// See above.
+    pub threads: u64,
+    /// How long the recording is.
+    pub recorded_ns: u64,
+    /// SQLite of the rows with commits; `None` where there is none.
+    pub sqlite: Option<String>,
+    /// How often each configuration was replayed.
+    pub rounds: u32,
+    /// The databases to which the program commits.
+    pub databases: Vec<WhatifDatabase>,
+    /// The rows.
+    pub rows: Vec<WhatifRow>,
+    /// Where the time in calls went, as recorded.
+    pub parts: Vec<BlockedPart>,
+    /// What to make of it.
+    pub advice: Vec<String>,
+    /// What to know of it.
+    pub notes: Vec<String>,
+}
+
+impl WhatifResult {
+    /// The figures of a configuration.
+    pub fn figures(&self, configuration: Configuration) -> Option<&WhatifFigures> {
+        self.rows.iter().find(|row| row.configuration == configuration)?.figures()
+    }
+}

@@ -1,0 +1,161 @@
+//! The same recording, changed in one respect. Calls keep their places, so that durations of one are durations of the other.
+
+use std::collections::HashMap;
+
+use crate::recording::Recording;
+use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::flags::{O_CREAT, O_TMPFILE};
+use crate::recording::whatif::classes::ClassPaths;
+use crate::trace::texts::Text;
+
+/// Bits of O_DSYNC and of O_SYNC.
+const O_SYNC_BITS: u32 = 0o10_000 | 0o4_000_000;
+/// RWF_DSYNC and RWF_SYNC of pwritev2(2).
+const RWF_SYNC_BITS: u32 = 2 | 4;
+
+/// With the files of a class below another directory.
+///
+/// A directory belongs to no class, but a program opens it to make a new name durable. So one that a thread opens after it changed a
+/// name of the class in it is opened there.
+pub fn with_files_at(recording: &Recording, class: &ClassPaths, place: &str) -> Recording {
+    let mut moved = recording.clone();
+    let mut known: HashMap<Text, Text> = HashMap::new();
+    // By thread the path that it made, renamed or removed last.
+    let mut changed: HashMap<u32, Text> = HashMap::new();
+    let unnamed = unnamed_files(recording, class);
+    for (call, was) in moved.calls.iter_mut().zip(&recording.calls) {
+        let texts = &recording.texts;
+        let mut put = |path: Text| {
+            let to = || moved.texts.keep(&format!("{place}{}", texts.get(path)));
+            *known.entry(path).or_insert_with(to)
+        };
+        let is_of_directory = |directory: Text| {
+            let last = changed.get(&was.thread).filter(|last| class.contains(last));
+            let above = last.and_then(|last| texts.get(*last).rsplit_once('/'));
+            above.is_some_and(|(above, _)| above == texts.get(directory))
+        };
+        let opens = was.kind == CallKind::Open;
+        let is_sent = class.contains(&was.path)
+            || opens && (unnamed.contains_key(&was.description) || is_of_directory(was.path));
+        if is_sent && was.path != Text::NONE {
+            call.path = put(was.path);
+        }
+        if was.kind != CallKind::Symlink && class.contains(&was.second_path) {
+            call.second_path = put(was.second_path);
+        }
+        if let Some(path) = changed_path(was) {
+            changed.insert(was.thread, path);
+        }
+    }
+    moved
+}
+
+/// The path that a call makes, renames or removes.
+fn changed_path(call: &RecordedCall) -> Option<Text> {
+    let path = match call.kind {
+        CallKind::Open if call.flags & O_CREAT != 0 => call.path,
+        CallKind::Rename | CallKind::Link => call.second_path,
+        CallKind::Unlink | CallKind::Mkdir | CallKind::Rmdir | CallKind::Symlink => call.path,
+        _ => return None,
+    };
+    (call.result >= 0).then_some(path)
+}
+
+/// Descriptions that were opened without a name, and get one of the class.
+fn unnamed_files(recording: &Recording, class: &ClassPaths) -> HashMap<u32, ()> {
+    let is_unnamed = |call: &&RecordedCall| {
+        call.kind == CallKind::Open && call.flags & O_TMPFILE == O_TMPFILE && call.result >= 0
+    };
+    let mut found: HashMap<u32, ()> =
+        recording.calls.iter().filter(is_unnamed).map(|call| (call.description, ())).collect();
+    let named: HashMap<u32, Text> = recording
+        .calls
+        .iter()
+        .filter(|call| call.kind == CallKind::Link && call.result >= 0)
+        .map(|call| (call.description, call.second_path))
+        .collect();
+    found.retain(|description, ()| named.get(description).is_some_and(|path| class.contains(path)));
+    found
+}
+
+/// Without flags that make each write durable. Calls that make something durable are still there.
+pub fn without_durable_writes(recording: &Recording) -> Recording {
+    let mut changed = recording.clone();
+    for call in &mut changed.calls {
+        match call.kind {
+            CallKind::Open | CallKind::Held | CallKind::SetFlags => call.flags &= !O_SYNC_BITS,
+            CallKind::Pwritev | CallKind::Writev => call.flags &= !RWF_SYNC_BITS,
+            _ => {}
+        }
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::flags::{O_RDONLY, O_RDWR};
+
+    #[derive(Default)]
+    struct Made(Recording);
+
+    impl Made {
+        fn push(
+            &mut self,
+            kind: CallKind,
+            paths: [&str; 2],
+            change: impl Fn(&mut RecordedCall),
+        ) -> &mut Self {
+            let [path, second_path] = paths.map(|path| self.0.texts.keep(path));
+            let mut call = RecordedCall { kind, thread: 1, path, second_path, ..RecordedCall::default() };
+            change(&mut call);
+            self.0.calls.push(call);
+            self
+        }
+    }
+
+    fn paths(recording: &Recording) -> Vec<[&str; 2]> {
+        let of = |call: &RecordedCall| [call.path, call.second_path].map(|path| recording.texts.get(path));
+        recording.calls.iter().map(of).collect()
+    }
+
+    #[test]
+    fn files_of_the_class_lie_elsewhere_and_so_does_the_directory_that_is_synced_for_them() {
+        let mut made = Made::default();
+        let creat = |call: &mut RecordedCall| call.flags = O_RDWR | O_CREAT;
+        let reads = |call: &mut RecordedCall| call.flags = O_RDONLY;
+        made.push(CallKind::Open, ["/d/a", ""], creat)
+            .push(CallKind::Open, ["/d", ""], reads)
+            .push(CallKind::Open, ["/d/b", ""], creat)
+            .push(CallKind::Open, ["/d", ""], reads)
+            .push(CallKind::Rename, ["/d/b", "/d/a"], |_| {})
+            .push(CallKind::Open, ["/d", ""], |call| call.thread = 2);
+        let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
+        let moved = with_files_at(&made.0, &class, "/R");
+        assert_eq!(
+            paths(&moved),
+            [["/R/d/a", ""], ["/R/d", ""], ["/d/b", ""], ["/d", ""], ["/d/b", "/R/d/a"], ["/d", ""]]
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_made_where_it_gets_one() {
+        let mut made = Made::default();
+        let unnamed = |call: &mut RecordedCall| (call.description, call.flags) = (3, O_TMPFILE | O_RDWR);
+        made.push(CallKind::Open, ["/d", ""], unnamed)
+            .push(CallKind::Link, ["", "/d/a"], |call| call.description = 3);
+        let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
+        assert_eq!(paths(&with_files_at(&made.0, &class, "/R")), [["/R/d", ""], ["", "/R/d/a"]]);
+        assert_eq!(paths(&with_files_at(&made.0, &ClassPaths::new(), "/R")), [["/d", ""], ["", "/d/a"]]);
+    }
+
+    #[test]
+    fn durable_writes_become_plain_ones() {
+        let mut made = Made::default();
+        made.push(CallKind::Open, ["/a", ""], |call| call.flags = O_RDWR | 0o4_010_000)
+            .push(CallKind::Pwritev, ["", ""], |call| call.flags = 2 | 8)
+            .push(CallKind::SyncFileRange, ["", ""], |call| call.flags = 7);
+        let flags: Vec<u32> = without_durable_writes(&made.0).calls.iter().map(|call| call.flags).collect();
+        assert_eq!(flags, [O_RDWR, 8, 7]);
+    }
+}
