@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! lab            plans measured in an emulated machine
+//! whatif         a recording replayed in other configurations
 //! record         recordings of what programs ask of their files
 //! replay         the same asked again, of another disk
 //! compare        two results of `joj bench` side by side
@@ -17,6 +18,7 @@
 //! ```
 
 mod lab;
+mod whatif;
 mod record;
 mod replay;
 mod compare;
@@ -54,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Record(options) => record::command::run(&options)?,
         Command::Replay(options) if options.emulated.lab => lab::commands::replay::run(&options)?,
         Command::Replay(options) => replay::command::run(&options)?,
+        Command::Whatif(options) => whatif::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,
         Command::TraceHeader(options) => trace::header_command::run(&options)?,

@@ -370,10 +370,9 @@ fn files_of_a_filesystem_that_is_only_read_lie_apart_in_a_replay() {
     for method in methods() {
         // Where both are changed they lie together.
         for (script, apart) in [(copy.to_owned(), true), (format!("{copy}; {both}"), false)] {
-            let words = ["/bin/sh", "-c", &format!("cd \"$0\"; {script}")].map(PathBuf::from);
+            let script = format!("cd \"$0\"; {script}");
             let recording = scratch.file(&format!("{method}.joj"));
-            let command: Vec<&Path> =
-                words.iter().map(PathBuf::as_path).chain([&*place, &*other.0]).collect();
+            let command: [&dyn AsRef<std::ffi::OsStr>; 5] = [&"/bin/sh", &"-c", &script, &place, &other.0];
             let (code, said) = told(&record_command(method, &recording, &command));
             assert_eq!(code, Some(0), "{method}: {said}");
             let replayed = replay(&recording, scratch.as_ref(), &["--order", "fast", "--check"]);

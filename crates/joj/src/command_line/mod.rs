@@ -3,6 +3,7 @@
 //! ```text
 //! lab         `joj lab`
 //! record      `joj record`;  replay: `joj replay`;  replay_lab: its emulated disks
+//! whatif      `joj whatif`
 //! trace       `joj trace`
 //! monitor     `joj monitor`
 //! mobibench   `joj mobibench`
@@ -15,6 +16,7 @@ pub mod lab;
 pub mod record;
 pub mod replay;
 mod replay_lab;
+pub mod whatif;
 pub mod trace;
 pub mod monitor;
 pub mod mobibench;
@@ -40,6 +42,7 @@ use crate::command_line::replay::ReplayOptions;
 use crate::command_line::trace::{TRACE_EXAMPLES, TraceOptions};
 use crate::command_line::units::{parse_delay, parse_seconds};
 use crate::command_line::waldio::parse_option;
+use crate::command_line::whatif::WhatifOptions;
 
 /// Measures the way from a SQLite COMMIT to the flash.
 #[derive(Debug, Parser)]
@@ -71,6 +74,9 @@ pub enum Command {
     /// Make the calls of a recording again, on the disk of a directory or on emulated ones
     #[command(after_help = crate::command_line::replay::EXAMPLES)]
     Replay(Box<ReplayOptions>),
+    /// Say what would make a program faster: its recording in RAM, without syncs, in WAL mode, through waldio
+    #[command(after_help = crate::command_line::whatif::EXAMPLES)]
+    Whatif(WhatifOptions),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

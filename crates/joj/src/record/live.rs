@@ -50,6 +50,17 @@ struct RecordedRun {
 /// # Errors
 /// It could not begin, or the recording cannot be written: there is none then.
 pub fn run(options: &RecordOptions) -> Result<ExitCode, RecordError> {
+    let exit_code = to_file(options)?;
+    if options.command.is_empty() && is_stopped() {
+        return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
+    }
+    Ok(ExitCode::from(u8::try_from(exit_code).unwrap_or(1)))
+}
+
+/// The same, and gives the command's exit code, 0 without one.
+/// # Errors
+/// As [`run`].
+pub fn to_file(options: &RecordOptions) -> Result<i32, RecordError> {
     output_file::check_writable([&options.output])?;
     signal::install().map_err(RecordError::Signals)?;
     let words = words(options)?;
@@ -80,10 +91,7 @@ pub fn run(options: &RecordOptions) -> Result<ExitCode, RecordError> {
     writer.write_recording(&recording)?;
     // Standard output is the command's.
     eprint!("{}", told(&recording, &options.output.display().to_string()));
-    if options.command.is_empty() && is_cut_short {
-        return Ok(ExitCode::from(signal::STOPPED_EXIT_CODE));
-    }
-    Ok(ExitCode::from(u8::try_from(exit_code).unwrap_or(1)))
+    Ok(exit_code)
 }
 
 fn words(options: &RecordOptions) -> Result<Vec<String>, RecordError> {

@@ -11,7 +11,7 @@
 //! ```
 
 pub mod command;
-mod live;
+pub mod live;
 mod import;
 mod told;
-mod error;
+pub mod error;

@@ -1,7 +1,6 @@
 //! `joj replay` from its options to its exit code.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use joj_analysis::recording::file_tree::TreeEntry;
@@ -16,12 +15,12 @@ use crate::machine::replayer::trees::{self, Roots};
 use crate::replay::apart::Apart;
 use crate::replay::check;
 use crate::replay::error::ReplayError;
+use crate::replay::files;
 use crate::replay::page_transactions;
 use crate::replay::plan::{self, Plan};
 use crate::replay::room;
 use crate::replay::run;
 use crate::show::replay as replay_text;
-use crate::trace::progress::ProgressLine;
 
 /// Runs `joj replay`.
 /// # Errors
@@ -87,22 +86,13 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
     let other = other_dir.as_ref().map_or(work_dir.path(), WorkDir::path);
     let is_other = |path: &str| apart.has(path);
     let roots = Roots { directory: work_dir.path(), other, is_other: &is_other };
-    let problem = |(path, error): (PathBuf, io::Error)| file_problem(directory, path, error);
-    let mut progress = ProgressLine::begin();
-    let mut go_on = |bytes: u64| {
-        progress
-            .tell(|| format!("making the files of the recording, {} MiB; Ctrl-C gives it up", bytes >> 20));
-        !signal::is_stopped()
-    };
-    if !trees::make(roots, &plan.before, &plan.grows, &mut go_on).map_err(problem)? {
-        return Err(ReplayError::Stopped);
-    }
-    drop(progress);
-    let mut outcome = run::run(&plan, roots, options.order)?;
+    files::make(&plan, roots, directory)?;
+    let mut outcome = run::run(&plan, roots, options.order)?.outcome;
     let is_apart =
         |(path, entry): &(&String, &TreeEntry)| matches!(entry, TreeEntry::File(_)) && apart.has(path);
     outcome.files_apart = plan.before.iter().filter(is_apart).count() as u64;
     if options.check {
+        let problem = |(path, error)| files::problem(directory, path, error);
         let mut found = trees::list(work_dir.path()).map_err(problem)?;
         if let Some(other_dir) = &other_dir {
             found.extend(trees::list(other_dir.path()).map_err(problem)?);
@@ -113,14 +103,4 @@ fn replay(options: &ReplayOptions, directory: &Path) -> Result<ReplayOutcome, Re
         outcome.kept = Some(work_dir.keep().display().to_string());
     }
     Ok(outcome)
-}
-
-fn file_problem(directory: &Path, path: PathBuf, error: io::Error) -> ReplayError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            let what = format!("{} has no room", path.display());
-            ReplayError::Full { place: directory.to_owned(), what }
-        }
-        _ => ReplayError::File { path, error },
-    }
 }

@@ -98,6 +98,9 @@ pub enum ReplayError {
     /// There is no process to measure in.
     #[error(transparent)]
     Workers(#[from] NoOwnFile),
+    /// Files cannot be in memory.
+    #[error("{0}")]
+    Memory(String),
     /// What SQLite or the process that measures said.
     #[error("{0}")]
     Sqlite(String),

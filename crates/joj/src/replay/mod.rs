@@ -6,6 +6,7 @@
 //! command             from the options to the exit code
 //! page_transactions   with --as: the commits on SQLite databases alone, through SQLite
 //! room                whether the files have room
+//! files               what is there before the first call
 //! check               the files at the end beside those that the recording implies
 //! run                 the threads, from their start to their end
 //! worker              one thread's calls
@@ -15,11 +16,12 @@
 //! ```
 
 pub mod command;
-mod page_transactions;
-mod room;
+pub mod page_transactions;
+pub mod room;
+pub mod files;
 mod check;
-mod run;
+pub mod run;
 mod worker;
-mod plan;
+pub mod plan;
 mod apart;
 pub mod error;

@@ -31,7 +31,8 @@ use crate::show::page_transactions as text;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &ReplayOptions, directory: &Path, mode: JournalMode) -> Result<ExitCode, ReplayError> {
-    let libraries = libraries(options, mode)?;
+    let without = "or replay in another mode (`--as wal`)";
+    let libraries = libraries(&options.sqlite, options.waldio.as_deref(), mode, without)?;
     let (found, planned, source) = planned(options)?;
     let outcome = replay(options, directory, mode, libraries, &found, planned, source)?;
     output_file::report(options.json.as_deref(), &outcome, || text::outcome(&outcome))?;
@@ -57,16 +58,22 @@ fn planned(options: &ReplayOptions) -> Result<(PageTransactions, TransactionPlan
     Ok((found, planned, source))
 }
 
-/// What the options say of SQLite.
-fn libraries(options: &ReplayOptions, mode: JournalMode) -> Result<Libraries, ReplayError> {
-    let sqlite = match options.sqlite.as_str() {
+/// What a mode needs of these: `bundled`, `system` or a library, and the extension. `without`: what can be done without it.
+/// # Errors
+/// There is no extension.
+pub fn libraries(
+    sqlite: &str,
+    extension: Option<&Path>,
+    mode: JournalMode,
+    without: &'static str,
+) -> Result<Libraries, ReplayError> {
+    let sqlite = match sqlite {
         "bundled" => None,
         "system" => Some(SYSTEM_LIBRARY.to_owned()),
         file => Some(file.to_owned()),
     };
-    let without = "or replay in another mode (`--as wal`)";
     let extension = match mode.uses_waldio() {
-        true => Some(extension_file(options.waldio.as_deref(), without)?.to_string_lossy().into_owned()),
+        true => Some(extension_file(extension, without)?.to_string_lossy().into_owned()),
         false => None,
     };
     Ok(Libraries { sqlite, extension, ..Libraries::default() })
@@ -96,6 +103,7 @@ fn replay(
         order: options.order,
         sources: Sources::of(&Place::of(work_dir.path())),
         counts: false,
+        settles: false,
     };
     let problem = |stop: Stop| match stop {
         Stop::Signal => ReplayError::Stopped,

@@ -30,6 +30,8 @@ pub struct Plan {
     pub after: Entries,
     /// Calls that Mobibench would skip, and files that it would make; `None` without --compat.
     pub compat: Option<(u64, u64)>,
+    /// Of each call whether the replay passes it over; empty where it makes all of them.
+    pub left_out: Vec<bool>,
 }
 
 impl Plan {
@@ -45,6 +47,11 @@ impl Plan {
             compat = Some((reading.skipped, reading.files));
             recording = reading.recording;
         }
+        Ok(Self::of(recording, compat))
+    }
+
+    /// Of a recording as [`read`] gives it. `compat`: see there.
+    pub fn of(recording: Recording, compat: Option<(u64, u64)>) -> Self {
         let (mut tree, mut finder) = (FileTree::default(), OrderFinder::default());
         // Directories that no call names get numbers of their own; the recording's names keep theirs.
         let mut texts = recording.texts.clone();
@@ -52,9 +59,10 @@ impl Plan {
             let files = tree.apply(call, &recording.texts);
             finder.push(call, files, &mut texts);
         }
-        let before = if is_compat { compat_directory() } else { tree.before() };
+        let before = if compat.is_some() { compat_directory() } else { tree.before() };
         let grows = recording.calls.iter().filter_map(|call| grows(call, &recording.texts)).collect();
-        Ok(Self { order: finder.finish(), before, grows, after: tree.after(), recording, compat })
+        let (order, after) = (finder.finish(), tree.after());
+        Self { order, before, grows, after, recording, compat, left_out: Vec::new() }
     }
 }
 
@@ -62,7 +70,14 @@ impl Plan {
 /// # Errors
 /// There is no place for it.
 pub fn make_directory(below: &Path) -> Result<WorkDir, ReplayError> {
-    WorkDir::named(below, "joj-replay").map_err(|error| match error {
+    make_named(below, "joj-replay")
+}
+
+/// The same with another name.
+/// # Errors
+/// There is no place for it.
+pub fn make_named(below: &Path, name: &'static str) -> Result<WorkDir, ReplayError> {
+    WorkDir::named(below, name).map_err(|error| match error {
         WorkDirError::ReadOnly { place, error } => ReplayError::ReadOnly { place, error },
         error => error.into(),
     })

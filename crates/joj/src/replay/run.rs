@@ -30,10 +30,19 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What a thread of a replay needs of its stack: its memory for reads and writes lies elsewhere.
 const STACK_BYTES: usize = 256 << 10;
 
+/// What a replay gives.
+#[derive(Debug)]
+pub struct ReplayRun {
+    /// Its sums.
+    pub outcome: ReplayOutcome,
+    /// How long each call of the recording took; 0 for those that were not made.
+    pub durations_ns: Vec<u64>,
+}
+
 /// Makes the calls below these directories.
 /// # Errors
 /// A signal, a full disk, no thread.
-pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayOutcome, ReplayError> {
+pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayRun, ReplayError> {
     let directory = roots.directory;
     allow_files();
     // A sleep ends when it should, not 50 us later.
@@ -56,12 +65,24 @@ pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayO
     if signal::is_stopped() {
         return Err(ReplayError::Stopped);
     }
+    let durations_ns = durations(plan, &outcomes);
     let mut outcome = sum(plan, outcomes, begin_ns);
     outcome.order = choice.word().to_owned();
     outcome.device = device;
     outcome.cpu_us = used.cpu_user_us + used.cpu_system_us;
     outcome.cpu_system_us = used.cpu_system_us;
-    Ok(outcome)
+    Ok(ReplayRun { outcome, durations_ns })
+}
+
+/// By the place in the recording.
+fn durations(plan: &Plan, outcomes: &[ThreadOutcome]) -> Vec<u64> {
+    let mut durations_ns = vec![0; plan.recording.calls.len()];
+    for (calls, outcome) in plan.order.threads.iter().zip(outcomes) {
+        for (call, took_ns) in calls.iter().zip(&outcome.durations_ns) {
+            durations_ns[*call as usize] = *took_ns;
+        }
+    }
+    durations_ns
 }
 
 /// As many descriptors as the system lets this process have.

@@ -52,6 +52,8 @@ pub struct ThreadOutcome {
     pub end_ns: u64,
     /// How late each call began that had a time, in nanoseconds.
     pub late_ns: Vec<u64>,
+    /// How long each of its calls took, in their order.
+    pub durations_ns: Vec<u64>,
 }
 
 /// Makes all calls of a thread.
@@ -76,8 +78,10 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
         if !is_turn || shared.stop.load(Ordering::Relaxed) {
             break;
         }
+        let in_calls_ns = outcome.in_calls_ns;
+        let is_left_out = shared.plan.left_out.get(index as usize).is_some_and(|is_left_out| *is_left_out);
         // What a recording says of the time before is done before.
-        if call.kind == CallKind::Released || !call.kind.is_no_call() {
+        if !is_left_out && (call.kind == CallKind::Released || !call.kind.is_no_call()) {
             let ready_ns = free_ns.unwrap_or_else(clock::shared_ns);
             if let Some(at_ns) = time_of(shared, call, index as usize, ready_ns) {
                 if !pause(at_ns, &shared.stop) {
@@ -95,6 +99,7 @@ pub fn run(shared: &Shared<'_>, thread: usize) -> ThreadOutcome {
             }
             free_ns = Some(woken_ns);
         }
+        outcome.durations_ns.push(outcome.in_calls_ns - in_calls_ns);
         if !is_woken && made as usize >= last_made {
             outcome.end_ns = clock::shared_ns();
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! replay     what a replay was like, as text
 //! page_transactions   the same of --as: the row of the recording, and that of the replay
+//! whatif     the table of configurations with its advice, as text, Markdown and a page
 //! monitor    lines while it runs, then a summary, a table or a page
 //! trace      the summary and the steps as text, the page with its plots
 //! lab        tables of cells and of crash states, the report
@@ -19,6 +20,7 @@
 
 pub mod replay;
 pub mod page_transactions;
+pub mod whatif;
 pub mod monitor;
 pub mod trace;
 pub mod lab;

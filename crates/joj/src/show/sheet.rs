@@ -75,6 +75,19 @@ impl Sheet {
         format!("<table class=\"dense\">\n{head}{lines}</table>\n{notes}")
     }
 
+    /// The table in Markdown, without title and notes; empty without lines.
+    pub fn markdown(&self) -> String {
+        if self.lines.is_empty() {
+            return String::new();
+        }
+        let row = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let lines: String = self.lines.iter().map(|line| row(line)).collect();
+        format!("{}|{}\n{lines}", row(&self.head), "---|".repeat(self.head.len()))
+    }
+
     fn has_head(&self) -> bool {
         self.head.iter().any(|cell| !cell.is_empty())
     }
@@ -99,11 +112,13 @@ mod tests {
         let html = "<table class=\"dense\">\n<tr><th>name</th><th>KiB</th></tr>\n\
                     <tr><td>&lt;b&gt;</td><td>4</td></tr>\n</table>\n<p class=\"caption\">a &amp; b</p>\n";
         assert_eq!(sheet.html(), html);
+        sheet.lines[0][1] = "4|5".to_owned();
+        assert_eq!(sheet.markdown(), "| name | KiB |\n|---|---|\n| <b> | 4\\|5 |\n");
     }
 
     #[test]
     fn without_lines_nothing_is_shown() {
         let empty = Sheet::new("What", &["name"]);
-        assert_eq!((empty.text(), empty.html()), (String::new(), String::new()));
+        assert_eq!([empty.text(), empty.html(), empty.markdown()], [""; 3]);
     }
 }

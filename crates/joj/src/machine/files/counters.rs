@@ -1,6 +1,7 @@
 //! Counters of the machine that run on by themselves: the block device's, the journal's, the processors'.
 
 use std::fs;
+use std::path::Path;
 
 use joj_analysis::bench::run::DeviceDelta;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,12 @@ impl Sources {
             self.disk.as_ref().and_then(|disk| fs::read_to_string(format!("/sys/block/{disk}/stat")).ok());
         device_delta(&of_device, &disk.map_or(of_device.clone(), |text| stat_fields(&text)))
     }
+}
+
+/// Has the filesystem of a directory written to its device: what programs wrote there is in the device's counters then. Where that
+/// fails, the counters have less.
+pub fn settle(directory: &Path) {
+    let _ = fs::File::open(directory).map(|directory| rustix::fs::syncfs(&directory));
 }
 
 fn stat_fields(text: &str) -> Vec<u64> {

@@ -382,8 +382,7 @@ mod tests {
         let mut recording = Recording::default();
         let path = recording.texts.keep("/../../escaped/../one");
         let call = |kind| RecordedCall { kind, path, bytes: 5, ..RecordedCall::default() };
-        let roots = Roots { directory: &directory, other: &outer, is_other: &|_| false };
-        let files = ReplayFiles::new(roots, &recording).unwrap();
+        let files = ReplayFiles::new(Roots::one(&directory), &recording).unwrap();
         let mut memory = IoMemory::new(1);
         assert_eq!(files.make(&call(CallKind::Mkdir), &mut memory), Some(0));
         assert!(directory.join("one").is_dir() && !outer.join("one").exists());

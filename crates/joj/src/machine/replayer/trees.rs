@@ -25,7 +25,12 @@ pub struct Roots<'replay> {
     pub is_other: &'replay dyn Fn(&str) -> bool,
 }
 
-impl Roots<'_> {
+impl<'replay> Roots<'replay> {
+    /// All in one directory.
+    pub fn one(directory: &'replay Path) -> Roots<'replay> {
+        Roots { directory, other: directory, is_other: &|_| false }
+    }
+
     /// Where a recorded path is. One that somebody made by hand may have `..`: no call shall leave the directory.
     pub fn place(&self, path: &str) -> PathBuf {
         let path = absolute("/", path);
@@ -150,8 +155,7 @@ mod tests {
                 told.push(written);
                 true
             };
-            let roots = Roots { directory: &directory, other: &directory, is_other: &|_| false };
-            assert!(make(roots, &entries, &grows, &mut go_on).unwrap());
+            assert!(make(Roots::one(&directory), &entries, &grows, &mut go_on).unwrap());
             assert_eq!(told, sums, "{grows:?}");
             fs::remove_dir_all(&directory).unwrap();
         }

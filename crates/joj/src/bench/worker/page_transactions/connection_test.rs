@@ -1,5 +1,6 @@
 //! One connection's commits: each waits for those before it on its databases, then for its time, and is made.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::bench::worker::mobibench::threads::ThreadTest;
 use crate::bench::worker::page_transactions::made_database::{DatabaseSettings, Values, configure, file_of};
 use crate::bench::worker::task::Refusal;
 use crate::command_line::replay::OrderChoice;
-use crate::machine::files::counters::{Counters, Sources};
+use crate::machine::files::counters::{Counters, Sources, settle};
 use crate::machine::proc::clock;
 use crate::machine::proc::usage::Usage;
 use crate::machine::replayer::turns::Turn;
@@ -48,6 +49,8 @@ pub struct SharedReplay<'a> {
     pub counter: Option<SyncCounter>,
     /// Counters of the machine.
     pub sources: &'a Sources,
+    /// Have the filesystem written to the device before they are read at the end.
+    pub settles: bool,
     pub gathered: Mutex<Gathered>,
 }
 
@@ -126,9 +129,13 @@ impl<'a> ConnectionTest<'a> {
         }
         if self.number == 0 {
             let mut gathered = shared.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-            gathered.end = Some((shared.sources.read(), Usage::now()));
+            let used = Usage::now();
             let commits = shared.plan.commits.len() as u64;
             gathered.syncs = shared.counter.as_ref().map(|counter| counter.counted(commits));
+            if shared.settles {
+                settle(Path::new(shared.directory));
+            }
+            gathered.end = Some((shared.sources.read(), used));
             drop(gathered);
             shared.read.advance(1);
         } else {

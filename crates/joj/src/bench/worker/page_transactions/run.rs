@@ -45,6 +45,9 @@ pub struct PageTransactionsTask {
     pub sources: Sources,
     /// Count calls and bytes instead of time.
     pub counts: bool,
+    /// Have the filesystem written to the device before its counters are read at the end.
+    #[serde(default)]
+    pub settles: bool,
 }
 
 /// What came of it.
@@ -116,6 +119,7 @@ fn run(api: &Api, task: &PageTransactionsTask) -> Result<PageTransactionsFigures
         opening: Mutex::new(()),
         counter,
         sources: &task.sources,
+        settles: task.settles,
         gathered: Mutex::new(Gathered { pages: Some(0), ..Gathered::default() }),
     };
     // A sleep ends when it should, not 50 us later; threads that begin later have this from us.

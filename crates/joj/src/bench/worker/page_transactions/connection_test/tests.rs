@@ -73,6 +73,7 @@ fn shared<'a>(
         begin_ns: Mutex::new(0),
         opening: Mutex::new(()),
         counter: None,
+        settles: false,
         sources: &NO_SOURCES,
         gathered: Mutex::new(Gathered { pages: Some(0), ..Gathered::default() }),
     }

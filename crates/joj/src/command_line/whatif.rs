@@ -1,0 +1,98 @@
+//! The command line of `joj whatif`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use joj_analysis::recording::whatif::configuration::Configuration;
+
+/// After the options in `joj whatif --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  joj whatif app.joj                       a recording of `joj record`, on the disk of the current directory
+  joj whatif app.joj /mnt/card             on the disk of that directory
+  joj whatif -- ./app --its-own options    records the program first
+  joj whatif app.joj --class 'cache:*.cache' --class 'cache:/home/*/thumbnails/*'
+  joj whatif app.joj --only recorded,wal,waldio --rounds 7
+  joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
+
+Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
+figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
+error and after Ctrl-C too. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row that
+cannot be had says why, and is no failure.";
+
+/// Options of `joj whatif`.
+#[derive(Debug, Args)]
+pub struct WhatifOptions {
+    /// The recording, of `joj record`
+    #[arg(value_name = "FILE.joj", required_unless_present = "command", conflicts_with = "command")]
+    pub recording: Option<PathBuf>,
+
+    /// A directory on the disk to measure
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+
+    /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+
+    /// Only these: recorded (always), databases-in-ram, caches-in-ram, all-in-ram, no-sync, wal, waldio, waldio-bounded, wal-normal
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub only: Vec<Configuration>,
+
+    /// Which files are caches: `cache:PATTERN` with * and ?; may be repeated. With a / it is for the whole path, else for each part of
+    /// it [default: cache:*cache*]
+    #[arg(long = "class", value_name = "CLASS:PATTERN", value_parser = parse_class)]
+    pub caches: Vec<String>,
+
+    /// The SQLite that makes commits: bundled (inside joj), system, or a library
+    #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled")]
+    pub sqlite: String,
+
+    /// The waldio extension [default: libwaldio.so beside joj]
+    #[arg(long, value_name = "FILE.so")]
+    pub waldio: Option<PathBuf>,
+
+    /// With a COMMAND: keep its recording in this file
+    #[arg(short, long, value_name = "FILE.joj", conflicts_with = "recording")]
+    pub output: Option<PathBuf>,
+
+    /// Write the result as JSON (docs/whatif.md); `-` for standard output instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write the result as Markdown; `-` for standard output instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
+    /// Write the result as one HTML page with bars
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// The command to record first, behind `--`, in the current directory
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// The pattern of a class.
+fn parse_class(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some(("cache", "")) => Err("it has no pattern; write it like `cache:*.cache`".to_owned()),
+        Some(("cache", pattern)) => Ok(pattern.to_owned()),
+        Some((class, _)) => Err(format!("there is no class `{class}`; there is only `cache`")),
+        None => Err("it has no `:`; write it like `cache:*.cache`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_has_a_name_and_a_pattern() {
+        assert_eq!(parse_class("cache:*.c:d"), Ok("*.c:d".to_owned()));
+        for wrong in ["cache", "cache:", "permanent:*.db", ""] {
+            assert!(parse_class(wrong).is_err(), "{wrong}");
+        }
+    }
+}

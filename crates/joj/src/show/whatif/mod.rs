@@ -1,0 +1,169 @@
+//! What `joj whatif` found: the table of configurations, and what to make of it; `page` shows it with bars.
+
+pub mod page;
+
+use joj_analysis::recording::whatif::advice::seconds;
+use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifResult, WhatifRow};
+
+use crate::show::sheet::Sheet;
+use crate::show::text::{columns, count, kib, or_dash, wrap};
+
+/// So wide a sentence is in a terminal.
+const SENTENCE_LETTERS: usize = 100;
+
+/// The columns with figures.
+const HEAD: [&str; 7] = ["", "elapsed", "low to high", "of recorded", "in storage", "syncs", "KiB written"];
+
+/// The result for a terminal.
+pub fn text(result: &WhatifResult) -> String {
+    let mut text: String = head(result).iter().map(|line| format!("{line}\n")).collect();
+    text += "\n";
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(measured(result).map(|(row, figures)| cells(row, figures).to_vec()));
+    let table = columns(&lines);
+    let width = table.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let words = measured(result).map(|(row, _)| row.gives_up.as_str());
+    for (line, words) in table.lines().zip(std::iter::once("gives up").chain(words)) {
+        text += &format!("{line:<width$}  {words}\n");
+    }
+    for (row, reason) in unavailable(result) {
+        text += &sentence(&cannot(row, reason));
+    }
+    text += "\n";
+    text.extend(result.advice.iter().map(|said| sentence(said)));
+    if !result.notes.is_empty() {
+        text += "\n";
+    }
+    text.extend(result.notes.iter().map(|said| sentence(said)));
+    text
+}
+
+/// The result in Markdown.
+pub fn markdown(result: &WhatifResult) -> String {
+    let list = |said: &[String]| -> String { said.iter().map(|said| format!("- {said}\n")).collect() };
+    let mut text = format!("# What would make it faster\n\n{}\n\n", head(result).join("\n"));
+    text += &sheet(result).markdown();
+    let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
+    for said in [&missing, &result.advice, &result.notes].into_iter().filter(|said| !said.is_empty()) {
+        text += &format!("\n{}", list(said));
+    }
+    text
+}
+
+/// The table with what each configuration gives up.
+fn sheet(result: &WhatifResult) -> Sheet {
+    let mut sheet = Sheet::new("", &[&HEAD[..], &["gives up"]].concat());
+    for (row, figures) in measured(result) {
+        sheet.line([cells(row, figures).as_slice(), std::slice::from_ref(&row.gives_up)].concat());
+    }
+    sheet
+}
+
+fn cannot(row: &WhatifRow, reason: &str) -> String {
+    format!("{}: cannot be had: {reason}", row.configuration.title())
+}
+
+fn sentence(said: &str) -> String {
+    let lines = wrap(said, SENTENCE_LETTERS, SENTENCE_LETTERS - 2);
+    let mut text = lines.join("\n  ");
+    text.push('\n');
+    text
+}
+
+/// What was replayed, where, and how often.
+fn head(result: &WhatifResult) -> Vec<String> {
+    let (calls, threads) = (count(result.calls), count(result.threads));
+    let sqlite = result.sqlite.as_ref();
+    let sqlite = sqlite.map_or_else(String::new, |version| format!("; commits by SQLite {version}"));
+    vec![
+        format!(
+            "{}: {calls} calls of {threads} threads, {} long",
+            result.recording,
+            seconds(result.recorded_ns as f64)
+        ),
+        format!("replayed in {}, {} rounds{sqlite}", result.place, result.rounds),
+    ]
+}
+
+fn measured(result: &WhatifResult) -> impl Iterator<Item = (&WhatifRow, &WhatifFigures)> {
+    result.rows.iter().filter_map(|row| Some((row, row.figures()?)))
+}
+
+fn unavailable(result: &WhatifResult) -> impl Iterator<Item = (&WhatifRow, &str)> {
+    result.rows.iter().filter_map(|row| match &row.outcome {
+        WhatifOutcome::Measured(_) => None,
+        WhatifOutcome::Unavailable(reason) => Some((row, reason.as_str())),
+    })
+}
+
+fn cells(row: &WhatifRow, figures: &WhatifFigures) -> [String; 7] {
+    let elapsed = &figures.elapsed_ns;
+    [
+        row.configuration.title().to_owned(),
+        seconds(elapsed.median),
+        format!("{} to {}", seconds(elapsed.low), seconds(elapsed.high)),
+        format!("{:.2}", figures.ratio.median),
+        seconds(figures.blocked_ns.median),
+        figures.syncs.map_or_else(|| "-".to_owned(), count),
+        or_dash(figures.device_bytes.map(|bytes| bytes.median), kib),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use joj_analysis::recording::whatif::configuration::Configuration;
+    use joj_analysis::statistics::Estimate;
+
+    use super::*;
+
+    fn estimate(median: f64) -> Estimate {
+        Estimate::of(&[median * 0.5, median, median * 2.0]).unwrap()
+    }
+
+    /// A recorded row of two seconds, and a row that cannot be had.
+    fn result() -> WhatifResult {
+        let figures = WhatifFigures {
+            elapsed_ns: estimate(2e9),
+            ratio: estimate(1.0),
+            blocked_ns: estimate(1e9),
+            syncs: Some(1234),
+            device_bytes: None,
+            differing: 0,
+        };
+        let row = |configuration: Configuration, outcome| {
+            let gives_up = configuration.gives_up().to_owned();
+            WhatifRow { configuration, gives_up, outcome }
+        };
+        WhatifResult {
+            recording: "<app>.joj".to_owned(),
+            place: ".".to_owned(),
+            rounds: 3,
+            rows: vec![
+                row(Configuration::Recorded, WhatifOutcome::Measured(figures)),
+                row(Configuration::Wal, WhatifOutcome::Unavailable("no <database>".to_owned())),
+            ],
+            advice: vec!["Do <this>.".to_owned()],
+            notes: vec!["Mind that.".to_owned()],
+            ..WhatifResult::default()
+        }
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_had_says_why_in_each_form() {
+        let text = text(&result());
+        let row = "as recorded   2.00 s  1000 ms to 4.00 s         1.00  1.00 s  1,234            -  nothing: as the program has it";
+        assert!(text.contains("\nWAL: cannot be had: no <database>\n\nDo <this>.\n\nMind that.\n"), "{text}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(&words(row).replace("1000 ms", "1.00 s")), "{text}");
+        let markdown = markdown(&result());
+        assert!(markdown.contains("\n- WAL: cannot be had: no <database>\n\n- Do <this>.\n\n- Mind that.\n"));
+        assert!(
+            markdown.contains(
+                "\n| as recorded | 2.00 s | 1.00 s to 4.00 s | 1.00 | 1.00 s | 1,234 | - | nothing"
+            )
+        );
+        let page = page::page(&result());
+        assert!(page.contains("<svg") && page.contains("no &lt;database&gt;"), "{page}");
+        assert!(page.contains("Do &lt;this&gt;.") && !page.contains("<this>") && !page.contains("<app>"));
+    }
+}

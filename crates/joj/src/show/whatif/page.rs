@@ -1,0 +1,69 @@
+//! What `joj whatif` found as one HTML page with bars.
+
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifResult, WhatifRow};
+
+use crate::show::bars::{Bar, Entry, Mark, draw};
+use crate::show::bench::page::whole;
+use crate::show::svg::{Fill, escape};
+use crate::show::text::number;
+use crate::show::whatif::{cannot, head, measured, sheet, unavailable};
+
+const ELAPSED: Fill = Fill { colour: "#0072b2", opacity: 1.0 };
+const BLOCKED: Fill = Fill { colour: "#d55e00", opacity: 0.8 };
+const STYLE: &str = "
+ul.said { padding-left: 1.2em; } ul.said li { margin: .15em 0; }
+.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
+table.dense td:last-child { text-align: left; white-space: normal; }
+";
+
+/// The page.
+pub fn page(result: &WhatifResult) -> String {
+    let lines: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
+    let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
+    let body = format!(
+        "<h1>What would make it faster</h1>\n<p class=\"facts\">{}</p>\n{}<p>Bars: <span class=\"key\" \
+         style=\"background:{}\"></span>elapsed<span class=\"key\" style=\"background:{}\"></span>in storage, of all threads \
+         together. Whiskers: the lowest and the highest round.</p>\n{}{}{}{}",
+        lines.join("<br>\n"),
+        list(&result.advice),
+        ELAPSED.colour,
+        BLOCKED.colour,
+        picture(result),
+        sheet(result).html(),
+        list(&missing),
+        list(&result.notes),
+    );
+    whole(&format!("joj whatif: {}", result.recording), STYLE, &body)
+}
+
+fn list(sentences: &[String]) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let lines: String = sentences.iter().map(|said| format!("<li>{}</li>\n", escape(said))).collect();
+    format!("<ul class=\"said\">\n{lines}</ul>\n")
+}
+
+fn picture(result: &WhatifResult) -> String {
+    let entries: Vec<Entry> = measured(result).map(|(row, figures)| entry(row, figures)).collect();
+    let mark = result.figures(Configuration::Recorded).map(|figures| Mark {
+        value: figures.elapsed_ns.median / 1e9,
+        label: Configuration::Recorded.title().to_owned(),
+    });
+    draw("Seconds", &entries, mark.as_ref(), 14.0)
+}
+
+fn entry(row: &WhatifRow, figures: &WhatifFigures) -> Entry {
+    let (elapsed, blocked) = (figures.elapsed_ns.scaled(1e-9), figures.blocked_ns.scaled(1e-9));
+    let note = format!("{} s  (x {:.2})", number(elapsed.median), figures.ratio.median);
+    let bars = vec![
+        Bar { value: elapsed.median, interval: Some((elapsed.low, elapsed.high)), fill: ELAPSED, note },
+        Bar { value: blocked.median, interval: None, fill: BLOCKED, note: String::new() },
+    ];
+    let heading = match row.configuration.has_commits() {
+        true => "Commits through SQLite, the other calls as recorded",
+        false => "All calls",
+    };
+    Entry { heading: heading.to_owned(), label: row.configuration.title().to_owned(), bars }
+}

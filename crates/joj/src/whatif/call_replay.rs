@@ -1,0 +1,79 @@
+//! All calls of a recording, replayed without think time: on the disk, or with some files in memory.
+
+use std::path::Path;
+
+use joj_analysis::recording::file_tree::Entries;
+use joj_analysis::recording::outcome::ReplayOutcome;
+
+use crate::command_line::replay::OrderChoice;
+use crate::machine::files::counters::{Sources, settle};
+use crate::machine::files::place::Place;
+use crate::machine::files::work_dir::WorkDir;
+use crate::machine::replayer::trees::{self, Roots};
+use crate::replay::error::ReplayError;
+use crate::replay::plan::Plan;
+use crate::replay::{files, plan, run};
+use crate::whatif::memory::{self, IN_REPLAY};
+
+/// Which files are in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InMemory {
+    /// None.
+    Nothing,
+    /// Those below [`IN_REPLAY`].
+    Some,
+    /// All of them.
+    All,
+}
+
+/// What a replay was like.
+#[derive(Debug)]
+pub struct CallFigures {
+    /// How long each call took.
+    pub durations_ns: Vec<u64>,
+    /// Calls that make something durable.
+    pub syncs: u64,
+    /// What the device wrote, until all was written that the replay wrote.
+    pub device_bytes: Option<u64>,
+    /// Calls with another result than in the recording.
+    pub differing: u64,
+}
+
+/// Bytes that files of a plan have, before its first call or after its last one; of all, or of those in memory alone.
+pub fn bytes_needed(plan: &Plan, in_memory: InMemory) -> u64 {
+    let most = |of: fn(&Entries) -> u64| of(&plan.before).max(of(&plan.after));
+    match in_memory {
+        InMemory::Some => most(|entries| trees::bytes(entries, |path| path.starts_with(IN_REPLAY))),
+        _ => most(|entries| trees::bytes(entries, |_| true)),
+    }
+}
+
+/// Replays a plan below a directory.
+/// # Errors
+/// As a replay's.
+pub fn replay(plan: &Plan, directory: &Path, in_memory: InMemory) -> Result<CallFigures, ReplayError> {
+    let sources = Sources::of(&Place::of(directory));
+    let memory = match in_memory {
+        InMemory::Nothing => None,
+        _ => Some(memory::directory(bytes_needed(plan, in_memory)).map_err(ReplayError::Memory)?),
+    };
+    let place = memory.as_ref().filter(|_| in_memory == InMemory::All).map_or(directory, WorkDir::path);
+    let work_dir = plan::make_directory(place)?;
+    if let (InMemory::Some, Some(memory)) = (in_memory, &memory) {
+        let link = memory::link(work_dir.path());
+        std::os::unix::fs::symlink(memory.path(), &link)
+            .map_err(|error| files::problem(directory, link, error))?;
+    }
+    let roots = Roots::one(work_dir.path());
+    files::make(plan, roots, place)?;
+    let before = sources.read();
+    let found = run::run(plan, roots, OrderChoice::Fast)?;
+    settle(directory);
+    let device = sources.read().device_since(&before);
+    Ok(figures(&found.outcome, found.durations_ns, device.map(|device| device.written_bytes)))
+}
+
+fn figures(outcome: &ReplayOutcome, durations_ns: Vec<u64>, device_bytes: Option<u64>) -> CallFigures {
+    let (syncs, differing) = (outcome.syncs.values().sum(), outcome.differing());
+    CallFigures { durations_ns, syncs, device_bytes, differing }
+}

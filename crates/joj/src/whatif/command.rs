@@ -1,0 +1,199 @@
+//! `joj whatif` from its options to its exit code.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::RecordedCall;
+use joj_analysis::recording::whatif::advice;
+use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
+
+use crate::command_line::record::{MethodChoice, RecordOptions};
+use crate::command_line::whatif::WhatifOptions;
+use crate::command_line::wrong_usage;
+use crate::machine::files::output_file;
+use crate::machine::files::place::Place;
+use crate::machine::proc::signal;
+use crate::record::live;
+use crate::replay::error::ReplayError;
+use crate::replay::{plan, room};
+use crate::show::text::count;
+use crate::show::whatif as shown;
+use crate::whatif::call_replay::{InMemory, bytes_needed};
+use crate::whatif::error::WhatifError;
+use crate::whatif::rounds::{self, RoundsOutcome};
+use crate::whatif::settings::WhatifSettings;
+
+/// Room for calls that joj has not fetched yet, where a command is recorded.
+const BUFFER_BYTES: u64 = 32 << 20;
+
+/// Runs `joj whatif`.
+/// # Errors
+/// What could not be done, where, and how to mend it.
+pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
+    let is_printed = |file: &Option<PathBuf>| file.as_deref().is_some_and(output_file::is_stdout);
+    if is_printed(&options.json) && is_printed(&options.markdown) {
+        return Ok(wrong_usage("only one of --json and --markdown can go to standard output"));
+    }
+    let outputs = [&options.output, &options.json, &options.markdown, &options.html];
+    output_file::check_writable(outputs.into_iter().flatten().chain(&options.recording))?;
+    signal::install().map_err(ReplayError::Signals)?;
+    match result(options) {
+        Err(WhatifError::Replay(ReplayError::Stopped)) => {
+            eprintln!("joj: {}", ReplayError::Stopped);
+            Ok(ExitCode::from(signal::STOPPED_EXIT_CODE))
+        }
+        Err(WhatifError::Record(error)) => {
+            eprintln!("joj: {error}");
+            Ok(ExitCode::from(error.exit_code()))
+        }
+        result => report(options, &result?),
+    }
+}
+
+fn report(options: &WhatifOptions, result: &WhatifResult) -> Result<ExitCode, WhatifError> {
+    let markdown = options.markdown.as_deref();
+    if let Some(file) = markdown.filter(|file| !output_file::is_stdout(file)) {
+        output_file::write(file, &shown::markdown(result))?;
+    }
+    if let Some(file) = &options.html {
+        output_file::write(file, &shown::page::page(result))?;
+    }
+    output_file::report(options.json.as_deref(), result, || match markdown {
+        Some(file) if output_file::is_stdout(file) => shown::markdown(result),
+        _ => shown::text(result),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
+    // A directory of joj's own, so that all goes at the end, whatever that is.
+    let work_dir = plan::make_named(&options.directory, "joj-whatif")?;
+    let Some(file) = &options.recording else {
+        let scratch = plan::make_named(&std::env::temp_dir(), "joj-whatif")?;
+        let file = options.output.clone().unwrap_or_else(|| scratch.path().join("recording.joj"));
+        let command = record(options, &file)?;
+        return measure(options, &file, command, work_dir.path());
+    };
+    measure(options, file, file.display().to_string(), work_dir.path())
+}
+
+/// Records the command, and says what it is.
+fn record(options: &WhatifOptions, file: &Path) -> Result<String, WhatifError> {
+    let recording = RecordOptions {
+        import: None,
+        pid: None,
+        for_ns: None,
+        method: MethodChoice::Auto,
+        output: file.to_owned(),
+        buffer_bytes: BUFFER_BYTES,
+        format: None,
+        hide_names: false,
+        command: options.command.clone(),
+    };
+    let exit_code = live::to_file(&recording)?;
+    if signal::is_stopped() {
+        return Err(ReplayError::Stopped.into());
+    }
+    if exit_code != 0 {
+        eprintln!("joj: the command ended with {exit_code}; what it did until then is replayed");
+    }
+    let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
+    Ok(words.join(" "))
+}
+
+fn measure(
+    options: &WhatifOptions,
+    file: &Path,
+    name: String,
+    directory: &Path,
+) -> Result<WhatifResult, WhatifError> {
+    let recording = plan::read(file)?;
+    let settings = WhatifSettings::of(recording, options, directory);
+    let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
+    room::check(directory, needed_bytes, "the files of the recording")?;
+    let measured = rounds::run(&settings, options.rounds, directory)?;
+    Ok(told(name, &options.directory, &settings, measured))
+}
+
+/// The result.
+fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: RoundsOutcome) -> WhatifResult {
+    let recording = &settings.recorded.recording;
+    let is_made = |call: &&RecordedCall| call.kind.is_replayed();
+    let calls: Vec<&RecordedCall> = recording.calls.iter().filter(is_made).collect();
+    let mut threads: Vec<u32> = calls.iter().map(|call| call.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let databases =
+        settings.commits.as_ref().map_or_else(|_| Vec::new(), |all| WhatifDatabase::of(&all.found));
+    let sqlite = measured.sqlite.clone();
+    let mut notes = notes(recording, directory, settings, &measured);
+    // Calls and commits have some in common.
+    let mut known = HashSet::new();
+    notes.retain(|note| known.insert(note.clone()));
+    let mut result = WhatifResult {
+        format: WHATIF_FORMAT.to_owned(),
+        version: WHATIF_VERSION,
+        recording: name,
+        place: place(directory),
+        calls: calls.len() as u64,
+        threads: threads.len() as u64,
+        recorded_ns: calls.iter().map(|call| call.end_ns()).max().unwrap_or(0),
+        sqlite,
+        rounds: measured.rounds,
+        databases,
+        rows: measured.rows,
+        parts: measured.breakdown.parts(),
+        advice: Vec::new(),
+        notes,
+    };
+    result.advice = advice::sentences(&result);
+    result
+}
+
+fn place(directory: &Path) -> String {
+    let place = Place::of(directory);
+    let device = place.device.map_or_else(String::new, |device| format!(" on {}", device.name));
+    format!("{}, {}{device}", directory.display(), place.filesystem.kind)
+}
+
+/// What to know of the figures.
+fn notes(
+    recording: &Recording,
+    directory: &Path,
+    settings: &WhatifSettings,
+    measured: &RoundsOutcome,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if Place::of(directory).filesystem.kind == "tmpfs" {
+        let directory = directory.display();
+        notes.push(format!("{directory} is in memory, so RAM changes little here: give a DIR on a disk."));
+    }
+    notes.extend(measured.notes.iter().cloned());
+    let header = &recording.header;
+    if let Some(facts) = &header.recording {
+        let told = facts.not_replayed.iter().map(|(what, calls)| format!("{} {what}", count(*calls)));
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            notes.push(format!("Not replayed: {}.", told.join("; ")));
+        }
+    }
+    notes.extend(header.inferred.iter().cloned());
+    let (Ok(commits), Some(made)) = (&settings.commits, &measured.commit_syncs) else { return notes };
+    notes.extend(commits.found.notes.iter().cloned());
+    let unknown = commits.found.parts().filter(|part| !part.pages_known).count() as u64;
+    if unknown > 0 {
+        let unknown = count(unknown);
+        notes.push(format!("The recording tells of {unknown} commits how many pages they wrote, not which."));
+    }
+    let recorded = &commits.found.syncs;
+    if recorded.fsync > 0 && recorded.fdatasync == 0 && made.fsync == 0 {
+        notes.push(
+            "The program's SQLite calls fsync, and the one of the rows with commits fdatasync, which may be faster: --sqlite FILE.so takes \
+             the program's."
+                .to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,21 @@
+//! `joj whatif`: a recording replayed as it is and in other configurations. A file uses only files below it.
+//!
+//! ```text
+//! recording -> settings (what each needs, or why it cannot be had) -> rounds { call_replay | commit_replay } -> rows, advice -> text, page
+//!
+//! command         from the options to the exit code; records a command first
+//! rounds          all configurations in turn, several times
+//! settings        the configurations that can be had, made ready
+//! commit_replay   the commits through SQLite, the other calls as recorded
+//! call_replay     all calls, on the disk or with files in memory
+//! memory          a place in memory for files
+//! error           why there is no result
+//! ```
+
+pub mod command;
+mod rounds;
+mod settings;
+mod commit_replay;
+mod call_replay;
+mod memory;
+pub mod error;

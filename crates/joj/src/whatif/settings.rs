@@ -1,0 +1,155 @@
+//! The configurations, made ready: the plan that each is a replay of, or why it cannot be had.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use joj_analysis::bench::key::{JournalMode, Word};
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::page_transactions::PageTransactions;
+use joj_analysis::recording::page_transactions::derive::derive;
+use joj_analysis::recording::page_transactions::plan::TransactionPlan;
+use joj_analysis::recording::whatif::classes::{self, CACHE_PATTERN, ClassError, ClassPaths};
+use joj_analysis::recording::whatif::commit_calls::CommitCalls;
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_writes};
+
+use crate::command_line::whatif::WhatifOptions;
+use crate::replay::page_transactions::libraries;
+use crate::replay::plan::Plan;
+use crate::replay::room;
+use crate::whatif::call_replay::{InMemory, bytes_needed};
+use crate::whatif::commit_replay::CommitSetting;
+use crate::whatif::memory::{self, IN_REPLAY};
+
+/// What a configuration is a replay of.
+#[derive(Debug)]
+pub enum RowSetting {
+    /// All calls.
+    Calls {
+        /// What is to be done.
+        plan: Arc<Plan>,
+        /// Where.
+        in_memory: InMemory,
+    },
+    /// Commits, and the other calls as recorded.
+    Commits(CommitSetting),
+}
+
+/// The commits of the recording.
+#[derive(Debug)]
+pub struct Commits {
+    /// As they are in the recording.
+    pub found: PageTransactions,
+    /// As SQLite makes them.
+    pub plan: TransactionPlan,
+    /// Their calls.
+    pub calls: CommitCalls,
+    /// All other calls.
+    pub rest: Plan,
+}
+
+/// All that is measured.
+#[derive(Debug)]
+pub struct WhatifSettings {
+    /// The recording as it is.
+    pub recorded: Arc<Plan>,
+    /// Its commits, or why there are none.
+    pub commits: Result<Commits, String>,
+    /// The rows, in the order of the table.
+    pub rows: Vec<(Configuration, Result<RowSetting, String>)>,
+}
+
+impl WhatifSettings {
+    /// Those of a recording, measured in a directory.
+    pub fn of(recording: Recording, options: &WhatifOptions, directory: &Path) -> Self {
+        let commits = commits(&recording, directory);
+        let recorded = Arc::new(Plan::of(recording, None));
+        let is_wanted = |configuration: &Configuration| {
+            *configuration == Configuration::Recorded
+                || options.only.is_empty()
+                || options.only.contains(configuration)
+        };
+        let mut settings = Self { recorded, commits, rows: Vec::new() };
+        for configuration in Configuration::ALL.iter().copied().filter(is_wanted) {
+            let setting = settings.setting(configuration, options);
+            settings.rows.push((configuration, setting));
+        }
+        settings
+    }
+
+    fn setting(&self, configuration: Configuration, options: &WhatifOptions) -> Result<RowSetting, String> {
+        let recording = &self.recorded.recording;
+        let on_disk = |plan: Arc<Plan>| RowSetting::Calls { plan, in_memory: InMemory::Nothing };
+        match configuration {
+            Configuration::Recorded => Ok(on_disk(Arc::clone(&self.recorded))),
+            Configuration::NoSync => {
+                let mut plan = Plan::of(without_durable_writes(recording), None);
+                plan.left_out = recording.calls.iter().map(|call| call.kind.is_sync()).collect();
+                Ok(on_disk(Arc::new(plan)))
+            }
+            Configuration::AllInMemory => in_memory(Arc::clone(&self.recorded), InMemory::All),
+            Configuration::DatabasesInMemory => {
+                self.class(classes::databases(recording), || "there is no SQLite database in it".to_owned())
+            }
+            Configuration::CachesInMemory => {
+                let default = [CACHE_PATTERN.to_owned()];
+                let patterns = if options.caches.is_empty() { &default[..] } else { &options.caches };
+                self.class(classes::caches(recording, &options.caches), || {
+                    format!(
+                        "no file of it is named {}; name the caches with --class 'cache:PATTERN'",
+                        patterns.join(" or ")
+                    )
+                })
+            }
+            Configuration::Wal => self.commits(options, JournalMode::Wal, "full", None),
+            Configuration::Normal => self.commits(options, JournalMode::Wal, "normal", None),
+            Configuration::Waldio => self.commits(options, JournalMode::Waldio, "full", Some("full")),
+            Configuration::Bounded => self.commits(options, JournalMode::Waldio, "full", Some("bounded")),
+        }
+    }
+
+    /// The files of a class in memory. `none`: what to say where it has none.
+    fn class(
+        &self,
+        found: Result<ClassPaths, ClassError>,
+        none: impl FnOnce() -> String,
+    ) -> Result<RowSetting, String> {
+        let found = found.map_err(|error| error.to_string())?;
+        if found.is_empty() {
+            return Err(none());
+        }
+        let moved = with_files_at(&self.recorded.recording, &found, IN_REPLAY);
+        in_memory(Arc::new(Plan::of(moved, None)), InMemory::Some)
+    }
+
+    fn commits(
+        &self,
+        options: &WhatifOptions,
+        mode: JournalMode,
+        synchronous: &'static str,
+        durability: Option<&'static str>,
+    ) -> Result<RowSetting, String> {
+        self.commits.as_ref().map_err(Clone::clone)?;
+        let without = "or leave its rows out with --only";
+        let libraries = libraries(&options.sqlite, options.waldio.as_deref(), mode, without);
+        let libraries = libraries.map_err(|error| error.to_string())?;
+        Ok(RowSetting::Commits(CommitSetting { libraries, mode, synchronous, durability }))
+    }
+}
+
+/// Looks now whether there is such a place, and not after a minute.
+fn in_memory(plan: Arc<Plan>, in_memory: InMemory) -> Result<RowSetting, String> {
+    memory::directory(bytes_needed(&plan, in_memory))?;
+    Ok(RowSetting::Calls { plan, in_memory })
+}
+
+fn commits(recording: &Recording, directory: &Path) -> Result<Commits, String> {
+    let found = derive(recording).map_err(|error| error.to_string())?;
+    let plan = TransactionPlan::of(&found).map_err(|error| error.to_string())?;
+    room::check(directory, plan.database_bytes(), "the recorded databases")
+        .map_err(|error| error.to_string())?;
+    let calls = CommitCalls::of(recording, &found);
+    let mut rest = Plan::of(recording.clone(), None);
+    rest.left_out = calls.is_replaced.clone();
+    Ok(Commits { found, plan, calls, rest })
+}

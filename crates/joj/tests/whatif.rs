@@ -1,0 +1,320 @@
+//! Goal: each configuration of `joj whatif` is what its name says, and what cannot be had says why.
+//! Method: recordings made of text, of which the calls for durability are known in each mode; damaged ones; a command; Ctrl-C. No time is
+//! compared but think time, which no disk shortens.
+
+mod record;
+mod replay;
+mod waldio;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use replay::{Scratch, joj, printed, record, told};
+use serde_json::Value;
+
+/// Commits in DELETE mode: each has a sync of the journal, of its directory, and of the database.
+const COMMITS: u64 = 30;
+const SYNCS_OF_COMMIT: u64 = 3;
+/// Syncs of files that are no databases.
+const OTHER_SYNCS: u64 = 7;
+/// Think time of the recording.
+const THINK_NS: f64 = 200e6;
+
+/// Text of strace, a line every 100 us.
+#[derive(Default)]
+struct Text {
+    text: String,
+    now_us: u64,
+}
+
+impl Text {
+    fn line(&mut self, call: &str) -> &mut Self {
+        let now_us = 1_700_000_000_000_000 + self.now_us;
+        self.text += &format!("1 {}.{:06} {call} <0.000010>\n", now_us / 1_000_000, now_us % 1_000_000);
+        self.now_us += 100;
+        self
+    }
+
+    /// A page of a database is written, as SQLite does it with a journal that it deletes.
+    fn commit(&mut self, page: u64) -> &mut Self {
+        self.line(r#"open("/d/app.db-journal", O_RDWR|O_CREAT, 0644) = 4"#)
+            .line(r#"pwrite64(4, ""..., 512, 0) = 512"#)
+            .line("fdatasync(4) = 0")
+            .line(r#"open("/d", O_RDONLY|O_DIRECTORY) = 5"#)
+            .line("fsync(5) = 0")
+            .line("close(5) = 0")
+            .line(r#"pwrite64(3, ""..., 4096, 0) = 4096"#)
+            .line(&format!(r#"pwrite64(3, ""..., 4096, {}) = 4096"#, page * 4096))
+            .line("fdatasync(3) = 0")
+            .line("close(4) = 0")
+            .line(r#"unlink("/d/app.db-journal") = 0"#)
+    }
+
+    /// A file is written and made durable.
+    fn file(&mut self, name: &str) -> &mut Self {
+        self.line(&format!(r#"open("{name}", O_RDWR|O_CREAT|O_TRUNC, 0644) = 6"#))
+            .line(r#"write(6, ""..., 1000) = 1000"#)
+            .line("fsync(6) = 0")
+            .line("close(6) = 0")
+    }
+}
+
+/// Commits, caches, and think time.
+fn application() -> String {
+    let mut text = Text::default();
+    text.line(r#"open("/d/app.db", O_RDWR|O_CREAT|O_EXCL, 0644) = 3"#).line(r#"mkdir("/d/Cache", 0777) = 0"#);
+    for commit in 0..COMMITS {
+        text.commit(1 + commit % 3);
+    }
+    text.now_us += 200_000;
+    for file in 0..OTHER_SYNCS {
+        text.file(&if file < 3 { format!("/d/Cache/{file}") } else { format!("/d/{file}.text") });
+    }
+    text.text
+}
+
+/// The JSON of `joj whatif` with these further words.
+fn whatif(recording: &Path, directory: &Path, words: &[&str]) -> Value {
+    let mut command: Vec<&dyn AsRef<OsStr>> = vec![&"whatif", &recording, &directory, &"--json", &"-"];
+    command.extend(words.iter().map(|word| word as &dyn AsRef<OsStr>));
+    serde_json::from_str(&printed(&joj(&command))).expect("JSON")
+}
+
+/// By configuration its figures, or the reason why there are none.
+fn rows(result: &Value) -> BTreeMap<String, Result<Value, String>> {
+    let rows = result["rows"].as_array().expect("rows").iter();
+    let outcome = |row: &Value| match row["outcome"].get("measured") {
+        Some(figures) => Ok(figures.clone()),
+        None => Err(row["outcome"]["unavailable"].as_str().expect("a reason").to_owned()),
+    };
+    rows.map(|row| (row["configuration"].as_str().expect("a name").to_owned(), outcome(row))).collect()
+}
+
+fn names_of_whatif(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("joj-whatif") || name.starts_with("joj-replay")).collect()
+}
+
+#[test]
+fn each_configuration_has_the_syncs_of_its_mode() {
+    let scratch = Scratch::new("whatif-syncs");
+    let recording = record(&scratch, "app", application());
+    let found = whatif(&recording, scratch.as_ref(), &["--rounds", "1"]);
+    let rows = rows(&found);
+    let syncs = |name: &str| rows[name].as_ref().ok().map(|figures| figures["syncs"].as_u64());
+    let recorded = COMMITS * SYNCS_OF_COMMIT + OTHER_SYNCS;
+    for name in ["recorded", "databases-in-ram", "caches-in-ram", "all-in-ram"] {
+        assert_eq!(syncs(name), Some(Some(recorded)), "{name}: {found:#}");
+        assert_eq!(rows[name].as_ref().expect("figures")["differing"], 0, "{name}");
+    }
+    assert_eq!(syncs("no-sync"), Some(Some(0)));
+    let database = serde_json::json!({ "path": "/d/app.db", "journal_mode": "delete", "commits": COMMITS });
+    assert_eq!(found["databases"], serde_json::json!([database]));
+    match (syncs("wal"), syncs("wal-normal")) {
+        (Some(Some(full)), Some(Some(normal))) => {
+            // Both prepare the log once; FULL syncs it at each commit besides.
+            assert_eq!(full - normal, COMMITS, "{full}, {normal}");
+            assert!((OTHER_SYNCS..OTHER_SYNCS + 4).contains(&normal), "{normal}");
+        }
+        other => waldio::skipped(&format!("the kernel counts no calls of a replay: {other:?}")),
+    }
+    assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0], "what it made is gone");
+}
+
+#[test]
+fn think_time_is_in_each_elapsed_time_and_no_replay_waits_for_it() {
+    let scratch = Scratch::new("whatif-think");
+    let recording = record(&scratch, "app", application());
+    let found = whatif(&recording, scratch.as_ref(), &["--rounds", "1"]);
+    for (name, figures) in rows(&found) {
+        let Ok(figures) = figures else { continue };
+        let [elapsed, blocked] = ["elapsed_ns", "blocked_ns"].map(|name| figures[name]["median"].as_f64());
+        let (elapsed, blocked) = (elapsed.expect("a time"), blocked.expect("a time"));
+        assert!(elapsed >= THINK_NS + blocked, "{name}: {elapsed} with {blocked} in calls");
+    }
+}
+
+#[test]
+fn waldio_has_its_rows_where_the_extension_is_and_a_reason_elsewhere() {
+    let scratch = Scratch::new("whatif-waldio");
+    let recording = record(&scratch, "app", application());
+    let missing = scratch.file("libnone.so").display().to_string();
+    let words = ["--rounds", "1", "--only", "waldio,waldio-bounded"];
+    let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &missing]].concat());
+    let none = rows(&found);
+    assert_eq!(none.len(), 3, "the recorded one and those that were asked for");
+    for name in ["waldio", "waldio-bounded"] {
+        let reason = none[name].as_ref().expect_err("no extension");
+        assert!(reason.contains("cannot find the waldio extension"), "{reason}");
+    }
+    let Some(extension) = waldio::extension() else { return };
+    let extension = extension.display().to_string();
+    let found = whatif(&recording, scratch.as_ref(), &[&words[..], &["--waldio", &extension]].concat());
+    let rows = rows(&found);
+    let syncs = |name: &str| rows[name].as_ref().expect("figures")["syncs"].as_u64();
+    match (syncs("waldio"), syncs("waldio-bounded")) {
+        (Some(full), Some(bounded)) => {
+            assert!(full >= COMMITS + OTHER_SYNCS, "each COMMIT waits for a flush: {full}");
+            assert!(bounded < full, "flushes are shared: {bounded} of {full}");
+        }
+        _ => waldio::skipped("the kernel counts no calls of a replay"),
+    }
+}
+
+#[test]
+fn a_program_without_databases_or_caches_has_reasons_in_their_rows() {
+    let scratch = Scratch::new("whatif-files");
+    let mut text = Text::default();
+    text.file("/d/a").file("/d/b");
+    let recording = record(&scratch, "files", text.text);
+    let words = ["--rounds", "1", "--class", "cache:*.cache"];
+    let found = whatif(&recording, scratch.as_ref(), &words);
+    let found = rows(&found);
+    for (name, reason) in [
+        ("databases-in-ram", "there is no SQLite database in it"),
+        ("caches-in-ram", "no file of it is named *.cache; name the caches with --class 'cache:PATTERN'"),
+        ("wal", "no commit of a SQLite database is in it"),
+        ("waldio-bounded", "no commit of a SQLite database is in it"),
+    ] {
+        let told = found[name].as_ref().expect_err(name);
+        assert!(told.contains(reason), "{name}: {told}");
+    }
+    for (name, syncs) in [("recorded", 2), ("all-in-ram", 2), ("no-sync", 0)] {
+        assert_eq!(found[name].as_ref().expect("figures")["syncs"], syncs, "{name}");
+    }
+    let text = printed(&joj(&[&"whatif", &recording, &scratch.as_ref(), &"--rounds", &"1"]));
+    assert!(text.contains("\nWAL: cannot be had: no commit of a SQLite database"), "{text}");
+}
+
+#[test]
+fn the_result_is_text_and_markdown_and_a_page() {
+    let scratch = Scratch::new("whatif-forms");
+    let recording = record(&scratch, "app", application());
+    let files = ["w.json", "w.md", "w.html"].map(|name| scratch.file(name));
+    let text = printed(&joj(&[
+        &"whatif",
+        &recording,
+        &scratch.as_ref(),
+        &"--only",
+        &"no-sync",
+        &"--rounds",
+        &"3",
+        &"--json",
+        &files[0],
+        &"--markdown",
+        &files[1],
+        &"--html",
+        &files[2],
+    ]));
+    let [json, markdown, page] = files.map(|file| std::fs::read_to_string(file).expect("a file"));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&json["format"], &json["version"], &json["rounds"]),
+        (&"joj-whatif".into(), &1.into(), &3.into())
+    );
+    let advice = json["advice"][0].as_str().expect("a sentence");
+    assert!(advice.starts_with("Of ") && advice.contains("are calls on files"), "{advice}");
+    assert!(markdown.contains(advice) && markdown.contains("\n| no sync | "), "{markdown}");
+    assert!(page.contains("<svg") && page.contains("no sync"), "{page}");
+    assert!(text.contains("a power cut takes the last half minute"), "{text}");
+    let words: [&dyn AsRef<OsStr>; 9] = [
+        &"whatif",
+        &recording,
+        &scratch.as_ref(),
+        &"--only",
+        &"no-sync",
+        &"--rounds",
+        &"1",
+        &"--markdown",
+        &"-",
+    ];
+    assert!(printed(&joj(&words)).starts_with("# What would make it faster\n"));
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
+    let scratch = Scratch::new("whatif-errors");
+    let recording = record(&scratch, "app", application());
+    let bytes = std::fs::read(&recording).expect("a recording");
+    let damaged = scratch.write("damaged.joj", &bytes[..bytes.len() / 2]);
+    let missing = scratch.file("missing");
+    let place = scratch.as_ref();
+    for (recording, directory, words, code, wanted) in [
+        (&damaged, place, &[][..], 1, "was cut off"),
+        (&missing, place, &[], 1, "cannot open"),
+        (&recording, missing.as_path(), &[], 1, "there is no directory"),
+        (&recording, place, &["--class", "permanent:*.db"], 2, "there is no class `permanent`"),
+        (&recording, place, &["--only", "cloud"], 2, "there is no configuration `cloud`"),
+        (&recording, place, &["--json", "-", "--markdown", "-"], 2, "only one of --json and --markdown"),
+        (&recording, place, &["--", "true"], 2, "cannot be used with"),
+    ] {
+        let mut command: Vec<&dyn AsRef<OsStr>> = vec![&"whatif", recording, &directory];
+        command.extend(words.iter().map(|word| word as &dyn AsRef<OsStr>));
+        let (found, said) = told(&joj(&command));
+        assert!(found == Some(code) && said.contains(wanted), "{wanted}: {found:?} {said}");
+        assert_eq!(names_of_whatif(place), [""; 0], "{wanted}");
+    }
+    assert_eq!(told(&joj(&[&"whatif"])).0, Some(2), "neither a recording nor a command");
+}
+
+/// The files of a recording that have no room: nothing is made.
+#[test]
+fn files_without_room_are_refused_before_any_is_made() {
+    let scratch = Scratch::new("whatif-room");
+    let mut text = Text::default();
+    text.line(r#"open("/d/huge", O_RDWR) = 3"#)
+        .line(r#"pread64(3, ""..., 4096, 1152921504606846976) = 4096"#);
+    let recording = record(&scratch, "huge", text.text);
+    let (code, said) = told(&joj(&[&"whatif", &recording, &scratch.as_ref()]));
+    assert!(code == Some(1) && said.contains("the files of the recording need"), "{code:?} {said}");
+    assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0]);
+}
+
+#[test]
+fn a_command_is_recorded_first_and_runs_where_joj_stands() {
+    let scratch = Scratch::new("whatif-command");
+    let output = Command::new(env!("CARGO_BIN_EXE_joj"))
+        .current_dir(&scratch)
+        .args(["whatif", "--rounds", "1", "--json", "w.json", "-o", "it.joj", "--"])
+        .args(["sh", "-c", "echo text > made; exit 3"])
+        .output()
+        .expect("joj");
+    let (code, said) = told(&output);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the command ended with 3"), "{said}");
+    assert_eq!(scratch.names(), ["it.joj", "made", "w.json"]);
+    let json = std::fs::read_to_string(scratch.file("w.json")).expect("JSON");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["recording"], "sh -c echo text > made; exit 3");
+    assert!(rows(&json)["recorded"].is_ok(), "{json:#}");
+    let (code, said) = told(&joj(&[&"whatif", &"--", &"/no/such/command"]));
+    assert_eq!(code, Some(127), "{said}");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let scratch = Scratch::new("whatif-stop");
+    let recording = record(&scratch, "app", application());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_joj"))
+        .arg("whatif")
+        .args([recording.as_path(), scratch.as_ref()])
+        .args(["--rounds", "1000"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("joj");
+    let began = Instant::now();
+    while names_of_whatif(scratch.as_ref()).is_empty() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().expect("kill").success());
+    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0]);
+    let own = names_of_whatif(Path::new("/dev/shm")).into_iter().filter(|name| name.contains(&id)).count();
+    assert_eq!(own, 0, "nothing is left in memory");
+}
