@@ -120,16 +120,22 @@ APART int send_run(struct walk *walk, bool last) {
   return 0;
 }
 
+INLINE bool is_written_back(struct folio *folio) {
+  unsigned long flags = 0;
+  read_kernel(&flags, sizeof(flags), folio);
+  return flags & (1UL << ENUM_VALUE(pageflags, PG_writeback));
+}
+
 /* True for a page that a file's own I/O is about. Any other is a program's memory, a mapping of that file, in direct I/O to or from
  * another place. Where the filesystem does not say whose the bio is, a page of its own is being written back, or is yet to be read.
  * Buffer heads know no direct I/O, and do without that mark. */
 INLINE bool is_own_io(struct walk *walk, struct folio *folio, u64 offset) {
   if (walk->owner) return offset == walk->owner_offset;
   if (walk->through_buffer_head) return true;
+  if (walk->operation == OP_WRITE) return is_written_back(folio);
   unsigned long flags = 0;
   read_kernel(&flags, sizeof(flags), folio);
-  if (walk->operation == OP_READ) return !(flags & (1UL << ENUM_VALUE(pageflags, PG_uptodate)));
-  return flags & (1UL << ENUM_VALUE(pageflags, PG_writeback));
+  return !(flags & (1UL << ENUM_VALUE(pageflags, PG_uptodate)));
 }
 
 /* Which file a folio belongs to. A folio of another use has other things in `mapping`: only an inode that points back counts. */
@@ -149,7 +155,8 @@ APART int own(struct walk *walk, struct run *run, u64 folio_address, u64 in_foli
   }
   if (!mapping) return 0;
   if ((u64)mapping & 3) {
-    run->backing = otherwise;
+    // Of anonymous memory only what goes to swap is being written back. In what file or on what disk that is, it does not tell.
+    run->backing = walk->operation == OP_WRITE && is_written_back(folio) ? UNSEEN : otherwise;
     return 0;
   }
   struct inode *host = READ_NUMBER(mapping, host);

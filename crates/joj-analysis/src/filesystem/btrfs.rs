@@ -20,6 +20,7 @@ pub static FACTS: Facts = Facts {
         log: Log::NoPlace,
         // Log trees have the flag, too.
         flags_metadata: false,
+        private_is_metadata: false,
         node_file: None,
         inner_files: None,
         device_pages: |byte| PLACES.contains(&byte).then_some((Class::Superblock, Part::Plain)),

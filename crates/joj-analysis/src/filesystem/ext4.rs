@@ -24,6 +24,7 @@ pub static FACTS: Facts = Facts {
     blocks: Blocks {
         log: Log::Copies,
         flags_metadata: true,
+        private_is_metadata: false,
         node_file: None,
         inner_files: None,
         device_pages: |_| Some((Class::Metadata, Part::Plain)),

@@ -22,6 +22,7 @@ pub static FACTS: Facts = Facts {
     blocks: Blocks {
         log: Log::NoPlace,
         flags_metadata: false,
+        private_is_metadata: false,
         node_file: Some(NODES),
         inner_files: None,
         device_pages: |_| Some((Class::Metadata, Part::Plain)),

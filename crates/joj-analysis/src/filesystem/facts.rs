@@ -29,6 +29,8 @@ pub struct Blocks {
     pub log: Log,
     /// True where its requests say of metadata, and of nothing else, that they are (REQ_META).
     pub flags_metadata: bool,
+    /// True where it writes metadata, and nothing else, from memory that belongs to no file and no device.
+    pub private_is_metadata: bool,
     /// Inode whose pages are its nodes.
     pub node_file: Option<u64>,
     /// Inodes of files that it keeps for itself.

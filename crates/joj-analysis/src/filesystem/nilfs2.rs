@@ -19,6 +19,8 @@ pub static FACTS: Facts = Facts {
     blocks: Blocks {
         log: Log::NoPlace,
         flags_metadata: false,
+        // Of them the summaries of its segments.
+        private_is_metadata: true,
         node_file: None,
         inner_files: Some(3..=6),
         device_pages: |_| Some((Class::Metadata, Part::SegmentSummary)),

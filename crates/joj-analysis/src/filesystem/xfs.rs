@@ -23,6 +23,7 @@ pub static FACTS: Facts = Facts {
         log: Log::Records,
         // On all that it keeps in buffers.
         flags_metadata: true,
+        private_is_metadata: false,
         node_file: None,
         inner_files: None,
         device_pages: |_| None,

@@ -125,7 +125,7 @@ words! {
         Device = 2 "device",
         /// A program's memory, direct I/O: `file` and `offset` say what it wrote.
         Direct = 3 "direct",
-        /// Memory of the filesystem that belongs to no page cache (copies of metadata, XFS's buffers).
+        /// Memory of the kernel that belongs to no page cache (copies of metadata, XFS's buffers, Btrfs's parity, tmpfs on its way to swap).
         Private = 4 "private",
         /// A file whose inode the filesystem keeps for itself (Btrfs's trees, F2FS's nodes): `file` and `offset` say which.
         Inner = 5 "inner",

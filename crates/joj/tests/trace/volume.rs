@@ -23,8 +23,8 @@ const FSYNC_ONLY: &str = "#include <unistd.h>\nint fdatasync(int file) { return 
 /// Mounted through a loop device; gone with the value.
 pub struct Volume {
     directory: PathBuf,
-    /// The loop device of a journal on a disk of its own.
-    journal: Option<String>,
+    /// Further loop devices that belong to it.
+    other_disks: Vec<String>,
 }
 
 impl Volume {
@@ -43,9 +43,7 @@ impl Volume {
     /// The same for an ext4 or XFS whose journal is on another disk.
     pub fn with_journal_elsewhere(kind: &str) -> Result<Self, String> {
         let mut volume = Self::empty(kind)?;
-        let image = volume.sparse("journal", 64 << 20)?;
-        let disk = run(Command::new("losetup").args(["--find", "--show"]).arg(&image))?.trim().to_owned();
-        volume.journal = Some(disk.clone());
+        let disk = volume.other_disk("journal", 64 << 20)?;
         if kind == "xfs" {
             volume.mount(kind, &["-l", &format!("logdev={disk}")], &format!("noatime,logdev={disk}"))?;
         } else {
@@ -55,13 +53,32 @@ impl Volume {
         Ok(volume)
     }
 
+    /// A Btrfs on three disks, whose data has parity.
+    pub fn with_parity() -> Result<Self, String> {
+        let mut volume = Self::empty("btrfs")?;
+        let mut disks = Vec::new();
+        for name in ["second", "third"] {
+            disks.push(volume.other_disk(name, 1 << 30)?);
+        }
+        let make = [&["-d", "raid5", "-m", "raid1"][..], &[&disks[0], &disks[1]]].concat();
+        volume.mount("btrfs", &make, &format!("noatime,device={},device={}", disks[0], disks[1]))?;
+        Ok(volume)
+    }
+
+    fn other_disk(&mut self, name: &str, bytes: u64) -> Result<String, String> {
+        let image = self.sparse(name, bytes)?;
+        let disk = run(Command::new("losetup").args(["--find", "--show"]).arg(&image))?.trim().to_owned();
+        self.other_disks.push(disk.clone());
+        Ok(disk)
+    }
+
     fn empty(kind: &str) -> Result<Self, String> {
         if !rustix::process::getuid().is_root() {
             return Err("capturing needs root".to_owned());
         }
         let number = std::thread::current().id();
         let name = format!("joj-trace-{}-{kind}-{number:?}", std::process::id()).replace(['(', ')'], "");
-        let volume = Self { directory: std::env::temp_dir().join(name), journal: None };
+        let volume = Self { directory: std::env::temp_dir().join(name), other_disks: Vec::new() };
         std::fs::create_dir_all(volume.path()).map_err(|error| error.to_string())?;
         Ok(volume)
     }
@@ -144,7 +161,7 @@ impl Drop for Volume {
             // On a busy machine that takes longer: the kernel unmounts once nobody uses it.
             let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
         }
-        if let Some(disk) = &self.journal {
+        for disk in &self.other_disks {
             let _ = run(Command::new("losetup").args(["--detach", disk]));
         }
         let _ = std::fs::remove_dir_all(&self.directory);

@@ -27,7 +27,8 @@ pub fn classify(
     match event.backing {
         Backing::File | Backing::Direct => Some((Class::Data, Part::Plain)),
         Backing::Inner => Some(inner(event, kind)),
-        Backing::Device | Backing::Private => outside_regions(event, kind, places),
+        Backing::Device => device_page(event, kind, places),
+        Backing::Private => private(event, kind),
         Backing::Unseen => flagged(event, kind),
     }
 }
@@ -36,6 +37,15 @@ pub fn classify(
 fn flagged(event: &Event, kind: Option<Filesystem>) -> Option<(Class, Part)> {
     let is_metadata = kind?.facts().blocks.flags_metadata && event.flags.has(RequestFlags::METADATA);
     is_metadata.then_some((Class::Metadata, Part::Plain))
+}
+
+/// Memory without a file is many a thing: buffers of XFS, but also what goes to swap, parity of Btrfs, compressed data of F2FS, and
+/// zeros that the kernel writes in a disk's stead.
+fn private(event: &Event, kind: Option<Filesystem>) -> Option<(Class, Part)> {
+    if kind?.facts().blocks.private_is_metadata {
+        return Some((Class::Metadata, Part::Plain));
+    }
+    flagged(event, kind)
 }
 
 fn by_content(event: &Event) -> Option<(Class, Part)> {
@@ -112,22 +122,22 @@ pub fn log_of(kind: Option<Filesystem>) -> Option<Log> {
     kind.map(|kind| kind.facts().blocks.log)
 }
 
-fn outside_regions(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
+fn device_page(event: &Event, kind: Option<Filesystem>, places: &Places) -> Option<(Class, Part)> {
     // A program may write to the device itself: that is neither data of a file nor metadata. It can be told apart where the filesystem
     // keeps nothing in that page cache.
     let blocks = &kind?.facts().blocks;
-    Some(match (event.backing, blocks.log) {
-        // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
-        (Backing::Device, Log::Copies) if places.sector_of(event.device, event.offset) != event.sector => {
-            (Class::Journal, Part::LogOfCopy)
-        }
-        // Without the layout it may as well be a bitmap.
-        (Backing::Device, Log::Copies) if places.has_layout(places.whole(event.device), event.sector) => {
-            (Class::Metadata, Part::Directory)
-        }
-        (Backing::Device, _) => return (blocks.device_pages)(event.offset),
-        _ => (Class::Metadata, Part::Plain),
-    })
+    if blocks.log != Log::Copies {
+        return (blocks.device_pages)(event.offset);
+    }
+    // Metadata goes to its own place, but for its copy in a log of which the layout does not tell.
+    if places.sector_of(event.device, event.offset) != event.sector {
+        return Some((Class::Journal, Part::LogOfCopy));
+    }
+    // Without the layout it may as well be a bitmap.
+    if places.has_layout(places.whole(event.device), event.sector) {
+        return Some((Class::Metadata, Part::Directory));
+    }
+    (blocks.device_pages)(event.offset)
 }
 
 #[cfg(test)]
@@ -240,6 +250,23 @@ mod tests {
             let record = Event { flags: RequestFlags::FUA, ..event(sector, Backing::Unseen, 0) };
             assert_eq!(class("xfs", &record), Some((Class::Journal, Part::LogRecord)));
         }
+    }
+
+    /// Swap, parity, what is compressed: all of it has such memory, too.
+    #[test]
+    fn memory_without_a_file_is_metadata_only_where_the_filesystem_says_so() {
+        let private = event(9000, Backing::Private, 0);
+        let flagged = Event { flags: RequestFlags::METADATA, ..private };
+        for kind in ["ext4", "xfs", "btrfs", "f2fs", "vfat"] {
+            assert_eq!(class(kind, &private), None, "{kind}");
+        }
+        assert_eq!(class("xfs", &flagged), Some((Class::Metadata, Part::Plain)));
+        assert_eq!(class("btrfs", &flagged), None);
+        // Summaries of segments.
+        assert_eq!(class("nilfs2", &private), Some((Class::Metadata, Part::Plain)));
+        // The layout tells all the same.
+        let zeros = event(104, Backing::Private, 0);
+        assert_eq!(class("ext4", &zeros), Some((Class::Metadata, Part::InodeTable)));
     }
 
     #[test]
