@@ -28,6 +28,7 @@ use crate::machine::capture::tracefs::events as tracefs_events;
 use crate::machine::capture::tracefs::files::{ELSEWHERE, Files, with_entries};
 use crate::machine::capture::tracefs::filesystems::volumes;
 use crate::machine::capture::tracefs::instance::Instance;
+use crate::machine::capture::tracefs::name_changes::working_names::kept;
 use crate::machine::capture::tracefs::threads::{self, Threads};
 use crate::machine::files::mounts;
 use crate::machine::proc::clock;
@@ -206,7 +207,7 @@ impl TracefsCapture {
             self.sorter.push(tree_block(&place, self.started_ns), sink);
         }
         for (event, name) in std::mem::take(&mut self.names) {
-            self.sorter.push(Event { name: texts.keep(&name), ..event }, sink);
+            self.sorter.push(Event { name: kept(&name, texts), ..event }, sink);
         }
     }
 
@@ -257,7 +258,7 @@ impl TracefsCapture {
         // With the calls whose changes were just seen.
         self.read()?;
         for (event, name) in self.files.settle_names(self.handed_ns) {
-            self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
+            self.sorter.push(Event { name: kept(&name, texts), ..event }, &mut |_| {});
         }
         Ok(())
     }
@@ -308,7 +309,7 @@ impl TracefsCapture {
         self.waiting = waiting;
         let awaited_ns = self.settle(until_ns, texts);
         for (event, name) in self.files.overdue(until_ns.saturating_sub(SETTLE_NS)) {
-            self.sorter.push(Event { name: texts.keep(&name), ..event }, &mut |_| {});
+            self.sorter.push(Event { name: kept(&name, texts), ..event }, &mut |_| {});
         }
         let (lost, confused) = (self.files.has_lost_names(), self.files.subvolumes.has_confused());
         let limits = [lost.then_some(NAMES_LOST), confused.then_some(SUBVOLUMES)];
@@ -366,7 +367,7 @@ impl TracefsCapture {
             Step::Fetched(file) => self.files.fetched(file),
             Step::NamesChanged { thread, change } => {
                 for (event, name) in self.files.names_changed(thread, change, time_ns) {
-                    let name = texts.keep(&name);
+                    let name = kept(&name, texts);
                     self.sorter.push(Event { time_ns, name, ..event }, &mut |_| {});
                 }
             }
@@ -456,10 +457,10 @@ impl TracefsCapture {
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
         let directory = known.directory && event.kind == EventKind::Extent;
-        let untold = known.name.is_some() && !std::mem::replace(&mut known.told, true);
+        let untold = known.tell(event.time_ns);
         // Most events have no need of the name.
         let name = match &known.name {
-            Some(name) if untold || event.kind == EventKind::Unlinked => texts.keep(name),
+            Some(name) if untold || event.kind == EventKind::Unlinked => kept(name, texts),
             _ => Text::NONE,
         };
         if untold && name != Text::NONE {

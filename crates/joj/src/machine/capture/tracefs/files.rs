@@ -54,8 +54,9 @@ pub struct Known {
     pub handle: Option<Handle>,
     /// It has a name that was not known for a while, and is to be asked for again.
     pub withheld: bool,
-    /// True once its name was handed on.
+    /// True once its name was handed on, and when that was at the latest, if it was asked for.
     pub told: bool,
+    pub told_ns: u64,
     /// True once its blocks were asked for, or all of them were seen when it got them.
     pub placed: bool,
 }
@@ -74,8 +75,18 @@ impl Known {
             handle: Some(change.handle.clone()),
             withheld: false,
             told: false,
+            told_ns: 0,
             placed: change.created,
         }
+    }
+
+    /// True where its name is to be handed on now.
+    pub fn tell(&mut self, time_ns: u64) -> bool {
+        let untold = self.name.is_some() && !std::mem::replace(&mut self.told, true);
+        if untold {
+            self.told_ns = time_ns;
+        }
+        untold
     }
 }
 

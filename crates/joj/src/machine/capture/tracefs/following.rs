@@ -270,8 +270,14 @@ impl Files {
         let mut told = Vec::new();
         self.doubts.forget(until_ns);
         for (time_ns, seen) in self.changes.overdue(until_ns) {
-            let changed = self.change(seen).into_iter();
-            told.extend(changed.map(|(event, name)| (Event { time_ns, ..event }, name)));
+            for (event, name) in self.change(seen) {
+                // Its name from before was handed on meanwhile, with a later time.
+                let told_ns =
+                    self.known.get(&(event.file.device, event.file.inode)).map(|known| known.told_ns);
+                let again_ns = told_ns.filter(|told_ns| event.kind == EventKind::Named && *told_ns > time_ns);
+                told.push((Event { time_ns, ..event }, name.clone()));
+                told.extend(again_ns.map(|time_ns| (Event { time_ns, ..event }, name)));
+            }
         }
         told
     }

@@ -7,6 +7,7 @@
 //! watcher      a thread that looks at once when a name comes or goes
 //! file_names   names that files get and lose on the watched filesystems
 //! links        the other names of a file that has several
+//! working_names  those that overlayfs makes for a moment
 //! ```
 
 pub mod changes;
@@ -15,3 +16,4 @@ pub mod doubts;
 pub mod watcher;
 pub mod file_names;
 pub mod links;
+pub mod working_names;
