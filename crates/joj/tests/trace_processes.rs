@@ -155,6 +155,55 @@ fn commits_of_all_processes_of_a_device_are_seen() {
     }
 }
 
+/// What it says, and that it ends at once.
+fn refusal(joj: &mut Command) -> String {
+    let output = joj.stdin(Stdio::null()).output().expect("joj");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    said
+}
+
+#[test]
+fn a_thread_is_not_traced_as_a_process() {
+    let own = std::process::id();
+    // A test runs in a thread of its own.
+    let thread = std::fs::read_link("/proc/thread-self").expect("this thread");
+    let thread = thread.file_name().expect("a number").display().to_string();
+    let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+    let said = refusal(joj.args(["trace", "--for", "1s", "--pid", &thread]));
+    assert!(said.contains(&format!("a thread of process {own}; `--pid {own}`")), "{said}");
+}
+
+/// The kernel's records have other numbers than those in a container.
+#[test]
+fn a_process_of_a_pid_namespace_is_not_traced_by_its_number_there() {
+    let unshare = |words: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--mount-proc"]).args(words);
+        unshare
+    };
+    if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
+        return println!("skipped: no pid namespace to be had");
+    }
+    let joj = env!("CARGO_BIN_EXE_joj");
+    let said = refusal(&mut unshare(&[joj, "trace", "--for", "1s", "--pid", "1"]));
+    assert!(said.contains("pid namespace of its own (a container)"), "{said}");
+    // A command has its own numbers there, too: none of its transactions is missing, and the head says whose numbers those are.
+    for backend in ["bpf", "tracefs"] {
+        let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend(backend)) else { return };
+        let json = volume.beside("summary.json");
+        let mut traced = unshare(&[joj, "trace", "--backend", backend, "--steps=3", "--json"]);
+        let inserts = volume.inserts("DELETE", 2);
+        traced.arg(&json).arg("--device").arg(volume.path()).arg("--").args(&inserts);
+        assert!(traced.status().expect("joj").success(), "{backend}");
+        let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
+        assert_eq!(summary["transactions"].as_array().map(Vec::len), Some(3), "{backend}");
+        assert_eq!(summary["header"]["command_process"], Value::Null, "{backend}");
+        let inferred = summary["header"]["inferred"].to_string();
+        assert!(inferred.contains("pid namespace"), "{backend}: {inferred}");
+    }
+}
+
 #[test]
 fn a_capture_that_is_stopped_before_its_process_ends_says_so() {
     for backend in ["bpf", "tracefs"] {

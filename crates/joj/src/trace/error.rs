@@ -30,6 +30,25 @@ pub enum TraceError {
     /// The process to trace is not there.
     #[error("there is no process {0}; `ps -e` lists those that run")]
     NoProcess(u32),
+    /// It has ended, and its parent has not asked how.
+    #[error("process {0} has ended already; `ps -e` lists those that run")]
+    EndedProcess(u32),
+    /// The number is a thread's.
+    #[error(
+        "{thread} is a thread of process {process}; `--pid {process}` traces that with all of its threads"
+    )]
+    Thread {
+        /// The number that was given.
+        thread: u32,
+        /// Its process.
+        process: u32,
+    },
+    /// The kernel's records have other numbers.
+    #[error(
+        "`--pid` cannot be used here: joj runs in a pid namespace of its own (a container), and the kernel knows \
+         process {0} by another number. Run joj outside, with the number that it has there, or leave `--pid` out"
+    )]
+    OtherNumbers(u32),
     /// A word of the command cannot stand in a trace's header.
     #[error("{} is not UTF-8", .0.display())]
     NoUtf8(OsString),

@@ -18,6 +18,7 @@ use crate::machine::capture::spool::Spool;
 use crate::machine::capture::start::Capture;
 use crate::machine::capture::trace_header::{self, CaptureEnd};
 use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::process_number::{self, Owner};
 use crate::machine::proc::signal::{self, is_stopped};
 use crate::machine::proc::watched_command::WatchedCommand;
 use crate::trace::analysis::{Analysis, AnalysisOptions, Findings};
@@ -28,6 +29,9 @@ use crate::trace::progress::{ProgressLine, go_on};
 const POLL: Duration = Duration::from_millis(100);
 /// A command's last requests may still be under way when it ends.
 const LINGER_NS: u64 = 200_000_000;
+
+const OTHER_NUMBERS: &str = "joj ran in a pid namespace of its own (a container): processes have their numbers outside of \
+    it, and what /proc says of them is missing";
 
 /// A capture that is over.
 #[derive(Debug)]
@@ -47,9 +51,7 @@ pub struct Captured {
 /// It could not begin, or not go on; nothing is left behind, and no file looks like a whole trace.
 pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceError> {
     let words = command_words(options)?;
-    if let Some(pid) = options.pid.filter(|pid| !is_there(*pid)) {
-        return Err(TraceError::NoProcess(pid));
-    }
+    options.pid.map_or(Ok(()), check_process)?;
     let chosen = chosen_disks(options)?;
     let devices = (!chosen.is_empty()).then_some(chosen.as_slice());
     let mut header = trace_header::header(devices, &words, Source::default())?;
@@ -58,6 +60,7 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     header.source = capture.source();
     header.process = options.pid;
     header.inferred.extend(capture.limits().iter().cloned());
+    header.inferred.extend((!process_number::has_kernels_numbers()).then(|| OTHER_NUMBERS.to_owned()));
     let before = trace_header::counters(&header);
     // The trace begins here, and the calendar's time of it is later by as much.
     header.started_unix_ns += before.at_ns.saturating_sub(header.started_ns);
@@ -74,8 +77,9 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     look(&mut mounts, &mut capture, &mut out);
     let mut command = if words.is_empty() { None } else { Some(WatchedCommand::start(&words, to_stderr)?) };
     if let Some(command) = &command {
-        header.command_process = Some(command.id());
-        out.analysis.command_runs(command.id());
+        // In a container that is not the number that the records have.
+        header.command_process = Some(command.id()).filter(|_| process_number::is_in_first_namespace());
+        header.command_process.into_iter().for_each(|process| out.analysis.command_runs(process));
     }
     let result = watch(options, &mut capture, &mut out, &mut mounts, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
@@ -145,8 +149,15 @@ fn until(options: &TraceOptions) -> String {
     }
 }
 
-fn is_there(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
+/// Whether it is a process that runs, and that the kernel's records call so.
+fn check_process(number: u32) -> Result<(), TraceError> {
+    match process_number::owner(number) {
+        Owner::Process if process_number::has_kernels_numbers() => Ok(()),
+        Owner::Process => Err(TraceError::OtherNumbers(number)),
+        Owner::Ended => Err(TraceError::EndedProcess(number)),
+        Owner::ThreadOf(process) => Err(TraceError::Thread { thread: number, process }),
+        Owner::Nobody => Err(TraceError::NoProcess(number)),
+    }
 }
 
 /// What was only taken until now becomes events.
@@ -219,7 +230,7 @@ fn watch(
             lingers = true;
             end_ns = Some(shared_ns().saturating_add(LINGER_NS));
         }
-        if options.pid.is_some_and(|pid| !is_there(pid)) {
+        if options.pid.is_some_and(|pid| process_number::owner(pid) != Owner::Process) {
             break;
         }
         if !is_spill_told && let Some(directory) = capture.spilled_to() {

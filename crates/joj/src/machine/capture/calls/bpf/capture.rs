@@ -18,14 +18,13 @@ use crate::machine::capture::calls::error::CallCaptureError;
 use crate::machine::capture::calls::{self, held};
 use crate::machine::capture::error::BpfError;
 use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::process_number;
 
 #[cfg(bpf_object)]
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/recording.bpf.o")));
 #[cfg(not(bpf_object))]
 static OBJECT: &Aligned<[u8]> = &Aligned([]);
 
-/// The first pid namespace of a machine: the programs know processes by their numbers there.
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// Calls whose end was not seen are counted in the place of a code's first kind with this mark.
 const UNFINISHED: u32 = 1;
 /// In the place of a code: writes to a SQLite log whose frames' heads could not be looked at.
@@ -79,8 +78,7 @@ impl BpfCalls {
             let reason = option_env!("JOJ_NO_BPF").unwrap_or("without clang");
             return Err(BpfError::NotBuilt(reason).into());
         }
-        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        if namespace.as_os_str() != FIRST_PID_NAMESPACE {
+        if !process_number::is_in_first_namespace() {
             return Err(CallCaptureError::Namespace);
         }
         // The kernel takes powers of two, of whole pages.
