@@ -53,7 +53,8 @@ impl Exporter for Blkparse {
         }
         match action {
             'C' => writeln!(out, "[{}]", event.detail),
-            _ => writeln!(out, "[{}]", texts.get(event.command)),
+            // A thread may call itself anything: the end of a line would make two of this one.
+            _ => writeln!(out, "[{}]", texts.get(event.command).replace(char::is_control, "?")),
         }
     }
 }
@@ -88,6 +89,25 @@ fn letters(event: &Event) -> String {
 mod tests {
     use super::*;
     use crate::trace::event::DeviceNumber;
+
+    #[test]
+    fn whatever_a_thread_is_called_its_line_is_one() {
+        for (name, told) in [("x\ny", "x?y"), ("\r\t\u{1b}\u{85}", "????"), ("a]b [c", "a]b [c"), ("", "")] {
+            let mut texts = Texts::default();
+            let event = Event {
+                device: DeviceNumber::new(8, 0).unwrap(),
+                bytes: 4096,
+                operation: Operation::Write,
+                command: texts.keep(name),
+                ..Event::default()
+            };
+            let mut text = Vec::new();
+            Blkparse::new(0).event(&event, &texts, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.ends_with(&format!(" + 8 [{told}]\n")), "{text:?}");
+            assert_eq!(text.chars().filter(|letter| letter.is_control()).count(), 1, "{text:?}");
+        }
+    }
 
     #[test]
     fn lines_look_like_blkparses() {
