@@ -3,8 +3,8 @@
 //! ```text
 //! lab            plans measured in an emulated machine
 //! whatif         a recording replayed in other configurations
+//! replay         what a recording asks of its files, asked again of another disk
 //! record         recordings of what programs ask of their files
-//! replay         the same asked again, of another disk
 //! compare        two results of `joj bench` side by side
 //! device         a disk over its addresses; the emulated devices, and what the model makes of them
 //! monitor        what the machine does meanwhile
@@ -19,8 +19,8 @@
 
 mod lab;
 mod whatif;
-mod record;
 mod replay;
+mod record;
 mod compare;
 mod device;
 mod monitor;
@@ -65,6 +65,8 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Lab(options) => lab::commands::run::run(&options)?,
         Command::LabGuest => lab::guest::agent::run(),
         Command::Device(options) => device::command::run(&options)?,
-        Command::BenchWorker => bench::worker::serve::serve().map(|()| ExitCode::SUCCESS)?,
+        Command::BenchWorker { task } => {
+            bench::worker::serve::serve(task.as_deref()).map(|()| ExitCode::SUCCESS)?
+        }
     })
 }

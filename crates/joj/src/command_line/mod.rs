@@ -95,9 +95,12 @@ pub enum Command {
     /// Measure a disk over growing address ranges; show the devices that joj emulates, and what the model makes of them
     #[command(after_help = crate::command_line::device::EXAMPLES)]
     Device(DeviceOptions),
-    /// Run one task from standard input
+    /// Run one task from standard input, or from a file
     #[command(hide = true)]
-    BenchWorker,
+    BenchWorker {
+        /// The file
+        task: Option<PathBuf>,
+    },
 }
 
 const BENCH_EXAMPLES: &str = "\

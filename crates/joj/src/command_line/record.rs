@@ -1,7 +1,7 @@
 //! The command line of `joj record`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use joj_analysis::recording::import::TextFormat;
@@ -70,6 +70,26 @@ pub struct RecordOptions {
     /// The command to record, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// Room for calls that were not fetched yet, unless it is asked for.
+const BUFFER_BYTES: u64 = 32 << 20;
+
+impl RecordOptions {
+    /// Those for a command that joj starts for itself: `command` stays empty.
+    pub fn of_own_command(output: &Path) -> Self {
+        Self {
+            import: None,
+            pid: None,
+            for_ns: None,
+            method: MethodChoice::Auto,
+            output: output.to_owned(),
+            buffer_bytes: BUFFER_BYTES,
+            format: None,
+            hide_names: false,
+            command: Vec::new(),
+        }
+    }
 }
 
 /// How calls are captured.

@@ -18,6 +18,7 @@ Examples:
   joj replay phone.joj . --compat --order fast      a MobiGen script as Mobibench would read it
   joj replay app.joj . --as wal --order fast        its SQLite transactions alone, through SQLite in WAL mode
   joj replay app.joj . --as waldio --waldio ./libwaldio.so --json -
+  joj replay app.joj . --as wal --order fast --record app-wal.joj    and the same transactions as a recording in WAL mode
   joj replay app.joj --lab                          on an emulated phone's eMMC with ext4
   joj replay app.joj --lab --device galaxy-s5-emmc,transcend-card-s3 --filesystem ext4,f2fs    a row for each
   joj replay app.joj --lab --filesystem f2fs --as wal --order fast --json result.json
@@ -27,7 +28,8 @@ Ctrl-C too. So DIR may hold other files: none of them is touched. Recordings, or
 With --lab it happens in the emulated machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab --help`): its clock
 counts instructions, so the figures are the same every time.
 With --as the commits of the recording's databases are made again in databases of joj's own: the same numbers of pages, none of the
-program's data. The exit code is 0, or 1 when something, or a row, failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
+program's data. They are made twice: to count calls and bytes, and with a clock. --record makes them a third time.
+The exit code is 0, or 1 when something, or a row, failed or --check found a difference; 2 for a wrong command line, 130 after Ctrl-C.";
 
 /// What replays calls, not transactions.
 const NOT_WITH_MODE: [&str; 2] = ["check", "compat"];
@@ -78,6 +80,10 @@ pub struct ReplayOptions {
     /// With --as waldio: the extension [default: libwaldio.so beside joj]
     #[arg(long, value_name = "FILE.so", requires = "mode", conflicts_with_all = NOT_WITH_MODE)]
     pub waldio: Option<PathBuf>,
+
+    /// With --as: make the commits once more, and record them: a recording of the same transactions in that mode
+    #[arg(long, value_name = "FILE.joj", requires = "mode", conflicts_with_all = NOT_WITH_MODE, conflicts_with = "lab")]
+    pub record: Option<PathBuf>,
 
     /// Leave the directory there
     #[arg(long, conflicts_with = "lab")]

@@ -1,6 +1,7 @@
 //! A command or a process, recorded as it runs.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::hash::RandomState;
 use std::io;
@@ -63,11 +64,34 @@ pub fn run(options: &RecordOptions) -> Result<ExitCode, RecordError> {
 pub fn to_file(options: &RecordOptions) -> Result<i32, RecordError> {
     output_file::check_writable([&options.output])?;
     signal::install().map_err(RecordError::Signals)?;
-    let words = words(options)?;
+    let words = words(&options.command)?;
+    record(options, &words, &words, |_| true)
+}
+
+/// Records a command that joj starts for itself. `told` is what the recording calls it. Its exit code; unless that is 0, and after a
+/// signal, there is no recording.
+/// # Errors
+/// It could not begin, or the recording cannot be written: there is none then.
+pub fn record_own(output: &Path, command: &[OsString], told: &[OsString]) -> Result<i32, RecordError> {
+    let options = RecordOptions::of_own_command(output);
+    let is_kept = |exit_code| exit_code == 0 && !is_stopped();
+    record(&options, &words(command)?, &words(told)?, is_kept)
+}
+
+/// Records, and writes the recording where the exit code lets it. The exit code of the command, 0 without one.
+fn record(
+    options: &RecordOptions,
+    words: &[String],
+    told_words: &[String],
+    is_kept: impl Fn(i32) -> bool,
+) -> Result<i32, RecordError> {
     // Not after a day of recording, but now.
     let writer = TraceWriter::create_recording(&options.output)?;
     let started_unix_ns = calendar_ns();
-    let RecordedRun { mut recording, exit_code } = capture(options, &words)?;
+    let RecordedRun { mut recording, exit_code } = capture(options, words)?;
+    if !is_kept(exit_code) {
+        return Ok(exit_code);
+    }
     if !recording.calls.iter().any(|call| call.kind.is_replayed()) {
         return Err(RecordError::NothingRecorded);
     }
@@ -75,11 +99,10 @@ pub fn to_file(options: &RecordOptions) -> Result<i32, RecordError> {
     header.writer = concat!("joj ", env!("CARGO_PKG_VERSION")).to_owned();
     header.started_unix_ns = started_unix_ns;
     header.kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-    header.command = words;
+    header.command = told_words.to_vec();
     header.process = options.pid;
-    let is_cut_short = is_stopped();
     if let Some(ending) = &mut header.ending {
-        ending.cut_short = is_cut_short.then(|| "stopped by a signal".to_owned());
+        ending.cut_short = is_stopped().then(|| "stopped by a signal".to_owned());
     }
     if let Some(facts) = header.recording.as_mut().filter(|_| sees_our_files(options.pid)) {
         facts.mount_points = mount_points(&recording.texts);
@@ -94,11 +117,10 @@ pub fn to_file(options: &RecordOptions) -> Result<i32, RecordError> {
     Ok(exit_code)
 }
 
-fn words(options: &RecordOptions) -> Result<Vec<String>, RecordError> {
-    let word = |word: &std::ffi::OsString| {
-        word.to_str().map(str::to_owned).ok_or_else(|| RecordError::NoUtf8(word.clone()))
-    };
-    options.command.iter().map(word).collect()
+fn words(command: &[OsString]) -> Result<Vec<String>, RecordError> {
+    let word =
+        |word: &OsString| word.to_str().map(str::to_owned).ok_or_else(|| RecordError::NoUtf8(word.clone()));
+    command.iter().map(word).collect()
 }
 
 fn capture(options: &RecordOptions, words: &[String]) -> Result<RecordedRun, RecordError> {

@@ -26,7 +26,9 @@ use crate::show::replay as replay_text;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &ReplayOptions) -> Result<ExitCode, ReplayError> {
-    output_file::check_writable(std::iter::once(&options.recording).chain(&options.json))?;
+    output_file::check_writable(
+        std::iter::once(&options.recording).chain(&options.json).chain(&options.record),
+    )?;
     signal::install().map_err(ReplayError::Signals)?;
     let Some(directory) = options.directory.as_deref() else { return Ok(wrong_usage("DIR is missing")) };
     if let Some(mode) = options.mode {

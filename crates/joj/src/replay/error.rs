@@ -1,16 +1,18 @@
 //! Why a replay gives no result: what, where, and how to mend it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use joj_analysis::recording::page_transactions::derive::DeriveError;
 use joj_analysis::recording::page_transactions::plan::TransactionPlanError;
 use thiserror::Error;
 
+use crate::bench::ask::Stop;
 use crate::bench::builds::ExtensionError;
 use crate::machine::files::output_file::OutputError;
 use crate::machine::files::work_dir::WorkDirError;
 use crate::machine::proc::worker_process::NoOwnFile;
+use crate::record::error::RecordError;
 use crate::trace_file::TraceReadError;
 
 /// Why there is no result. Nothing of the replay is left then.
@@ -104,6 +106,15 @@ pub enum ReplayError {
     /// What SQLite or the process that measures said.
     #[error("{0}")]
     Sqlite(String),
+    /// The recorded pass cannot be recorded.
+    #[error("cannot record the pass: {0}")]
+    Record(#[from] RecordError),
+    /// What the pass has to do cannot be written down: a defect of joj's.
+    #[error(transparent)]
+    Task(#[from] serde_json::Error),
+    /// The recorded pass failed. What it said is on standard error.
+    #[error("the pass to be recorded ended with code {0}, so there is no recording and no result")]
+    RecordedPass(i32),
     /// A defect of joj's. What the thread said is on standard error.
     #[error(
         "a thread of the replay panicked, so there is no result; this is a defect of joj's, please report it"
@@ -112,4 +123,15 @@ pub enum ReplayError {
     /// The result cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
+}
+
+impl ReplayError {
+    /// Of a worker that gives no answer; `directory` is the one that was given.
+    pub fn of_stop(stop: Stop, directory: &Path) -> Self {
+        match stop {
+            Stop::Signal => Self::Stopped,
+            Stop::Full(what) => Self::Full { place: directory.to_owned(), what },
+            Stop::Failed(reason) => Self::Sqlite(reason),
+        }
+    }
 }

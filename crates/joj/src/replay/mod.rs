@@ -5,6 +5,7 @@
 //!
 //! command             from the options to the exit code
 //! page_transactions   with --as: the commits on SQLite databases alone, through SQLite
+//! recorded_pass       with --record: one more pass of them, recorded
 //! room                whether the files have room
 //! files               what is there before the first call
 //! check               the files at the end beside those that the recording implies
@@ -17,6 +18,7 @@
 
 pub mod command;
 pub mod page_transactions;
+mod recorded_pass;
 pub mod room;
 pub mod files;
 mod check;

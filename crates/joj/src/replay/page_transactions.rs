@@ -24,6 +24,7 @@ use crate::machine::files::place::Place;
 use crate::machine::proc::worker_process::Workers;
 use crate::replay::error::ReplayError;
 use crate::replay::plan;
+use crate::replay::recorded_pass;
 use crate::replay::room;
 use crate::show::page_transactions as text;
 
@@ -105,15 +106,14 @@ fn replay(
         counts: false,
         settles: false,
     };
-    let problem = |stop: Stop| match stop {
-        Stop::Signal => ReplayError::Stopped,
-        Stop::Full(what) => ReplayError::Full { place: directory.to_owned(), what },
-        Stop::Failed(reason) => ReplayError::Sqlite(reason),
-    };
+    let problem = |stop: Stop| ReplayError::of_stop(stop, directory);
     // The run that counts is the first, so that what stays with --keep is the one with the clock.
     let count = PageTransactionsTask { counts: true, order: OrderChoice::Fast, ..task.clone() };
     let counted = asker.ask(&count).map_err(problem)?;
     work_dir.clear().map_err(|error| ReplayError::File { path: work_dir.path().to_owned(), error })?;
+    if let Some(output) = &options.record {
+        recorded_pass::record(&workers, &task, output, &work_dir, directory)?;
+    }
     let figures = asker.ask(&task).map_err(problem)?;
     let mut outcome = TransactionsOutcome {
         source,

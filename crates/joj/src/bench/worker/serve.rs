@@ -1,6 +1,8 @@
 //! A worker: one task, one answer, end of process.
 
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use serde_json::Value;
 use thiserror::Error;
@@ -16,6 +18,7 @@ use crate::bench::worker::limit_run::{CalibrationTask, LimitTask};
 use crate::bench::worker::many_writers::run::ContendedTask;
 use crate::bench::worker::many_writers::writers::WriteTask;
 use crate::bench::worker::mobibench::run::{MobibenchSyncTask, MobibenchTask};
+use crate::bench::worker::page_transactions::recorded_pass::RecordedPassTask;
 use crate::bench::worker::page_transactions::run::PageTransactionsTask;
 use crate::bench::worker::pattern_run::PatternTask;
 use crate::bench::worker::task::{Task, say};
@@ -36,13 +39,25 @@ pub enum ServeError {
     /// The reply cannot be written as JSON: a fault of joj's.
     #[error(transparent)]
     Reply(serde_json::Error),
+    /// A task from a file could not be done. Why.
+    #[error("{0}")]
+    Refused(String),
 }
 
-/// Does a task of one kind and says what came of it.
-type Doing = fn(Value) -> Result<(), ServeError>;
+/// Does a task of one kind and answers.
+type Doing = fn(Value, AnswerWay) -> Result<(), ServeError>;
+
+/// How a worker answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnswerWay {
+    /// With a line on standard output, where joj reads it.
+    Line,
+    /// With the exit code alone: standard output is that of joj itself. A refusal is an error.
+    ExitCode,
+}
 
 /// What a worker can do, by the tasks' names.
-const TASKS: [(&str, Doing); 16] = [
+const TASKS: [(&str, Doing); 17] = [
     doing::<DescribeTask>(),
     doing::<OptionsTask>(),
     doing::<CalibrationTask>(),
@@ -57,27 +72,41 @@ const TASKS: [(&str, Doing); 16] = [
     doing::<MobibenchTask>(),
     doing::<MobibenchSyncTask>(),
     doing::<PageTransactionsTask>(),
+    doing::<RecordedPassTask>(),
     doing::<CrashWriteTask>(),
     doing::<CrashCheckTask>(),
 ];
 
 const fn doing<T: Task>() -> (&'static str, Doing) {
-    (T::NAME, |task| {
+    (T::NAME, |task, way| {
         let task: T = serde_json::from_value(task).map_err(ServeError::NoTask)?;
-        say(&task.run()).map_err(ServeError::Reply)
+        match (way, task.run()) {
+            (AnswerWay::Line, reply) => say(&reply).map_err(ServeError::Reply),
+            (AnswerWay::ExitCode, reply) => {
+                reply.map(|_| ()).map_err(|refusal| ServeError::Refused(refusal.message))
+            }
+        }
     })
 }
 
-/// Reads a task from standard input, does it, writes the reply to standard output.
+/// Reads a task from standard input, does it, writes the reply to standard output. Or reads it from a file: then the exit code is the
+/// reply.
 /// # Errors
-/// Where the task is none: only joj itself starts workers.
-pub fn serve() -> Result<(), ServeError> {
-    end_with_parent();
-    let mut line = String::new();
-    io::stdin().read_line(&mut line).map_err(ServeError::Input)?;
+/// Where the task is none: only joj itself starts workers. From a file also where it could not be done.
+pub fn serve(file: Option<&Path>) -> Result<(), ServeError> {
+    let (line, way) = match file {
+        // Who records it started it in a thread that is over: its end is not joj's.
+        Some(file) => (fs::read_to_string(file).map_err(ServeError::Input)?, AnswerWay::ExitCode),
+        None => {
+            end_with_parent();
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).map_err(ServeError::Input)?;
+            (line, AnswerWay::Line)
+        }
+    };
     let (name, task): (String, Value) = serde_json::from_str(&line).map_err(ServeError::NoTask)?;
     match TASKS.iter().find(|(known, _)| *known == name) {
-        Some((_, doing)) => doing(task),
+        Some((_, doing)) => doing(task, way),
         None => Err(ServeError::UnknownTask(name)),
     }
 }

@@ -2,9 +2,10 @@
 //! crash of what is measured does not take joj with it.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::Signal;
@@ -43,6 +44,12 @@ impl Workers {
     pub fn new(environment: Vec<(String, String)>) -> Result<Workers, NoOwnFile> {
         let program = env::current_exe().map_err(NoOwnFile)?;
         Ok(Workers { program, environment })
+    }
+
+    /// The words of a command that does the task in a file, for whoever starts it. Its exit code is the answer, and what it says on
+    /// standard error; the environment is joj's own.
+    pub fn words(&self, task_file: &Path) -> Vec<OsString> {
+        vec![self.program.clone().into(), SUBCOMMAND.into(), task_file.into()]
     }
 
     fn spawn(&self) -> Result<Child, WorkerError> {

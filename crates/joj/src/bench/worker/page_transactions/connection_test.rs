@@ -45,6 +45,8 @@ pub struct SharedReplay<'a> {
     pub begin_ns: Mutex<u64>,
     /// Held while a connection is opened: changing the journal mode needs the database alone.
     pub opening: Mutex<()>,
+    /// Connections stay open until the process ends, so that no checkpoint follows.
+    pub leaves_open: bool,
     /// Counts calls for durability, where they are to be counted.
     pub counter: Option<SyncCounter>,
     /// Counters of the machine.
@@ -191,6 +193,10 @@ impl ThreadTest for ConnectionTest<'_> {
     }
 
     fn finish(self) -> Result<(), Refusal> {
+        if self.shared.leaves_open {
+            std::mem::forget(self.connection);
+            return Ok(());
+        }
         self.connection.close()?;
         Ok(())
     }

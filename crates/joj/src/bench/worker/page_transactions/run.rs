@@ -50,8 +50,14 @@ pub struct PageTransactionsTask {
     pub settles: bool,
 }
 
+impl PageTransactionsTask {
+    fn settings(&self) -> DatabaseSettings<'_> {
+        DatabaseSettings { mode: self.mode, synchronous: &self.synchronous, cache_size: self.cache_size }
+    }
+}
+
 /// What came of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PageTransactionsFigures {
     /// From the start of all threads to the end of the last commit.
     pub elapsed_ns: u64,
@@ -94,82 +100,105 @@ fn run(api: &Api, task: &PageTransactionsTask) -> Result<PageTransactionsFigures
         Some(Err(error)) => (None, Some(format!("seccomp: {error}"))),
         None => (None, None),
     };
-    let settings =
-        DatabaseSettings { mode: task.mode, synchronous: &task.synchronous, cache_size: task.cache_size };
     let progress = TestProgress::new(task.counts);
+    let pages_before = make_databases(api, task, &progress)?;
+    let pass = Pass { api, task, progress: &progress, leaves_open: false };
+    let figures = pass.commit(counter)?;
+    let pages_after = verify(api, task)?;
+    let (version, source_id) = connection::version(api);
+    Ok(PageTransactionsFigures { syncs_refused, pages_before, pages_after, version, source_id, ..figures })
+}
+
+/// The task's databases, made and on the disk; how many pages each has.
+pub fn make_databases(
+    api: &Api,
+    task: &PageTransactionsTask,
+    progress: &TestProgress,
+) -> Result<Vec<u32>, Refusal> {
     progress.expect(task.plan.databases.len() as u64);
-    let mut pages_before = Vec::new();
+    let mut pages = Vec::new();
     for (number, database) in task.plan.databases.iter().enumerate() {
         let path = file_of(&task.directory, number);
-        pages_before.push(made_database::make(api, &path, database, &settings)?);
+        pages.push(made_database::make(api, &path, database, &task.settings())?);
         progress.count(1);
         progress.show("making the databases");
     }
-    let connections = task.plan.connections.len();
-    let shared = SharedReplay {
-        api,
-        plan: &task.plan,
-        directory: &task.directory,
-        settings,
-        order: task.order,
-        turns: (0..connections).map(|_| Turn::default()).collect(),
-        read: Turn::default(),
-        stop: AtomicBool::new(false),
-        begin_ns: Mutex::new(0),
-        opening: Mutex::new(()),
-        counter,
-        sources: &task.sources,
-        settles: task.settles,
-        gathered: Mutex::new(Gathered { pages: Some(0), ..Gathered::default() }),
-    };
-    // A sleep ends when it should, not 50 us later; threads that begin later have this from us.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let mut before = None;
-    let at_start = || {
-        if let Some(counter) = &shared.counter {
-            counter.reset();
-        }
-        progress.expect(task.plan.commits.len() as u64);
-        before = Some((task.sources.read(), Usage::now()));
-        *shared.begin_ns.lock().unwrap_or_else(PoisonError::into_inner) = clock::shared_ns();
-    };
-    let make = |number| ConnectionTest::new(&shared, number);
-    let threads = u32::try_from(connections).unwrap_or(u32::MAX);
-    let timed = threads::run(threads, &progress, make, at_start)?;
-    let gathered = shared.gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let now = || (task.sources.read(), Usage::now());
-    let ((counters, used), (before, usage)) = (gathered.end.unwrap_or_else(now), before.unwrap_or_else(now));
-    let used = used.since(&usage);
-    let pages_after = verify(api, task, &settings)?;
-    let (version, source_id) = connection::version(api);
-    Ok(PageTransactionsFigures {
-        elapsed_ns: timed.elapsed_ns,
-        times_ns: timed.latencies_ns.concat(),
-        late_ns: gathered.late_ns,
-        pages: gathered.pages,
-        syncs: gathered.syncs,
-        syncs_refused,
-        written_bytes: used.wchar_bytes,
-        device: counters.device_since(&before),
-        cpu_us: used.cpu_user_us + used.cpu_system_us,
-        pages_before,
-        pages_after,
-        version,
-        source_id,
-    })
+    Ok(pages)
+}
+
+/// The commits of a task, on databases that are there.
+pub struct Pass<'a> {
+    pub api: &'a Api,
+    pub task: &'a PageTransactionsTask,
+    pub progress: &'a TestProgress,
+    /// Connections stay open until the process ends.
+    pub leaves_open: bool,
+}
+
+impl Pass<'_> {
+    /// Makes them. What came of it, without what the databases say.
+    /// # Errors
+    /// What SQLite said, and where.
+    pub fn commit(&self, counter: Option<SyncCounter>) -> Result<PageTransactionsFigures, Refusal> {
+        let (task, progress) = (self.task, self.progress);
+        let connections = task.plan.connections.len();
+        let shared = SharedReplay {
+            api: self.api,
+            plan: &task.plan,
+            directory: &task.directory,
+            settings: task.settings(),
+            order: task.order,
+            turns: (0..connections).map(|_| Turn::default()).collect(),
+            read: Turn::default(),
+            stop: AtomicBool::new(false),
+            begin_ns: Mutex::new(0),
+            opening: Mutex::new(()),
+            leaves_open: self.leaves_open,
+            counter,
+            sources: &task.sources,
+            settles: task.settles,
+            gathered: Mutex::new(Gathered { pages: Some(0), ..Gathered::default() }),
+        };
+        // A sleep ends when it should, not 50 us later; threads that begin later have this from us.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let mut before = None;
+        let at_start = || {
+            if let Some(counter) = &shared.counter {
+                counter.reset();
+            }
+            progress.expect(task.plan.commits.len() as u64);
+            before = Some((task.sources.read(), Usage::now()));
+            *shared.begin_ns.lock().unwrap_or_else(PoisonError::into_inner) = clock::shared_ns();
+        };
+        let make = |number| ConnectionTest::new(&shared, number);
+        let threads = u32::try_from(connections).unwrap_or(u32::MAX);
+        let timed = threads::run(threads, progress, make, at_start)?;
+        let gathered = shared.gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let now = || (task.sources.read(), Usage::now());
+        let ((counters, used), (before, usage)) =
+            (gathered.end.unwrap_or_else(now), before.unwrap_or_else(now));
+        let used = used.since(&usage);
+        Ok(PageTransactionsFigures {
+            elapsed_ns: timed.elapsed_ns,
+            times_ns: timed.latencies_ns.concat(),
+            late_ns: gathered.late_ns,
+            pages: gathered.pages,
+            syncs: gathered.syncs,
+            written_bytes: used.wchar_bytes,
+            device: counters.device_since(&before),
+            cpu_us: used.cpu_user_us + used.cpu_system_us,
+            ..PageTransactionsFigures::default()
+        })
+    }
 }
 
 /// Opens each database again and has SQLite look at all of it; how many pages each has.
-fn verify(
-    api: &Api,
-    task: &PageTransactionsTask,
-    settings: &DatabaseSettings<'_>,
-) -> Result<Vec<u32>, Refusal> {
+pub fn verify(api: &Api, task: &PageTransactionsTask) -> Result<Vec<u32>, Refusal> {
     let mut pages = Vec::new();
     for number in 0..task.plan.databases.len() {
         let path = file_of(&task.directory, number);
         let connection = Connection::open(api, &path)?;
-        configure(&connection, "main", settings)?;
+        configure(&connection, "main", &task.settings())?;
         let verdict = connection.value("PRAGMA integrity_check")?;
         if verdict != "ok" {
             let name = Path::new(&path).display().to_string();

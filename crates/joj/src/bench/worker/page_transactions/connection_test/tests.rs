@@ -72,6 +72,7 @@ fn shared<'a>(
         stop: AtomicBool::new(false),
         begin_ns: Mutex::new(0),
         opening: Mutex::new(()),
+        leaves_open: false,
         counter: None,
         settles: false,
         sources: &NO_SOURCES,
