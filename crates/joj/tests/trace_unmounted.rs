@@ -78,7 +78,13 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
         assert!(says("was unmounted") && says("was mounted meanwhile"), "{backend}: {inferred}");
         // Whose bytes those are nobody knows, and no file has a name.
         let classes = written(&summary, "classes");
-        assert!(classes["unattributed"] >= 300 << 20, "{backend}: {classes:?}");
+        // Where the machine is busy tracefs loses some of so many requests, and says so.
+        let (lost, bytes) = (&summary["lost"], classes["unattributed"]);
+        assert!(bytes >= 300 << 20 || *lost != 0 && bytes > 0, "{backend}, {lost} lost: {classes:?}");
+        assert!(
+            classes.iter().all(|(class, bytes)| class == "unattributed" || *bytes < 200 << 10),
+            "{classes:?}"
+        );
         assert_eq!(summary["files"].as_array().map(Vec::len), Some(0), "{backend}: {}", summary["files"]);
         let calls = summary["sync_calls"].to_string();
         assert!(backend == "tracefs" || calls.contains("syncfs"), "{calls}");
