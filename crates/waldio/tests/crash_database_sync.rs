@@ -4,7 +4,7 @@
 
 mod support;
 
-use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::fault::{Counted, Kept};
 use support::machine::{Machine, Side};
 use support::workload::base_image;
 
@@ -19,14 +19,7 @@ fn commit_behind_a_checkpoint_in_two_parts(failing: Option<u64>) -> (u64, bool) 
     reader.exec("BEGIN; SELECT count(*) FROM paid").expect("no fault yet");
     writer.exec("INSERT INTO paid VALUES (2); PRAGMA wal_checkpoint(PASSIVE)").expect("no fault yet");
     reader.exec("COMMIT").expect("it only read");
-    let before = machine.disk.count(Counted::Flushes);
-    machine.disk.set_fault(failing.map(|number| Fault {
-        counted: Counted::Flushes,
-        number: before + number,
-        kind: FaultKind::Io,
-        kept: Kept::Nothing,
-        lasting: false,
-    }));
+    let before = machine.disk.fail_flush(failing, Kept::Nothing);
     let copied = writer.exec("PRAGMA wal_checkpoint(PASSIVE)");
     assert_eq!(copied.is_ok(), failing.is_none(), "{failing:?}: {copied:?}");
     let flushes = machine.disk.count(Counted::Flushes) - before;
@@ -67,14 +60,7 @@ fn commit_behind_a_failed_restart(copier: Copier, failing: Option<u64>) -> (u64,
     }
     .expect("no fault yet");
     writer.exec("PRAGMA locking_mode=EXCLUSIVE; SELECT count(*) FROM paid").expect("no fault yet");
-    let before = machine.disk.count(Counted::Flushes);
-    machine.disk.set_fault(failing.map(|number| Fault {
-        counted: Counted::Flushes,
-        number: before + number,
-        kind: FaultKind::Io,
-        kept: Kept::Nothing,
-        lasting: false,
-    }));
+    let before = machine.disk.fail_flush(failing, Kept::Nothing);
     let inserted = writer.exec("INSERT INTO paid VALUES (2)");
     assert_eq!(inserted.is_ok(), failing.is_none(), "{copier:?}, {failing:?}: {inserted:?}");
     let flushes = machine.disk.count(Counted::Flushes) - before;

@@ -339,13 +339,7 @@ fn rows_behind_a_failed_commit(side: Side, sql: &str) -> i64 {
     for sum in [1, 2] {
         connection.exec(&format!("INSERT INTO paid VALUES ({sum}, 0)")).expect("no fault yet");
     }
-    machine.disk.set_fault(Some(Fault {
-        counted: Counted::Flushes,
-        number: machine.disk.count(Counted::Flushes),
-        kind: FaultKind::Io,
-        kept: Kept::All,
-        lasting: false,
-    }));
+    machine.disk.fail_flush(Some(0), Kept::All);
     connection.exec(sql).expect_err("its sync fails");
     connection.close();
     let again = machine.open().expect("a sound database");
@@ -374,14 +368,7 @@ fn log_behind_a_last_close(side: Side, failing: Option<u64>) -> (bool, u64) {
     connection
         .exec(&format!("PRAGMA synchronous=FULL; {rows}; PRAGMA synchronous=OFF"))
         .expect("no fault yet");
-    let before = machine.disk.count(Counted::Flushes);
-    machine.disk.set_fault(failing.map(|number| Fault {
-        counted: Counted::Flushes,
-        number: before + number,
-        kind: FaultKind::Io,
-        kept: Kept::Nothing,
-        lasting: false,
-    }));
+    let before = machine.disk.fail_flush(failing, Kept::Nothing);
     connection.close();
     let flushes = machine.disk.count(Counted::Flushes) - before;
     (machine.disk.image().files.contains_key(Path::new(LOG)), flushes)

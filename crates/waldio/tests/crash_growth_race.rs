@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use blockio::disk::Disk;
-use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
+use blockio::simulated::fault::Kept;
 use support::history::{put_sql, read_rows};
 use support::hooked_disk::{Call, HookedDisk};
 use support::machine::{Machine, Side};
@@ -34,6 +34,13 @@ struct Barrier {
 }
 
 impl Barrier {
+    /// One that is open; who arrives at it is heard of, and goes on when told.
+    fn open() -> (Arc<Barrier>, Receiver<()>, Sender<()>) {
+        let ((arrived, arrivals), (go, go_on)) = (channel(), channel());
+        let (arrived, go_on) = (Mutex::new(arrived), Mutex::new(go_on));
+        (Arc::new(Barrier { armed: Mutex::new(false), arrived, go_on }), arrivals, go)
+    }
+
     fn pass(&self) {
         if std::mem::take(&mut *lock(&self.armed)) {
             lock(&self.arrived).send(()).expect("the test waits");
@@ -53,13 +60,7 @@ fn commit(connection: &Connection, ids: std::ops::RangeInclusive<i64>, txn: i64)
 
 /// The rows of the second transaction, which another process committed while waldio's growth was under way.
 fn rows_after_race() -> Result<(), String> {
-    let (arrived, arrivals) = channel();
-    let (go, go_on) = channel();
-    let barrier = Arc::new(Barrier {
-        armed: Mutex::new(false),
-        arrived: Mutex::new(arrived),
-        go_on: Mutex::new(go_on),
-    });
+    let (barrier, arrivals, go) = Barrier::open();
     let wrap = |disk: &blockio::simulated::disk::SimDisk| {
         let barrier = Arc::clone(&barrier);
         let hook = move |call: Call<'_>| match call {
@@ -109,13 +110,7 @@ const A_SYNC: Duration = Duration::from_millis(300);
 
 /// What a COMMIT says whose frames are written, and synced, while the growth's sync of the same file has failed and has not returned.
 fn commit_beside_a_failed_growth() -> Result<(), SqlError> {
-    let (arrived, arrivals) = channel();
-    let (go, go_on) = channel();
-    let barrier = Arc::new(Barrier {
-        armed: Mutex::new(false),
-        arrived: Mutex::new(arrived),
-        go_on: Mutex::new(go_on),
-    });
+    let (barrier, arrivals, go) = Barrier::open();
     let at_sync = Arc::clone(&barrier);
     let wrap = |disk: &blockio::simulated::disk::SimDisk| {
         let simulated = disk.clone();
@@ -126,13 +121,9 @@ fn commit_beside_a_failed_growth() -> Result<(), SqlError> {
             match call {
                 Call::Synced => barrier.pass(),
                 // The next flush is that of these bytes.
-                Call::Write(_) | Call::Extend if *lock(&barrier.armed) => simulated.set_fault(Some(Fault {
-                    counted: Counted::Flushes,
-                    number: simulated.count(Counted::Flushes),
-                    kind: FaultKind::Io,
-                    kept: Kept::Nothing,
-                    lasting: false,
-                })),
+                Call::Write(_) | Call::Extend if *lock(&barrier.armed) => {
+                    simulated.fail_flush(Some(0), Kept::Nothing);
+                }
                 Call::Write(_) | Call::Extend => {}
             }
         };

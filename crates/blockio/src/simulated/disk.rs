@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::MutexGuard;
 
 use crate::disk::{Disk, DiskFile, FileId, OpenOptions};
-use crate::simulated::fault::{Counted, Fault};
+use crate::simulated::fault::{Counted, Fault, FaultKind, Kept};
 use crate::simulated::file::SimFile;
 use crate::simulated::image::Image;
 use crate::simulated::log::{Inode, Op, Record};
@@ -110,6 +110,15 @@ impl SimDisk {
     /// Plans a failure, or none. Counting goes on from where it is.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.lock().fault = fault;
+    }
+
+    /// From now on flush `number`, counted from 0, fails once; `None`: none does. How many there were before.
+    pub fn fail_flush(&self, number: Option<u64>, kept: Kept) -> u64 {
+        let before = self.count(Counted::Flushes);
+        let (counted, kind, lasting) = (Counted::Flushes, FaultKind::Io, false);
+        let fault = |number| Fault { counted, number: before + number, kind, kept, lasting };
+        self.set_fault(number.map(fault));
+        before
     }
 
     /// How many operations of a kind there have been, failed ones too.

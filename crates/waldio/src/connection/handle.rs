@@ -270,9 +270,6 @@ impl Connection {
             _ => Share::No,
         };
         let result = log.sync(checkpointing, share, wal_index);
-        if matches!(result, Err(Failure::Sync(_))) {
-            log.write_again(wal_index.and_then(WalIndex::published_end));
-        }
         self.note_pending(log);
         if result.is_ok() {
             self.copies_next.store(false, Relaxed);

@@ -216,7 +216,8 @@ impl LogFile {
     /// its flush for later (`share`): then its frames are in the file, and `await_flush` makes them durable, or the
     /// delay does; and for the header of a log that is fresh (the file's head).
     /// # Errors
-    /// Nothing of a commit counts: SQLite rolls back. Where a sync failed the log is poisoned.
+    /// Nothing of a commit counts: SQLite rolls back. Where a sync failed the log is poisoned, and its published frames are written
+    /// again: the lock that SQLite syncs under keeps them in place.
     pub fn sync(
         &mut self,
         checkpointing: bool,
@@ -226,6 +227,9 @@ impl LogFile {
         let result = self.sync_transaction(checkpointing, share, wal_index);
         if result.is_err() && self.transaction.is_committed() {
             self.fail_commit(wal_index);
+        }
+        if matches!(result, Err(Failure::Sync(_))) {
+            self.write_again(wal_index.and_then(WalIndex::published_end));
         }
         result
     }

@@ -364,16 +364,13 @@ impl Durability {
         });
         let synced = match certain {
             Ok(0) => Ok(()),
-            Ok(_) => self.timed_sync(file),
+            // It may have dropped them once more.
+            Ok(_) => self.timed_sync(file).inspect_err(|_| self.write_again(file, None)),
             Err(failure) => Err(failure),
         };
         match synced {
             Ok(()) => self.uncertain.store(false, SeqCst),
-            Err(failure) => {
-                // It may have dropped them once more.
-                self.write_again(file, None);
-                self.stats.error(&format!("cannot make the recovered log certain: {failure}"));
-            }
+            Err(failure) => self.stats.error(&format!("cannot make the recovered log certain: {failure}")),
         }
     }
 
@@ -404,88 +401,5 @@ impl Durability {
 }
 
 #[cfg(test)]
-mod tests {
-    use blockio::disk::{Disk, OpenOptions};
-    use blockio::simulated::disk::SimDisk;
-    use blockio::simulated::fault::{Counted, Fault, FaultKind, Kept};
-    use blockio::simulated::image::Image;
-    use blockio::simulated::state::SimOptions;
-    use std::path::Path;
-
-    use super::*;
-
-    fn file(options: SimOptions) -> (SimDisk, Box<dyn DiskFile>) {
-        let disk = SimDisk::from_image(&Image::default(), options);
-        let create = OpenOptions { create: true, ..OpenOptions::EXISTING };
-        let file = disk.open(Path::new("/app.db-wal"), create).unwrap();
-        (disk, file)
-    }
-
-    fn durability() -> Durability {
-        Durability::new("/app.db-wal".into(), false, Arc::default(), Poison::default())
-    }
-
-    #[test]
-    fn a_direct_write_that_the_file_does_not_take_changes_nothing() {
-        let (_, file) = file(SimOptions { direct_align_bytes: 0, ..SimOptions::default() });
-        let durability = durability();
-        assert!(!durability.write_durable(&*file, &[1; 4096], 0).unwrap());
-        assert!(durability.check().is_ok() && file.size().unwrap() == 0);
-    }
-
-    #[test]
-    fn a_direct_write_that_is_refused_harms_itself_alone_and_one_that_fails_poisons() {
-        let blocks = blockio::aligned::AlignedBuffer::zeroed(4096);
-        for (kind, poisons) in [(FaultKind::Full, false), (FaultKind::TooLarge, false), (FaultKind::Io, true)]
-        {
-            let (disk, file) = file(SimOptions::default());
-            let durability = durability();
-            let fault =
-                Fault { counted: Counted::Changes, number: 1, kind, kept: Kept::Nothing, lasting: true };
-            disk.set_fault(Some(fault));
-            assert!(durability.write_durable(&*file, blocks.bytes(), 0).is_err());
-            assert_eq!(durability.check().is_err(), poisons, "{kind:?}");
-        }
-    }
-
-    #[test]
-    fn whatever_sync_fails_the_frames_are_written_again_or_that_is_owed() {
-        for what in ["commit", "growth", "flush", "taken back"] {
-            let (disk, file) = file(SimOptions::default());
-            let durability = durability();
-            file.write_at(&[7; 64], 0).unwrap();
-            let (kind, kept) = (FaultKind::Io, Kept::Nothing);
-            let fault = Fault { counted: Counted::Flushes, number: 0, kind, kept, lasting: false };
-            disk.set_fault(Some(fault));
-            match what {
-                "commit" => assert!(durability.flush(&*file, None).is_err()),
-                "growth" => assert!(durability.sync_growth(&*file).is_err()),
-                "flush" => assert!(durability.flush_unlocked(&*file, true).is_err()),
-                _ => durability.sync_taken_back(&*file),
-            }
-            assert!(durability.check().is_err() && durability.take_owed_rewrite(), "{what}");
-            durability.write_again(&*file, None);
-            assert!(!durability.take_owed_rewrite(), "{what}");
-        }
-    }
-
-    #[test]
-    fn a_log_that_cannot_be_read_is_uncertain_until_it_can() {
-        let (disk, file) = file(SimOptions::default());
-        let durability = durability();
-        file.write_at(&[7; 64], 0).unwrap();
-        let fault = Fault {
-            counted: Counted::Reads,
-            number: disk.count(Counted::Reads),
-            kind: FaultKind::Io,
-            kept: Kept::Nothing,
-            lasting: true,
-        };
-        disk.set_fault(Some(fault));
-        durability.make_certain(&*file, || Ok(()));
-        assert!(durability.is_uncertain());
-        disk.set_fault(None);
-        durability.make_certain(&*file, || Ok(()));
-        assert!(!durability.is_uncertain());
-    }
-}
+#[path = "tests/flush.rs"]
+mod tests;

@@ -43,13 +43,7 @@ impl Connection {
     pub fn before_checkpoint(&self) -> Result<(), Failure> {
         let mut state = self.state()?;
         let wal_index = state.wal_index;
-        let Some(log) = state.log.as_mut() else { return Ok(()) };
-        let result = log.before_checkpoint(wal_index);
-        if matches!(result, Err(Failure::Sync(_))) {
-            // Read lock 0, held exclusively, keeps the log from a reset.
-            log.write_again(wal_index.and_then(WalIndex::published_end));
-        }
-        result
+        state.log.as_mut().map_or(Ok(()), |log| log.before_checkpoint(wal_index))
     }
 
     /// SQLite synced the database: its checkpoint has copied every frame.
