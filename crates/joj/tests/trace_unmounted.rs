@@ -6,9 +6,13 @@ mod trace;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use trace::volume::{Volume, has_backend, joj, volume_or_skip};
+
+/// Each test's mounts are told in every capture that runs meanwhile.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What only a layout tells, or the memory of a filesystem that is mounted.
 const OF_A_LAYOUT: [&str; 8] = [
@@ -48,6 +52,17 @@ fn summary(volume: &Volume, backend: &str, script: &str) -> Value {
     live
 }
 
+/// The same of a capture that lost nothing. On a busy machine tracefs loses some of so many requests, and says so.
+fn whole_summary(kind: &str, backend: &str, script: &str) -> Option<Value> {
+    for _ in 0..6 {
+        let found = summary(&volume_or_skip(kind)?, backend, script);
+        if found["lost"] == 0 {
+            return Some(found);
+        }
+    }
+    panic!("{kind}, {backend}: six captures lost something");
+}
+
 /// Bytes written of each part.
 fn written(summary: &Value, table: &str) -> BTreeMap<String, u64> {
     let lines = summary["counts"][table].as_array().expect("a table").iter();
@@ -59,6 +74,7 @@ fn written(summary: &Value, table: &str) -> BTreeMap<String, u64> {
 
 #[test]
 fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_one() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     const ANEW: &str = "
         exec 3<$0  # keeps the loop device
         umount $1
@@ -67,8 +83,7 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
         dd if=/dev/urandom of=$1/a bs=1M count=300 status=none
         sync -f $1";
     for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
-        let Some(volume) = volume_or_skip("ext4") else { return };
-        let summary = summary(&volume, backend, ANEW);
+        let Some(summary) = whole_summary("ext4", backend, ANEW) else { return };
         let parts = written(&summary, "parts");
         let of_ext4: u64 = OF_A_LAYOUT[..7].iter().filter_map(|part| parts.get(*part)).sum();
         // What ext4 wrote when it was unmounted is its own.
@@ -78,13 +93,7 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
         assert!(says("was unmounted") && says("was mounted meanwhile"), "{backend}: {inferred}");
         // Whose bytes those are nobody knows, and no file has a name.
         let classes = written(&summary, "classes");
-        // Where the machine is busy tracefs loses some of so many requests, and says so.
-        let (lost, bytes) = (&summary["lost"], classes["unattributed"]);
-        assert!(bytes >= 300 << 20 || *lost != 0 && bytes > 0, "{backend}, {lost} lost: {classes:?}");
-        assert!(
-            classes.iter().all(|(class, bytes)| class == "unattributed" || *bytes < 200 << 10),
-            "{classes:?}"
-        );
+        assert!(classes["unattributed"] >= 300 << 20, "{backend}: {classes:?}");
         assert_eq!(summary["files"].as_array().map(Vec::len), Some(0), "{backend}: {}", summary["files"]);
         let calls = summary["sync_calls"].to_string();
         assert!(backend == "tracefs" || calls.contains("syncfs"), "{calls}");
@@ -93,6 +102,7 @@ fn a_filesystem_that_is_made_meanwhile_is_not_read_with_the_layout_of_the_old_on
 
 #[test]
 fn what_a_program_writes_to_a_disk_is_no_metadata() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     const OVER: &str = "
         exec 3<$0  # keeps the loop device
         umount $1
