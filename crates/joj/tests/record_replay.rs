@@ -154,6 +154,22 @@ fn orders_keep_think_time_or_leave_it_out() {
     }
 }
 
+/// How much there is to drop is a matter of the machine. The drop is no think time: it does not come on top of its own length.
+#[test]
+fn dropped_caches_take_as_long_as_in_the_recording() {
+    let scratch = Scratch::new("record-drop");
+    let text = r#"1 00:00:00.000001 openat(AT_FDCWD, "/proc/sys/vm/drop_caches", O_WRONLY) = 3 <0.000010>
+1 00:00:00.000100 write(3, "3", 1) = 1 <0.600000>
+1 00:00:00.600200 open("/a", O_RDWR|O_CREAT, 0644) = 4 <0.000010>
+"#;
+    let recording = record(&scratch, "drop", text);
+    let found = replay(&recording, scratch.as_ref(), &["--order", "dependent"]);
+    let (elapsed, recorded) = (&found["elapsed_ns"], found["recorded_elapsed_ns"].as_u64().expect("a time"));
+    assert_eq!(found["by_call"]["drop_caches"]["calls"], 1, "{found}");
+    assert!((590_000_000..650_000_000).contains(&recorded), "{recorded}");
+    assert!(elapsed.as_u64().is_some_and(|elapsed_ns| elapsed_ns >= 600_000_000), "{elapsed}");
+}
+
 #[test]
 fn contents_are_nowhere_and_names_can_be_hidden() {
     let scratch = Scratch::new("record-secrets");

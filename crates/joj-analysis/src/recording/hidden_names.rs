@@ -64,6 +64,9 @@ mod tests {
     use std::hash::RandomState;
 
     use super::*;
+    use crate::recording::call::RecordedCall;
+    use crate::recording::paths::mount_point_of;
+    use crate::trace::header::RecordingFacts;
 
     #[test]
     fn a_component_has_one_hash_and_keeps_what_says_what_it_is_for() {
@@ -78,5 +81,18 @@ mod tests {
         assert_eq!(extension("mail.alice-at-home"), None, "a part of the name");
         assert_eq!([extension(".bashrc"), extension("a.2024")], [None, None]);
         assert_ne!(hidden_path("/app", &RandomState::new()), hide("/app"), "the key is another file's");
+    }
+    #[test]
+    fn a_path_lies_on_the_same_filesystem_under_its_hash() {
+        let mut recording = Recording::default();
+        let path = recording.texts.keep("/mnt/secret/file");
+        recording.calls.push(RecordedCall { path, ..RecordedCall::default() });
+        let mount_points = vec!["/".to_owned(), "/mnt/secret".to_owned()];
+        recording.header.recording = Some(RecordingFacts { mount_points, ..RecordingFacts::default() });
+        hide(&mut recording, &RandomState::new());
+        let places = &recording.header.recording.as_ref().expect("facts").mount_points;
+        assert!(places.iter().all(|place| !place.contains("secret")), "{places:?}");
+        let path = recording.texts.get(recording.calls[0].path);
+        assert_eq!((mount_point_of(path, places), &*places[0]), (Some(&*places[1]), "/"));
     }
 }

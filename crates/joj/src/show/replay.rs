@@ -63,8 +63,9 @@ fn rest(outcome: &ReplayOutcome) -> String {
     }
     if outcome.files_apart > 0 {
         let files = count(outcome.files_apart);
-        text +=
-            &format!("\n{files} files of filesystems that the program only read are in TMPDIR, or /tmp\n");
+        text += &format!(
+            "\n{files} files of filesystems that the program only read lay in TMPDIR, or /tmp, meanwhile\n"
+        );
     }
     if !outcome.not_replayed.is_empty() {
         text += "\nnot replayed:\n";
