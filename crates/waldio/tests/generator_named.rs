@@ -119,6 +119,7 @@ fn a_crashed_database_is_read_without_room() {
 #[test]
 fn an_interrupted_sync_is_one_error_at_most() {
     holds("interrupted_sync");
+    holds("interrupted_database_sync");
 }
 
 #[test]

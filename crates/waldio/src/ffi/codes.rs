@@ -35,6 +35,7 @@ pub const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
 pub const SQLITE_OPEN_WAL: c_int = 0x8_0000;
 
 pub const SQLITE_FCNTL_LOCKSTATE: c_int = 1;
+pub const SQLITE_FCNTL_LAST_ERRNO: c_int = 4;
 pub const SQLITE_FCNTL_CHUNK_SIZE: c_int = 6;
 pub const SQLITE_FCNTL_PERSIST_WAL: c_int = 10;
 pub const SQLITE_FCNTL_VFSNAME: c_int = 12;

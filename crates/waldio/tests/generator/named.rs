@@ -9,7 +9,7 @@ pub fn named(name: &str) -> &'static str {
 }
 
 /// All of them.
-pub const NAMED: [(&str, &str); 28] = [
+pub const NAMED: [(&str, &str); 29] = [
     (
         "exclusive_rollback",
         "# No unlock tells that an exclusive transaction was rolled back: its frames must not be read or copied. Each page is
@@ -274,6 +274,17 @@ pub const NAMED: [(&str, &str); 28] = [
          1: fail fdatasync EINTR 1
          A> INSERT INTO kept VALUES (3)
          A! INSERT INTO kept VALUES (4)",
+    ),
+    (
+        "interrupted_database_sync",
+        "# The same while waldio syncs the database, which another process has copied frames into, before a new log.
+         A = 1 waldio app.db
+         B = 1 waldio app.db
+         C = 2 stock app.db
+         A> INSERT INTO kept VALUES (1)
+         C> PRAGMA wal_checkpoint(PASSIVE)
+         1: fail fdatasync EINTR 2
+         B> INSERT INTO kept VALUES (2)",
     ),
     (
         "file_size_limit",

@@ -12,6 +12,8 @@ use std::ffi::c_int;
 use std::io;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use crate::connection::Connection;
 use crate::database::synced_database::Written;
 use crate::failure::Failure;
@@ -49,9 +51,35 @@ unsafe fn sync_file(files: BaseFiles, connection: &Connection) -> c_int {
         return SQLITE_OK;
     }
     // SAFETY: the caller's promise.
-    let call = unsafe { methods_of(files.database) }.and_then(|methods| methods.xSync);
+    unsafe { by_base(files, SQLITE_SYNC_NORMAL) }
+}
+
+/// Has the base VFS sync the database. Again where a signal interrupted that, which says nothing of what was written; but not for ever:
+/// somebody may answer so each time.
+/// # Safety
+/// As `sync`.
+pub(super) unsafe fn by_base(files: BaseFiles, flags: c_int) -> c_int {
+    const TIMES: usize = 100;
+    // SAFETY: the caller's promise.
+    let methods = unsafe { methods_of(files.database) };
+    let Some(sync) = methods.and_then(|methods| methods.xSync) else { return SQLITE_OK };
+    let was_interrupted = || {
+        let Some(control) = methods.and_then(|methods| methods.xFileControl) else { return false };
+        let mut errno: c_int = 0;
+        // SAFETY: as above; this control writes an int.
+        let code = unsafe { control(files.database, SQLITE_FCNTL_LAST_ERRNO, (&raw mut errno).cast()) };
+        code == SQLITE_OK && errno == Errno::INTR.raw_os_error()
+    };
+    for _ in 1..TIMES {
+        // SAFETY: as above.
+        match unsafe { sync(files.database, flags) } {
+            SQLITE_OK => return SQLITE_OK,
+            _ if was_interrupted() => {}
+            code => return code,
+        }
+    }
     // SAFETY: as above.
-    call.map_or(SQLITE_OK, |call| unsafe { call(files.database, SQLITE_SYNC_NORMAL) })
+    unsafe { sync(files.database, flags) }
 }
 
 /// How long another process's checkpoint is waited for, at the most.

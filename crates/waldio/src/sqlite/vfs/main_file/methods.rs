@@ -174,9 +174,11 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         // SAFETY: SQLite calls methods of open files only.
         let connection = unsafe { connection(file) };
         let written = connection.database.synced.begin();
-        let code = forward!(file, xSync(flags), SQLITE_IOERR_FSYNC);
+        let files = files_of(file);
         // SAFETY: as above.
-        unsafe { database_sync::ended(files_of(file), connection, written, code) };
+        let code = unsafe { database_sync::by_base(files, flags) };
+        // SAFETY: as above.
+        unsafe { database_sync::ended(files, connection, written, code) };
         if code == SQLITE_OK {
             connection.database_synced();
         }
