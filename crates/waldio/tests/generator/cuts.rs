@@ -7,7 +7,8 @@
 //!
 //! What must hold at each cut: what recovers is sound, is a state that was published, and is none older than the newest that
 //! a commit under FULL or EXTRA outside of a window has promised, by whichever connection. Where waldio breaks that, the same
-//! program runs with stock connections alone, and if those break it as well, the program did what SQLite does not promise.
+//! program runs with stock connections alone, with NORMAL where waldio has a window, and if those break it as well, the program
+//! did what SQLite does not promise.
 //! Then only cuts count that take everything which no flush promised: there `synchronous=OFF` must not lose what FULL kept.
 
 use std::mem;
@@ -168,6 +169,12 @@ fn is_embedded(program: &Program) -> bool {
     program.cast.iter().all(|role| role.waldio && role.parameters.contains("waldio_layout=embedded"))
 }
 
+/// Whether its commits may be lost within a bound.
+fn has_window(role: &Role) -> bool {
+    let asks = |option| role.parameters.contains(option);
+    asks("waldio_group=") || asks("waldio_durability=")
+}
+
 impl Default for Lab {
     fn default() -> Self {
         Lab::new()
@@ -200,9 +207,16 @@ impl Run<'_> {
             player.connection = Some(connection);
             player.synchronous = "FULL".to_owned();
             player.is_past = false;
-            self.exec(who, "PRAGMA synchronous=FULL")?;
+            let mode = self.mode(who, "FULL");
+            self.exec(who, &format!("PRAGMA synchronous={mode}"))?;
         }
         Ok(self.players[who].connection.as_ref().expect("just opened"))
+    }
+
+    /// What stands in for `mode`: with a window stock's equal is NORMAL, where the next flush makes commits durable, too.
+    fn mode<'mode>(&self, who: usize, mode: &'mode str) -> &'mode str {
+        let is_full = matches!(mode, "FULL" | "EXTRA");
+        if self.stock && is_full && has_window(self.players[who].role) { "NORMAL" } else { mode }
     }
 
     fn exec(&mut self, who: usize, sql: &str) -> Result<(), SqlError> {
@@ -226,7 +240,8 @@ impl Run<'_> {
             ["lock", mode] => self.exec(who, &format!("PRAGMA locking_mode={mode}; SELECT count(*) FROM t")),
             ["checkpoint", mode] => self.checkpoint(who, mode),
             ["sync", mode] => {
-                self.exec(who, &format!("PRAGMA synchronous={mode}"))?;
+                let set = self.mode(who, mode);
+                self.exec(who, &format!("PRAGMA synchronous={set}"))?;
                 // SQLite refuses it inside of a transaction.
                 if self.open(who)?.is_autocommit() {
                     self.players[who].synchronous = mode.to_owned();
@@ -294,10 +309,9 @@ impl Run<'_> {
         if rows == *self.history.rows() {
             return;
         }
-        let loses = |option| player.role.parameters.contains(option);
-        let windowed = loses("waldio_group=") || loses("waldio_durability=");
         let full = matches!(player.synchronous.as_str(), "FULL" | "EXTRA");
-        self.publish(rows, full && !windowed);
+        let durable = full && !has_window(player.role);
+        self.publish(rows, durable);
     }
 
     fn publish(&mut self, rows: Rows, durable: bool) {
