@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 
 use blockio::aligned::AlignedBuffer;
 use joj_analysis::bench::io::way::SyncWay;
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::Advice;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
@@ -50,15 +50,7 @@ impl RecordFile {
     /// # Errors
     /// As open(2), ftruncate(2), mmap(2): `InvalidInput` where the filesystem has no O_DIRECT.
     pub fn open(path: &Path, way: SyncWay, file_bytes: u64, record_bytes: usize) -> io::Result<RecordFile> {
-        let flags = match way {
-            SyncWay::OSync => OFlags::SYNC,
-            SyncWay::ODsync => OFlags::DSYNC,
-            SyncWay::Direct | SyncWay::Polled => OFlags::DIRECT,
-            SyncWay::DirectOSync => OFlags::SYNC | OFlags::DIRECT,
-            SyncWay::DirectODsync => OFlags::DSYNC | OFlags::DIRECT,
-            _ => OFlags::empty(),
-        };
-        let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+        let flags = open_flags(way);
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)?;
@@ -129,6 +121,18 @@ impl RecordFile {
             Access::Mapped(mapping) => mapping.sync(0, mapping.bytes, MsyncFlags::SYNC),
             Access::Called | Access::Polled(_) => self.file.sync_all(),
         }
+    }
+}
+
+/// What open(2) is told. From libc: rustix 1.1.6 calls O_SYNC by the name `DSYNC`, too.
+fn open_flags(way: SyncWay) -> i32 {
+    match way {
+        SyncWay::OSync => libc::O_SYNC,
+        SyncWay::ODsync => libc::O_DSYNC,
+        SyncWay::Direct | SyncWay::Polled => libc::O_DIRECT,
+        SyncWay::DirectOSync => libc::O_SYNC | libc::O_DIRECT,
+        SyncWay::DirectODsync => libc::O_DSYNC | libc::O_DIRECT,
+        _ => 0,
     }
 }
 
@@ -244,6 +248,8 @@ impl Drop for Mapping {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use joj_analysis::bench::key::Word;
 
     use super::*;
@@ -257,6 +263,36 @@ mod tests {
             ),
             _ => kind == io::ErrorKind::InvalidInput,
         }
+    }
+
+    /// As the kernel says it of an open file: /proc/PID/fdinfo.
+    fn flags_of(file: &File) -> u32 {
+        let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).unwrap();
+        let octal = told.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+        u32::from_str_radix(octal.trim(), 8).unwrap()
+    }
+
+    /// Numbers of x86-64 and of arm64: O_DSYNC, and what O_SYNC has besides.
+    #[test]
+    fn each_way_opens_the_file_with_its_own_flags() {
+        const DSYNC: u32 = 0o10_000;
+        const REST_OF_SYNC: u32 = 0o4_000_000;
+        let path = std::env::temp_dir().join(format!("joj-record-flags-{}", std::process::id()));
+        for way in SyncWay::ALL.iter().copied() {
+            let opened = RecordFile::open(&path, way, 16_384, 4_096);
+            let flags = match &opened {
+                Err(error) if is_refused(way, error.kind()) => continue,
+                opened => flags_of(&opened.as_ref().unwrap().file),
+            };
+            let (is_dsync, is_sync) = (flags & DSYNC != 0, flags & REST_OF_SYNC != 0);
+            let expected = match way {
+                SyncWay::OSync | SyncWay::DirectOSync => (true, true),
+                SyncWay::ODsync | SyncWay::DirectODsync => (true, false),
+                _ => (false, false),
+            };
+            assert_eq!((is_dsync, is_sync), expected, "{way:?}: {flags:o}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
