@@ -1,5 +1,6 @@
 //! The threads of a replay, from their start to their end.
 
+use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -29,6 +30,10 @@ use crate::trace::progress::ProgressLine;
 const LOOK: Duration = Duration::from_millis(20);
 /// What a thread of a replay needs of its stack: its memory for reads and writes lies elsewhere.
 const STACK_BYTES: usize = 256 << 10;
+/// What joj itself has open: standard streams, the directories, counters of the device.
+const OWN_DESCRIPTORS: usize = 64;
+/// A table for them takes 8 MiB.
+const DESCRIPTORS_MAX: usize = 1 << 20;
 
 /// What a replay gives.
 #[derive(Debug)]
@@ -44,7 +49,7 @@ pub struct ReplayRun {
 /// A signal, a full disk, no thread.
 pub fn run(plan: &Plan, roots: Roots<'_>, choice: OrderChoice) -> Result<ReplayRun, ReplayError> {
     let directory = roots.directory;
-    allow_files();
+    allow_files(descriptors(&plan.recording.calls));
     // A sleep ends when it should, not 50 us later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let files = ReplayFiles::new(roots, &plan.recording)
@@ -85,10 +90,22 @@ fn durations(plan: &Plan, outcomes: &[ThreadOutcome]) -> Vec<u64> {
     durations_ns
 }
 
-/// As many descriptors as the system lets this process have.
-fn allow_files() {
+/// As many descriptors as the system lets this process have, and a table with room for so many. If the table of a process with threads
+/// grows, that open waits some 8 ms for all processors (`synchronize_rcu` in `expand_fdtable` of the kernel); it gets no smaller.
+fn allow_files(needed: usize) {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let allowed = usize::try_from(limit.maximum.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let last = needed.min(allowed).min(DESCRIPTORS_MAX).saturating_sub(1);
+    if let (Ok(any), Ok(last)) = (File::open("/proc/self/status"), i32::try_from(last)) {
+        drop(rustix::io::fcntl_dupfd_cloexec(any, last));
+    }
+}
+
+/// How many descriptors a replay may have at once: its own, and all that the recording opens, closed by then or not.
+fn descriptors(calls: &[RecordedCall]) -> usize {
+    let opens = |call: &&RecordedCall| matches!(call.kind, CallKind::Open | CallKind::Dup | CallKind::Held);
+    OWN_DESCRIPTORS + calls.iter().filter(opens).count()
 }
 
 /// Ends all threads where one panics: others may wait for its calls.
@@ -195,4 +212,22 @@ fn sum(plan: &Plan, outcomes: Vec<ThreadOutcome>, begin_ns: u64) -> ReplayOutcom
         max_ns,
     });
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_descriptors_has_room_for_all_before_the_replay_begins() {
+        let table = || -> usize {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("FDSize");
+            size.trim().parse().unwrap()
+        };
+        let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let needed = (table() + 300).min(usize::try_from(limit).unwrap());
+        allow_files(needed);
+        assert!(table() >= needed, "{} of {needed}", table());
+    }
 }
