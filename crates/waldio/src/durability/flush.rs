@@ -380,12 +380,14 @@ impl Durability {
     }
 
     /// Writes the published frames over themselves, while a lock of SQLite's, or that nobody else is there, keeps them in place. Where
-    /// that fails the next one tries again.
+    /// that fails the next one tries again. And syncs them: another process may have had a sync that began before, and told its commit,
+    /// which lies behind what was lost. Where that sync fails as well they are written once more, for whoever syncs next: a disk that
+    /// fails for good is not asked at each read.
     pub fn write_again(&self, file: &dyn DiskFile, published_end: Option<u64>) {
-        self.rewrite_owed.store(false, SeqCst);
-        if rewrite::published(file, published_end).is_err() {
-            self.rewrite_owed.store(true, SeqCst);
-        }
+        let write = || rewrite::published(file, published_end);
+        let sync = || self.in_turn("sync of what was written again", || self.timed(|| file.sync_data()));
+        let is_written = write().is_ok() && (sync().is_ok() || write().is_ok());
+        self.rewrite_owed.store(!is_written, SeqCst);
     }
 
     /// A commit that failed was made none by a write: it is on the medium when this returns, as far as that can be had.

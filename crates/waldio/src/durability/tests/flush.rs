@@ -44,12 +44,26 @@ fn a_direct_write_that_is_refused_harms_itself_alone_and_one_that_fails_poisons(
     }
 }
 
+/// What reached the file since the first failure, in order: `w`rites of a whole log, `s`yncs, `f`ailed syncs.
+fn since_the_failure(disk: &SimDisk, log: &[u8]) -> String {
+    let records = disk.records();
+    let failed = records.iter().position(|record| record.failed).unwrap();
+    let letter = |record: &Record| match &record.op {
+        Op::Write { data, .. } if data.len() == log.len() => Some('w'),
+        Op::SyncData { .. } => Some(if record.failed { 'f' } else { 's' }),
+        _ => None,
+    };
+    records[failed..].iter().filter_map(letter).collect()
+}
+
+/// Another process may have built on them meanwhile, and had its own sync before they were written again: they need one of their own.
 #[test]
-fn whatever_sync_fails_the_frames_are_written_again_or_that_is_owed() {
+fn whatever_sync_fails_the_frames_are_written_again_and_synced() {
+    let log = synthetic_log(4096, Salts([7; 8]), &[&[1], &[2]]);
     for what in ["commit", "growth", "flush", "taken back"] {
         let (disk, file) = file(SimOptions::default());
         let durability = durability();
-        file.write_at(&[7; 64], 0).unwrap();
+        file.write_at(&log, 0).unwrap();
         disk.fail_flush(Some(0), Kept::Nothing);
         match what {
             "commit" => assert!(durability.flush(&*file, None).is_err()),
@@ -59,8 +73,25 @@ fn whatever_sync_fails_the_frames_are_written_again_or_that_is_owed() {
         }
         assert!(durability.check().is_err() && durability.take_owed_rewrite(), "{what}");
         durability.write_again(&*file, None);
-        assert!(!durability.take_owed_rewrite(), "{what}");
+        assert!(durability.check().is_err() && !durability.take_owed_rewrite(), "{what}");
+        assert_eq!(since_the_failure(&disk, &log), "fws", "{what}");
     }
+}
+
+#[test]
+fn frames_whose_second_sync_fails_are_written_for_the_next_one() {
+    let log = synthetic_log(4096, Salts([7; 8]), &[&[1], &[2]]);
+    let (disk, file) = file(SimOptions::default());
+    let durability = durability();
+    file.write_at(&log, 0).unwrap();
+    let number = disk.count(Counted::Flushes);
+    let fault =
+        Fault { counted: Counted::Flushes, number, kind: FaultKind::Io, kept: Kept::Nothing, lasting: true };
+    disk.set_fault(Some(fault));
+    assert!(durability.flush(&*file, None).is_err());
+    durability.write_again(&*file, None);
+    assert!(durability.check().is_err() && !durability.take_owed_rewrite());
+    assert_eq!(since_the_failure(&disk, &log), "fwfw");
 }
 
 #[test]
@@ -72,10 +103,7 @@ fn a_recovery_whose_flush_fails_has_written_the_frames_again() {
     disk.fail_flush(Some(0), Kept::Nothing);
     durability.make_certain(&*file, || Ok(()));
     assert!(durability.check().is_err() && !durability.take_owed_rewrite());
-    let is_write = |record: &Record| matches!(&record.op, Op::Write { data, .. } if data.len() == log.len());
-    let records = disk.records();
-    let failed = records.iter().position(|record| record.failed).unwrap();
-    assert!(records[failed..].iter().any(is_write), "the next sync of any process has something to write");
+    assert_eq!(since_the_failure(&disk, &log), "fws");
 }
 
 #[test]
