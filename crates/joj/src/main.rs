@@ -56,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Record(options) => record::command::run(&options)?,
         Command::Replay(options) if options.emulated.lab => lab::commands::replay::run(&options)?,
         Command::Replay(options) => replay::command::run(&options)?,
+        Command::Whatif(options) if options.emulated.is_asked() => lab::commands::whatif::run(&options)?,
         Command::Whatif(options) => whatif::command::run(&options)?,
         Command::Compare(options) => compare::run(&options)?,
         Command::Trace(options) => trace::command::run(&options)?,

@@ -76,7 +76,7 @@ pub enum Command {
     Replay(Box<ReplayOptions>),
     /// Say what would make a program faster: its recording in RAM, without syncs, in WAL mode, through waldio
     #[command(after_help = crate::command_line::whatif::EXAMPLES)]
-    Whatif(WhatifOptions),
+    Whatif(Box<WhatifOptions>),
     /// Print what a trace would say of this machine's disks and filesystems, as JSON
     #[command(hide = true)]
     TraceHeader(TraceHeaderOptions),

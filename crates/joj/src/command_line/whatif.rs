@@ -1,10 +1,14 @@
-//! The command line of `joj whatif`.
+//! The command line of `joj whatif`; `emulated`: its emulated disks.
+
+pub mod emulated;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use joj_analysis::recording::whatif::configuration::Configuration;
+
+use crate::command_line::whatif::emulated::{ONLY_IN_LAB, WhatifLabOptions};
 
 /// After the options in `joj whatif --help`.
 pub const EXAMPLES: &str = "\
@@ -15,10 +19,12 @@ Examples:
   joj whatif app.joj --class 'cache:*.cache' --class 'cache:/home/*/thumbnails/*'
   joj whatif app.joj --only recorded,wal,waldio --rounds 7
   joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
+  joj whatif app.joj --device galaxy-s5-emmc,kingston --filesystem ext4,f2fs    on emulated disks, a table each
 
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
-error and after Ctrl-C too. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row that
+error and after Ctrl-C too. On emulated disks it happens in the machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab
+--help`): its clock counts instructions, so one round tells all. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row that
 cannot be had says why, and is no failure.";
 
 /// Options of `joj whatif`.
@@ -29,11 +35,15 @@ pub struct WhatifOptions {
     pub recording: Option<PathBuf>,
 
     /// A directory on the disk to measure
-    #[arg(value_name = "DIR", default_value = ".")]
+    #[arg(value_name = "DIR", default_value = ".", conflicts_with_all = ONLY_IN_LAB)]
     pub directory: PathBuf,
 
+    /// Emulated disks instead.
+    #[command(flatten)]
+    pub emulated: WhatifLabOptions,
+
     /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]
     pub rounds: Option<u32>,
 
     /// Only these: recorded (always), databases-in-ram, caches-in-ram, all-in-ram, no-sync, wal, waldio, waldio-bounded, wal-normal

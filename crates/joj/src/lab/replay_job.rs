@@ -9,6 +9,26 @@ pub const REPLAY_JOB_FILE: &str = "replay.json";
 /// The recording, below the shared directory.
 pub const RECORDING_FILE: &str = "recording.joj";
 
+/// What replays it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplayCommand {
+    /// `joj replay`
+    Replay,
+    /// `joj whatif`
+    Whatif,
+}
+
+impl ReplayCommand {
+    /// The word behind `joj`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Whatif => "whatif",
+        }
+    }
+}
+
 /// What the guest shall do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayJob {
@@ -16,7 +36,9 @@ pub struct ReplayJob {
     pub setting: Setting,
     /// Where the recording is replayed.
     pub volumes: Vec<LabVolume>,
-    /// Words for `joj replay` after the recording and the directory; files in them are the guest's.
+    /// What replays it.
+    pub command: ReplayCommand,
+    /// Words for that command after the recording and the directory; files in them are the guest's.
     pub arguments: Vec<String>,
     /// Environment variables that joj was given, and that the replay shall have.
     pub environment: Vec<(String, String)>,

@@ -8,12 +8,14 @@ use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::RecordedCall;
 use joj_analysis::recording::whatif::advice;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
+use serde::Serialize;
 
 use crate::command_line::record::{MethodChoice, RecordOptions};
 use crate::command_line::whatif::WhatifOptions;
 use crate::command_line::wrong_usage;
 use crate::machine::files::output_file;
 use crate::machine::files::place::Place;
+use crate::machine::files::work_dir::WorkDir;
 use crate::machine::proc::signal;
 use crate::record::live;
 use crate::replay::error::ReplayError;
@@ -32,51 +34,111 @@ const BUFFER_BYTES: u64 = 32 << 20;
 /// # Errors
 /// What could not be done, where, and how to mend it.
 pub fn run(options: &WhatifOptions) -> Result<ExitCode, WhatifError> {
+    if let Some(wrong) = check(options)? {
+        return Ok(wrong);
+    }
+    match result(options) {
+        Err(error) => ended(error),
+        Ok(result) => {
+            let forms = Forms { text: shown::text, markdown: shown::markdown, page: shown::page::page };
+            report(options, &result, &forms)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Looks whether the results can be written, and catches Ctrl-C. Gives the exit code where the command line is wrong.
+/// # Errors
+/// A file that cannot be written.
+pub fn check(options: &WhatifOptions) -> Result<Option<ExitCode>, WhatifError> {
     let is_printed = |file: &Option<PathBuf>| file.as_deref().is_some_and(output_file::is_stdout);
     if is_printed(&options.json) && is_printed(&options.markdown) {
-        return Ok(wrong_usage("only one of --json and --markdown can go to standard output"));
+        return Ok(Some(wrong_usage("only one of --json and --markdown can go to standard output")));
     }
     let outputs = [&options.output, &options.json, &options.markdown, &options.html];
     output_file::check_writable(outputs.into_iter().flatten().chain(&options.recording))?;
     signal::install().map_err(ReplayError::Signals)?;
-    match result(options) {
-        Err(WhatifError::Replay(ReplayError::Stopped)) => {
+    Ok(None)
+}
+
+/// The exit code of what was stopped, or of a command that could not be recorded.
+/// # Errors
+/// All others.
+pub fn ended(error: WhatifError) -> Result<ExitCode, WhatifError> {
+    match error {
+        WhatifError::Replay(ReplayError::Stopped) => {
             eprintln!("joj: {}", ReplayError::Stopped);
             Ok(ExitCode::from(signal::STOPPED_EXIT_CODE))
         }
-        Err(WhatifError::Record(error)) => {
+        WhatifError::Record(error) => {
             eprintln!("joj: {error}");
             Ok(ExitCode::from(error.exit_code()))
         }
-        result => report(options, &result?),
+        error => Err(error),
     }
 }
 
-fn report(options: &WhatifOptions, result: &WhatifResult) -> Result<ExitCode, WhatifError> {
+/// A result for people.
+pub struct Forms<T> {
+    /// For a terminal.
+    pub text: fn(&T) -> String,
+    /// In Markdown.
+    pub markdown: fn(&T) -> String,
+    /// As an HTML page.
+    pub page: fn(&T) -> String,
+}
+
+/// Writes and prints a result as the options say.
+/// # Errors
+/// Where it cannot be written.
+pub fn report<T: Serialize>(
+    options: &WhatifOptions,
+    result: &T,
+    forms: &Forms<T>,
+) -> Result<(), WhatifError> {
     let markdown = options.markdown.as_deref();
     if let Some(file) = markdown.filter(|file| !output_file::is_stdout(file)) {
-        output_file::write(file, &shown::markdown(result))?;
+        output_file::write(file, &(forms.markdown)(result))?;
     }
     if let Some(file) = &options.html {
-        output_file::write(file, &shown::page::page(result))?;
+        output_file::write(file, &(forms.page)(result))?;
     }
     output_file::report(options.json.as_deref(), result, || match markdown {
-        Some(file) if output_file::is_stdout(file) => shown::markdown(result),
-        _ => shown::text(result),
+        Some(file) if output_file::is_stdout(file) => (forms.markdown)(result),
+        _ => (forms.text)(result),
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     // A directory of joj's own, so that all goes at the end, whatever that is.
     let work_dir = plan::make_named(&options.directory, "joj-whatif")?;
-    let Some(file) = &options.recording else {
-        let scratch = plan::make_named(&std::env::temp_dir(), "joj-whatif")?;
-        let file = options.output.clone().unwrap_or_else(|| scratch.path().join("recording.joj"));
-        let command = record(options, &file)?;
-        return measure(options, &file, command, work_dir.path());
-    };
-    measure(options, file, file.display().to_string(), work_dir.path())
+    let recorded = recorded(options)?;
+    measure(options, &recorded, work_dir.path())
+}
+
+/// A recording, and what it is called.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Its file.
+    pub file: PathBuf,
+    /// The file as it was given, or the command.
+    pub name: String,
+    /// Where the file is, if nobody wants it.
+    _scratch: Option<WorkDir>,
+}
+
+/// The recording that is given, or that of the command.
+/// # Errors
+/// The command cannot be recorded.
+pub fn recorded(options: &WhatifOptions) -> Result<Recorded, WhatifError> {
+    if let Some(file) = &options.recording {
+        return Ok(Recorded { file: file.clone(), name: file.display().to_string(), _scratch: None });
+    }
+    let scratch = plan::make_named(&std::env::temp_dir(), "joj-whatif")?;
+    let file = options.output.clone().unwrap_or_else(|| scratch.path().join("recording.joj"));
+    let name = record(options, &file)?;
+    Ok(Recorded { file, name, _scratch: Some(scratch) })
 }
 
 /// Records the command, and says what it is.
@@ -105,16 +167,15 @@ fn record(options: &WhatifOptions, file: &Path) -> Result<String, WhatifError> {
 
 fn measure(
     options: &WhatifOptions,
-    file: &Path,
-    name: String,
+    recorded: &Recorded,
     directory: &Path,
 ) -> Result<WhatifResult, WhatifError> {
-    let recording = plan::read(file)?;
+    let recording = plan::read(&recorded.file)?;
     let settings = WhatifSettings::of(recording, options, directory);
     let needed_bytes = bytes_needed(&settings.recorded, InMemory::Nothing);
     room::check(directory, needed_bytes, "the files of the recording")?;
     let measured = rounds::run(&settings, options.rounds, directory)?;
-    Ok(told(name, &options.directory, &settings, measured))
+    Ok(told(recorded.name.clone(), &options.directory, &settings, measured))
 }
 
 /// The result.
@@ -142,6 +203,7 @@ fn told(name: String, directory: &Path, settings: &WhatifSettings, measured: Rou
         recorded_ns: calls.iter().map(|call| call.end_ns()).max().unwrap_or(0),
         sqlite,
         rounds: measured.rounds,
+        exact: false,
         databases,
         rows: measured.rows,
         parts: measured.breakdown.parts(),

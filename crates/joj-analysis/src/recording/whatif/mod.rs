@@ -3,6 +3,7 @@
 //! ```text
 //! recording -> classes, variants | commit_calls -> replays (joj) -> durations -> forecast -> rows -> advice
 //!
+//! lab_result      the results of several emulated disks
 //! advice          sentences with their evidence
 //! outcome         the result: a row for each configuration
 //! breakdown       where the time in calls went
@@ -14,6 +15,7 @@
 //! pattern         `*` and `?` in names
 //! ```
 
+pub mod lab_result;
 pub mod advice;
 pub mod outcome;
 pub mod breakdown;

@@ -110,6 +110,9 @@ pub struct WhatifResult {
     pub sqlite: Option<String>,
     /// How often each configuration was replayed.
     pub rounds: u32,
+    /// True where the clock is the emulated machine's: another round would give the same figures.
+    #[serde(default)]
+    pub exact: bool,
     /// The databases to which the program commits.
     pub databases: Vec<WhatifDatabase>,
     /// The rows.

@@ -14,6 +14,7 @@ use crate::lab::shipped::error::ShippedError;
 use crate::machine::files::output_file::OutputError;
 use crate::machine::qemu::error::QemuError;
 use crate::replay::error::ReplayError;
+use crate::whatif::error::WhatifError;
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -74,6 +75,9 @@ pub enum LabError {
     /// The recording cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// The recording cannot be replayed in other configurations, or not be made.
+    #[error(transparent)]
+    Whatif(#[from] WhatifError),
     /// The files of a recording have no room on a device.
     #[error(
         "the files of {} have {needed_mib} MiB, and the emulated disks {device_mib}; replay it in a DIR on a disk with room",

@@ -1,9 +1,10 @@
-//! `joj lab run`, `report`, `crash`, `exec` and `joj replay --lab`: what they ask of the lab, and what they print.
+//! `joj lab run`, `report`, `crash`, `exec`, `joj replay --lab` and `joj whatif --lab`: what they ask of the lab, and what they print.
 //!
 //! ```text
 //! run          a plan, from its options to its exit code
 //! crash        crash states, from their options to the exit code
 //! replay       a recording on emulated disks, from the options to the exit code
+//! whatif       a recording in all configurations on emulated disks, from the options to the exit code
 //! exec         a command on emulated disks, from the options to the exit code
 //! recordings   the recordings that a plan's cells replay
 //! parts        what guests are made of, as the options name it
@@ -14,6 +15,7 @@
 pub mod run;
 pub mod crash;
 pub mod replay;
+pub mod whatif;
 mod exec;
 mod recordings;
 mod parts;

@@ -64,6 +64,25 @@ pub fn contents(machine: &MachineOptions, needed: Needed) -> Result<Contents, La
     Ok(Contents { joj, sqlite: sqlite.into_iter().collect(), waldio })
 }
 
+/// With a SQLite that is named instead of the system's; `bundled` and `system` change nothing.
+/// # Errors
+/// There is no such file.
+pub fn with_sqlite(contents: Contents, name: &str) -> Result<Contents, LabError> {
+    if matches!(name, "bundled" | "system") {
+        return Ok(contents);
+    }
+    let file = PathBuf::from(name);
+    let named = file.canonicalize().map_err(|error| LabError::Sqlite { file, error })?;
+    Ok(Contents { sqlite: vec![named], ..contents })
+}
+
+/// The variables that waldio reads.
+pub fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    let texts = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, _)| name.starts_with("WALDIO_")).collect()
+}
+
 fn where_needed<E>(file: Result<PathBuf, E>, is_needed: bool) -> Result<Option<PathBuf>, E> {
     match file {
         Err(reason) if is_needed => Err(reason),

@@ -1,25 +1,24 @@
 //! `joj replay --lab` from its options to its exit code.
 
 use std::io::{IsTerminal, stderr};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
 use joj_analysis::recording::lab_result::{
-    REPLAY_LAB_FORMAT, REPLAY_LAB_VERSION, ReplayLabOutcome, ReplayLabResult, ReplayLabRow,
+    REPLAY_LAB_FORMAT, REPLAY_LAB_VERSION, ReplayLabOutcome, ReplayLabResult, ReplayLabRow, Replayed,
 };
 
 use crate::bench::progress::Progress;
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::replay::ReplayOptions;
 use crate::lab::commands::error::LabError;
-use crate::lab::commands::parts::{Needed, contents, jobs, packages};
+use crate::lab::commands::parts::{self, Needed, contents, environment, jobs, packages};
 use crate::lab::commands::recordings;
 use crate::lab::guest_pool::{self, GuestPool, Work};
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path, volumes};
 use crate::lab::machine;
-use crate::lab::replay_job::ReplayJob;
+use crate::lab::replay_job::{ReplayCommand, ReplayJob};
 use crate::lab::shipped::devices;
 use crate::lab::work::replay::ReplayWork;
 use crate::machine::files::output_file;
@@ -66,19 +65,20 @@ pub fn run(options: &ReplayOptions) -> Result<ExitCode, LabError> {
     let setting =
         machine::setting(&contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
     let job = ReplayJob {
+        command: ReplayCommand::Replay,
         arguments: arguments(options, &setting),
         environment: environment(),
         setting,
         volumes,
         units: Vec::new(),
     };
-    replay(options, &pool, &ReplayWork { job, recording: &options.recording })
+    replay(options, &pool, &ReplayWork::new(job, &options.recording))
 }
 
 fn replay(
     options: &ReplayOptions,
     pool: &GuestPool<'_>,
-    work: &ReplayWork<'_>,
+    work: &ReplayWork<'_, Replayed>,
 ) -> Result<ExitCode, LabError> {
     let mut machine = machine::told(pool)?;
     let rows = work.job.volumes.len();
@@ -133,13 +133,7 @@ fn libraries(options: &ReplayOptions, machine: &MachineOptions) -> Result<Conten
         waldio: options.mode.is_some_and(|mode| mode.uses_waldio()),
         without_waldio: "or replay in another mode (`--as wal`)",
     };
-    let mut contents = contents(machine, needed)?;
-    if !matches!(options.sqlite.as_str(), "bundled" | "system") {
-        let file = PathBuf::from(&options.sqlite);
-        let named = file.canonicalize().map_err(|error| LabError::Sqlite { file, error })?;
-        contents.sqlite = vec![named];
-    }
-    Ok(contents)
+    parts::with_sqlite(contents(machine, needed)?, &options.sqlite)
 }
 
 /// The words of the guest's `joj replay`: those of this one's, with the guest's files.
@@ -164,11 +158,4 @@ fn arguments(options: &ReplayOptions, setting: &Setting) -> Vec<String> {
         ["--waldio", guest_path::WALDIO].into_iter().for_each(&mut add);
     }
     words
-}
-
-/// The variables that waldio reads.
-fn environment() -> Vec<(String, String)> {
-    let all = std::env::vars_os();
-    let texts = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts.filter(|(name, _)| name.starts_with("WALDIO_")).collect()
 }

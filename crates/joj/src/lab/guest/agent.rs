@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use joj_analysis::recording::lab_result::Replayed;
+use joj_analysis::recording::whatif::outcome::WhatifResult;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,7 +18,7 @@ use crate::lab::guest::exec::Executor;
 use crate::lab::guest::measure::Measurer;
 use crate::lab::guest::replay::Replayer;
 use crate::lab::job::{GuestLine, JOB_FILE, Job, LINE_MARK, SHARE_TAG, guest_path, report_file};
-use crate::lab::replay_job::{REPLAY_JOB_FILE, ReplayJob};
+use crate::lab::replay_job::{REPLAY_JOB_FILE, ReplayCommand, ReplayJob};
 use crate::machine::qemu::guest_kernel;
 
 /// Does what the host left in the shared directory; never comes back to the kernel, which would panic.
@@ -59,7 +61,12 @@ fn work() -> Result<(), GuestError> {
     if let Ok(text) = fs::read_to_string(share.join(REPLAY_JOB_FILE)) {
         let job: ReplayJob = parse(&text)?;
         let replayer = Replayer::new(&job, share)?;
-        return work_off(share, &job.units, |unit| replayer.replay(unit));
+        return match job.command {
+            ReplayCommand::Replay => work_off(share, &job.units, |unit| replayer.replay::<Replayed>(unit)),
+            ReplayCommand::Whatif => {
+                work_off(share, &job.units, |unit| replayer.replay::<WhatifResult>(unit))
+            }
+        };
     }
     if let Ok(text) = fs::read_to_string(share.join(EXEC_JOB_FILE)) {
         let job: ExecJob = parse(&text)?;

@@ -1,4 +1,4 @@
-//! A recording, replayed on an emulated device and the filesystem on it by `joj replay` itself.
+//! A recording, replayed on an emulated device and the filesystem on it by `joj replay` or `joj whatif` itself.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,17 @@ use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::result::{CellMeasurement, CellReplay};
 use joj_analysis::recording::lab_result::Replayed;
 use joj_analysis::recording::outcome::ReplayOutcome;
+use serde::de::DeserializeOwned;
 
 use crate::lab::guest::error::{GuestError, cannot};
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::{LabVolume, Setting, guest_path, named_recording};
-use crate::lab::replay_job::{RECORDING_FILE, ReplayJob};
+use crate::lab::replay_job::{RECORDING_FILE, ReplayCommand, ReplayJob};
 
 /// The recording in the guest's memory: reading it from the shared directory takes the other machine's time.
 const RECORDING: &str = "/tmp/recording.joj";
+/// How lines begin that tell how far `joj whatif` has come, and not why it failed.
+const PROGRESS: &str = "joj: round ";
 
 /// Replays the recording of a job.
 #[derive(Debug)]
@@ -33,12 +36,12 @@ impl<'job> Replayer<'job> {
         Ok(Replayer { job })
     }
 
-    /// Replays it on volume `number`.
+    /// Replays it on volume `number`: the JSON of the job's command.
     /// # Errors
     /// What could not be set up, or why there is no result.
-    pub fn replay(&self, number: usize) -> Result<Replayed, GuestError> {
+    pub fn replay<R: DeserializeOwned>(&self, number: usize) -> Result<R, GuestError> {
         let job = self.job;
-        replayed(&job.volumes[number], &job.setting, &job.arguments, &job.environment)
+        replayed(job.command, &job.volumes[number], &job.setting, &job.arguments, &job.environment)
     }
 }
 
@@ -49,7 +52,7 @@ pub fn measure(cell: &Cell, name: &str, setting: &Setting) -> Result<CellMeasure
     take(&Path::new(guest_path::SHARE).join(named_recording(name)))?;
     let mut words = vec!["--order".to_owned(), "timed".to_owned()];
     words.extend(cell.compat.then(|| "--compat".to_owned()));
-    match replayed(&LabVolume::of(cell), setting, &words, &[])? {
+    match replayed(ReplayCommand::Replay, &LabVolume::of(cell), setting, &words, &[])? {
         Replayed::Calls(outcome) => Ok(measurement(&outcome)),
         Replayed::Transactions(_) => Err(GuestError::Replay("it replayed commits, not calls".to_owned())),
     }
@@ -99,27 +102,34 @@ fn take(file: &Path) -> Result<(), GuestError> {
     fs::copy(file, RECORDING).map(drop).map_err(cannot("copy the recording"))
 }
 
-/// What `joj replay` with these words says of the recording in memory.
-fn replayed(
+/// What a command with these words says of the recording in memory.
+fn replayed<R: DeserializeOwned>(
+    command: ReplayCommand,
     volume: &LabVolume,
     setting: &Setting,
     words: &[String],
     environment: &[(String, String)],
-) -> Result<Replayed, GuestError> {
+) -> Result<R, GuestError> {
     let _stand = Stand::set_up(volume, setting)?;
     align();
     let output = Command::new(guest_path::JOJ)
-        .args(["replay", RECORDING, guest_path::VOLUME, "--json", "-"])
+        .args([command.word(), RECORDING, guest_path::VOLUME, "--json", "-"])
         .args(words)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .output()
-        .map_err(cannot("start joj replay"))?;
+        .map_err(cannot("start joj"))?;
     // Where --check found a difference the exit code is 1, and there is a result all the same.
     if output.stdout.is_empty() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim().trim_start_matches("joj: ").replace('\n', " | ");
-        return Err(GuestError::Replay(if said.is_empty() { output.status.to_string() } else { said }));
+        let said: Vec<&str> = said.lines().filter(|line| !line.starts_with(PROGRESS)).collect();
+        let said = said.join(" | ");
+        let said = said.trim().trim_start_matches("joj: ");
+        return Err(GuestError::Replay(if said.is_empty() {
+            output.status.to_string()
+        } else {
+            said.to_owned()
+        }));
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -1,25 +1,27 @@
 //! A recording's replays as work for guests: each filesystem on a device has a guest of its own.
 
+use std::marker::PhantomData;
 use std::path::Path;
 
-use joj_analysis::recording::lab_result::Replayed;
+use serde::de::DeserializeOwned;
 
 use crate::lab::error::ShareError;
 use crate::lab::guest_pool::Work;
 use crate::lab::host_share::HostShare;
 use crate::lab::replay_job::{RECORDING_FILE, REPLAY_JOB_FILE, ReplayJob};
 
-/// What guests need to know, and the recording.
+/// What guests need to know, and the recording. `R`: what the job's command gives.
 #[derive(Debug)]
-pub struct ReplayWork<'a> {
+pub struct ReplayWork<'a, R> {
     /// The job, for all volumes.
     pub job: ReplayJob,
     /// The recording's file.
     pub recording: &'a Path,
+    report: PhantomData<fn() -> R>,
 }
 
-impl Work for ReplayWork<'_> {
-    type Report = Replayed;
+impl<R: DeserializeOwned + Send> Work for ReplayWork<'_, R> {
+    type Report = R;
 
     fn name(&self, unit: usize) -> String {
         self.job.volumes[unit].name()
@@ -31,7 +33,12 @@ impl Work for ReplayWork<'_> {
     }
 }
 
-impl ReplayWork<'_> {
+impl<'a, R> ReplayWork<'a, R> {
+    /// A job on a recording.
+    pub fn new(job: ReplayJob, recording: &'a Path) -> Self {
+        Self { job, recording, report: PhantomData }
+    }
+
     /// A guest for each volume: none begins with what the one before left in memory.
     pub fn batches(&self) -> Vec<Vec<usize>> {
         (0..self.job.volumes.len()).map(|volume| vec![volume]).collect()

@@ -1,5 +1,8 @@
-//! What `joj whatif` found: the table of configurations, and what to make of it; `page` shows it with bars.
+//! What `joj whatif` found: the table of configurations, and what to make of it.
+//!
+//! lab   on several emulated disks;  page: with bars
 
+pub mod lab;
 pub mod page;
 
 use joj_analysis::recording::whatif::advice::seconds;
@@ -13,13 +16,15 @@ const SENTENCE_LETTERS: usize = 100;
 
 /// The columns with figures.
 const HEAD: [&str; 7] = ["", "elapsed", "low to high", "of recorded", "in storage", "syncs", "KiB written"];
+const INTERVAL_COLUMN: usize = 2;
 
 /// The result for a terminal.
 pub fn text(result: &WhatifResult) -> String {
     let mut text: String = head(result).iter().map(|line| format!("{line}\n")).collect();
     text += "\n";
-    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(measured(result).map(|(row, figures)| cells(row, figures).to_vec()));
+    let sheet = sheet(result);
+    let without_words = |line: &Vec<String>| line[..line.len() - 1].to_vec();
+    let lines: Vec<_> = std::iter::once(&sheet.head).chain(&sheet.lines).map(without_words).collect();
     let table = columns(&lines);
     let width = table.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     let words = measured(result).map(|(row, _)| row.gives_up.as_str());
@@ -40,8 +45,13 @@ pub fn text(result: &WhatifResult) -> String {
 
 /// The result in Markdown.
 pub fn markdown(result: &WhatifResult) -> String {
+    format!("# What would make it faster\n\n{}", markdown_body(result))
+}
+
+/// The same without a title.
+fn markdown_body(result: &WhatifResult) -> String {
     let list = |said: &[String]| -> String { said.iter().map(|said| format!("- {said}\n")).collect() };
-    let mut text = format!("# What would make it faster\n\n{}\n\n", head(result).join("\n"));
+    let mut text = format!("{}\n\n", head(result).join("\n"));
     text += &sheet(result).markdown();
     let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
     for said in [&missing, &result.advice, &result.notes].into_iter().filter(|said| !said.is_empty()) {
@@ -50,11 +60,14 @@ pub fn markdown(result: &WhatifResult) -> String {
     text
 }
 
-/// The table with what each configuration gives up.
+/// The table with what each configuration gives up. One round has no interval.
 fn sheet(result: &WhatifResult) -> Sheet {
     let mut sheet = Sheet::new("", &[&HEAD[..], &["gives up"]].concat());
     for (row, figures) in measured(result) {
         sheet.line([cells(row, figures).as_slice(), std::slice::from_ref(&row.gives_up)].concat());
+    }
+    if result.rounds == 1 {
+        sheet.without_column(INTERVAL_COLUMN);
     }
     sheet
 }
@@ -75,13 +88,21 @@ fn head(result: &WhatifResult) -> Vec<String> {
     let (calls, threads) = (count(result.calls), count(result.threads));
     let sqlite = result.sqlite.as_ref();
     let sqlite = sqlite.map_or_else(String::new, |version| format!("; commits by SQLite {version}"));
+    let rounds = match (result.exact, result.rounds) {
+        (true, _) => {
+            "one round: the emulated machine's clock counts instructions, so another would be the same"
+                .to_owned()
+        }
+        (false, 1) => "1 round".to_owned(),
+        (false, rounds) => format!("{rounds} rounds"),
+    };
     vec![
         format!(
             "{}: {calls} calls of {threads} threads, {} long",
             result.recording,
             seconds(result.recorded_ns as f64)
         ),
-        format!("replayed in {}, {} rounds{sqlite}", result.place, result.rounds),
+        format!("replayed {} {}, {rounds}{sqlite}", if result.exact { "on" } else { "in" }, result.place),
     ]
 }
 

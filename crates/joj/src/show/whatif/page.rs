@@ -11,7 +11,7 @@ use crate::show::whatif::{cannot, head, measured, sheet, unavailable};
 
 const ELAPSED: Fill = Fill { colour: "#0072b2", opacity: 1.0 };
 const BLOCKED: Fill = Fill { colour: "#d55e00", opacity: 0.8 };
-const STYLE: &str = "
+pub const STYLE: &str = "
 ul.said { padding-left: 1.2em; } ul.said li { margin: .15em 0; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; }
 table.dense td:last-child { text-align: left; white-space: normal; }
@@ -19,12 +19,19 @@ table.dense td:last-child { text-align: left; white-space: normal; }
 
 /// The page.
 pub fn page(result: &WhatifResult) -> String {
+    let body = format!("<h1>What would make it faster</h1>\n{}", body(result));
+    whole(&format!("joj whatif: {}", result.recording), STYLE, &body)
+}
+
+/// What stands below the title.
+pub fn body(result: &WhatifResult) -> String {
     let lines: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
     let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
-    let body = format!(
-        "<h1>What would make it faster</h1>\n<p class=\"facts\">{}</p>\n{}<p>Bars: <span class=\"key\" \
+    let whiskers = if result.rounds > 1 { " Whiskers: the lowest and the highest round." } else { "" };
+    format!(
+        "<p class=\"facts\">{}</p>\n{}<p>Bars: <span class=\"key\" \
          style=\"background:{}\"></span>elapsed<span class=\"key\" style=\"background:{}\"></span>in storage, of all threads \
-         together. Whiskers: the lowest and the highest round.</p>\n{}{}{}{}",
+         together.{whiskers}</p>\n{}{}{}{}",
         lines.join("<br>\n"),
         list(&result.advice),
         ELAPSED.colour,
@@ -33,8 +40,7 @@ pub fn page(result: &WhatifResult) -> String {
         sheet(result).html(),
         list(&missing),
         list(&result.notes),
-    );
-    whole(&format!("joj whatif: {}", result.recording), STYLE, &body)
+    )
 }
 
 fn list(sentences: &[String]) -> String {
@@ -57,8 +63,9 @@ fn picture(result: &WhatifResult) -> String {
 fn entry(row: &WhatifRow, figures: &WhatifFigures) -> Entry {
     let (elapsed, blocked) = (figures.elapsed_ns.scaled(1e-9), figures.blocked_ns.scaled(1e-9));
     let note = format!("{} s  (x {:.2})", number(elapsed.median), figures.ratio.median);
+    let interval = Some((elapsed.low, elapsed.high)).filter(|(low, high)| low < high);
     let bars = vec![
-        Bar { value: elapsed.median, interval: Some((elapsed.low, elapsed.high)), fill: ELAPSED, note },
+        Bar { value: elapsed.median, interval, fill: ELAPSED, note },
         Bar { value: blocked.median, interval: None, fill: BLOCKED, note: String::new() },
     ];
     let heading = match row.configuration.has_commits() {

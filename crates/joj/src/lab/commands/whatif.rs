@@ -1,0 +1,191 @@
+//! `joj whatif` on emulated disks, from its options to its exit code.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+use joj_analysis::bench::key::Word;
+use joj_analysis::recording::whatif::advice::{self, seconds};
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::lab_result::{
+    WHATIF_LAB_FORMAT, WHATIF_LAB_VERSION, WhatifLabDisk, WhatifLabOutcome, WhatifLabResult,
+};
+use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
+
+use crate::bench::builds::extension_file;
+use crate::bench::progress::Progress;
+use crate::command_line::lab::{GuestOptions, MachineOptions};
+use crate::command_line::whatif::WhatifOptions;
+use crate::lab::commands::error::LabError;
+use crate::lab::commands::parts::{self, Needed, environment, jobs, packages};
+use crate::lab::commands::recordings;
+use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::job::{LabVolume, Setting, guest_path, volumes};
+use crate::lab::machine;
+use crate::lab::replay_job::{ReplayCommand, ReplayJob};
+use crate::lab::shipped::devices;
+use crate::lab::work::replay::ReplayWork;
+use crate::machine::qemu::process;
+use crate::replay::command::bytes_before;
+use crate::show::whatif::lab as shown;
+use crate::whatif::command::{self, Forms, Recorded};
+
+/// Seconds that all configurations take on one disk, for the first forecast.
+const DISK_SECONDS: f64 = 40.0;
+/// What can be done without the extension.
+const WITHOUT_WALDIO: &str = "or leave its rows out with --only";
+
+/// Runs `joj whatif` on emulated disks.
+/// # Errors
+/// What could not be done, where, and how to mend it. The emulated machines are off, their files are gone.
+pub fn run(options: &WhatifOptions) -> Result<ExitCode, LabError> {
+    if let Some(wrong) = command::check(options)? {
+        return Ok(wrong);
+    }
+    // What is wrong with a device is said before a command is recorded, and with a recording before anything is fetched or booted.
+    devices::of(options.emulated.devices().iter())?;
+    let recorded = match command::recorded(options).and_then(|recorded| {
+        let needed_bytes = bytes_before(&recorded.file, false)?;
+        Ok((recorded, needed_bytes))
+    }) {
+        Err(error) => return Ok(command::ended(error)?),
+        Ok((recorded, needed_bytes)) => {
+            recordings::check_room(&recorded.file, needed_bytes, machine::DEVICE_BYTES)?;
+            recorded
+        }
+    };
+    let emulated = &options.emulated;
+    let machine_options = MachineOptions {
+        kernel: emulated.kernel.clone(),
+        modules: emulated.modules.clone(),
+        waldio: options.waldio.clone(),
+    };
+    let needed = Needed { sqlite: options.sqlite == "system", ..Needed::default() };
+    let contents = parts::with_sqlite(parts::contents(&machine_options, needed)?, &options.sqlite)?;
+    let qemu = process::version()?;
+    let packages = packages(&machine_options)?;
+    let pool = GuestPool {
+        packages: &packages,
+        contents: &contents,
+        qemu: &qemu,
+        jobs: jobs(&GuestOptions { jobs: emulated.jobs }),
+        unit_seconds: emulated.replay_seconds,
+    };
+    let volumes = volumes(&emulated.devices(), &emulated.filesystems());
+    let setting =
+        machine::setting(&contents, volumes.iter().map(|volume| &volume.device), machine::DEVICE_BYTES)?;
+    let job = ReplayJob {
+        command: ReplayCommand::Whatif,
+        arguments: arguments(options, &setting),
+        environment: environment(),
+        setting,
+        volumes,
+        units: Vec::new(),
+    };
+    measure(options, &recorded, &pool, &ReplayWork::new(job, &recorded.file))
+}
+
+fn measure(
+    options: &WhatifOptions,
+    recorded: &Recorded,
+    pool: &GuestPool<'_>,
+    work: &ReplayWork<'_, WhatifResult>,
+) -> Result<ExitCode, LabError> {
+    let mut machine = machine::told(pool)?;
+    let volumes = &work.job.volumes;
+    let mut outcomes: Vec<Option<WhatifLabOutcome>> = vec![None; volumes.len()];
+    let mut progress = Progress::new(
+        volumes.len(),
+        DISK_SECONDS * volumes.len() as f64 / pool.jobs.min(volumes.len()) as f64,
+    );
+    let mut done = 0;
+    let ended = pool.work_off(work.batches(), work, &mut progress, &mut |index, report, _| {
+        let outcome = match report {
+            Ok(found) => told(found, recorded, &volumes[index], pool),
+            Err(reason) => WhatifLabOutcome::Failed(reason.to_string()),
+        };
+        done += 1;
+        if !stderr().is_terminal() {
+            eprintln!("joj: {done} of {}, {}: {}", volumes.len(), work.name(index), in_short(&outcome));
+        }
+        outcomes[index] = Some(outcome);
+    });
+    progress.clear();
+    let stop = ended.map(|kernel| machine.kernel = kernel).err();
+    if done > 0 {
+        let missing = || WhatifLabOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
+        let disks = volumes.iter().zip(outcomes).map(|(volume, outcome)| WhatifLabDisk {
+            filesystem: volume.filesystem,
+            device: volume.device.clone(),
+            outcome: outcome.unwrap_or_else(missing),
+        });
+        let result = WhatifLabResult {
+            format: WHATIF_LAB_FORMAT.to_owned(),
+            version: WHATIF_LAB_VERSION,
+            recording: recorded.name.clone(),
+            disks: disks.collect(),
+            machine,
+        };
+        let forms = Forms { text: shown::text, markdown: shown::markdown, page: shown::page };
+        command::report(options, &result, &forms)?;
+        if stop.is_none() {
+            return Ok(if result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+    }
+    Ok(guest_pool::exit_code(stop)?)
+}
+
+fn in_short(outcome: &WhatifLabOutcome) -> String {
+    match outcome {
+        WhatifLabOutcome::Failed(reason) => format!("FAILED: {reason}"),
+        WhatifLabOutcome::Measured(result) => {
+            let recorded = result.figures(Configuration::Recorded);
+            recorded.map_or_else(String::new, |figures| {
+                format!("{} as recorded", seconds(figures.elapsed_ns.median))
+            })
+        }
+    }
+}
+
+/// The guest's result with what it does not know: names of this machine, and that its clock is exact.
+fn told(
+    found: WhatifResult,
+    recorded: &Recorded,
+    volume: &LabVolume,
+    pool: &GuestPool<'_>,
+) -> WhatifLabOutcome {
+    let mut result = WhatifResult {
+        recording: recorded.name.clone(),
+        place: format!("{} on {}", volume.filesystem.word(), volume.device),
+        exact: true,
+        ..found
+    };
+    if pool.contents.waldio.is_none()
+        && let Err(reason) = extension_file(None, WITHOUT_WALDIO)
+    {
+        let has_waldio =
+            |which: Configuration| matches!(which, Configuration::Waldio | Configuration::Bounded);
+        for row in result.rows.iter_mut().filter(|row| has_waldio(row.configuration)) {
+            row.outcome = WhatifOutcome::Unavailable(reason.to_string());
+        }
+    }
+    result.advice = advice::sentences(&result);
+    WhatifLabOutcome::Measured(Box::new(result))
+}
+
+/// The words of the guest's `joj whatif`: those of this one's, with the guest's files.
+fn arguments(options: &WhatifOptions, setting: &Setting) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
+    add("--rounds", "1");
+    add("--waldio", guest_path::WALDIO);
+    for configuration in &options.only {
+        add("--only", configuration.word());
+    }
+    for pattern in &options.caches {
+        add("--class", &format!("cache:{pattern}"));
+    }
+    if options.sqlite != "bundled" {
+        add("--sqlite", &setting.sqlite);
+    }
+    words
+}

@@ -1,0 +1,202 @@
+//! Goal: `joj whatif` measures all its configurations on emulated disks, and gives the same figures every time.
+//! Method: a recording of commits and other files on two filesystems, one of them twice; then what is refused before a machine starts.
+//!
+//! Where QEMU is missing, or Debian's packages cannot be had, what needs them is skipped, and says so.
+
+mod emulated;
+mod replay;
+mod waldio;
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use emulated::missing;
+use joj_analysis::bench::key::Word;
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::lab_result::{WhatifLabOutcome, WhatifLabResult};
+use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifResult};
+use replay::{Scratch, record, told};
+use waldio::{extension, skipped};
+
+const COMMITS: u64 = 20;
+const THINK_NS: u64 = 100_000_000;
+
+/// Commits with a rollback journal that is deleted, and a cache that is made durable.
+fn application() -> String {
+    let mut now_us = 0;
+    let mut text = String::new();
+    let mut line = |call: &str, after_us: u64| {
+        let _ = writeln!(text, "1 1700000000.{now_us:06} {call} <0.000010>");
+        now_us += after_us;
+    };
+    line(r#"mkdir("/d/Cache", 0777) = 0"#, 100);
+    line(r#"open("/d/app.db", O_RDWR|O_CREAT|O_EXCL, 0644) = 3"#, 100);
+    for number in 0..COMMITS {
+        let place = 4096 * (1 + number % 3);
+        line(r#"open("/d/app.db-journal", O_RDWR|O_CREAT, 0644) = 4"#, 100);
+        line(r#"pwrite64(4, ""..., 512, 0) = 512"#, 100);
+        line("fdatasync(4) = 0", 100);
+        line(r#"pwrite64(3, ""..., 4096, 0) = 4096"#, 100);
+        line(&format!(r#"pwrite64(3, ""..., 4096, {place}) = 4096"#), 100);
+        line("fdatasync(3) = 0", 100);
+        line("close(4) = 0", 100);
+        line(r#"unlink("/d/app.db-journal") = 0"#, 100);
+    }
+    line(r#"open("/d/Cache/a", O_RDWR|O_CREAT, 0644) = 5"#, THINK_NS / 1000);
+    line(r#"write(5, ""..., 20000) = 20000"#, 100);
+    line("fsync(5) = 0", 100);
+    line("close(5) = 0", 100);
+    text
+}
+
+fn whatif(recording: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    command.arg("whatif").arg(recording).args(words);
+    command
+}
+
+fn figures(result: &WhatifResult, configuration: Configuration) -> &WhatifFigures {
+    let row = result.rows.iter().find(|row| row.configuration == configuration).expect("a row");
+    match &row.outcome {
+        WhatifOutcome::Measured(figures) => figures,
+        WhatifOutcome::Unavailable(reason) => panic!("{configuration:?}: {reason}"),
+    }
+}
+
+fn measured(result: &WhatifLabResult, disk: usize) -> &WhatifResult {
+    match &result.disks[disk].outcome {
+        WhatifLabOutcome::Measured(found) => found,
+        WhatifLabOutcome::Failed(reason) => panic!("{reason}"),
+    }
+}
+
+/// The rows of a disk are what their names say.
+fn check(found: &WhatifResult, has_extension: bool) {
+    assert!(found.exact && found.rounds == 1);
+    let recorded = figures(found, Configuration::Recorded);
+    for configuration in Configuration::ALL.iter().copied() {
+        let has_waldio = matches!(configuration, Configuration::Waldio | Configuration::Bounded);
+        if has_waldio && !has_extension {
+            continue;
+        }
+        let figures = figures(found, configuration);
+        assert!(figures.elapsed_ns.median >= THINK_NS as f64, "{configuration:?}: {figures:?}");
+        assert_eq!(figures.differing, 0, "{configuration:?}");
+        let syncs = figures.syncs.expect("the guest's kernel counts them");
+        match configuration {
+            Configuration::NoSync => assert_eq!(syncs, 0),
+            Configuration::Wal | Configuration::Waldio => assert!(syncs > COMMITS, "{syncs}"),
+            Configuration::Normal | Configuration::Bounded => assert!(syncs < COMMITS, "{syncs}"),
+            _ => assert_eq!(syncs, 2 * COMMITS + 1, "{configuration:?}"),
+        }
+        // A commit's time is mostly processor time here: SQLite is not optimized in a debug build.
+        let is_as_recorded = matches!(configuration, Configuration::Recorded | Configuration::CachesInMemory);
+        let is_faster = !is_as_recorded && !configuration.has_commits();
+        if is_faster {
+            assert!(figures.blocked_ns.median < recorded.blocked_ns.median, "{configuration:?}: {found:#?}");
+        }
+    }
+    assert!(found.advice.iter().any(|said| said.starts_with("With less durability: ")), "{:?}", found.advice);
+    let in_memory = figures(found, Configuration::AllInMemory).device_bytes.expect("a device").median;
+    assert!(in_memory < recorded.device_bytes.expect("a device").median / 4.0, "{in_memory}");
+}
+
+#[test]
+fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("whatif-lab");
+    let recording = record(&scratch, "app", application());
+    let files = ["w.json", "w.md", "w.html"].map(|name| scratch.file(name).display().to_string());
+    let mut words = vec![
+        "--filesystem",
+        "ext4,f2fs,ext4",
+        "--json",
+        &files[0],
+        "--markdown",
+        &files[1],
+        "--html",
+        &files[2],
+    ];
+    let extension = extension().map(|file| file.display().to_string());
+    words.extend(extension.iter().flat_map(|file| ["--waldio", file]));
+    let output = whatif(&recording, &words).output().expect("joj");
+    let (code, said) = told(&output);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("joj: 3 of 3, "), "progress: {said}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    println!("{text}");
+    let [json, markdown, page] = files.map(|file| std::fs::read_to_string(file).expect("a file"));
+    let result: WhatifLabResult = serde_json::from_str(&json).expect("JSON");
+    let disks: Vec<_> = result.disks.iter().map(|disk| (disk.filesystem.word(), &*disk.device)).collect();
+    assert_eq!(disks, ["ext4", "f2fs", "ext4"].map(|name| (name, "galaxy-s5-emmc")));
+    (0..3).for_each(|disk| check(measured(&result, disk), extension.is_some()));
+    for configuration in [Configuration::Recorded, Configuration::Wal, Configuration::NoSync] {
+        let elapsed = |disk| figures(measured(&result, disk), configuration).elapsed_ns.median;
+        assert!((elapsed(2) / elapsed(0) - 1.0).abs() < 0.005, "{configuration:?} twice on ext4");
+    }
+    for form in [&text, &markdown, &page] {
+        assert!(form.contains("one round: the emulated machine"), "{form}");
+        assert!(!form.contains("low to high"), "{form}");
+    }
+    assert!(markdown.contains("\n## f2fs galaxy-s5-emmc\n") && page.matches("<svg").count() == 3);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_a_machine_starts() {
+    let scratch = Scratch::new("whatif-lab-errors");
+    let recording = record(&scratch, "app", application());
+    let whole = std::fs::read(&recording).expect("the recording");
+    let damaged = scratch.write("damaged.joj", &whole[..whole.len() / 2]);
+    let large = "1 1700000000.000000 open(\"/d/a\", O_RDWR) = 3 <0.000010>\n\
+                 1 1700000000.000100 fstat(3, {st_mode=S_IFREG|0644, st_size=3221225472, ...}) = 0 <0.000010>\n";
+    let large = record(&scratch, "large", large);
+    let cases: [(&Path, &[&str], i32, &str); 8] = [
+        (&damaged, &["--lab"], 1, "damaged.joj"),
+        (&large, &["--lab"], 1, "3072 MiB"),
+        (&recording, &["--device", "galaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
+        (&recording, &["--filesystem", "ext5"], 2, "ext5"),
+        (&recording, &["--lab", "--waldio", "none.so"], 1, "none.so"),
+        (&recording, &["--lab", "--sqlite", "none.so"], 1, "none.so"),
+        (&recording, &["/tmp", "--device", "ram"], 2, "[DIR]"),
+        (&recording, &["--device", "ram", "--rounds", "3"], 2, "--rounds"),
+    ];
+    // No machine can be started: whoever tries says something else.
+    let told = |output: std::io::Result<Output>| told(&output.expect("joj"));
+    for (recording, words, code, message) in cases {
+        let (found, said) = told(whatif(recording, words).env("PATH", "").output());
+        assert_eq!(found, Some(code), "{words:?}: {said}");
+        assert!(said.contains(message), "{words:?}: {said}");
+    }
+    let words: [&OsStr; 4] = ["--lab", "--", "/no/such/command", "a"].map(OsStr::new);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    let (found, said) = told(command.arg("whatif").args(words).output());
+    assert_eq!(found, Some(127), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_the_machine_and_leaves_nothing_of_the_lab() {
+    if let Some(reason) = missing() {
+        return skipped(&reason);
+    }
+    let scratch = Scratch::new("whatif-lab-stop");
+    let recording = record(&scratch, "app", application());
+    let temporary = scratch.file("tmp");
+    std::fs::create_dir(&temporary).expect("a directory");
+    let mut command = whatif(&recording, &["--lab"]);
+    command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("joj");
+    let began = Instant::now();
+    let left = || std::fs::read_dir(&temporary).expect("a directory").count();
+    while left() == 0 && began.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().expect("kill").success());
+    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    assert_eq!(left(), 0, "what it made is gone");
+}
