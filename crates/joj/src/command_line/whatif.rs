@@ -16,6 +16,7 @@ Examples:
   joj whatif app.joj                       a recording of `joj record`, on the disk of the current directory
   joj whatif app.joj /mnt/card             on the disk of that directory
   joj whatif -- ./app --its-own options    records the program first
+  joj whatif --rerun -- ./app --its-own options    and runs it in RAM and without syncs, to check the forecast
   joj whatif app.joj --class 'cache:*.cache' --class 'cache:/home/*/thumbnails/*'
   joj whatif app.joj --only recorded,wal,waldio --rounds 7
   joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
@@ -41,6 +42,11 @@ pub struct WhatifOptions {
     /// Emulated disks instead.
     #[command(flatten)]
     pub emulated: WhatifLabOptions,
+
+    /// With a COMMAND: run it in each configuration that running it can have, too, and show that beside the forecast. It runs in copies of
+    /// the current directory
+    #[arg(long, requires = "command", conflicts_with = "recording", conflicts_with_all = ONLY_IN_LAB)]
+    pub rerun: bool,
 
     /// How often each configuration is replayed [default: 3, and fewer where they would take longer than a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]

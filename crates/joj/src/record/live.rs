@@ -117,7 +117,10 @@ fn record(
     Ok(exit_code)
 }
 
-fn words(command: &[OsString]) -> Result<Vec<String>, RecordError> {
+/// The words of a command as text.
+/// # Errors
+/// One of them is none.
+pub fn words(command: &[OsString]) -> Result<Vec<String>, RecordError> {
     let word =
         |word: &OsString| word.to_str().map(str::to_owned).ok_or_else(|| RecordError::NoUtf8(word.clone()));
     command.iter().map(word).collect()

@@ -24,6 +24,9 @@ pub enum ReplayError {
     /// Ctrl-C would end joj without cleaning up.
     #[error("cannot catch Ctrl-C: {0}")]
     Signals(#[source] io::Error),
+    /// The command cannot be run in a copy of the working directory.
+    #[error("cannot use the working directory: {0}")]
+    WorkingDirectory(#[source] io::Error),
     /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] TraceReadError),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::RecordedCall;
 use joj_analysis::recording::whatif::advice;
+use joj_analysis::recording::whatif::configuration::Configuration;
 use joj_analysis::recording::whatif::outcome::{WHATIF_FORMAT, WHATIF_VERSION, WhatifDatabase, WhatifResult};
 use serde::Serialize;
 
@@ -24,6 +25,7 @@ use crate::show::text::count;
 use crate::show::whatif as shown;
 use crate::whatif::call_replay::{InMemory, bytes_needed};
 use crate::whatif::error::WhatifError;
+use crate::whatif::rerun::Rerun;
 use crate::whatif::rounds::{self, RoundsOutcome};
 use crate::whatif::settings::WhatifSettings;
 
@@ -112,9 +114,40 @@ pub fn report<T: Serialize>(
 
 fn result(options: &WhatifOptions) -> Result<WhatifResult, WhatifError> {
     // A directory of joj's own, so that all goes at the end, whatever that is.
-    let work_dir = plan::make_named(&options.directory, "joj-whatif")?;
-    let recorded = recorded(options)?;
-    measure(options, &recorded, work_dir.path())
+    // By its whole name: while the command is recorded in a copy, joj stands there, too.
+    let whole = options.directory.canonicalize();
+    let work_dir = plan::make_named(whole.as_ref().unwrap_or(&options.directory), "joj-whatif")?;
+    if !options.rerun {
+        let recorded = recorded(options)?;
+        return measure(options, &recorded, work_dir.path());
+    }
+    let origin = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
+    let words = live::words(&options.command)?;
+    let rerun = Rerun { words, origin, directory: work_dir.path() };
+    rerun.bytes()?;
+    let copy = rerun.copy()?;
+    let recorded = recorded_in(options, copy.path())?;
+    let recording = plan::read(&recorded.file)?;
+    let mut result = measure(options, &recorded, work_dir.path())?;
+    let rows: Vec<Configuration> = result.rows.iter().map(|row| row.configuration).collect();
+    let found = rerun.run(&rows, &recording, copy.path(), recorded.exit_code, options.rounds)?;
+    for (row, found) in result.rows.iter_mut().zip(found) {
+        row.rerun = Some(found);
+    }
+    // The copy goes: people know the files by the names of the directory itself.
+    result.rename_files(&copy.path().to_string_lossy(), &rerun.origin.to_string_lossy());
+    result.advice = advice::sentences(&result);
+    Ok(result)
+}
+
+/// The recording of the command in another directory than joj's.
+fn recorded_in(options: &WhatifOptions, directory: &Path) -> Result<Recorded, WhatifError> {
+    let own = std::env::current_dir().map_err(ReplayError::WorkingDirectory)?;
+    let output = options.output.as_ref().map(|file| own.join(file));
+    std::env::set_current_dir(directory).map_err(ReplayError::WorkingDirectory)?;
+    let recorded = command_recorded(options, output);
+    std::env::set_current_dir(own).map_err(ReplayError::WorkingDirectory)?;
+    recorded
 }
 
 /// A recording, and what it is called.
@@ -124,6 +157,8 @@ pub struct Recorded {
     pub file: PathBuf,
     /// The file as it was given, or the command.
     pub name: String,
+    /// How the command ended; 0 without one.
+    pub exit_code: i32,
     /// Where the file is, if nobody wants it.
     _scratch: Option<WorkDir>,
 }
@@ -132,17 +167,25 @@ pub struct Recorded {
 /// # Errors
 /// The command cannot be recorded.
 pub fn recorded(options: &WhatifOptions) -> Result<Recorded, WhatifError> {
-    if let Some(file) = &options.recording {
-        return Ok(Recorded { file: file.clone(), name: file.display().to_string(), _scratch: None });
+    match &options.recording {
+        Some(file) => {
+            let name = file.display().to_string();
+            Ok(Recorded { file: file.clone(), name, exit_code: 0, _scratch: None })
+        }
+        None => command_recorded(options, options.output.clone()),
     }
-    let scratch = plan::make_named(&std::env::temp_dir(), "joj-whatif")?;
-    let file = options.output.clone().unwrap_or_else(|| scratch.path().join("recording.joj"));
-    let name = record(options, &file)?;
-    Ok(Recorded { file, name, _scratch: Some(scratch) })
 }
 
-/// Records the command, and says what it is.
-fn record(options: &WhatifOptions, file: &Path) -> Result<String, WhatifError> {
+fn command_recorded(options: &WhatifOptions, output: Option<PathBuf>) -> Result<Recorded, WhatifError> {
+    let scratch = plan::make_named(&std::env::temp_dir(), "joj-whatif")?;
+    let file = output.unwrap_or_else(|| scratch.path().join("recording.joj"));
+    let exit_code = record(options, &file)?;
+    let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
+    Ok(Recorded { file, name: words.join(" "), exit_code, _scratch: Some(scratch) })
+}
+
+/// Records the command: its exit code.
+fn record(options: &WhatifOptions, file: &Path) -> Result<i32, WhatifError> {
     let recording = RecordOptions {
         import: None,
         pid: None,
@@ -161,8 +204,7 @@ fn record(options: &WhatifOptions, file: &Path) -> Result<String, WhatifError> {
     if exit_code != 0 {
         eprintln!("joj: the command ended with {exit_code}; what it did until then is replayed");
     }
-    let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
-    Ok(words.join(" "))
+    Ok(exit_code)
 }
 
 fn measure(

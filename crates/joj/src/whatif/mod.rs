@@ -8,6 +8,7 @@
 //! settings        the configurations that can be had, made ready
 //! commit_replay   the commits through SQLite, the other calls as recorded
 //! call_replay     all calls, on the disk or with files in memory
+//! rerun           the program itself in the configurations that running it can have;  directory_copy: what each run begins with
 //! memory          a place in memory for files
 //! error           why there is no result
 //! ```
@@ -17,5 +18,7 @@ mod rounds;
 mod settings;
 mod commit_replay;
 mod call_replay;
+mod rerun;
+mod directory_copy;
 mod memory;
 pub mod error;

@@ -252,6 +252,7 @@ impl Rounds<'_> {
                 configuration: *configuration,
                 gives_up: configuration.gives_up().to_owned(),
                 outcome: samples.outcome(),
+                rerun: None,
             });
         }
         self.measured

@@ -41,6 +41,16 @@ pub enum WhatifOutcome {
     Unavailable(String),
 }
 
+/// What came of the program itself, run in a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhatifRerun {
+    /// How long it took, from its start to its end, in nanoseconds.
+    Measured(Estimate),
+    /// It cannot be run so, for this reason.
+    Unavailable(String),
+}
+
 /// A row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WhatifRow {
@@ -50,9 +60,26 @@ pub struct WhatifRow {
     pub gives_up: String,
     /// What came of it.
     pub outcome: WhatifOutcome,
+    /// What came of the program itself, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<WhatifRerun>,
 }
 
 impl WhatifRow {
+    /// How long the program itself took so, where it was run.
+    pub fn truth(&self) -> Option<&Estimate> {
+        match &self.rerun {
+            Some(WhatifRerun::Measured(elapsed_ns)) => Some(elapsed_ns),
+            _ => None,
+        }
+    }
+
+    /// By which part of the truth the forecast is off.
+    pub fn error(&self) -> Option<f64> {
+        let (figures, truth) = (self.figures()?, self.truth()?);
+        (truth.median > 0.0).then(|| figures.elapsed_ns.median / truth.median - 1.0)
+    }
+
     /// Its figures, where it has any.
     pub fn figures(&self) -> Option<&WhatifFigures> {
         match &self.outcome {
@@ -126,6 +153,16 @@ pub struct WhatifResult {
 }
 
 impl WhatifResult {
+    /// Names files below one directory as files below another.
+    pub fn rename_files(&mut self, from: &str, to: &str) {
+        let databases = self.databases.iter_mut().map(|database| &mut database.path);
+        for path in databases.chain(self.parts.iter_mut().map(|part| &mut part.files)) {
+            if let Some(below) = path.strip_prefix(from).filter(|below| below.starts_with('/')) {
+                *path = format!("{to}{below}");
+            }
+        }
+    }
+
     /// The figures of a configuration.
     pub fn figures(&self, configuration: Configuration) -> Option<&WhatifFigures> {
         self.rows.iter().find(|row| row.configuration == configuration)?.figures()

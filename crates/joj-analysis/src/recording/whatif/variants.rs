@@ -78,6 +78,17 @@ fn unnamed_files(recording: &Recording, class: &ClassPaths) -> HashMap<u32, ()> 
     found
 }
 
+/// True where some flag makes each write of a file, or one write, durable.
+pub fn has_durable_writes(recording: &Recording) -> bool {
+    recording.calls.iter().any(|call| match call.kind {
+        CallKind::Open | CallKind::Held | CallKind::SetFlags => {
+            call.result >= 0 && call.flags & O_SYNC_BITS != 0
+        }
+        CallKind::Pwritev | CallKind::Writev => call.flags & RWF_SYNC_BITS != 0,
+        _ => false,
+    })
+}
+
 /// Without flags that make each write durable. Calls that make something durable are still there.
 pub fn without_durable_writes(recording: &Recording) -> Recording {
     let mut changed = recording.clone();
@@ -155,6 +166,7 @@ mod tests {
         made.push(CallKind::Open, ["/a", ""], |call| call.flags = O_RDWR | 0o4_010_000)
             .push(CallKind::Pwritev, ["", ""], |call| call.flags = 2 | 8)
             .push(CallKind::SyncFileRange, ["", ""], |call| call.flags = 7);
+        assert!(has_durable_writes(&made.0) && !has_durable_writes(&without_durable_writes(&made.0)));
         let flags: Vec<u32> = without_durable_writes(&made.0).calls.iter().map(|call| call.flags).collect();
         assert_eq!(flags, [O_RDWR, 8, 7]);
     }

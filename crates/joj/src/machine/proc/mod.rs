@@ -7,6 +7,7 @@
 //! worker_process    runs one task in a process of its own
 //! proc_files        the texts of /proc that a monitor reads again and again
 //! watched_command   a program that runs while it is watched
+//! seccomp           filters of system calls: with one of them syncs do nothing
 //! process_number    which process or thread a number means
 //! usage             what this process has used so far
 //! signal            Ctrl-C: ends the worker, and lets the program clean up
@@ -19,6 +20,7 @@ pub mod interrupts;
 pub mod worker_process;
 pub mod proc_files;
 pub mod watched_command;
+pub mod seccomp;
 pub mod process_number;
 pub mod usage;
 pub mod signal;

@@ -113,7 +113,7 @@ mod tests {
         };
         let configuration = Configuration::Recorded;
         let outcome = WhatifOutcome::Measured(figures);
-        let row = WhatifRow { configuration, gives_up: "nothing".to_owned(), outcome };
+        let row = WhatifRow { configuration, gives_up: "nothing".to_owned(), outcome, rerun: None };
         let result = WhatifResult {
             rounds: 1,
             exact: true,

@@ -6,7 +6,9 @@ pub mod lab;
 pub mod page;
 
 use joj_analysis::recording::whatif::advice::seconds;
-use joj_analysis::recording::whatif::outcome::{WhatifFigures, WhatifOutcome, WhatifResult, WhatifRow};
+use joj_analysis::recording::whatif::outcome::{
+    WhatifFigures, WhatifOutcome, WhatifRerun, WhatifResult, WhatifRow,
+};
 
 use crate::show::sheet::Sheet;
 use crate::show::text::{columns, count, kib, or_dash, wrap};
@@ -15,8 +17,19 @@ use crate::show::text::{columns, count, kib, or_dash, wrap};
 const SENTENCE_LETTERS: usize = 100;
 
 /// The columns with figures.
-const HEAD: [&str; 7] = ["", "elapsed", "low to high", "of recorded", "in storage", "syncs", "KiB written"];
+const HEAD: [&str; 9] = [
+    "",
+    "elapsed",
+    "low to high",
+    "run itself",
+    "forecast is",
+    "of recorded",
+    "in storage",
+    "syncs",
+    "KiB written",
+];
 const INTERVAL_COLUMN: usize = 2;
+const TRUTH_COLUMN: usize = 3;
 
 /// The result for a terminal.
 pub fn text(result: &WhatifResult) -> String {
@@ -31,9 +44,7 @@ pub fn text(result: &WhatifResult) -> String {
     for (line, words) in table.lines().zip(std::iter::once("gives up").chain(words)) {
         text += &format!("{line:<width$}  {words}\n");
     }
-    for (row, reason) in unavailable(result) {
-        text += &sentence(&cannot(row, reason));
-    }
+    text.extend(missing(result).iter().map(|said| sentence(said)));
     text += "\n";
     text.extend(result.advice.iter().map(|said| sentence(said)));
     if !result.notes.is_empty() {
@@ -53,7 +64,7 @@ fn markdown_body(result: &WhatifResult) -> String {
     let list = |said: &[String]| -> String { said.iter().map(|said| format!("- {said}\n")).collect() };
     let mut text = format!("{}\n\n", head(result).join("\n"));
     text += &sheet(result).markdown();
-    let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
+    let missing = missing(result);
     for said in [&missing, &result.advice, &result.notes].into_iter().filter(|said| !said.is_empty()) {
         text += &format!("\n{}", list(said));
     }
@@ -66,6 +77,10 @@ fn sheet(result: &WhatifResult) -> Sheet {
     for (row, figures) in measured(result) {
         sheet.line([cells(row, figures).as_slice(), std::slice::from_ref(&row.gives_up)].concat());
     }
+    if result.rows.iter().all(|row| row.rerun.is_none()) {
+        sheet.without_column(TRUTH_COLUMN + 1);
+        sheet.without_column(TRUTH_COLUMN);
+    }
     if result.rounds == 1 {
         sheet.without_column(INTERVAL_COLUMN);
     }
@@ -74,6 +89,23 @@ fn sheet(result: &WhatifResult) -> Sheet {
 
 fn cannot(row: &WhatifRow, reason: &str) -> String {
     format!("{}: cannot be had: {reason}", row.configuration.title())
+}
+
+/// What cannot be had, and in which rows the program itself was not run; those with the same reason together.
+fn missing(result: &WhatifResult) -> Vec<String> {
+    let mut said: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in &result.rows {
+        let Some(WhatifRerun::Unavailable(reason)) = &row.rerun else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, titles)) => titles.push(row.configuration.title()),
+            None => reasons.push((reason, vec![row.configuration.title()])),
+        }
+    }
+    said.extend(
+        reasons.iter().map(|(reason, titles)| format!("{}: was not run itself: {reason}", titles.join("; "))),
+    );
+    said
 }
 
 fn sentence(said: &str) -> String {
@@ -117,12 +149,16 @@ fn unavailable(result: &WhatifResult) -> impl Iterator<Item = (&WhatifRow, &str)
     })
 }
 
-fn cells(row: &WhatifRow, figures: &WhatifFigures) -> [String; 7] {
+fn cells(row: &WhatifRow, figures: &WhatifFigures) -> [String; 9] {
     let elapsed = &figures.elapsed_ns;
+    let truth = row.truth().map_or_else(|| "-".to_owned(), |truth| seconds(truth.median));
+    let error = row.error().map_or_else(|| "-".to_owned(), |error| format!("{:+.1} %", error * 100.0));
     [
         row.configuration.title().to_owned(),
         seconds(elapsed.median),
         format!("{} to {}", seconds(elapsed.low), seconds(elapsed.high)),
+        truth,
+        error,
         format!("{:.2}", figures.ratio.median),
         seconds(figures.blocked_ns.median),
         figures.syncs.map_or_else(|| "-".to_owned(), count),
@@ -153,7 +189,7 @@ mod tests {
         };
         let row = |configuration: Configuration, outcome| {
             let gives_up = configuration.gives_up().to_owned();
-            WhatifRow { configuration, gives_up, outcome }
+            WhatifRow { configuration, gives_up, outcome, rerun: None }
         };
         WhatifResult {
             recording: "<app>.joj".to_owned(),

@@ -7,7 +7,7 @@ use crate::show::bars::{Bar, Entry, Mark, draw};
 use crate::show::bench::page::whole;
 use crate::show::svg::{Fill, escape};
 use crate::show::text::number;
-use crate::show::whatif::{cannot, head, measured, sheet, unavailable};
+use crate::show::whatif::{head, measured, missing, sheet};
 
 const ELAPSED: Fill = Fill { colour: "#0072b2", opacity: 1.0 };
 const BLOCKED: Fill = Fill { colour: "#d55e00", opacity: 0.8 };
@@ -26,7 +26,6 @@ pub fn page(result: &WhatifResult) -> String {
 /// What stands below the title.
 pub fn body(result: &WhatifResult) -> String {
     let lines: Vec<String> = head(result).iter().map(|line| escape(line)).collect();
-    let missing: Vec<String> = unavailable(result).map(|(row, reason)| cannot(row, reason)).collect();
     let whiskers = if result.rounds > 1 { " Whiskers: the lowest and the highest round." } else { "" };
     format!(
         "<p class=\"facts\">{}</p>\n{}<p>Bars: <span class=\"key\" \
@@ -38,7 +37,7 @@ pub fn body(result: &WhatifResult) -> String {
         BLOCKED.colour,
         picture(result),
         sheet(result).html(),
-        list(&missing),
+        list(&missing(result)),
         list(&result.notes),
     )
 }

@@ -3,8 +3,6 @@
 //! Of `fcntl`, `ioctl` and `mmap` an argument says whether the call is looked at. A call of a 32-bit program is always told, to be
 //! counted: its numbers mean other calls.
 
-use std::io;
-
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 
 use super::request::OWN_ARCHITECTURE;
@@ -90,23 +88,4 @@ pub fn program() -> Vec<libc::sock_filter> {
     }
     program.push(answer(libc::SECCOMP_RET_ALLOW));
     program
-}
-
-/// Installs the filter for this thread and all that it makes. Without privilege they can gain none any more. Makes system calls only:
-/// it runs between fork and exec.
-/// # Errors
-/// As seccomp(2).
-pub fn install(program: &mut [libc::sock_filter]) -> io::Result<()> {
-    let length =
-        libc::c_ushort::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
-    let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
-    let set = || {
-        // SAFETY: `filter` points to `len` whole instructions that outlive the call; the kernel checks them.
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) }
-    };
-    if set() == 0 {
-        return Ok(());
-    }
-    rustix::thread::set_no_new_privs(true)?;
-    if set() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use super::filter;
 use super::request::{self, Tid};
 use crate::machine::capture::calls::error::CallCaptureError;
+use crate::machine::proc::seccomp;
 use crate::machine::proc::watched_command::StartError;
 
 /// How often the child is looked at until its program is there.
@@ -70,7 +71,7 @@ fn spawn(
         number.write_all(&own.to_ne_bytes())?;
         let mut byte = [0];
         go.read_exact(&mut byte)?;
-        filter::install(&mut program)
+        seccomp::install(&mut program)
     };
     // SAFETY: the hook makes system calls only; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(hook) };

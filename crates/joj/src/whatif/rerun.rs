@@ -1,0 +1,255 @@
+//! The program itself, run in each configuration that running it can have: the truth beside the forecast.
+//!
+//! Each run begins with a copy of the directory in which joj stands, and the copy goes at its end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use joj_analysis::recording::Recording;
+use joj_analysis::recording::call::CallKind;
+use joj_analysis::recording::flags::{O_ACCMODE, O_CREAT, O_RDONLY};
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::outcome::WhatifRerun;
+use joj_analysis::recording::whatif::variants;
+use joj_analysis::statistics::Estimate;
+
+use crate::machine::files::counters::settle;
+use crate::machine::files::place::Place;
+use crate::machine::files::work_dir::WorkDir;
+use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::seccomp;
+use crate::machine::proc::signal::is_stopped;
+use crate::machine::proc::watched_command::WatchedCommand;
+use crate::replay::error::ReplayError;
+use crate::replay::{files, plan, room};
+use crate::show::text::duration;
+use crate::whatif::directory_copy;
+use crate::whatif::memory;
+
+/// Rounds where the options name no number.
+const ROUNDS: u32 = 3;
+/// Then they end before this time is over, but for the first.
+const ROUNDS_NS_MAX: u64 = 60_000_000_000;
+/// What no copy has, and what is no file.
+const NO_FILES: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
+
+/// A program that is run again and again.
+#[derive(Debug)]
+pub struct Rerun<'a> {
+    /// The program and its words.
+    pub words: Vec<String>,
+    /// The directory whose files it begins with: joj's own working directory.
+    pub origin: PathBuf,
+    /// The directory on the disk that is measured, below which copies are made.
+    pub directory: &'a Path,
+}
+
+/// Where the program runs, and how.
+#[derive(Debug, Clone, Copy)]
+struct RerunWay {
+    in_memory: bool,
+    without_syncs: bool,
+}
+
+impl Rerun<'_> {
+    /// Bytes of a copy.
+    /// # Errors
+    /// Files that cannot be read, or that have no room on the disk.
+    pub fn bytes(&self) -> Result<u64, ReplayError> {
+        let bytes =
+            directory_copy::bytes(&self.origin).map_err(|(path, error)| ReplayError::File { path, error })?;
+        room::check(self.directory, bytes, "the files of this directory")?;
+        Ok(bytes)
+    }
+
+    /// A copy on the disk, on the medium before it is given.
+    /// # Errors
+    /// A signal, or a file that cannot be copied.
+    pub fn copy(&self) -> Result<WorkDir, ReplayError> {
+        let copy = plan::make_named(self.directory, "joj-whatif")?;
+        self.fill(&copy)?;
+        settle(self.directory);
+        Ok(copy)
+    }
+
+    fn fill(&self, copy: &WorkDir) -> Result<(), ReplayError> {
+        directory_copy::copy(&self.origin, copy.path()).map_err(|(path, error)| match error.kind() {
+            io::ErrorKind::Interrupted if is_stopped() => ReplayError::Stopped,
+            _ => files::problem(self.directory, path, error),
+        })
+    }
+
+    /// Runs the program in each of the rows; it is recorded, and ended with this code then, in the directory `copy`.
+    /// # Errors
+    /// A signal, or no copy can be made.
+    pub fn run(
+        &self,
+        rows: &[Configuration],
+        recording: &Recording,
+        copy: &Path,
+        exit_code: i32,
+        rounds: Option<u32>,
+    ) -> Result<Vec<WhatifRerun>, ReplayError> {
+        let bytes = self.bytes()?;
+        let outside = written_outside(recording, copy);
+        let mut ways: Vec<Result<RerunWay, String>> = rows
+            .iter()
+            .map(|row| way(*row, outside.as_deref(), variants::has_durable_writes(recording)))
+            .collect();
+        let mut elapsed_ns: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
+        let begin_ns = shared_ns();
+        let wanted = rounds.unwrap_or(ROUNDS);
+        for round in 0..wanted {
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for row in order {
+                let Ok(way) = ways[row] else { continue };
+                match self.one(way, bytes, exit_code)? {
+                    Ok(ns) => {
+                        let (title, took) = (rows[row].title(), duration(ns));
+                        eprintln!("joj: run {} of {wanted}, {title}: {took}", round + 1);
+                        elapsed_ns[row].push(ns as f64);
+                    }
+                    Err(reason) => ways[row] = Err(reason),
+                }
+            }
+            let passed_ns = shared_ns() - begin_ns;
+            if rounds.is_none() && passed_ns + passed_ns / u64::from(round + 1) > ROUNDS_NS_MAX {
+                break;
+            }
+        }
+        let outcome = |(way, elapsed_ns): (Result<RerunWay, String>, Vec<f64>)| match (
+            way,
+            Estimate::of(&elapsed_ns),
+        ) {
+            (Ok(_), Some(elapsed_ns)) => WhatifRerun::Measured(elapsed_ns),
+            (Err(reason), _) => WhatifRerun::Unavailable(reason),
+            (Ok(_), None) => WhatifRerun::Unavailable("it was not run".to_owned()),
+        };
+        Ok(ways.into_iter().zip(elapsed_ns).map(outcome).collect())
+    }
+
+    /// How long one run takes, or why this row cannot be had.
+    fn one(&self, way: RerunWay, bytes: u64, exit_code: i32) -> Result<Result<u64, String>, ReplayError> {
+        let copy = if way.in_memory {
+            match memory::directory(bytes) {
+                Ok(copy) => copy,
+                Err(reason) => return Ok(Err(reason)),
+            }
+        } else {
+            plan::make_named(self.directory, "joj-whatif")?
+        };
+        self.fill(&copy)?;
+        settle(self.directory);
+        let filter = if way.without_syncs { seccomp::without_syncs() } else { None };
+        let begin_ns = shared_ns();
+        let mut command = match WatchedCommand::start_in(&self.words, copy.path(), filter) {
+            Ok(command) => command,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let ended = command.wait();
+        let elapsed_ns = shared_ns() - begin_ns;
+        if is_stopped() {
+            return Err(ReplayError::Stopped);
+        }
+        if ended != exit_code {
+            return Ok(Err(format!(
+                "the program ended with {ended} there, and with {exit_code} when it was recorded"
+            )));
+        }
+        Ok(Ok(elapsed_ns))
+    }
+}
+
+/// How a configuration is had by running the program, or why it is not.
+fn way(row: Configuration, outside: Option<&str>, has_durable_writes: bool) -> Result<RerunWay, String> {
+    match row {
+        Configuration::Recorded => Ok(RerunWay { in_memory: false, without_syncs: false }),
+        Configuration::AllInMemory => match outside {
+            None => Ok(RerunWay { in_memory: true, without_syncs: false }),
+            Some(path) => Err(format!("the program writes {path}, which is not below this directory")),
+        },
+        Configuration::NoSync if has_durable_writes => {
+            Err("the program opens or writes files with O_SYNC, O_DSYNC and the like, which stay".to_owned())
+        }
+        Configuration::NoSync if seccomp::without_syncs().is_none() => {
+            Err("the numbers of this processor's system calls are not known to joj".to_owned())
+        }
+        Configuration::NoSync => Ok(RerunWay { in_memory: false, without_syncs: true }),
+        Configuration::DatabasesInMemory | Configuration::CachesInMemory => {
+            Err("only the program itself can put these files elsewhere".to_owned())
+        }
+        Configuration::Wal | Configuration::Normal => {
+            Err("the program itself sets journal_mode and synchronous".to_owned())
+        }
+        Configuration::Waldio | Configuration::Bounded => {
+            Err("the program itself has to load waldio".to_owned())
+        }
+    }
+}
+
+/// A file on a disk that the program writes and that is not in the directory in which it was recorded.
+fn written_outside(recording: &Recording, copy: &Path) -> Option<String> {
+    let is_outside = |path: &&str| {
+        let path = Path::new(path);
+        path.is_absolute()
+            && !path.starts_with(copy)
+            && !NO_FILES.iter().any(|place| path.starts_with(place))
+            && path.parent().is_none_or(|above| Place::of(above).filesystem.kind != "tmpfs")
+    };
+    let written = recording.calls.iter().filter(|call| call.result >= 0).filter(|call| match call.kind {
+        CallKind::Open => call.flags & O_ACCMODE != O_RDONLY || call.flags & O_CREAT != 0,
+        CallKind::Truncate | CallKind::Rename | CallKind::Link | CallKind::Symlink => true,
+        CallKind::Unlink | CallKind::Mkdir | CallKind::Rmdir => true,
+        _ => false,
+    });
+    let paths = written.flat_map(|call| match call.kind {
+        CallKind::Rename | CallKind::Link => [call.path, call.second_path],
+        _ => [call.path, call.path],
+    });
+    paths.map(|path| recording.texts.get(path)).find(is_outside).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use joj_analysis::recording::call::RecordedCall;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_elsewhere_is_found() {
+        let copy = Path::new("/usr/copy");
+        let found = |kind: CallKind, path: &str, flags: u32| {
+            let mut recording = Recording::default();
+            let path = recording.texts.keep(path);
+            recording.calls.push(RecordedCall { kind, path, flags, ..RecordedCall::default() });
+            written_outside(&recording, copy)
+        };
+        assert_eq!(found(CallKind::Open, "/usr/other", 1).as_deref(), Some("/usr/other"));
+        assert_eq!(found(CallKind::Unlink, "/usr/other", 0).as_deref(), Some("/usr/other"));
+        for (kind, path, flags) in [
+            (CallKind::Open, "/usr/other", O_RDONLY),
+            (CallKind::Open, "/usr/copy/own", 1),
+            (CallKind::Open, "/dev/null", 1),
+            (CallKind::Stat, "/usr/other", 0),
+        ] {
+            assert_eq!(found(kind, path, flags), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_by_running_the_program_says_why() {
+        let is_had = |row, outside, durable| way(row, outside, durable).is_ok();
+        assert!(
+            is_had(Configuration::AllInMemory, None, true)
+                && is_had(Configuration::NoSync, Some("/a"), false)
+        );
+        assert!(
+            !is_had(Configuration::AllInMemory, Some("/a"), false)
+                && !is_had(Configuration::NoSync, None, true)
+        );
+        assert!(!is_had(Configuration::Wal, None, false));
+    }
+}

@@ -1,0 +1,99 @@
+//! Goal: `joj whatif --rerun` runs the program itself in each configuration that it can have so, and says of the others why not.
+//! Method: shells whose exit codes and files tell in what they ran. No time is compared.
+
+mod replay;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use joj_analysis::recording::whatif::configuration::Configuration;
+use joj_analysis::recording::whatif::outcome::{WhatifRerun, WhatifResult};
+use replay::{Scratch, told};
+
+fn whatif(directory: &Path, words: &[&str], script: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
+    command.current_dir(directory).args(["whatif", "--rounds", "1", "--rerun"]).args(words);
+    command.args(["--", "sh", "-c", script]).output().expect("joj")
+}
+
+fn result(directory: &Path, script: &str) -> WhatifResult {
+    let file = directory.with_extension("json");
+    let output = whatif(directory, &["--json", &file.display().to_string()], script);
+    let (code, said) = told(&output);
+    assert_eq!(code, Some(0), "{said}");
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    serde_json::from_slice(&std::fs::read(&file).expect("a result")).expect("JSON")
+}
+
+fn rerun(result: &WhatifResult, configuration: Configuration) -> Result<f64, &str> {
+    let row = result.rows.iter().find(|row| row.configuration == configuration).expect("a row");
+    match row.rerun.as_ref().expect("it was asked for") {
+        WhatifRerun::Measured(elapsed_ns) => Ok(elapsed_ns.median),
+        WhatifRerun::Unavailable(reason) => Err(reason),
+    }
+}
+
+/// A directory in which programs run, below the one that a test has.
+fn place(scratch: &Scratch) -> std::path::PathBuf {
+    let place = scratch.file("place");
+    std::fs::create_dir(&place).expect("a directory");
+    std::fs::write(place.join("given"), "text").expect("a file");
+    place
+}
+
+#[test]
+fn each_run_begins_with_the_files_of_the_directory_which_stay_as_they_are() {
+    let scratch = Scratch::new("whatif-rerun");
+    let place = place(&scratch);
+    // It fails where a run before it left something.
+    let script = "test ! -e made && cat given > made && sync made && rm given";
+    let result = result(&place, script);
+    for configuration in [Configuration::Recorded, Configuration::AllInMemory, Configuration::NoSync] {
+        assert!(
+            rerun(&result, configuration).is_ok_and(|ns| ns > 0.0),
+            "{configuration:?}: {:?}",
+            result.rows
+        );
+    }
+    for (configuration, reason) in [
+        (Configuration::DatabasesInMemory, "only the program itself can put these files elsewhere"),
+        (Configuration::Wal, "the program itself sets journal_mode"),
+        (Configuration::Waldio, "the program itself has to load waldio"),
+    ] {
+        let found = rerun(&result, configuration).expect_err("a reason");
+        assert!(found.contains(reason), "{configuration:?}: {found}");
+    }
+    let names: Vec<_> =
+        std::fs::read_dir(&place).expect("names").map(|name| name.expect("a name").file_name()).collect();
+    assert_eq!(names, ["given"], "the directory stays as it is");
+    assert!(
+        result.advice.iter().any(|said| said.contains("was run in 3 of these configurations")),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn without_syncs_the_kernel_makes_none_and_another_exit_code_is_told() {
+    let scratch = Scratch::new("whatif-rerun-syncs");
+    let place = place(&scratch);
+    // The kernel refuses to sync a pipe.
+    let result = result(&place, "echo > made; true | sync /dev/stdin");
+    assert!(rerun(&result, Configuration::Recorded).is_ok(), "{:?}", result.rows);
+    let reason = rerun(&result, Configuration::NoSync).expect_err("another exit code");
+    assert_eq!(reason, "the program ended with 0 there, and with 1 when it was recorded");
+}
+
+#[test]
+fn the_table_has_the_runs_beside_the_forecast_and_wrong_options_are_refused() {
+    let scratch = Scratch::new("whatif-rerun-text");
+    let place = place(&scratch);
+    let text = whatif(&place, &["--only", "no-sync,wal"], "echo > made; sync made");
+    let text = String::from_utf8(text.stdout).expect("text");
+    let head = text.lines().find(|line| line.contains("elapsed")).expect("a head");
+    assert!(head.contains("run itself  forecast is  of recorded"), "{text}");
+    assert!(text.contains("\nWAL: was not run itself: the program itself sets journal_mode"), "{text}");
+    for words in [&["whatif", "--rerun", "app.joj"][..], &["whatif", "--rerun", "--lab", "--", "true"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_joj")).args(words).output().expect("joj");
+        assert_eq!(told(&output).0, Some(2), "{words:?}");
+    }
+}
