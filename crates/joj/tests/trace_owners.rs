@@ -102,6 +102,45 @@ fn kib_of_files(summary: &Value, direction: &str) -> BTreeMap<String, u64> {
     files.map(of).filter(|(_, kib)| *kib > 0).collect()
 }
 
+/// (directory): files whose every block begins like one of jbd2's, in each way in which a file is written. 4 MiB each.
+const LIKE_A_JOURNAL: &str = "
+import mmap, os, struct, sys
+for kind in range(1, 6):
+    content = (struct.pack('>II', 0xc03b3998, kind) + bytes(4088)) * 1024
+    for name, flags in (('cached', 0), ('durable', os.O_DSYNC), ('direct', os.O_DIRECT)):
+        file = os.open(f'{sys.argv[1]}/{name}{kind}', os.O_RDWR | os.O_CREAT | flags, 0o600)
+        memory = mmap.mmap(-1, len(content))
+        memory[:] = content
+        os.writev(file, [memory])
+        os.fsync(file)
+        os.close(file)
+";
+
+/// A copy of a journal, or whatever begins like one. Where the journal has the data, it goes to the log, and later to the file's place.
+#[test]
+fn what_begins_like_a_journal_is_its_files() {
+    const FILES_MIB: u64 = 5 * 3 * 4;
+    // What is in a log of 8 MiB at the end need not have its place yet.
+    for (mount, logged_mib) in [("noatime", 0), ("noatime,data=journal", 8)] {
+        let volume = or_skip(Volume::create_with("ext4", &["-J", "size=8"], mount));
+        let Some(volume) = volume.filter(|_| has_backend("bpf")) else { return };
+        let place = volume.path().display().to_string();
+        let summary = summary_of(&volume, "bpf", &[], &["/usr/bin/python3", "-c", LIKE_A_JOURNAL, &place]);
+        let kib_of = |heading: &str, label: &str| {
+            let headings = summary["counts"][heading].as_array().expect("headings").iter();
+            let own = headings.filter(|one| one["label"] == label);
+            own.map(|one| one["written"]["bytes"].as_u64().expect("bytes")).sum::<u64>() / 1024
+        };
+        let data_mib = kib_of("classes", "data").div_ceil(1024);
+        assert!((FILES_MIB - logged_mib..=FILES_MIB).contains(&data_mib), "{mount}: {data_mib} MiB of data");
+        for part in ["descriptor", "commit", "revoke", "journal superblock"] {
+            let kib = kib_of("parts", &format!("journal: {part}"));
+            assert!(kib < 1024, "{mount}: {kib} KiB are {part}");
+        }
+        assert!(kib_of("parts", "journal: commit") > 0, "{mount}: the journal's own");
+    }
+}
+
 #[test]
 fn direct_io_belongs_to_its_file_whoever_owns_the_memory() {
     for (kind, options) in

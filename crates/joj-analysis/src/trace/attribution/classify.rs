@@ -1,7 +1,7 @@
 //! What a run of bytes is for: from the region it lies in, the memory it came from, and what its first bytes say.
 //!
-//! Evidence, strongest first: the content (a magic number), the region (the filesystem's own layout), the page cache that
-//! the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
+//! Evidence, strongest first: the content (a magic number) where the filesystem put it, the region (the filesystem's own layout), the
+//! page cache that the memory belongs to, an extent that the filesystem named. What none of them places is unattributed.
 
 use crate::filesystem::class::{Class, Part};
 use crate::filesystem::facts::Log;
@@ -18,7 +18,7 @@ pub fn classify(
     kind: Option<Filesystem>,
     places: &Places,
 ) -> Option<(Class, Part)> {
-    if let Some(found) = by_content(event) {
+    if let Some(found) = by_content(event, region, places) {
         return Some(found);
     }
     if let Some(region) = region {
@@ -48,8 +48,17 @@ fn private(event: &Event, kind: Option<Filesystem>) -> Option<(Class, Part)> {
     flagged(event, kind)
 }
 
-fn by_content(event: &Event) -> Option<(Class, Part)> {
+/// What the content says. Of XFS and Btrfs it comes from memory that only they have.
+fn by_content(event: &Event, region: Option<&Region>, places: &Places) -> Option<(Class, Part)> {
     let part = match event.content {
+        Content::JournalDescriptor
+        | Content::JournalCommit
+        | Content::JournalSuperblock
+        | Content::JournalRevoke
+            if !may_be_jbd2s(event, region, places) =>
+        {
+            return None;
+        }
         Content::JournalDescriptor => Part::Descriptor,
         Content::JournalCommit => Part::Commit,
         Content::JournalSuperblock => Part::JournalSuperblock,
@@ -60,6 +69,17 @@ fn by_content(event: &Event) -> Option<(Class, Part)> {
         _ => return None,
     };
     Some((Class::Journal, part))
+}
+
+/// True where jbd2 may have put what begins with its magic. Programs may put the same bytes into a file, a copy of a journal, say. jbd2
+/// has its own blocks in the page cache of the log's disk, and what else goes to its log it writes without that magic. Outside of the
+/// log ext4 keeps values of attributes in that page cache.
+fn may_be_jbd2s(event: &Event, region: Option<&Region>, places: &Places) -> bool {
+    let in_log = match region {
+        Some(region) => matches!(region.purpose, RegionUse::Journal | RegionUse::FastCommit),
+        None => !places.has_layout(places.whole(event.device), event.sector),
+    };
+    event.backing == Backing::Device && in_log
 }
 
 fn by_region(event: &Event, region: &Region, kind: Option<Filesystem>, places: &Places) -> (Class, Part) {
@@ -233,6 +253,32 @@ mod tests {
             Some((Class::Metadata, Part::Directory))
         );
         assert_eq!(class("ext4", &event(9000, Backing::File, 0)), Some((Class::Data, Part::Plain)));
+    }
+
+    /// A copy of a journal, or whatever begins like one.
+    #[test]
+    fn jbd2s_magic_in_a_file_is_the_files() {
+        for content in [
+            Content::JournalDescriptor,
+            Content::JournalCommit,
+            Content::JournalSuperblock,
+            Content::JournalRevoke,
+        ] {
+            let begins = |sector, backing, offset| Event { content, ..event(sector, backing, offset) };
+            for backing in [Backing::File, Backing::Direct] {
+                let told = class("ext4", &begins(9000, backing, 0));
+                assert_eq!(told, Some((Class::Data, Part::Plain)), "{content:?} {backing:?}");
+                let logged = class("ext4", &begins(1024, backing, 0));
+                assert_eq!(logged, Some((Class::Journal, Part::LogOfData)), "{content:?} {backing:?}");
+            }
+            // The value of an attribute, and a program's own memory in another filesystem's way to the disk.
+            let value = class("ext4", &begins(9000, Backing::Device, 9000 * 512));
+            assert_eq!(value, Some((Class::Metadata, Part::Directory)), "{content:?}");
+            assert_eq!(class("vfat", &begins(9000, Backing::Private, 0)), None, "{content:?}");
+            let unknown = Places::new(&Header::default());
+            let elsewhere = classify(&begins(9000, Backing::Device, 0), None, None, &unknown);
+            assert_eq!(elsewhere.map(|(class, _)| class), Some(Class::Journal), "{content:?}: no layout");
+        }
     }
 
     #[test]
