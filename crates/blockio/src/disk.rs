@@ -141,6 +141,17 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Any part of the range may be written. `StorageFull` for ENOSPC and EDQUOT.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
+    /// Writes over themselves bytes that are there, after a sync that failed: the next sync makes them durable or fails. `data` is
+    /// aligned in memory, and nobody changes that range meanwhile. A plain write is not enough everywhere: where ext4 could not write
+    /// new blocks it leaves their extent marked as unwritten, but not the page; a later write of that page is synced with success, and
+    /// reads as zeros after a power cut. A direct write of whole blocks marks the extent. `is_alone`: nobody else writes to the rest of
+    /// the last block, which is written over itself then, too.
+    /// # Errors
+    /// As `write_at`, and as `read_at` of that rest.
+    fn write_again(&self, data: &[u8], offset: u64, _is_alone: bool) -> io::Result<()> {
+        self.write_at(data, offset)
+    }
+
     /// Writes all of `data` (aligned in memory, offset and length) past the page cache in one request, without
     /// waiting for the medium. Later reads through the page cache of any process see it.
     /// # Errors
@@ -185,6 +196,10 @@ pub trait DiskFile: Send + Sync + Debug {
 
     /// Tells the kernel that `[offset, offset + len_bytes)` will be read soon. A hint: it cannot fail.
     fn read_ahead(&self, offset: u64, len_bytes: u64);
+
+    /// Lets the page cache forget what it has from `offset` on, but for what is still to be written. Who writes there next begins with
+    /// what the medium has, and with how it is marked (`write_again`). A hint: it cannot fail.
+    fn forget_cached(&self, _offset: u64) {}
 
     /// Bytes that its file system still has for this process, as far as it tells.
     fn free_bytes(&self) -> u64 {

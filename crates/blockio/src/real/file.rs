@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::aligned::{ALIGNMENT_BYTES, AlignedBuffer};
 use crate::disk::{DiskFile, Facts, FileId, Fill};
 use crate::real::descriptors::{open_above_streams, uninterrupted};
 use crate::real::device_facts;
@@ -171,6 +172,32 @@ impl DiskFile for RealFile {
             }
         }
         Ok(())
+    }
+
+    fn write_again(&self, data: &[u8], offset: u64, is_alone: bool) -> io::Result<()> {
+        let is_aligned = offset.is_multiple_of(ALIGNMENT_BYTES as u64);
+        let (blocks, rest) =
+            data.split_at(if is_aligned { data.len() - data.len() % ALIGNMENT_BYTES } else { 0 });
+        let rest_offset = offset + blocks.len() as u64;
+        // Where that fails, for whatever reason, a plain write has the next sync decide.
+        if !blocks.is_empty() && self.write_direct(blocks, offset).is_err() {
+            self.write_at(blocks, offset)?;
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let mut block = AlignedBuffer::zeroed(ALIGNMENT_BYTES);
+        let is_whole =
+            is_aligned && is_alone && self.read_at(block.bytes_mut(), rest_offset)? == ALIGNMENT_BYTES;
+        block.bytes_mut()[..rest.len()].copy_from_slice(rest);
+        if is_whole && self.write_direct(block.bytes(), rest_offset).is_ok() {
+            return Ok(());
+        }
+        self.write_at(rest, rest_offset)
+    }
+
+    fn forget_cached(&self, offset: u64) {
+        let _ = rustix::fs::fadvise(self.buffered(), offset, None, Advice::DontNeed);
     }
 
     fn write_direct(&self, data: &[u8], offset: u64) -> io::Result<()> {

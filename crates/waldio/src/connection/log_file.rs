@@ -35,6 +35,7 @@ use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{FRAME_HEADER_BYTES, FrameHeader, LOG_HEADER_BYTES, Prefix, Salts, Version};
 use crate::log::layout::frame_at;
 use crate::log::pending_writes::{Pending, RUN_BYTES_MAX};
+use crate::log::rewrite::Writers;
 use crate::options::FlushDelay;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
@@ -229,7 +230,9 @@ impl LogFile {
             self.fail_commit(wal_index);
         }
         if matches!(result, Err(Failure::Sync(_))) {
-            self.write_again(wal_index.and_then(WalIndex::published_end));
+            // A checkpoint has another lock than that of writers.
+            let writers = if checkpointing { Writers::Others } else { Writers::None };
+            self.write_again(wal_index.and_then(WalIndex::published_end), writers);
         }
         result
     }
@@ -429,8 +432,8 @@ impl LogFile {
     }
 
     /// A sync failed: see `rewrite::published`.
-    pub fn write_again(&self, published_end: Option<u64>) {
-        self.session.durability.write_again(&*self.file, published_end);
+    pub fn write_again(&self, published_end: Option<u64>, writers: Writers) {
+        self.session.durability.write_again(&*self.file, published_end, writers);
     }
 
     /// `PRAGMA synchronous` is about to change what follows a commit.

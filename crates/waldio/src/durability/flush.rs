@@ -25,7 +25,7 @@ use crate::durability::group_commit::{Failed, GroupCommit, NotDurable};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
 use crate::log::frame::{LOG_SALTS_AT, Prefix, Salts};
-use crate::log::rewrite;
+use crate::log::rewrite::{self, Writers};
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
 use crate::threads::origin::Origin;
@@ -146,7 +146,7 @@ impl Durability {
     pub fn sync(&self, file: &dyn DiskFile, wal_index: Option<WalIndex>) -> Result<(), Failure> {
         let uncertain = self.uncertain.load(SeqCst);
         if uncertain {
-            rewrite::published(file, wal_index.and_then(WalIndex::published_end))?;
+            rewrite::published(file, wal_index.and_then(WalIndex::published_end), Writers::Others)?;
         }
         // Before the flush: what is published meanwhile may not be covered.
         let published = wal_index.and_then(WalIndex::published);
@@ -358,14 +358,14 @@ impl Durability {
         let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
             if end > 0 {
                 database_first()?;
-                rewrite::over_itself(file, end)?;
+                rewrite::over_itself(file, end, Writers::None)?;
             }
             Ok(end)
         });
         let synced = match certain {
             Ok(0) => Ok(()),
             // It may have dropped them once more.
-            Ok(_) => self.timed_sync(file).inspect_err(|_| self.write_again(file, None)),
+            Ok(_) => self.timed_sync(file).inspect_err(|_| self.write_again(file, None, Writers::None)),
             Err(failure) => Err(failure),
         };
         match synced {
@@ -383,8 +383,8 @@ impl Durability {
     /// that fails the next one tries again. And syncs them: another process may have had a sync that began before, and told its commit,
     /// which lies behind what was lost. Where that sync fails as well they are written once more, for whoever syncs next: a disk that
     /// fails for good is not asked at each read.
-    pub fn write_again(&self, file: &dyn DiskFile, published_end: Option<u64>) {
-        let write = || rewrite::published(file, published_end);
+    pub fn write_again(&self, file: &dyn DiskFile, published_end: Option<u64>, writers: Writers) {
+        let write = || rewrite::published(file, published_end, writers);
         let sync = || self.in_turn("sync of what was written again", || self.timed(|| file.sync_data()));
         let is_written = write().is_ok() && (sync().is_ok() || write().is_ok());
         self.rewrite_owed.store(!is_written, SeqCst);

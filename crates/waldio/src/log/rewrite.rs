@@ -4,11 +4,21 @@
 
 use std::io;
 
+use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
 
 use crate::log::layout::{FrameIndex, frame_offset};
 use crate::log::pending_writes::RUN_BYTES_MAX;
 use crate::log::recovery;
+
+/// Who may write behind the published frames meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    /// Nobody: the caller has the write lock, or is alone.
+    None,
+    /// Another connection, of any process.
+    Others,
+}
 
 /// Where the last valid frame ends; 0 where there is none.
 /// # Errors
@@ -19,18 +29,24 @@ pub fn valid_end(file: &dyn DiskFile) -> io::Result<u64> {
     Ok(if log.frames_valid == 0 { 0 } else { end() })
 }
 
-/// Puts the log's bytes up to `end` into the page cache as new ones, while nobody changes them.
+/// Writes the log's bytes up to `end` over themselves, while nobody changes them. Where there are no other writers, what lies behind
+/// is read from the medium when frames are written there, with how it is marked (`DiskFile::write_again`).
 /// # Errors
 /// The bytes are the same; which of them the next sync writes is unknown.
-pub fn over_itself(file: &dyn DiskFile, end: u64) -> io::Result<()> {
-    let mut piece = vec![0; RUN_BYTES_MAX];
+pub fn over_itself(file: &dyn DiskFile, end: u64, writers: Writers) -> io::Result<()> {
+    let is_alone = writers == Writers::None;
+    let mut piece = AlignedBuffer::zeroed(RUN_BYTES_MAX);
     let mut offset = 0;
     while offset < end {
         let len_bytes = usize::try_from(end - offset).unwrap_or(usize::MAX).min(piece.len());
-        let read = file.read_at(&mut piece[..len_bytes], offset)?;
+        let bytes = &mut piece.bytes_mut()[..len_bytes];
+        let read = file.read_at(bytes, offset)?;
         assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
-        file.write_at(&piece[..len_bytes], offset)?;
+        file.write_again(bytes, offset, is_alone)?;
         offset += len_bytes as u64;
+    }
+    if is_alone {
+        file.forget_cached(end);
     }
     Ok(())
 }
@@ -40,10 +56,10 @@ pub fn over_itself(file: &dyn DiskFile, end: u64) -> io::Result<()> {
 /// gets an OK from its next sync and builds on them. So the published frames are written over themselves at once:
 /// the next sync writes them, or fails. SQLite syncs under the write lock, under read lock 0 held exclusively (a
 /// checkpoint) or alone, so the log cannot be reset meanwhile, and within a generation no published byte changes;
-/// what lies behind `published_end` may be another writer's. `None`: nobody else has the database.
+/// what lies behind `published_end` may be another writer's, but for whoever has the write lock. `None`: nobody else has the database.
 /// # Errors
 /// As `over_itself`.
-pub fn published(file: &dyn DiskFile, published_end: Option<u64>) -> io::Result<()> {
+pub fn published(file: &dyn DiskFile, published_end: Option<u64>, writers: Writers) -> io::Result<()> {
     let end = valid_end(file)?;
-    over_itself(file, end.min(published_end.unwrap_or(end)))
+    over_itself(file, end.min(published_end.unwrap_or(end)), writers)
 }

@@ -87,6 +87,12 @@ impl Mount {
         Ok(Mount { point, _scratch: scratch })
     }
 
+    /// The file system in an image that is there.
+    pub fn of_image(image: &Path) -> Result<Mount, String> {
+        needs_root()?;
+        Mount::over("image", |_, point| run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(point)))
+    }
+
     /// A tmpfs.
     pub fn tmpfs() -> Result<Mount, String> {
         needs_root()?;

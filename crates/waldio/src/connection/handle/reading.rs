@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::ffi::codes::WAL_READ_LOCK_0;
 use crate::ffi::wal_index::{LogView, WalIndex};
 use crate::log::frame::{Salts, Version};
+use crate::log::rewrite::Writers;
 use crate::testing::planted::{self, Bug};
 
 /// No log has so many frames.
@@ -62,7 +63,7 @@ impl Connection {
             && let Some(log) = state.log.as_mut()
             && log.session().durability.take_owed_rewrite()
         {
-            log.write_again(wal_index.and_then(WalIndex::published_end));
+            log.write_again(wal_index.and_then(WalIndex::published_end), Writers::Others);
         }
         let (true, Some(newest)) = (self.reads_durably(), newest) else { return Ok(()) };
         let from_cache = state.reads.may_answer_from_cache(newest);

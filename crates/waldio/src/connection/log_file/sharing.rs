@@ -7,6 +7,7 @@ use super::{LogFile, Share, SharedCommit};
 use crate::durability::group_commit::{CommitNumber, Covered, Failed};
 use crate::failure::Failure;
 use crate::ffi::wal_index::WalIndex;
+use crate::log::rewrite::Writers;
 use crate::options::FlushDelay;
 use crate::stats::Stats;
 use crate::testing::planted::{self, Bug};
@@ -90,7 +91,7 @@ impl LogFile {
         let flush = || {
             durability.sync(&*self.file, wal_index).map_err(|_| {
                 // The read lock that the transaction still has, or the barrier's write lock, keeps the log from a reset.
-                self.write_again(wal_index.and_then(WalIndex::published_end));
+                self.write_again(wal_index.and_then(WalIndex::published_end), Writers::Others);
                 Failed
             })
         };

@@ -72,7 +72,7 @@ fn whatever_sync_fails_the_frames_are_written_again_and_synced() {
             _ => durability.sync_taken_back(&*file),
         }
         assert!(durability.check().is_err() && durability.take_owed_rewrite(), "{what}");
-        durability.write_again(&*file, None);
+        durability.write_again(&*file, None, Writers::Others);
         assert!(durability.check().is_err() && !durability.take_owed_rewrite(), "{what}");
         assert_eq!(since_the_failure(&disk, &log), "fws", "{what}");
     }
@@ -89,7 +89,7 @@ fn frames_whose_second_sync_fails_are_written_for_the_next_one() {
         Fault { counted: Counted::Flushes, number, kind: FaultKind::Io, kept: Kept::Nothing, lasting: true };
     disk.set_fault(Some(fault));
     assert!(durability.flush(&*file, None).is_err());
-    durability.write_again(&*file, None);
+    durability.write_again(&*file, None, Writers::Others);
     assert!(durability.check().is_err() && !durability.take_owed_rewrite());
     assert_eq!(since_the_failure(&disk, &log), "fwfw");
 }
