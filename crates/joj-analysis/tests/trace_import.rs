@@ -7,11 +7,15 @@
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
-use joj_analysis::trace::event::Event;
+use joj_analysis::trace::attribution::attribute::Attributor;
+use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use joj_analysis::trace::export::json_lines::JsonLines;
 use joj_analysis::trace::export::{Exporter, blkparse as to_blkparse};
+use joj_analysis::trace::file_type::FileTypes;
 use joj_analysis::trace::header::Header;
 use joj_analysis::trace::import::{ImportError, ImportSink, blkparse, blktrace, ftrace};
+use joj_analysis::trace::summary::Summariser;
+use joj_analysis::trace::summary::counts::Counts;
 use joj_analysis::trace::texts::Texts;
 
 const FTRACE: &[u8] = include_bytes!("../../../fixtures/import/ext4_sqlite.ftrace");
@@ -138,6 +142,56 @@ fn blkparse_text_that_we_export_is_read_back() {
     })
     .unwrap();
     assert_eq!(first, second);
+}
+
+/// Requests of every kind and length, from the queue to their end; every third one fails.
+fn of_every_kind() -> Vec<Event> {
+    let flags = [RequestFlags::default(), RequestFlags::SYNC, RequestFlags::FUA.with(RequestFlags::SYNC)];
+    let mut events = Vec::new();
+    for &operation in Operation::ALL {
+        for (part, flags) in (0u64..).zip(flags) {
+            let at = 1000 * (events.len() as u64 + 1);
+            let (sector, bytes) = if operation == Operation::Flush { (0, 0) } else { (at, 4096 << part) };
+            let device = DeviceNumber::new(8, 0).unwrap();
+            let event = Event { device, sector, bytes, operation, flags, ..Event::default() };
+            let detail = if part == 2 { -5 } else { 0 };
+            events.push(Event { kind: EventKind::Queue, time_ns: at, ..event });
+            events.push(Event { kind: EventKind::Issue, time_ns: at + 1, ..event });
+            events.push(Event { kind: EventKind::Complete, time_ns: at + 2, detail, ..event });
+        }
+    }
+    events
+}
+
+fn counted(events: &[Event]) -> Counts {
+    let (header, texts) = (Header::default(), Texts::default());
+    let mut attributor = Attributor::new(&header, FileTypes::default());
+    let mut summariser = Summariser::of(&header);
+    for event in events {
+        summariser.event(event);
+        attributor.event(event, &texts, &mut |outcome, texts| summariser.outcome(&outcome, texts));
+    }
+    attributor.finish(&texts, &mut |outcome, texts| summariser.outcome(&outcome, texts));
+    summariser.finish(&header, &texts).counts
+}
+
+#[test]
+fn an_export_as_blkparses_text_has_the_same_sums_read_back() {
+    let events = of_every_kind();
+    let (mut text, mut exporter) = (Vec::new(), to_blkparse::Blkparse::new(0));
+    for event in &events {
+        exporter.event(event, &Texts::default(), &mut text).unwrap();
+    }
+    let mut back = Vec::new();
+    blkparse::import(text.as_slice(), &mut |event, _| {
+        back.push(*event);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let (whole, back) = (counted(&events), counted(&back));
+    let requests = (whole.writes.requests, whole.reads.requests, whole.discards.requests, whole.flushes);
+    assert_eq!((requests, whole.errors), ((3, 3, 6, 3), Operation::ALL.len() as u64));
+    assert_eq!(back, whole, "{}", String::from_utf8_lossy(&text));
 }
 
 #[test]

@@ -362,12 +362,22 @@ fn zeroes_that_the_device_makes_are_written_and_told_apart() {
     let Some(volume) = volume_or_skip("ext4") else { return };
     let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(volume.path())).expect("findmnt");
     // Room at the end that no file has.
-    let zero = format!("blkdiscard -z -f -o $((960 << 20)) -l $((4 << 20)) {}", device.trim());
+    let at = |mib: u32| format!("-f -o $(({mib} << 20)) -l $((4 << 20)) {}", device.trim());
+    let zero = format!("blkdiscard -z {} && blkdiscard {}", at(960), at(970));
+    let text = volume.beside("blkparse.txt").display().to_string();
+    let export = ["--export", &format!("blkparse={text}")];
     for backend in BACKENDS.into_iter().filter(|backend| has_backend(backend)) {
-        let summary = summary_of(&volume, backend, &[], &["/bin/sh", "-c", &zero]);
+        let summary = summary_of(&volume, backend, &export, &["/bin/sh", "-c", &zero]);
         let disk = &summary["disks"][0];
         assert_eq!(disk["written"]["bytes"], disk["counted_written_bytes"], "{backend}: {disk}");
-        assert_eq!(summary["counts"]["discards"]["bytes"], 4 << 20, "{backend}: {}", summary["counts"]);
+        assert_eq!(summary["counts"]["discards"]["bytes"], 8 << 20, "{backend}: {}", summary["counts"]);
+        let back =
+            run(Command::new(env!("CARGO_BIN_EXE_joj")).args(["trace", "--read", &text, "--json", "-"]))
+                .expect("a summary");
+        let back: Value = serde_json::from_str(&back).expect("JSON");
+        for counted in ["writes", "reads", "discards", "flushes"] {
+            assert_eq!(back["counts"][counted], summary["counts"][counted], "{backend}: {counted}");
+        }
     }
 }
 

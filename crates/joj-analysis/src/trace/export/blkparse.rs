@@ -45,11 +45,13 @@ impl Exporter for Blkparse {
             event.thread,
             letters(event)
         )?;
+        // Most of what is no such request is a driver's command, which moves bytes without a place.
+        let has_place = event.operation != Operation::Other;
         let sectors = event.bytes.div_ceil(SECTOR_BYTES);
-        if sectors > 0 {
+        if has_place && sectors > 0 {
             write!(out, "{} + {sectors} ", event.sector)?;
         } else if action == 'C' {
-            write!(out, "{} ", event.sector)?;
+            write!(out, "{} ", if has_place { event.sector } else { 0 })?;
         }
         match action {
             'C' => writeln!(out, "[{}]", event.detail),
@@ -61,16 +63,17 @@ impl Exporter for Blkparse {
 
 /// As blkparse has them: an F before the operation is PREFLUSH, one behind it FUA.
 fn letters(event: &Event) -> String {
+    let wants_flush = event.flags.has(RequestFlags::PREFLUSH) && event.operation != Operation::Other;
     let mut letters = String::new();
-    let flags = event.flags;
-    if flags.has(RequestFlags::PREFLUSH) || event.operation == Operation::Flush {
+    if wants_flush || event.operation == Operation::Flush {
         letters.push('F');
     }
-    letters.push(match event.operation {
-        Operation::Read => 'R',
-        Operation::Write | Operation::WriteZeroes => 'W',
-        Operation::Discard => 'D',
-        Operation::Flush | Operation::Other => 'N',
+    letters.push_str(match event.operation {
+        Operation::Read => "R",
+        Operation::Write => "W",
+        Operation::WriteZeroes => "WZ",
+        Operation::Discard => "D",
+        Operation::Flush | Operation::Other => "N",
     });
     for (flag, letter) in [
         (RequestFlags::FUA, 'F'),
@@ -78,7 +81,7 @@ fn letters(event: &Event) -> String {
         (RequestFlags::SYNC, 'S'),
         (RequestFlags::METADATA, 'M'),
     ] {
-        if flags.has(flag) {
+        if event.flags.has(flag) {
             letters.push(letter);
         }
     }
@@ -89,6 +92,7 @@ fn letters(event: &Event) -> String {
 mod tests {
     use super::*;
     use crate::trace::event::DeviceNumber;
+    use crate::trace::ftrace::rwbs;
 
     #[test]
     fn whatever_a_thread_is_called_its_line_is_one() {
@@ -106,6 +110,28 @@ mod tests {
             let text = String::from_utf8(text).unwrap();
             assert!(text.ends_with(&format!(" + 8 [{told}]\n")), "{text:?}");
             assert_eq!(text.chars().filter(|letter| letter.is_control()).count(), 1, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn letters_are_read_back_as_what_they_stand_for() {
+        for &operation in Operation::ALL {
+            for bits in [0, 1, 2, 4, 8, 16, 31] {
+                let event = Event { operation, flags: RequestFlags(bits), ..Event::default() };
+                let letters = letters(&event);
+                let bytes = if matches!(operation, Operation::Flush | Operation::Other) { 0 } else { 4096 };
+                let (found, flags, is_known) = rwbs::read(letters.as_bytes(), bytes);
+                // FN is a flush in front of nothing.
+                let (wanted, extra) = match operation {
+                    Operation::Flush => (Operation::Other, RequestFlags::PREFLUSH),
+                    other => (other, RequestFlags::default()),
+                };
+                assert_eq!((found, is_known), (wanted, true), "{operation:?}: {letters}");
+                let told = event.flags.with(extra);
+                let told =
+                    if operation == Operation::Other { told.without(RequestFlags::PREFLUSH) } else { told };
+                assert_eq!(flags, told, "{operation:?}: {letters}");
+            }
         }
     }
 

@@ -42,7 +42,7 @@ pub fn import(text: impl BufRead, sink: &mut ImportSink) -> Result<Header, Impor
         "Files, sync calls and journal commits are unknown: blktrace records requests only.",
         "The number that blkparse calls pid was taken for the thread; processes are unknown.",
         "Writes without sectors but with PREFLUSH were taken for flushes.",
-        "Write-zeroes requests look like writes in blktrace and count as such.",
+        "Write-zeroes requests count as such where blkparse calls them WZ; what it calls W counts as a write.",
         "Lost events are those that blkparse's summary calls skips; without the summary nobody knows.",
     ];
     Ok(output.finish(Source::Blkparse, inferred.map(str::to_owned).to_vec())?)
