@@ -74,6 +74,57 @@ fn both_ways_of_capturing_see_the_same_sync_calls() {
     }
 }
 
+/// (directory): ten files of 4 KiB, each synced and deleted. Then what is no file's: targets of links, directories, attributes in a block
+/// and, where the filesystem takes them, in an inode.
+const NO_FILES: &str = "
+import os, sys
+place = sys.argv[1]
+for number in range(10):
+    path = f'{place}/file{number}'
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    os.write(file, os.urandom(4096))
+    os.fsync(file)
+    os.close(file)
+    os.unlink(path)
+    os.symlink('t' * 1000, f'{place}/link{number}')
+    os.makedirs(f'{place}/directory{number}/' + 'n' * 200)
+    for name, value in (('block', 3000), ('inode', 20000)):
+        try:
+            os.setxattr(f'{place}/directory{number}', 'user.' + name, os.urandom(value))
+        except OSError:
+            pass
+os.sync()
+";
+
+#[test]
+fn what_is_in_no_file_is_no_data_with_either_way_of_capturing() {
+    let volumes = [("ext4", &["-O", "ea_inode"][..]), ("ext4", &[]), ("xfs", &[]), ("btrfs", &[])];
+    for (kind, make) in volumes {
+        let Some(volume) = or_skip(Volume::create_with(kind, make, "noatime")) else { continue };
+        for backend in ["bpf", "tracefs"].into_iter().filter(|backend| has_backend(backend)) {
+            let place = volume.path().join(backend);
+            std::fs::create_dir(&place).expect("a directory");
+            volume.settle();
+            let table = volume.beside("runs.csv");
+            let export = format!("runs={}", table.display());
+            let place = place.display().to_string();
+            let command = ["/usr/bin/python3", "-c", NO_FILES, &place].map(str::to_owned);
+            let options = ["--backend", backend, "--export", &export, "--json", "/dev/null"];
+            let output = joj(&volume, &options, &[], &command);
+            assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+            let lines = read(&table);
+            let written = lines.iter().filter(|line| line["operation"] == "write" && line["class"] == "data");
+            let mut files: BTreeMap<&str, i64> = BTreeMap::new();
+            for line in written {
+                *files.entry(&line["file_path"]).or_default() += number(line, "byte_length");
+            }
+            let names: Vec<String> = (0..10).map(|number| format!("/{backend}/file{number}")).collect();
+            let expected: BTreeMap<&str, i64> = names.iter().map(|name| (name.as_str(), 4096)).collect();
+            assert_eq!(files, expected, "{kind} {make:?} {backend}");
+        }
+    }
+}
+
 /// Writes five times with O_DSYNC, through the page cache.
 const DURABLE_WRITES: &str = "
 import os, sys

@@ -43,6 +43,8 @@ const GROUPS_MAX: u64 = 1 << 22;
 /// EXT4_EXTENTS_FL and EXT4_INLINE_DATA_FL of an inode's i_flags.
 const EXTENTS: u32 = 0x8_0000;
 const INLINE_DATA: u32 = 0x1000_0000;
+/// EXT4_EA_INODE_FL: its blocks are the value of an attribute (`ea_inode`).
+const ATTRIBUTE_VALUE: u32 = 0x20_0000;
 
 /// Bits of s_feature_compat, s_feature_incompat and s_feature_ro_compat.
 mod feature {
@@ -164,6 +166,15 @@ pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<Fil
         bytes: run.blocks * block,
     };
     Ok(runs.into_iter().map(piece).collect())
+}
+
+/// True for the inode of an attribute's value, by its own words.
+/// # Errors
+/// As [`file`].
+pub fn is_value(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<bool, LayoutError> {
+    let superblock = Superblock::read(device, read)?;
+    let piece = superblock.inode_piece(u32::try_from(inode)?, read)?;
+    Ok(piece.le32(0x20)? & ATTRIBUTE_VALUE != 0)
 }
 
 fn block_bytes(piece: &Piece) -> Result<u64, LayoutError> {
@@ -370,8 +381,8 @@ impl Superblock {
         jbd2::add(&log, read, regions)
     }
 
-    /// Reads a file's inode from its table.
-    fn inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, LayoutError> {
+    /// Reads an inode from its table.
+    fn inode_piece(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<Piece, LayoutError> {
         self.piece.need(inode > 0, "0 is no inode's number")?;
         let index = u64::from(inode) - 1;
         let (group, slot) = (index / self.inodes_per_group, index % self.inodes_per_group);
@@ -381,7 +392,12 @@ impl Superblock {
         let descriptor =
             Piece::read(read, at, usize::try_from(self.descriptor_bytes)?, "ext4 group descriptor")?;
         let at = self.place(&descriptor, 8)?.saturating_mul(self.block_bytes) + slot * self.inode_bytes;
-        let piece = Piece::read(read, at, 128, "ext4 inode")?;
+        Piece::read(read, at, 128, "ext4 inode")
+    }
+
+    /// Where a file lies, by its inode.
+    fn inode(&self, inode: u32, read: &mut ReadAt<'_>) -> Result<jbd2::Root, LayoutError> {
+        let piece = self.inode_piece(inode, read)?;
         piece.need(piece.le16(0)? >> 12 == 0o10, "it is no file")?;
         let bytes = u64::from(piece.le32(0x6c)?) << 32 | u64::from(piece.le32(0x4)?);
         let flags = piece.le32(0x20)?;

@@ -16,7 +16,9 @@ use crate::trace::event::{Content, DeviceNumber, END_NOT_TOLD, Event, EventKind,
 
 use crate::trace::ftrace::bracket::{BegunBy, Bracket, Worker, is_one};
 use crate::trace::ftrace::inode_number::own;
-use crate::trace::ftrace::record::{Call, Holder, Inode, Length, Mapping, Record, RequestRecord, What};
+use crate::trace::ftrace::record::{
+    Call, Holder, Inode, InodeKind, Length, Mapping, Record, RequestRecord, What,
+};
 use crate::trace::ftrace::step::{Step, Surroundings};
 use crate::trace::ftrace::volume::{self, Volume};
 
@@ -114,12 +116,10 @@ impl Assembler {
             What::CreateBegin => drop(self.creating.insert(thread)),
             What::Fetched(file) => {
                 let (file, is_new) = (self.key(file), self.creating.remove(&thread));
-                let created = Step::Created { file, directory: false };
+                let created = Step::Created { file, kind: InodeKind::File };
                 (around.sink)(if is_new { created } else { Step::Fetched(file) });
             }
-            What::Created { file, directory } => {
-                (around.sink)(Step::Created { file: self.key(file), directory });
-            }
+            What::Created { file, kind } => (around.sink)(Step::Created { file: self.key(file), kind }),
             What::Ended(file) => {
                 let file = self.key(file);
                 around.event(Event { file, ..event(EventKind::Freed) }, None);

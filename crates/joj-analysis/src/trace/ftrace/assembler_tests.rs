@@ -310,7 +310,7 @@ fn the_inode_that_a_creating_thread_brings_into_memory_is_the_new_file() {
     for (thread, what) in records {
         assembler.take(&Record { time_ns: 1, thread, what }, &mut around);
     }
-    let created = Step::Created { file: key(13), directory: false };
+    let created = Step::Created { file: key(13), kind: InodeKind::File };
     let fetched = |number| Step::Fetched(key(number));
     let removed = Step::NamesChanged { thread: 2, change: NameChange::Removed };
     assert_eq!(found, [fetched(11), fetched(12), created, fetched(14), removed]);

@@ -33,6 +33,16 @@ pub struct Inode {
     pub number: u64,
 }
 
+/// What a new inode is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InodeKind {
+    /// A file, or the record does not say.
+    File,
+    Directory,
+    /// A symbolic link, a device, a socket: what it has in blocks no program wrote there.
+    Other,
+}
+
 /// A length in the unit in which an event has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
@@ -237,11 +247,7 @@ pub enum What {
     /// An inode was brought into memory.
     Fetched(Inode),
     /// An inode's number was given to a new file.
-    Created {
-        file: Inode,
-        /// True for a directory.
-        directory: bool,
-    },
+    Created { file: Inode, kind: InodeKind },
     /// A file is gone: its number may be given to another.
     Ended(Inode),
     /// A lock was granted.

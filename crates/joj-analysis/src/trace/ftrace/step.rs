@@ -2,7 +2,7 @@
 
 use crate::trace::event::{Event, FileKey};
 use crate::trace::ftrace::bracket::Bracket;
-use crate::trace::ftrace::record::{Command, NameChange};
+use crate::trace::ftrace::record::{Command, InodeKind, NameChange};
 use crate::trace::texts::Texts;
 
 /// What comes out: events, of which generation, process and command are still to be filled in, and what helps with that.
@@ -14,8 +14,7 @@ pub enum Step {
     Created {
         /// The file. Its generation is 0 until it is filled in.
         file: FileKey,
-        /// True for a directory.
-        directory: bool,
+        kind: InodeKind,
     },
     /// The file is gone.
     Ended(FileKey),

@@ -1,7 +1,7 @@
 //! Events of filesystems: where files lie, when they are made durable, cut and removed.
 
 use crate::trace::ftrace::known::{Known, Values};
-use crate::trace::ftrace::record::{Length, Mapping, What};
+use crate::trace::ftrace::record::{InodeKind, Length, Mapping, What};
 
 /// BH_Mapped and BH_Unwritten among ext4's flags of a mapping; the second moved from bit 12 to 11 (linux/buffer_head.h).
 const MAPPED: u64 = 1 << 4 | 1 << 11 | 1 << 12;
@@ -19,8 +19,9 @@ const NOWAIT: u64 = 8;
 const BTRFS_DATA: u64 = 1;
 /// BTRFS_DATA_RELOC_TREE_OBJECTID.
 const BTRFS_RELOCATION_TREE: i64 = -9;
-/// S_IFMT and S_IFDIR (stat(2)).
+/// S_IFMT, S_IFREG and S_IFDIR (stat(2)).
 const TYPE_MASK: u64 = 0o170_000;
+const REGULAR: u64 = 0o100_000;
 const DIRECTORY: u64 = 0o040_000;
 /// The end of a file, as ext4 counts its blocks.
 const EXT4_LAST: u64 = 0xffff_fff0;
@@ -93,7 +94,7 @@ pub(super) const FILES: &[Known] = &[
         Some(What::Truncated { file: values.inode(0, 1)?, length: Length::Bytes(values.number(2)?) })
     }),
     by_id(file("btrfs", &["btrfs_inode_new"], &["fsid", "ino", "root_objectid"], GONE, |values| {
-        Some(What::Created { file: values.inode_by_id(0, 1, 2)?, directory: false })
+        Some(What::Created { file: values.inode_by_id(0, 1, 2)?, kind: InodeKind::File })
     })),
     by_id(file(
         "btrfs",
@@ -194,8 +195,12 @@ fn fetched(values: &Values<'_>) -> Option<What> {
 }
 
 fn created(values: &Values<'_>) -> Option<What> {
-    let directory = values.number(2)? & TYPE_MASK == DIRECTORY;
-    Some(What::Created { file: values.inode(0, 1)?, directory })
+    let kind = match values.number(2)? & TYPE_MASK {
+        REGULAR => InodeKind::File,
+        DIRECTORY => InodeKind::Directory,
+        _ => InodeKind::Other,
+    };
+    Some(What::Created { file: values.inode(0, 1)?, kind })
 }
 
 fn ext4_map(values: &Values<'_>) -> Option<What> {

@@ -362,7 +362,7 @@ impl TracefsCapture {
 
     fn step(&mut self, time_ns: u64, step: Step, texts: &mut Texts) {
         match step {
-            Step::Created { file, directory } => self.files.created(file, directory, time_ns),
+            Step::Created { file, kind } => self.files.created(file, kind, time_ns),
             Step::Ended(file) => self.files.ended(file),
             Step::Fetched(file) => self.files.fetched(file),
             Step::NamesChanged { thread, change } => {
@@ -456,7 +456,7 @@ impl TracefsCapture {
         }
         let known = self.files.identify(bare, event.process);
         event.file.generation = known.generation;
-        let directory = known.directory && event.kind == EventKind::Extent;
+        let is_metadata = known.holds_metadata && event.kind == EventKind::Extent;
         let untold = known.tell(event.time_ns);
         // Most events have no need of the name.
         let name = match &known.name {
@@ -471,8 +471,7 @@ impl TracefsCapture {
         if event.kind == EventKind::Unlinked {
             (event.name, event.detail) = (name, known.links.left());
         }
-        // Directories hold metadata.
-        !directory || !self.files.hides_directories(event.file.device)
+        !is_metadata || !self.files.hides_metadata(event.file.device)
     }
 }
 

@@ -12,12 +12,14 @@ use std::time::SystemTime;
 
 use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::inode_number::{is_of_some_tree, own};
+use joj_analysis::trace::ftrace::record::InodeKind;
 use joj_analysis::trace::ftrace::volume::Volume;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::capture::tracefs::filesystems::sources::{self, Source};
 use crate::machine::capture::tracefs::filesystems::subvolumes::{Open, Subvolumes};
 use crate::machine::capture::tracefs::filesystems::volumes::{self, Mounted};
+use crate::machine::capture::tracefs::known::{Known, named};
 use crate::machine::capture::tracefs::name_changes::changes::Changes;
 use crate::machine::capture::tracefs::name_changes::creations::Creations;
 use crate::machine::capture::tracefs::name_changes::doubts::Doubtful;
@@ -26,77 +28,11 @@ use crate::machine::capture::tracefs::name_changes::file_names::FileNames;
 use crate::machine::capture::tracefs::name_changes::links::Links;
 use crate::machine::capture::tracefs::name_changes::watcher::Watcher;
 use crate::machine::devices::disks;
-use crate::machine::files::file_handle::{self, Handle};
-use crate::machine::files::file_watch::Change;
+use crate::machine::files::file_handle;
 use crate::machine::files::mounts::{self, Mount};
 
 /// A file of none of the filesystems that are captured.
 pub const ELSEWHERE: FileKey = FileKey { device: DeviceNumber(u32::MAX), inode: 1, generation: 0 };
-
-/// What is known of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
-    /// `i_generation`, or a number other than those of the files that had its inode number before.
-    pub generation: u32,
-    /// Its last name, from the filesystem's root; a directory's ends with a slash.
-    pub name: Option<String>,
-    /// Its other names.
-    pub links: Links,
-    /// Directories have extents too, which hold metadata.
-    pub directory: bool,
-    /// The watch saw it being created.
-    pub created: bool,
-    /// Its last name was removed.
-    pub nameless: bool,
-    /// Its number came into memory again: another file may have it.
-    pub doubtful: bool,
-    /// By which it is found.
-    pub handle: Option<Handle>,
-    /// It has a name that was not known for a while, and is to be asked for again.
-    pub withheld: bool,
-    /// True once its name was handed on, and when that was at the latest, if it was asked for.
-    pub told: bool,
-    pub told_ns: u64,
-    /// True once its blocks were asked for, or all of them were seen when it got them.
-    pub placed: bool,
-}
-
-impl Known {
-    /// As the watch saw it, with this name.
-    pub(super) fn seen(change: &Change, path: &str) -> Self {
-        Self {
-            generation: change.generation,
-            name: Some(named(path.to_owned(), change.directory)),
-            links: Links::default(),
-            directory: change.directory,
-            created: change.created,
-            nameless: false,
-            doubtful: false,
-            handle: Some(change.handle.clone()),
-            withheld: false,
-            told: false,
-            told_ns: 0,
-            placed: change.created,
-        }
-    }
-
-    /// True where its name is to be handed on now.
-    pub fn tell(&mut self, time_ns: u64) -> bool {
-        let untold = self.name.is_some() && !std::mem::replace(&mut self.told, true);
-        if untold {
-            self.told_ns = time_ns;
-        }
-        untold
-    }
-}
-
-/// A name as it is handed on.
-pub(super) fn named(mut path: String, is_directory: bool) -> String {
-    if is_directory && !path.ends_with('/') {
-        path.push('/');
-    }
-    path
-}
 
 /// A file, or what is in a directory.
 pub fn with_entries(path: &Path) -> Vec<PathBuf> {
@@ -128,7 +64,7 @@ pub struct Files {
     /// Files of which that is yet to be reported.
     pub(super) doubtful: Vec<Doubtful>,
     /// Made since the start, and not yet asked for.
-    young: FxHashSet<(DeviceNumber, u64)>,
+    young: FxHashMap<(DeviceNumber, u64), InodeKind>,
     /// Which of Btrfs's files a number is.
     pub(super) subvolumes: Subvolumes,
     /// Devices of filesystems that were unmounted: nobody is asked for files there any more.
@@ -181,14 +117,20 @@ impl Files {
         self.ask_again(file, process);
         if !self.known.contains_key(&key) {
             let found = self.by_number(file).or_else(|| self.by_process(file, process));
+            // Nobody opens what is no file of a program's.
+            let is_value = found.is_none()
+                && self.source(file.device).is_some_and(|source| source.places.is_value(file));
             // Who has the number now got it later than this event.
             let mut is_later =
                 |found: &Known| self.creations.of(key).any(|new| new.generation == found.generation);
             let found = found.filter(|found| !is_later(found));
             let found = found.map(|found| self.named_then(key, found));
             let found = self.distinct(key, found);
-            let placed = found.placed || self.young.remove(&key);
-            self.known.insert(key, Known { placed, ..found });
+            let young = self.young.remove(&key);
+            let placed = found.placed || young.is_some();
+            let is_other = young.is_some_and(|kind| kind != InodeKind::File);
+            let holds_metadata = found.holds_metadata || is_other || is_value;
+            self.known.insert(key, Known { placed, holds_metadata, ..found });
         }
         self.ask_withheld(key);
     }
@@ -201,10 +143,10 @@ impl Files {
         Known { name: name.filter(|_| !withheld), withheld, ..found }
     }
 
-    /// True where blocks of directories would pass for data if their places were known. On XFS requests say what they are.
+    /// True where metadata in blocks of inodes would pass for data if its places were known. On XFS requests say what they are.
     /// There no record says when a number changes hands, so a directory might be taken for the file that had its number before.
-    pub fn hides_directories(&self, device: DeviceNumber) -> bool {
-        !self.source(device).is_some_and(Source::places_directories)
+    pub fn hides_metadata(&self, device: DeviceNumber) -> bool {
+        !self.source(device).is_some_and(Source::places_metadata)
     }
 
     /// True where the watch will say which file the number was given to at this time, and has not yet.
@@ -217,7 +159,7 @@ impl Files {
     }
 
     /// The number was given to a new file at this time.
-    pub fn created(&mut self, file: FileKey, directory: bool, time_ns: u64) {
+    pub fn created(&mut self, file: FileKey, kind: InodeKind, time_ns: u64) {
         let key = (file.device, file.inode);
         self.subvolumes.note(file);
         // Whoever had the number is gone.
@@ -225,11 +167,13 @@ impl Files {
         let seen = self.creations.take(key, time_ns);
         match seen {
             Some(seen) => {
-                self.known.insert(key, Known { directory: directory || seen.directory, ..seen });
+                let directory = kind == InodeKind::Directory || seen.directory;
+                let holds_metadata = directory || kind == InodeKind::Other;
+                self.known.insert(key, Known { directory, holds_metadata, ..seen });
             }
             // Who has it now is asked when it is used.
             None => {
-                self.young.insert(key);
+                self.young.insert(key, kind);
             }
         }
     }
@@ -242,7 +186,7 @@ impl Files {
         known.doubtful = true;
         if known.nameless {
             self.ended(file);
-            self.young.insert(key);
+            self.young.insert(key, InodeKind::File);
         }
     }
 
@@ -276,7 +220,7 @@ impl Files {
     /// True where the number's last owner is gone, and no other was seen. To ask for it now is in vain, and takes long.
     pub fn is_gone(&self, file: FileKey) -> bool {
         let key = (file.device, file.inode);
-        self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains(&key)
+        self.ended.contains_key(&key) && !self.known.contains_key(&key) && !self.young.contains_key(&key)
     }
 
     /// The file that a thread's descriptor leads to, and what is known of it. None where that filesystem would have named the file
@@ -307,7 +251,7 @@ impl Files {
         let known = self.known.entry(place).or_insert(known);
         known.placed = true;
         let key = FileKey { generation: known.generation, ..key };
-        if known.directory {
+        if known.holds_metadata {
             return (None, Vec::new());
         }
         let extents = self.extents(key, Some(path));
@@ -327,7 +271,7 @@ impl Files {
             return Vec::new();
         }
         let known = self.identify(file, process);
-        if known.placed || known.directory {
+        if known.placed || known.holds_metadata {
             return Vec::new();
         }
         known.placed = true;
@@ -378,6 +322,7 @@ impl Files {
             name: source.name_of(&found, &facts).map(|name| named(name, facts.is_dir())),
             links: Links::of(&facts, self.started),
             directory: facts.is_dir(),
+            holds_metadata: !facts.is_file(),
             ..Known::default()
         })
     }
@@ -463,10 +408,11 @@ impl Files {
         let generation = file_handle::generation(handle.as_ref());
         let inode = file_handle::number(&facts, handle.as_ref());
         let key = FileKey { device: source.mounted.volume.device, inode, generation };
-        let (links, directory) = (Links::of(&facts, self.started), facts.is_dir());
+        let links = Links::of(&facts, self.started);
+        let (directory, holds_metadata) = (facts.is_dir(), !facts.is_file());
         // Another filesystem may have the device by now, and another file the number.
         source.mounted.mounts.is_there().then_some(())?;
-        Some((key, Known { generation, handle, name, links, directory, ..Known::default() }))
+        Some((key, Known { generation, handle, name, links, directory, holds_metadata, ..Known::default() }))
     }
 
     fn device_of(&self, path: &Path, process: u32) -> Option<DeviceNumber> {

@@ -8,8 +8,9 @@ use joj_analysis::trace::event::{DeviceNumber, Event, EventKind, FileKey};
 use joj_analysis::trace::ftrace::record::NameChange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::machine::capture::tracefs::files::{Files, Known, named};
+use crate::machine::capture::tracefs::files::Files;
 use crate::machine::capture::tracefs::filesystems::sources::Source;
+use crate::machine::capture::tracefs::known::{Known, named};
 use crate::machine::capture::tracefs::name_changes::doubts::{Doubtful, Doubts, Moved};
 use crate::machine::capture::tracefs::name_changes::file_names::{LOOKS_MAX, Seen};
 use crate::machine::capture::tracefs::name_changes::links::Links;

@@ -6,6 +6,7 @@
 //! capture      the whole capture
 //! following    how the names of files follow what the watch saw, and when nobody knows them
 //! files        which file an inode number stands for
+//! known        what is known of one file
 //! name_changes when files got and lost their names
 //! threads      which process a thread belongs to, and what it is called
 //! buffer       an instance's per-processor buffers, read as pages
@@ -17,6 +18,7 @@
 pub mod capture;
 mod following;
 mod files;
+mod known;
 mod name_changes;
 mod threads;
 mod buffer;

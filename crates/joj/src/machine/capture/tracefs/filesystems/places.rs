@@ -73,6 +73,13 @@ impl Places {
         events
     }
 
+    /// True for an inode that ext4 keeps for the value of an attribute: nobody can open it.
+    pub fn is_value(&self, file: FileKey) -> bool {
+        self.disk.as_ref().is_some_and(|(bytes, extent)| {
+            ext4::is_value(*extent, file.inode, &mut |at, length| bytes.read(at, length)).unwrap_or(false)
+        })
+    }
+
     fn ext4(&self, file: FileKey) -> Option<Vec<Piece>> {
         let (bytes, extent) = self.disk.as_ref()?;
         // The kernel may be changing what is read: then a second look helps, or nobody knows.

@@ -61,8 +61,8 @@ impl Source {
         self.is_ext4() || matches!(self.mounted.mount.kind.as_str(), "xfs" | "btrfs" | "f2fs")
     }
 
-    /// XFS's requests say themselves that they carry a directory (REQ_META); to F2FS a directory's blocks are data.
-    pub fn places_directories(&self) -> bool {
+    /// XFS's requests say themselves that they carry a directory or a link's target (REQ_META); to F2FS these are data.
+    pub fn places_metadata(&self) -> bool {
         matches!(self.mounted.mount.kind.as_str(), "xfs" | "f2fs")
     }
 

@@ -6,6 +6,7 @@ use joj_analysis::trace::ftrace::record::NameChange;
 use super::*;
 use crate::machine::capture::tracefs::name_changes::file_names::Seen;
 use crate::machine::capture::tracefs::name_changes::watcher::Look;
+use crate::machine::files::file_watch::Change;
 
 #[test]
 fn a_number_is_nobodys_between_two_files() {
@@ -16,7 +17,7 @@ fn a_number_is_nobodys_between_two_files() {
     assert!(!files.is_gone(file));
     files.ended(file);
     assert!(files.is_gone(file));
-    files.created(file, false, 0);
+    files.created(file, InodeKind::File, 0);
     assert!(!files.is_gone(file), "another has it");
     files.identify(file, 0);
     files.ended(file);
