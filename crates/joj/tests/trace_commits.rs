@@ -113,6 +113,19 @@ for name in ['one', 'two', 'one']:
     connection.close()
 ";
 
+/// A commit and then a transaction that is rolled back, five times.
+const ROLLED_BACK: &str = "
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1] + '/rolled.db', isolation_level=None)
+connection.execute('CREATE TABLE t(a)')
+for row in range(5):
+    connection.execute('INSERT INTO t VALUES(?)', (row,))
+    connection.execute('BEGIN')
+    connection.execute('INSERT INTO t VALUES(0)')
+    connection.execute('ROLLBACK')
+os._exit(0)
+";
+
 fn commits_by_database(traced: &Traced) -> BTreeMap<String, usize> {
     let mut commits = BTreeMap::new();
     for commit in &traced.commits {
@@ -259,6 +272,20 @@ fn to_open_a_log_is_no_commit() {
         let traced = traced(&volume, backend, OPENINGS, &directory, &[]);
         assert_eq!(traced.summary["commits"]["total"], 4, "{backend}");
         assert_eq!(traced.commits.len(), 4, "{backend}");
+    }
+}
+
+/// What is rolled back counts as a commit, and only deletes its journal.
+#[test]
+fn steps_are_of_commits_that_had_a_call_or_request() {
+    for (kind, backend) in ["ext4", "xfs"].into_iter().flat_map(|kind| backends().map(move |way| (kind, way)))
+    {
+        let Some(volume) = volume_or_skip(kind) else { return };
+        let traced = traced(&volume, backend, ROLLED_BACK, &directory(&volume, backend), &[]);
+        let commits = &traced.summary["commits"];
+        let counted =
+            [&commits["total"], &commits["with_requests"]].map(|number| number.as_u64().expect("a number"));
+        assert_eq!((counted, traced.commits.len()), ([11, 6], 6), "{kind}, {backend}");
     }
 }
 

@@ -172,7 +172,9 @@ impl StepsOfTransactions {
             StepsOwner::Transaction(transaction) => transaction.process,
             StepsOwner::Sync(sync) => sync.process,
         };
-        if steps.is_empty() || self.process.is_some_and(|wanted| wanted != process) {
+        // What was rolled back leaves a deleted journal alone, and that only where the capture sees it.
+        let is_bare = steps.iter().all(|step| matches!(step, TransactionStep::Note(_)));
+        if is_bare || self.process.is_some_and(|wanted| wanted != process) {
             return;
         }
         steps.sort_by_key(|step| (step.time_ns(), step.rank()));
@@ -194,9 +196,51 @@ impl StepsOfTransactions {
 
 #[cfg(test)]
 mod tests {
+    use crate::filesystem::class::Class;
+    use crate::trace::attribution::request::{BlockRun, TransactionKind};
     use crate::trace::event::FileKey;
+    use crate::trace::texts::Text;
 
     use super::*;
+
+    fn commit(id: TransactionId) -> Transaction {
+        Transaction {
+            id,
+            kind: TransactionKind::Commit,
+            file: FileKey::NONE,
+            name: Text::NONE,
+            thread: 1,
+            process: 1,
+            command: Text::NONE,
+            begun_ns: 0,
+            ended_ns: Some(9),
+            until_close: false,
+            syncs: 0,
+            bytes: [0; Class::ALL.len()],
+            journal_of_journal_bytes: 0,
+            writes: 0,
+            flushes: 0,
+        }
+    }
+
+    /// One that was rolled back only deletes its journal.
+    #[test]
+    fn a_transaction_without_a_call_or_request_is_not_shown_and_not_counted() {
+        let unlinked = Event { kind: EventKind::Unlinked, ..Event::default() };
+        let mut steps = StepsOfTransactions::new(1, 9);
+        for number in 0..6 {
+            let id = TransactionId(number);
+            steps.outcome(&Outcome::Note(&unlinked, Some(id)));
+            if number % 2 == 1 {
+                let run = BlockRun { transaction: Some(id), ..BlockRun::default() };
+                steps.outcome(&Outcome::Request(&Request { runs: vec![run], ..Request::default() }));
+            }
+            steps.outcome(&Outcome::Transaction(&commit(id)));
+        }
+        let told: Vec<_> = steps.finish().into_iter().map(|one| (one.owner, one.steps.len())).collect();
+        let after_the_first = [3, 5].map(|id| (StepsOwner::Transaction(commit(TransactionId(id))), 2));
+        assert_eq!(told, after_the_first);
+    }
 
     #[test]
     fn what_a_file_without_a_name_gives_up_is_no_truncate() {
