@@ -169,6 +169,26 @@ fn a_flipped_bit_is_refused_and_leaves_no_export() {
     assert_eq!(scratch.names(), ["damaged.parquet"]);
 }
 
+/// At these places, counted from the end, the library that decodes such files panics: the first column would begin at a negative byte.
+#[test]
+fn of_a_file_at_which_the_library_gives_up_only_that_is_said() {
+    let scratch = Scratch::new("panics");
+    for place in [3727, 3724, 3634] {
+        let mut bytes = fs::read(fixture("ext4_wal")).expect("a trace");
+        let at = bytes.len() - place;
+        bytes[at] ^= 1;
+        let path = scratch.holds("forged.parquet", &bytes);
+        let output = read(&path, &[]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{place}: {told}");
+        assert!(told.starts_with("joj: ") && told.lines().count() == 1, "{place}: {told}");
+        assert!(
+            told.contains("is damaged") && told.contains("the Parquet library gave up"),
+            "{place}: {told}"
+        );
+    }
+}
+
 #[test]
 fn a_trace_goes_out_in_every_format() {
     let scratch = Scratch::new("formats");

@@ -3,6 +3,7 @@
 //! ```text
 //! reader     reads a trace row group by row group
 //! writer     writes one as it comes; the file gets its name when it is whole
+//! library    runs the Parquet library, whose panics are damage
 //! pages      one row group's bytes, checked before they are decoded
 //! names      texts of rows, each hashed once
 //! checksum   CRC-32: the page checksums, which the library does not write
@@ -17,6 +18,7 @@ mod reader;
 mod writer;
 mod pages;
 mod names;
+mod library;
 mod checksum;
 mod schema;
 mod error;

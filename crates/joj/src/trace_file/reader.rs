@@ -1,7 +1,6 @@
 //! Reads a saved trace row group by row group: memory holds one of them.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use joj_analysis::recording::call::RecordedCall;
@@ -15,6 +14,7 @@ use serde::Deserialize;
 
 use super::checksum::Checksum;
 use super::error::{ColumnProblem, Damage, HeadProblem, TraceReadError};
+use super::library::caught;
 use super::names::NumberCache;
 use super::pages::GroupBytes;
 use super::schema::{self, ColumnPlace, Columns, TEXTS};
@@ -143,21 +143,23 @@ impl TraceReader {
     }
 
     fn next_rows(&mut self, sink: &mut RowSink<'_>) -> Result<bool, TraceReadError> {
-        let decoded = caught(|| self.decode(sink));
-        decoded.map_err(|damage| TraceReadError::Damaged {
+        // What is done with the rows is ours: a panic there is no damage.
+        let handed_on = caught(|| self.decode()).and_then(|rows| self.hand_on(rows, sink).map(|()| rows > 0));
+        handed_on.map_err(|damage| TraceReadError::Damaged {
             path: self.path.clone(),
             damage: Damage::Group { group: self.group, damage: Box::new(damage) },
         })
     }
 
-    fn decode(&mut self, sink: &mut RowSink<'_>) -> Result<bool, Damage> {
+    /// Decodes the next rows into `columns` and `strings`, and says how many; 0 at the end.
+    fn decode(&mut self) -> Result<usize, Damage> {
         while self.open.as_ref().is_none_or(|(_, rows)| *rows == 0) {
             if self.group == self.metadata.num_row_groups() {
-                return Ok(false);
+                return Ok(0);
             }
             self.open_group()?;
         }
-        let Some((columns, rows_left)) = &mut self.open else { return Ok(false) };
+        let Some((columns, rows_left)) = &mut self.open else { return Ok(0) };
         let rows = ROWS_PER_BATCH.min(*rows_left);
         self.columns.clear();
         for (column, reader) in schema::columns(self.header.version).iter().zip(columns) {
@@ -177,6 +179,10 @@ impl TraceReader {
             read.map_err(|problem| Damage::Column { column: column.name, problem })?;
         }
         *rows_left -= rows;
+        Ok(rows)
+    }
+
+    fn hand_on(&mut self, rows: usize, sink: &mut RowSink<'_>) -> Result<(), Damage> {
         let has_calls = self.header.version > EVENTS_VERSION;
         let texts = if has_calls { TEXTS } else { EVENT_TEXTS };
         for row in 0..rows {
@@ -193,7 +199,7 @@ impl TraceReader {
             }
             sink(&self.columns, row, numbers).map_err(unknown)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn open_group(&mut self) -> Result<(), Damage> {
@@ -268,12 +274,6 @@ fn check_rows(metadata: &ParquetMetaData, header: &Header, checksums: &Checksums
         return Err(Damage::Events);
     }
     Ok(())
-}
-
-/// Runs decoding: the library has been seen to panic at what no writer writes.
-fn caught<T>(decode: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
-    let result = catch_unwind(AssertUnwindSafe(decode));
-    result.unwrap_or_else(|_| Err(Damage::GaveUp))
 }
 
 /// Why a file has no end that can be read.
