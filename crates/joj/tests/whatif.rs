@@ -20,6 +20,8 @@ const COMMITS: u64 = 30;
 const SYNCS_OF_COMMIT: u64 = 3;
 /// Syncs of files that are no databases.
 const OTHER_SYNCS: u64 = 7;
+/// Of these, caches.
+const CACHE_SYNCS: u64 = 3;
 /// Think time of the recording.
 const THINK_NS: f64 = 200e6;
 
@@ -71,7 +73,7 @@ fn application() -> String {
     }
     text.now_us += 200_000;
     for file in 0..OTHER_SYNCS {
-        text.file(&if file < 3 { format!("/d/Cache/{file}") } else { format!("/d/{file}.text") });
+        text.file(&if file < CACHE_SYNCS { format!("/d/Cache/{file}") } else { format!("/d/{file}.text") });
     }
     text.text
 }
@@ -112,6 +114,7 @@ fn each_configuration_has_the_syncs_of_its_mode() {
         assert_eq!(rows[name].as_ref().expect("figures")["differing"], 0, "{name}");
     }
     assert_eq!(syncs("no-sync"), Some(Some(0)));
+    assert_eq!(syncs("caches-no-sync"), Some(Some(recorded - CACHE_SYNCS)));
     let database = serde_json::json!({ "path": "/d/app.db", "journal_mode": "delete", "commits": COMMITS });
     assert_eq!(found["databases"], serde_json::json!([database]));
     match (syncs("wal"), syncs("wal-normal")) {
@@ -123,6 +126,34 @@ fn each_configuration_has_the_syncs_of_its_mode() {
         other => waldio::skipped(&format!("the kernel counts no calls of a replay: {other:?}")),
     }
     assert_eq!(names_of_whatif(scratch.as_ref()), [""; 0], "what it made is gone");
+}
+
+#[test]
+fn each_class_of_files_is_as_durable_as_it_has_to_be() {
+    let scratch = Scratch::new("whatif-classes");
+    let recording = record(&scratch, "app", application());
+    let only = ["--rounds", "1", "--only", "by-class,caches-no-sync"];
+    let found = |words: &[&str]| rows(&whatif(&recording, scratch.as_ref(), &[&only[..], words].concat()));
+    let none = found(&[]);
+    let reason = none["by-class"].as_ref().expect_err("nothing is temporary");
+    assert!(reason.contains("--class 'temporary:PATTERN'"), "{reason}");
+    let recorded = COMMITS * SYNCS_OF_COMMIT + OTHER_SYNCS;
+    // The syncs of temporary files are made, in memory; those of caches are not; of what is permanent all are there.
+    for (words, caches, by_class) in [
+        (&["--class", "temporary:*.text"][..], recorded - CACHE_SYNCS, recorded - CACHE_SYNCS),
+        (&["--class", "temporary:*.text", "--class", "cache:*.db*"], OTHER_SYNCS, OTHER_SYNCS),
+        (&["--class", "temporary:*.text", "--class", "permanent:/d/Cache/1"], recorded - 2, recorded - 2),
+    ] {
+        let rows = found(words);
+        for (name, syncs) in [("caches-no-sync", caches), ("by-class", by_class)] {
+            let figures = rows[name].as_ref().expect("figures");
+            assert_eq!(
+                (&figures["syncs"], &figures["differing"]),
+                (&syncs.into(), &0.into()),
+                "{name}: {words:?}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -247,7 +278,7 @@ fn what_cannot_be_replayed_is_told_and_nothing_is_left() {
         (&damaged, place, &[][..], 1, "was cut off"),
         (&missing, place, &[], 1, "cannot open"),
         (&recording, missing.as_path(), &[], 1, "there is no directory"),
-        (&recording, place, &["--class", "permanent:*.db"], 2, "there is no class `permanent`"),
+        (&recording, place, &["--class", "cash:*.db"], 2, "there is no class `cash`"),
         (&recording, place, &["--only", "cloud"], 2, "there is no configuration `cloud`"),
         (&recording, place, &["--json", "-", "--markdown", "-"], 2, "only one of --json and --markdown"),
         (&recording, place, &["--", "true"], 2, "cannot be used with"),

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use joj_analysis::bench::key::Word;
+use joj_analysis::recording::whatif::classes::{ClassPattern, FileClass};
 use joj_analysis::recording::whatif::configuration::Configuration;
 
 use crate::command_line::whatif::emulated::{ONLY_IN_LAB, WhatifLabOptions};
@@ -18,6 +20,7 @@ Examples:
   joj whatif -- ./app --its-own options    records the program first
   joj whatif --rerun -- ./app --its-own options    and runs it in RAM and without syncs, to check the forecast
   joj whatif app.joj --class 'cache:*.cache' --class 'cache:/home/*/thumbnails/*'
+  joj whatif app.joj --class 'permanent:*.db' --class 'temporary:/tmp/*'    and each class as durable as it has to be
   joj whatif app.joj --only recorded,wal,waldio --rounds 7
   joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
   joj whatif app.joj --device galaxy-s5-emmc,kingston --filesystem ext4,f2fs    on emulated disks, a table each
@@ -52,14 +55,14 @@ pub struct WhatifOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ONLY_IN_LAB)]
     pub rounds: Option<u32>,
 
-    /// Only these: recorded (always), databases-in-ram, caches-in-ram, all-in-ram, no-sync, wal, waldio, waldio-bounded, wal-normal
+    /// Only these: recorded (always), databases-in-ram, caches-in-ram, all-in-ram, no-sync, caches-no-sync, by-class, wal, waldio, waldio-bounded, wal-normal
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<Configuration>,
 
-    /// Which files are caches: `cache:PATTERN` with * and ?; may be repeated. With a / it is for the whole path, else for each part of
-    /// it [default: cache:*cache*]
+    /// What files are worth: `permanent:PATTERN`, `cache:PATTERN` or `temporary:PATTERN` with * and ?; may be repeated. With a / it is for
+    /// the whole path, else for each part of it [default: cache:*cache*]
     #[arg(long = "class", value_name = "CLASS:PATTERN", value_parser = parse_class)]
-    pub caches: Vec<String>,
+    pub classes: Vec<ClassPattern>,
 
     /// The SQLite that makes commits: bundled (inside joj), system, or a library
     #[arg(long, value_name = "NAME|FILE.so", default_value = "bundled")]
@@ -91,13 +94,15 @@ pub struct WhatifOptions {
 }
 
 /// The pattern of a class.
-fn parse_class(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some(("cache", "")) => Err("it has no pattern; write it like `cache:*.cache`".to_owned()),
-        Some(("cache", pattern)) => Ok(pattern.to_owned()),
-        Some((class, _)) => Err(format!("there is no class `{class}`; there is only `cache`")),
-        None => Err("it has no `:`; write it like `cache:*.cache`".to_owned()),
+fn parse_class(text: &str) -> Result<ClassPattern, String> {
+    let Some((class, pattern)) = text.split_once(':') else {
+        return Err("it has no `:`; write it like `cache:*.cache`".to_owned());
+    };
+    let class = class.parse::<FileClass>().map_err(|error| error.to_string())?;
+    if pattern.is_empty() {
+        return Err(format!("it has no pattern; write it like `{}:*.{0}`", class.word()));
     }
+    Ok((class, pattern.to_owned()))
 }
 
 #[cfg(test)]
@@ -106,8 +111,9 @@ mod tests {
 
     #[test]
     fn a_class_has_a_name_and_a_pattern() {
-        assert_eq!(parse_class("cache:*.c:d"), Ok("*.c:d".to_owned()));
-        for wrong in ["cache", "cache:", "permanent:*.db", ""] {
+        assert_eq!(parse_class("cache:*.c:d"), Ok((FileClass::Cache, "*.c:d".to_owned())));
+        assert_eq!(parse_class("temporary:a"), Ok((FileClass::Temporary, "a".to_owned())));
+        for wrong in ["cache", "cache:", "cash:*.db", ""] {
             assert!(parse_class(wrong).is_err(), "{wrong}");
         }
     }

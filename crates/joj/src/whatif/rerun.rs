@@ -178,6 +178,9 @@ fn way(row: Configuration, outside: Option<&str>, has_durable_writes: bool) -> R
             Err("the numbers of this processor's system calls are not known to joj".to_owned())
         }
         Configuration::NoSync => Ok(RerunWay { in_memory: false, without_syncs: true }),
+        Configuration::CachesNoSync | Configuration::ByClass => {
+            Err("a filter of system calls does not know which file a sync is of".to_owned())
+        }
         Configuration::DatabasesInMemory | Configuration::CachesInMemory => {
             Err("only the program itself can put these files elsewhere".to_owned())
         }

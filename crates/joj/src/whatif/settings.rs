@@ -8,10 +8,10 @@ use joj_analysis::recording::Recording;
 use joj_analysis::recording::page_transactions::PageTransactions;
 use joj_analysis::recording::page_transactions::derive::derive;
 use joj_analysis::recording::page_transactions::plan::TransactionPlan;
-use joj_analysis::recording::whatif::classes::{self, CACHE_PATTERN, ClassError, ClassPaths};
+use joj_analysis::recording::whatif::classes::{self, CACHE_PATTERN, ClassError, ClassPaths, FileClass};
 use joj_analysis::recording::whatif::commit_calls::CommitCalls;
 use joj_analysis::recording::whatif::configuration::Configuration;
-use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_writes};
+use joj_analysis::recording::whatif::variants::{with_files_at, without_durable_writes, without_syncs_of};
 
 use crate::command_line::whatif::WhatifOptions;
 use crate::replay::page_transactions::libraries;
@@ -92,20 +92,39 @@ impl WhatifSettings {
                 self.class(classes::databases(recording), || "there is no SQLite database in it".to_owned())
             }
             Configuration::CachesInMemory => {
-                let default = [CACHE_PATTERN.to_owned()];
-                let patterns = if options.caches.is_empty() { &default[..] } else { &options.caches };
-                self.class(classes::caches(recording, &options.caches), || {
-                    format!(
-                        "no file of it is named {}; name the caches with --class 'cache:PATTERN'",
-                        patterns.join(" or ")
-                    )
-                })
+                self.class(classes::of(recording, FileClass::Cache, &options.classes), || no_cache(options))
             }
+            Configuration::CachesNoSync => {
+                let caches = classes::of(recording, FileClass::Cache, &options.classes);
+                let caches = caches.map_err(|error| error.to_string())?;
+                if caches.is_empty() {
+                    return Err(no_cache(options));
+                }
+                Ok(on_disk(Arc::new(without_syncs(recording, &caches))))
+            }
+            Configuration::ByClass => self.by_class(options),
             Configuration::Wal => self.commits(options, JournalMode::Wal, "full", None),
             Configuration::Normal => self.commits(options, JournalMode::Wal, "normal", None),
             Configuration::Waldio => self.commits(options, JournalMode::Waldio, "full", Some("full")),
             Configuration::Bounded => self.commits(options, JournalMode::Waldio, "full", Some("bounded")),
         }
+    }
+
+    /// Permanent files as recorded, caches without syncs, temporary files in memory.
+    fn by_class(&self, options: &WhatifOptions) -> Result<RowSetting, String> {
+        let recording = &self.recorded.recording;
+        let of = |class| classes::of(recording, class, &options.classes).map_err(|error| error.to_string());
+        let (caches, temporary) = (of(FileClass::Cache)?, of(FileClass::Temporary)?);
+        if temporary.is_empty() {
+            return Err("no file of it is temporary; name some with --class 'temporary:PATTERN'".to_owned());
+        }
+        let mut plan = without_syncs(recording, &caches);
+        // A path that is elsewhere is the same call: those that are left out stay the same.
+        let moved = with_files_at(&plan.recording, &temporary, IN_REPLAY);
+        let left_out = std::mem::take(&mut plan.left_out);
+        plan = Plan::of(moved, None);
+        plan.left_out = left_out;
+        in_memory(Arc::new(plan), InMemory::Some)
     }
 
     /// The files of a class in memory. `none`: what to say where it has none.
@@ -135,6 +154,21 @@ impl WhatifSettings {
         let libraries = libraries.map_err(|error| error.to_string())?;
         Ok(RowSetting::Commits(CommitSetting { libraries, mode, synchronous, durability }))
     }
+}
+
+/// All calls but those that make files of a class durable.
+fn without_syncs(recording: &Recording, class: &ClassPaths) -> Plan {
+    let (changed, left_out) = without_syncs_of(recording, class);
+    Plan { left_out, ..Plan::of(changed, None) }
+}
+
+fn no_cache(options: &WhatifOptions) -> String {
+    let caches = options.classes.iter().filter(|(class, _)| *class == FileClass::Cache);
+    let mut patterns: Vec<&str> = caches.map(|(_, pattern)| pattern.as_str()).collect();
+    if patterns.is_empty() {
+        patterns.push(CACHE_PATTERN);
+    }
+    format!("no file of it is named {}; name the caches with --class 'cache:PATTERN'", patterns.join(" or "))
 }
 
 /// Looks now whether there is such a place, and not after a minute.

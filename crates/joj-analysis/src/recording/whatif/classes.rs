@@ -7,11 +7,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
+use crate::bench::key::{Word, words};
 use crate::recording::Recording;
 use crate::recording::call::CallKind;
 use crate::recording::page_transactions::database_files::{DatabaseFiles, FileRole};
 use crate::recording::whatif::pattern;
 use crate::trace::texts::Text;
+
+words! {
+    /// What files are worth, as the user says it of their names.
+    pub enum FileClass: "class" {
+        /// What may not be lost.
+        Permanent = "permanent",
+        /// What can be had again: a power cut may take it.
+        Cache = "cache",
+        /// What nobody wants after a restart.
+        Temporary = "temporary",
+    }
+}
+
+/// A class and a pattern that names files of it.
+pub type ClassPattern = (FileClass, String);
 
 /// What a cache is called, unless options say otherwise.
 pub const CACHE_PATTERN: &str = "*cache*";
@@ -45,6 +61,42 @@ pub fn databases(recording: &Recording) -> Result<ClassPaths, ClassError> {
         }
     }
     whole(recording, found)
+}
+
+/// What the patterns of a class name. Permanent files are of no other class, and temporary ones are no caches.
+/// # Errors
+/// [`ClassError`]
+pub fn of(
+    recording: &Recording,
+    class: FileClass,
+    patterns: &[ClassPattern],
+) -> Result<ClassPaths, ClassError> {
+    let of_class = |wanted: FileClass| -> Vec<String> {
+        let own = patterns.iter().filter(|(class, _)| *class == wanted);
+        own.map(|(_, pattern)| pattern.clone()).collect()
+    };
+    let named = |class: FileClass| match class {
+        FileClass::Cache => caches(recording, &of_class(class)),
+        _ => named(recording, &of_class(class), |_| true),
+    };
+    let mut found = named(class)?;
+    for stronger in FileClass::ALL.iter().filter(|other| other.strength() > class.strength()) {
+        for path in named(*stronger)? {
+            found.remove(&path);
+        }
+    }
+    Ok(found)
+}
+
+impl FileClass {
+    /// A file that has several classes has the one with the highest.
+    fn strength(self) -> u8 {
+        match self {
+            Self::Permanent => 2,
+            Self::Temporary => 1,
+            Self::Cache => 0,
+        }
+    }
 }
 
 /// Caches: what these patterns name, and without any pattern what [`CACHE_PATTERN`] does, but for files of the system.
@@ -168,6 +220,18 @@ mod tests {
         assert!(found(&calls, &["cache"]).unwrap() == ["/h/Cache/a"], "either case");
         assert_eq!(found(&calls, &["none"]).unwrap(), [""; 0]);
         assert_eq!(found(&calls, &["b", "*.cache"]).unwrap(), ["/h/b", "/h/my.cache"]);
+    }
+
+    #[test]
+    fn a_permanent_file_is_no_cache_and_a_temporary_one_neither() {
+        let recording =
+            recording(&[(OPEN, "/h/cache/a", ""), (OPEN, "/h/cache/a.db", ""), (OPEN, "/h/cache/t.tmp", "")]);
+        let pattern = |class, pattern: &str| (class, pattern.to_owned());
+        let patterns = [pattern(FileClass::Permanent, "*.db"), pattern(FileClass::Temporary, "*.tmp")];
+        let of = |class| paths(&recording, &super::of(&recording, class, &patterns).unwrap());
+        assert_eq!(of(FileClass::Cache), ["/h/cache/a"]);
+        assert_eq!(of(FileClass::Temporary), ["/h/cache/t.tmp"]);
+        assert_eq!(of(FileClass::Permanent), ["/h/cache/a.db"]);
     }
 
     #[test]

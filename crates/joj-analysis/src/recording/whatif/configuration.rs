@@ -15,6 +15,10 @@ words! {
         AllInMemory = "all-in-ram",
         /// Without calls that make something durable.
         NoSync = "no-sync",
+        /// Without those that make caches durable.
+        CachesNoSync = "caches-no-sync",
+        /// Each class of files as durable as it has to be.
+        ByClass = "by-class",
         /// Commits through SQLite in WAL mode with `synchronous=FULL`.
         Wal = "wal",
         /// The same with waldio.
@@ -35,6 +39,8 @@ impl Configuration {
             Self::CachesInMemory => "caches in RAM",
             Self::AllInMemory => "all in RAM",
             Self::NoSync => "no sync",
+            Self::CachesNoSync => "no sync of caches",
+            Self::ByClass => "by class",
             Self::Wal => "WAL",
             Self::Waldio => "waldio",
             Self::Bounded => "waldio bounded",
@@ -50,6 +56,10 @@ impl Configuration {
             Self::CachesInMemory => "a restart of the machine takes the caches",
             Self::AllInMemory => "a restart of the machine takes everything",
             Self::NoSync => "a power cut takes the last half minute, and may damage databases",
+            Self::CachesNoSync => "a power cut takes the last half minute of caches, and may damage them",
+            Self::ByClass => {
+                "a power cut takes the last half minute of caches, and may damage them; a restart takes temporary files"
+            }
             Self::Wal | Self::Waldio => "nothing: a COMMIT that returned survives a power cut",
             Self::Bounded => "a power cut takes the last 10 ms of commits and a flush or two",
             Self::Normal => "a power cut takes the commits since the last checkpoint",

@@ -1,6 +1,6 @@
 //! The same recording, changed in one respect. Calls keep their places, so that durations of one are durations of the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
@@ -20,34 +20,75 @@ const RWF_SYNC_BITS: u32 = 2 | 4;
 pub fn with_files_at(recording: &Recording, class: &ClassPaths, place: &str) -> Recording {
     let mut moved = recording.clone();
     let mut known: HashMap<Text, Text> = HashMap::new();
-    // By thread the path that it made, renamed or removed last.
-    let mut changed: HashMap<u32, Text> = HashMap::new();
-    let unnamed = unnamed_files(recording, class);
-    for (call, was) in moved.calls.iter_mut().zip(&recording.calls) {
-        let texts = &recording.texts;
+    let names = names_class(recording, class);
+    for ((call, was), names_class) in moved.calls.iter_mut().zip(&recording.calls).zip(names) {
         let mut put = |path: Text| {
-            let to = || moved.texts.keep(&format!("{place}{}", texts.get(path)));
+            let to = || moved.texts.keep(&format!("{place}{}", recording.texts.get(path)));
             *known.entry(path).or_insert_with(to)
         };
-        let is_of_directory = |directory: Text| {
-            let last = changed.get(&was.thread).filter(|last| class.contains(last));
-            let above = last.and_then(|last| texts.get(*last).rsplit_once('/'));
-            above.is_some_and(|(above, _)| above == texts.get(directory))
-        };
-        let opens = was.kind == CallKind::Open;
-        let is_sent = class.contains(&was.path)
-            || opens && (unnamed.contains_key(&was.description) || is_of_directory(was.path));
-        if is_sent && was.path != Text::NONE {
+        if names_class && was.path != Text::NONE {
             call.path = put(was.path);
         }
         if was.kind != CallKind::Symlink && class.contains(&was.second_path) {
             call.second_path = put(was.second_path);
         }
-        if let Some(path) = changed_path(was) {
-            changed.insert(was.thread, path);
-        }
     }
     moved
+}
+
+/// Of each call whether its path is of the class, or a directory that is opened for the sake of a name of the class.
+fn names_class(recording: &Recording, class: &ClassPaths) -> Vec<bool> {
+    let texts = &recording.texts;
+    // By thread the path that it made, renamed or removed last.
+    let mut changed: HashMap<u32, Text> = HashMap::new();
+    let unnamed = unnamed_files(recording, class);
+    let mut named = Vec::with_capacity(recording.calls.len());
+    for call in &recording.calls {
+        let is_of_directory = |directory: Text| {
+            let last = changed.get(&call.thread).filter(|last| class.contains(last));
+            let above = last.and_then(|last| texts.get(*last).rsplit_once('/'));
+            above.is_some_and(|(above, _)| above == texts.get(directory))
+        };
+        let opens = call.kind == CallKind::Open;
+        named.push(
+            class.contains(&call.path)
+                || opens && (unnamed.contains_key(&call.description) || is_of_directory(call.path)),
+        );
+        if let Some(path) = changed_path(call) {
+            changed.insert(call.thread, path);
+        }
+    }
+    named
+}
+
+/// Without what makes files of a class durable: the flags are gone, and of each call it says whether it is to be left out. A sync of the
+/// whole filesystem stays.
+pub fn without_syncs_of(recording: &Recording, class: &ClassPaths) -> (Recording, Vec<bool>) {
+    let names = names_class(recording, class);
+    let opens = |kind: CallKind| matches!(kind, CallKind::Open | CallKind::Held);
+    let opened = recording.calls.iter().zip(&names).filter(|(call, names)| opens(call.kind) && **names);
+    let descriptions: HashSet<u32> =
+        opened.map(|(call, _)| call.description).filter(|description| *description != 0).collect();
+    let mut changed = recording.clone();
+    let is_of_file = |kind: CallKind| !matches!(kind, CallKind::Sync | CallKind::Syncfs);
+    let mut left_out = Vec::with_capacity(changed.calls.len());
+    for call in &mut changed.calls {
+        let is_own = descriptions.contains(&call.description);
+        if is_own {
+            make_plain(call);
+        }
+        left_out.push(is_own && call.kind.is_sync() && is_of_file(call.kind));
+    }
+    (changed, left_out)
+}
+
+/// Takes the flags away that make a write durable.
+fn make_plain(call: &mut RecordedCall) {
+    match call.kind {
+        CallKind::Open | CallKind::Held | CallKind::SetFlags => call.flags &= !O_SYNC_BITS,
+        CallKind::Pwritev | CallKind::Writev => call.flags &= !RWF_SYNC_BITS,
+        _ => {}
+    }
 }
 
 /// The path that a call makes, renames or removes.
@@ -92,13 +133,7 @@ pub fn has_durable_writes(recording: &Recording) -> bool {
 /// Without flags that make each write durable. Calls that make something durable are still there.
 pub fn without_durable_writes(recording: &Recording) -> Recording {
     let mut changed = recording.clone();
-    for call in &mut changed.calls {
-        match call.kind {
-            CallKind::Open | CallKind::Held | CallKind::SetFlags => call.flags &= !O_SYNC_BITS,
-            CallKind::Pwritev | CallKind::Writev => call.flags &= !RWF_SYNC_BITS,
-            _ => {}
-        }
-    }
+    changed.calls.iter_mut().for_each(make_plain);
     changed
 }
 
@@ -158,6 +193,29 @@ mod tests {
         let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
         assert_eq!(paths(&with_files_at(&made.0, &class, "/R")), [["/R/d", ""], ["", "/R/d/a"]]);
         assert_eq!(paths(&with_files_at(&made.0, &ClassPaths::new(), "/R")), [["/d", ""], ["", "/d/a"]]);
+    }
+
+    #[test]
+    fn syncs_of_a_class_are_left_out_with_those_of_its_directory() {
+        let mut made = Made::default();
+        let creat = |number: u32| {
+            move |call: &mut RecordedCall| {
+                (call.flags, call.description) = (O_RDWR | O_CREAT | 0o10_000, number);
+            }
+        };
+        let of = |number: u32| move |call: &mut RecordedCall| call.description = number;
+        made.push(CallKind::Open, ["/d/a", ""], creat(1))
+            .push(CallKind::Fsync, ["", ""], of(1))
+            .push(CallKind::Open, ["/d", ""], of(2))
+            .push(CallKind::Fsync, ["", ""], of(2))
+            .push(CallKind::Open, ["/d/b", ""], creat(3))
+            .push(CallKind::Fdatasync, ["", ""], of(3))
+            .push(CallKind::Syncfs, ["", ""], of(1));
+        let class: ClassPaths = [made.0.texts.keep("/d/a")].into();
+        let (changed, left_out) = without_syncs_of(&made.0, &class);
+        assert_eq!(left_out, [false, true, false, true, false, false, false]);
+        let flags: Vec<u32> = [0, 4].map(|call| changed.calls[call].flags & O_SYNC_BITS).to_vec();
+        assert_eq!(flags, [0, 0o10_000]);
     }
 
     #[test]

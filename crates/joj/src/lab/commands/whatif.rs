@@ -181,8 +181,8 @@ fn arguments(options: &WhatifOptions, setting: &Setting) -> Vec<String> {
     for configuration in &options.only {
         add("--only", configuration.word());
     }
-    for pattern in &options.caches {
-        add("--class", &format!("cache:{pattern}"));
+    for (class, pattern) in &options.classes {
+        add("--class", &format!("{}:{pattern}", class.word()));
     }
     if options.sqlite != "bundled" {
         add("--sqlite", &setting.sqlite);
