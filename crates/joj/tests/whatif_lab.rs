@@ -177,6 +177,10 @@ fn what_cannot_be_measured_is_refused_before_a_machine_starts() {
         assert_eq!(found, Some(code), "{words:?}: {said}");
         assert!(said.contains(message), "{words:?}: {said}");
     }
+    for words in [&["--jobs", "1"][..], &["--replay-seconds", "9"], &["--kernel", "k", "--modules", "m"]] {
+        let (found, said) = told(whatif(&recording, words).output());
+        assert!(found == Some(2) && said.contains("--lab"), "{words:?}: {found:?} {said}");
+    }
     let words: [&OsStr; 4] = ["--lab", "--", "/no/such/command", "a"].map(OsStr::new);
     let mut command = Command::new(env!("CARGO_BIN_EXE_joj"));
     let (found, said) = told(command.arg("whatif").args(words).output());

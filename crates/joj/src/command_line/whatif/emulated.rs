@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use joj_analysis::filesystem::Filesystem;
 
 /// What the directory of a disk of this machine goes without.
@@ -10,6 +10,7 @@ pub const ONLY_IN_LAB: [&str; 3] = ["lab", "device", "filesystem"];
 
 /// On which emulated disks a recording is replayed.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("emulated_disks").args(ONLY_IN_LAB).multiple(true)))]
 pub struct WhatifLabOptions {
     /// Measure in an emulated machine instead of on a disk of this machine, one round; --device and --filesystem do so, too
     #[arg(long)]
@@ -25,19 +26,21 @@ pub struct WhatifLabOptions {
     pub filesystem: Vec<Filesystem>,
 
     /// Emulated machines at a time: no figure depends on it [default: one a processor, as far as there is memory]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000),
+          requires = "emulated_disks")]
     pub jobs: Option<u32>,
 
     /// How long the replays on one emulated disk may take on this machine before its guest is ended, in seconds
-    #[arg(long, value_name = "S", default_value = "3600", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "S", default_value = "3600", value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+          requires = "emulated_disks")]
     pub replay_seconds: u64,
 
     /// Another kernel (a bzImage) for the emulated machine than Debian's; needs --modules
-    #[arg(long, value_name = "FILE", requires = "modules")]
+    #[arg(long, value_name = "FILE", requires = "modules", requires = "emulated_disks")]
     pub kernel: Option<PathBuf>,
 
     /// The modules of that kernel, as in /lib/modules/RELEASE
-    #[arg(long, value_name = "DIR", requires = "kernel")]
+    #[arg(long, value_name = "DIR", requires = "kernel", requires = "emulated_disks")]
     pub modules: Option<PathBuf>,
 }
 
