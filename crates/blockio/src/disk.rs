@@ -142,13 +142,13 @@ pub trait DiskFile: Send + Sync + Debug {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
     /// Writes over themselves bytes that are there, after a sync that failed: the next sync makes them durable or fails. `data` is
-    /// aligned in memory, and nobody changes that range meanwhile. A plain write is not enough everywhere: where ext4 could not write
+    /// aligned in memory, and nobody else uses the file meanwhile. A plain write is not enough everywhere: where ext4 could not write
     /// new blocks it leaves their extent marked as unwritten, but not the page; a later write of that page is synced with success, and
-    /// reads as zeros after a power cut. A direct write of whole blocks marks the extent. `is_alone`: nobody else writes to the rest of
-    /// the last block, which is written over itself then, too.
+    /// reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last block is written over
+    /// itself, too.
     /// # Errors
     /// As `write_at`, and as `read_at` of that rest.
-    fn write_again(&self, data: &[u8], offset: u64, _is_alone: bool) -> io::Result<()> {
+    fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.write_at(data, offset)
     }
 

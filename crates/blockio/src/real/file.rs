@@ -174,7 +174,7 @@ impl DiskFile for RealFile {
         Ok(())
     }
 
-    fn write_again(&self, data: &[u8], offset: u64, is_alone: bool) -> io::Result<()> {
+    fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let is_aligned = offset.is_multiple_of(ALIGNMENT_BYTES as u64);
         let (blocks, rest) =
             data.split_at(if is_aligned { data.len() - data.len() % ALIGNMENT_BYTES } else { 0 });
@@ -187,8 +187,7 @@ impl DiskFile for RealFile {
             return Ok(());
         }
         let mut block = AlignedBuffer::zeroed(ALIGNMENT_BYTES);
-        let is_whole =
-            is_aligned && is_alone && self.read_at(block.bytes_mut(), rest_offset)? == ALIGNMENT_BYTES;
+        let is_whole = is_aligned && self.read_at(block.bytes_mut(), rest_offset)? == ALIGNMENT_BYTES;
         block.bytes_mut()[..rest.len()].copy_from_slice(rest);
         if is_whole && self.write_direct(block.bytes(), rest_offset).is_ok() {
             return Ok(());

@@ -350,7 +350,7 @@ impl Durability {
     /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
     /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
     /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
-    /// with them. So the valid frames are written over themselves. Where that fails (a full disk), reads go on, and each
+    /// with them. So the valid frames are written over themselves, past the page cache. Where that fails (a full disk), reads go on, and each
     /// flush tries again before it promises anything. What the frames build on comes first: `database_first` syncs the
     /// database.
     pub fn make_certain(&self, file: &dyn DiskFile, database_first: impl FnOnce() -> Result<(), Failure>) {
@@ -358,7 +358,7 @@ impl Durability {
         let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
             if end > 0 {
                 database_first()?;
-                rewrite::over_itself(file, end, Writers::None)?;
+                rewrite::past_the_cache(file, end)?;
             }
             Ok(end)
         });

@@ -29,12 +29,24 @@ pub fn valid_end(file: &dyn DiskFile) -> io::Result<u64> {
     Ok(if log.frames_valid == 0 { 0 } else { end() })
 }
 
-/// Writes the log's bytes up to `end` over themselves, while nobody changes them. Where there are no other writers, what lies behind
-/// is read from the medium when frames are written there, with how it is marked (`DiskFile::write_again`).
+/// Puts the log's bytes up to `end` into the page cache as new ones, while nobody changes them.
 /// # Errors
 /// The bytes are the same; which of them the next sync writes is unknown.
-pub fn over_itself(file: &dyn DiskFile, end: u64, writers: Writers) -> io::Result<()> {
-    let is_alone = writers == Writers::None;
+pub fn over_itself(file: &dyn DiskFile, end: u64) -> io::Result<()> {
+    each_piece(file, end, |bytes, offset| file.write_at(bytes, offset))
+}
+
+/// The same past the page cache, for who is alone with the log: a reader would see a gap where the medium does not have what the page
+/// cache had. What lies behind is read from the medium when frames are written there, with how it is marked (`DiskFile::write_again`).
+/// # Errors
+/// As `over_itself`.
+pub fn past_the_cache(file: &dyn DiskFile, end: u64) -> io::Result<()> {
+    each_piece(file, end, |bytes, offset| file.write_again(bytes, offset))?;
+    file.forget_cached(end);
+    Ok(())
+}
+
+fn each_piece(file: &dyn DiskFile, end: u64, write: impl Fn(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
     let mut piece = AlignedBuffer::zeroed(RUN_BYTES_MAX);
     let mut offset = 0;
     while offset < end {
@@ -42,11 +54,8 @@ pub fn over_itself(file: &dyn DiskFile, end: u64, writers: Writers) -> io::Resul
         let bytes = &mut piece.bytes_mut()[..len_bytes];
         let read = file.read_at(bytes, offset)?;
         assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
-        file.write_again(bytes, offset, is_alone)?;
+        write(bytes, offset)?;
         offset += len_bytes as u64;
-    }
-    if is_alone {
-        file.forget_cached(end);
     }
     Ok(())
 }
@@ -60,6 +69,12 @@ pub fn over_itself(file: &dyn DiskFile, end: u64, writers: Writers) -> io::Resul
 /// # Errors
 /// As `over_itself`.
 pub fn published(file: &dyn DiskFile, published_end: Option<u64>, writers: Writers) -> io::Result<()> {
-    let end = valid_end(file)?;
-    over_itself(file, end.min(published_end.unwrap_or(end)), writers)
+    let valid_end = valid_end(file)?;
+    let published_end = published_end.unwrap_or(valid_end);
+    over_itself(file, valid_end.min(published_end))?;
+    if writers == Writers::None {
+        // Nobody reads what lies there: see `past_the_cache`.
+        file.forget_cached(published_end);
+    }
+    Ok(())
 }
