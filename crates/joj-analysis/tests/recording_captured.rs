@@ -120,6 +120,32 @@ fn a_tree_begins_with_what_was_there_and_guesses_nothing_of_it() {
 }
 
 #[test]
+fn an_ioctl_on_a_file_is_told_by_what_it_does() {
+    let ioctl = |request: u64, result: i64| call(1, (1, 1), CalledName::Ioctl, &[3, request], result);
+    let recording = recorded(vec![
+        ioctl(0x4004_9409, 0),
+        ioctl(0xc018_9436, 0),
+        // As a C library hands up an `int` whose highest bit is set.
+        ioctl(0xffff_ffff_c018_9436, 0),
+        ioctl(0x4004_9409, -95),
+        ioctl(0x4008_6602, 0),
+        ioctl(0x5451, 0),
+    ]);
+    let facts = recording.header.recording.expect("facts");
+    let told: Vec<String> =
+        facts.not_replayed.iter().map(|(what, calls)| format!("{calls} {what}")).collect();
+    assert_eq!(
+        told,
+        [
+            "1 ioctl",
+            "1 ioctl: it failed",
+            "1 ioctl: it may change a file or its attributes",
+            "3 ioctl: it shares blocks of two files",
+        ]
+    );
+}
+
+#[test]
 fn what_is_no_file_is_counted_and_restarted_calls_are_told() {
     let pipe =
         CapturedCall { descriptor: DescriptorKind::Other, ..call(1, (1, 1), CalledName::Dup2, &[9, 1], 1) };

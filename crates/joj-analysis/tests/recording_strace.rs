@@ -188,6 +188,9 @@ fn what_cannot_be_replayed_is_counted_and_told() {
 9 00:00:00.000006 io_uring_enter(8, 1, 1, 0, NULL, 8) = 1
 9 00:00:00.000007 brk(NULL) = 0x55
 9 00:00:00.000008 some_new_call(7) = 0
+9 00:00:00.000008 ioctl(7</w/log>, BTRFS_IOC_CLONE or FICLONE, 8</w/old>) = 0
+9 00:00:00.000008 bind(4, {sa_family=AF_UNIX, sun_path="/w/s"}, 110) = 0
+9 00:00:00.000008 bind(4, {sa_family=AF_UNIX, sun_path=@"s"}, 4) = 0
 9 00:00:00.000009 openat(AT_FDCWD, "/dev/null", O_WRONLY) = 4
 9 00:00:00.000010 write(4, "x", 1) = 1
 9 00:00:00.000011 fsync(7</w/log> <unfinished ...>
@@ -200,9 +203,12 @@ fn what_cannot_be_replayed_is_counted_and_told() {
     assert_eq!(
         told,
         [
+            "1 bind",
+            "1 bind: it makes the name of a socket",
             "1 calls that are not about files",
             "1 fsync: its end is not in the text",
             "1 io_uring_enter: reads and writes through it are not seen",
+            "1 ioctl: it shares blocks of two files",
             "1 mmap: writes through it are not seen",
             "1 openat: a device or what the kernel makes up",
             "1 read: a device or what the kernel makes up",

@@ -23,7 +23,7 @@ SECTION("license") char licence[] = "Dual MIT/GPL";
 #define SECOND_PATH(what) ((what) >> 19 & 7)
 #define MEMORY(what) ((what) >> 22 & 7)
 #define MEMORY_ARGUMENT(what) ((what) >> 25 & 7)
-enum memory { NO_MEMORY, VECTOR, OPEN_HOW, STATUS, STATUS_X, LOCK_PLACE };
+enum memory { NO_MEMORY, VECTOR, OPEN_HOW, STATUS, STATUS_X, LOCK_PLACE, ADDRESS };
 enum special { IOCTL = 38, MMAP = 53, FOREIGN = 67, FRAMES_UNSEEN = 126 };
 
 struct recording_settings {
@@ -162,11 +162,38 @@ INLINE u64 argument_of(struct pt_regs *registers, u32 index) {
   return ARGUMENT_5(registers);
 }
 
+INLINE bool is_about_descriptor(u32 request) {
+  return request == 0x5450 || request == 0x5451;
+}
+
+/* An ioctl by which a filesystem may change a file: the same as `commands::changes_a_file` says. */
+INLINE bool changes_a_file(u32 request) {
+  switch (request >> 8 & 255) {
+    case 0x66:
+    case 0x58:
+    case 0x94:
+    case 0xf5:
+    case 0x6e:
+    case 0x72: break;
+    default: return false;
+  }
+  switch (request) {
+    case 0x80086601:
+    case 0x80046601:
+    case 0xc020660b:
+    case 0x801c581f:
+    case 0xc0c0583b:
+    case 0x81009431:
+    case 0x8004f50c: return false;
+  }
+  return true;
+}
+
 INLINE bool is_looked_at(u32 what, struct pt_regs *registers) {
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE)
     return command == 0 || command == 2 || command == 4 || command == 6 || command == 7 || command == 37 || command == 38 || command == 1030;
-  if (CODE(what) == IOCTL) return command == 0x5450 || command == 0x5451;
+  if (CODE(what) == IOCTL) return is_about_descriptor(command) || changes_a_file(command);
   // Memory of no file (MAP_ANONYMOUS).
   if (CODE(what) == MMAP) return !(ARGUMENT_3(registers) & 0x20);
   return true;
@@ -205,6 +232,7 @@ PROGRAM(sys_enter) {
   }
   u64 command = ARGUMENT_1(registers);
   if (MEMORY(what) == LOCK_PLACE && is_no_file && command != 0 && command != 2 && command != 1030) return 0;
+  if (CODE(what) == IOCTL && is_no_file && !is_about_descriptor(command)) return 0;
   struct begun *call = begun_of((u32)both);
   if (!call) {
     count(&lost, 0);
@@ -260,6 +288,9 @@ INLINE void look_behind(struct event_head *head, u32 what) {
       if (!read_user(&head->mode, 2, (void *)(address + table.status_places[2])) &&
           !read_user(&head->values[0], 8, (void *)(address + table.status_places[3])))
         head->marks |= 1;
+      break;
+    case ADDRESS:
+      if (!read_user(&head->mode, 3, (void *)address)) head->marks |= 1;
       break;
     case LOCK_PLACE:
       if (head->arguments[1] <= 4 || head->arguments[1] == 1030) break;

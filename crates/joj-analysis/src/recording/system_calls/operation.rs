@@ -4,6 +4,13 @@ use std::borrow::Cow;
 
 use crate::recording::call::{CallKind, RecordedCall};
 
+/// Why an ioctl is not replayed: FICLONE and its kin.
+pub const SHARES_BLOCKS: &str = "it shares blocks of two files";
+/// See above: any other one.
+pub const CHANGES_A_FILE: &str = "it may change a file or its attributes";
+/// Why a bind is not replayed.
+pub const MAKES_A_SOCKET: &str = "it makes the name of a socket";
+
 /// A descriptor as a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NamedDescriptor<'a> {

@@ -2,7 +2,9 @@
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{FADV_WILLNEED, O_CLOEXEC};
-use crate::recording::system_calls::operation::{FileOperation, Sharing, SystemCall};
+use crate::recording::system_calls::operation::{
+    FileOperation, MAKES_A_SOCKET, SHARES_BLOCKS, Sharing, SystemCall,
+};
 use crate::trace::import::LineProblem;
 
 use super::arguments::{CallText, status, vector_bytes};
@@ -174,6 +176,10 @@ fn other<'a>(at: &CallText<'a>) -> FileOperation<'a> {
             FileOperation::NotReplayed("reads and writes through it are not seen")
         }
         _ if is_not_about_files(at.call.name) => FileOperation::NotAboutFiles,
+        _ if at.call.name == "ioctl" && has(1, "CLONE") | has(1, "FIDEDUPERANGE") => {
+            FileOperation::NotReplayed(SHARES_BLOCKS)
+        }
+        _ if at.call.name == "bind" && has(1, "sun_path=\"") => FileOperation::NotReplayed(MAKES_A_SOCKET),
         _ => FileOperation::Other,
     }
 }

@@ -81,7 +81,7 @@ words! {
         Dup3 = 36 "dup3",
         /// fcntl, of which only some commands are looked at.
         Fcntl = 37 "fcntl",
-        /// ioctl, of which only FIOCLEX and FIONCLEX are looked at.
+        /// ioctl, of which only some requests are looked at.
         Ioctl = 38 "ioctl",
         /// rename.
         Rename = 39 "rename",
@@ -163,6 +163,16 @@ words! {
         Fadvise64 = 77 "fadvise64",
         /// readahead.
         Readahead = 78 "readahead",
+        /// mount, umount2, pivot_root and their kin.
+        Mount = 79 "mount",
+        /// setns.
+        Setns = 80 "setns",
+        /// msync.
+        Msync = 81 "msync",
+        /// io_uring_setup: with a thread of the kernel's (IORING_SETUP_SQPOLL) no other call follows.
+        IoUringSetup = 82 "io_uring_setup",
+        /// bind, which makes a name where the address is a path.
+        Bind = 83 "bind",
     }
 }
 
@@ -184,6 +194,8 @@ pub enum BehindPointer {
     StatusX(u8),
     /// Argument 2: `struct flock`, with some commands.
     Lock,
+    /// Argument 1: `struct sockaddr_un`, of which the family and the first byte of a path are taken.
+    Address,
 }
 
 impl CalledName {
@@ -192,6 +204,7 @@ impl CalledName {
         let code = self.code();
         (code <= Self::Fstat.code() && !matches!(self, Self::Sync | Self::Truncate))
             || matches!(self, Self::Close | Self::Dup | Self::Dup2 | Self::Dup3 | Self::Fcntl | Self::Fchdir)
+            || self == Self::Ioctl
             || self.is_a_later_one_on_a_file()
     }
 
@@ -246,6 +259,7 @@ impl CalledName {
             Self::Newfstatat => BehindPointer::Status(2),
             Self::Statx => BehindPointer::StatusX(4),
             Self::Fcntl => BehindPointer::Lock,
+            Self::Bind => BehindPointer::Address,
             _ => BehindPointer::Nothing,
         }
     }
@@ -272,7 +286,8 @@ impl CalledName {
 
     /// True for calls that are only counted.
     pub fn is_only_counted(self) -> bool {
-        (Self::Mmap.code()..=Self::Foreign.code()).contains(&self.code()) && self.attributes() == 0
+        ((Self::Mmap.code()..=Self::Foreign.code()).contains(&self.code()) && self.attributes() == 0)
+            || (Self::Mount.code()..=Self::IoUringSetup.code()).contains(&self.code())
     }
 
     /// Which attributes of a file it sets: bits of [`RecordedCall`]; 0 for other calls.
@@ -360,4 +375,23 @@ pub mod commands {
     pub const FIONCLEX: u64 = 0x5450;
     /// See above.
     pub const FIOCLEX: u64 = 0x5451;
+    /// Requests of ioctl that share blocks of two files: FICLONE, FICLONERANGE, FIDEDUPERANGE.
+    pub const SHARING: [u64; 3] = [0x4004_9409, 0x4020_940d, 0xc018_9436];
+    /// Kinds (bits 8 to 15) of requests that filesystems answer: those of ext4 and of several others, XFS, Btrfs, F2FS, NILFS2, FAT.
+    pub const FILESYSTEM_KINDS: [u64; 6] = [0x66, 0x58, 0x94, 0xf5, 0x6e, 0x72];
+    /// Requests of these kinds that programs make often, and that change nothing: flags of a file (two lengths), its blocks, its
+    /// attributes, blocks of the filesystem, its label, what F2FS can do.
+    pub const ASKING: [u64; 7] =
+        [0x8008_6601, 0x8004_6601, 0xc020_660b, 0x801c_581f, 0xc0c0_583b, 0x8100_9431, 0x8004_f50c];
+
+    /// True where an ioctl may change a file. Its request is an `int`.
+    pub fn changes_a_file(request: u64) -> bool {
+        let request = request & u64::from(u32::MAX);
+        FILESYSTEM_KINDS.contains(&(request >> 8 & 0xff)) && !ASKING.contains(&request)
+    }
+
+    /// True where an ioctl is about the descriptor, whatever is open under it.
+    pub fn is_about_descriptor(request: u64) -> bool {
+        [FIONCLEX, FIOCLEX].contains(&(request & u64::from(u32::MAX)))
+    }
 }

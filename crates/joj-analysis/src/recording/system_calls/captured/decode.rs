@@ -9,6 +9,8 @@ use crate::recording::system_calls::operation::{
 };
 use crate::trace::texts::name_of;
 
+use crate::recording::system_calls::operation::{CHANGES_A_FILE, MAKES_A_SOCKET, SHARES_BLOCKS};
+
 use super::called::{AT_EMPTY_PATH, CalledName, commands};
 use super::{CallSeen, CapturedCall, DescriptorKind};
 
@@ -26,6 +28,7 @@ const CLONE_FILES: u64 = 0x400;
 const CLONE_NEWNS: u64 = 0x2_0000;
 const CLONE_NEWUSER: u64 = 0x1000_0000;
 const FD_CLOEXEC: u64 = 1;
+const AF_UNIX: u32 = 1;
 const MAP_SHARED_AND_ANOTHER: u64 = 3;
 const PROT_WRITE: u64 = 2;
 
@@ -66,17 +69,24 @@ fn operation(call: &CapturedCall) -> FileOperation<'_> {
             closes_on_exec: low(argument(2)) & O_CLOEXEC != 0,
         },
         CalledName::Fcntl => fcntl(call),
-        CalledName::Ioctl => FileOperation::SetClosesOnExec {
+        CalledName::Ioctl if commands::is_about_descriptor(argument(1)) => FileOperation::SetClosesOnExec {
             descriptor: call.own_descriptor(),
-            closes_on_exec: argument(1) == commands::FIOCLEX,
+            closes_on_exec: u64::from(low(argument(1))) == commands::FIOCLEX,
         },
+        CalledName::Ioctl | CalledName::Bind if call.result < 0 => FileOperation::NotReplayed("it failed"),
+        CalledName::Ioctl if commands::SHARING.contains(&u64::from(low(argument(1)))) => {
+            FileOperation::NotReplayed(SHARES_BLOCKS)
+        }
+        CalledName::Ioctl => FileOperation::NotReplayed(CHANGES_A_FILE),
+        CalledName::Bind if call.binds_a_name() => FileOperation::NotReplayed(MAKES_A_SOCKET),
+        CalledName::Bind => FileOperation::NotAboutFiles,
         CalledName::Chdir => FileOperation::EnterPath(call.path(0, None)),
         CalledName::Fchdir => FileOperation::EnterDescriptor(call.own_descriptor()),
         CalledName::Mmap if argument(3) & MAP_SHARED_AND_ANOTHER != 2 && argument(2) & PROT_WRITE != 0 => {
             FileOperation::NotReplayed("writes through it are not seen")
         }
         CalledName::Mmap => FileOperation::NotReplayed("reads through it are not seen"),
-        CalledName::IoUringEnter | CalledName::IoSubmit => {
+        CalledName::IoUringEnter | CalledName::IoUringSetup | CalledName::IoSubmit => {
             FileOperation::NotReplayed("reads and writes through it are not seen")
         }
         called if called.is_only_counted() => FileOperation::Other,
@@ -294,6 +304,17 @@ impl CapturedCall {
                 (mode & crate::recording::flags::S_IFMT, bytes)
             }
             _ => (0, 0),
+        }
+    }
+
+    /// True where the address of a `bind` is a path, which stands behind two bytes for its family.
+    fn binds_a_name(&self) -> bool {
+        match self.seen {
+            CallSeen::Status { mode, .. } => {
+                let (family, first) = (mode & 0xffff, mode >> 16 & 0xff);
+                family == AF_UNIX && first != 0 && low(self.arguments[2]) > 2
+            }
+            _ => false,
         }
     }
 

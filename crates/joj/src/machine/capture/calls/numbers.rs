@@ -5,6 +5,12 @@ use joj_analysis::recording::system_calls::captured::called::CalledName as Calle
 /// fchmodat2 (Linux 6.6): the same number on every architecture, and older versions of libc have none.
 const SYS_FCHMODAT2: libc::c_long = 452;
 
+/// Later than the libraries' headers, and the same on every architecture.
+const SYS_SETXATTRAT: libc::c_long = 463;
+const SYS_REMOVEXATTRAT: libc::c_long = 466;
+const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
+const SYS_FILE_SETATTR: libc::c_long = 469;
+
 /// Number here, and which call it is.
 pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_read, Called::Read),
@@ -69,7 +75,22 @@ pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_removexattr, Called::Setxattr),
     (libc::SYS_lremovexattr, Called::Setxattr),
     (libc::SYS_fremovexattr, Called::Setxattr),
+    (SYS_SETXATTRAT, Called::Setxattr),
+    (SYS_REMOVEXATTRAT, Called::Setxattr),
+    (SYS_FILE_SETATTR, Called::Setxattr),
     (libc::SYS_mknodat, Called::Mknod),
+    (libc::SYS_bind, Called::Bind),
+    (libc::SYS_msync, Called::Msync),
+    (libc::SYS_io_uring_setup, Called::IoUringSetup),
+    (libc::SYS_mount, Called::Mount),
+    (libc::SYS_umount2, Called::Mount),
+    (libc::SYS_pivot_root, Called::Mount),
+    (libc::SYS_move_mount, Called::Mount),
+    (libc::SYS_fsmount, Called::Mount),
+    (libc::SYS_open_tree, Called::Mount),
+    (SYS_OPEN_TREE_ATTR, Called::Mount),
+    (libc::SYS_mount_setattr, Called::Mount),
+    (libc::SYS_setns, Called::Setns),
     (libc::SYS_renameat, Called::Renameat),
     (libc::SYS_unshare, Called::Unshare),
 ];
@@ -96,6 +117,7 @@ pub const OLDER_CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_utimes, Called::Utimes),
     (libc::SYS_futimesat, Called::Futimesat),
     (libc::SYS_mknod, Called::Mknod),
+    (libc::SYS_getdents, Called::Getdents64),
 ];
 /// See above.
 #[cfg(not(target_arch = "x86_64"))]

@@ -45,6 +45,7 @@ fn entry_of(called: CalledName) -> u32 {
         BehindPointer::Status(index) => (3, index),
         BehindPointer::StatusX(index) => (4, index),
         BehindPointer::Lock => (5, 2),
+        BehindPointer::Address => (6, 1),
     };
     u32::from(called.code())
         | bit(called.needs_a_file(), NEEDS_FILE)

@@ -54,6 +54,29 @@ fn with_argument(program: &mut Vec<libc::sock_filter>, number: u32, index: u32, 
     program.push(answer(libc::SECCOMP_RET_TRACE));
 }
 
+/// Stops at an ioctl about its descriptor, and at one that may change a file.
+fn with_request(program: &mut Vec<libc::sock_filter>, number: u32) {
+    let told = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let mut body = vec![load(argument_at(1))];
+    for (values, action) in [
+        (&[commands::FIONCLEX, commands::FIOCLEX][..], libc::SECCOMP_RET_TRACE),
+        (&commands::ASKING[..], libc::SECCOMP_RET_ALLOW),
+    ] {
+        for value in values {
+            body.push(if_equal(told(*value), 0, 1));
+            body.push(answer(action));
+        }
+    }
+    body.push(instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, 0xff00));
+    for kind in commands::FILESYSTEM_KINDS {
+        body.push(if_equal(told(kind << 8), 0, 1));
+        body.push(answer(libc::SECCOMP_RET_TRACE));
+    }
+    body.push(answer(libc::SECCOMP_RET_ALLOW));
+    program.push(if_equal(number, 0, u8::try_from(body.len()).unwrap_or(u8::MAX)));
+    program.append(&mut body);
+}
+
 /// The filter's program.
 pub fn program() -> Vec<libc::sock_filter> {
     let mut program = vec![
@@ -72,9 +95,7 @@ pub fn program() -> Vec<libc::sock_filter> {
     for (number, called) in numbers::all() {
         match called {
             CalledName::Fcntl => with_argument(&mut program, number, 1, &commands::ALL),
-            CalledName::Ioctl => {
-                with_argument(&mut program, number, 1, &[commands::FIONCLEX, commands::FIOCLEX]);
-            }
+            CalledName::Ioctl => with_request(&mut program, number),
             CalledName::Mmap => {
                 program.push(if_equal(number, 0, 4));
                 program.push(load(argument_at(3)));

@@ -224,6 +224,13 @@ fn seen(thread: Tid, call: &CapturedCall, was_there: Option<bool>) -> CallSeen {
         BehindPointer::Lock if commands::LOCKS.contains(&call.arguments[1]) => {
             lock(thread, call.arguments[2])
         }
+        BehindPointer::Address => {
+            let mut begin = [0; 4];
+            match read_memory(thread, call.arguments[1], &mut begin[..3]) {
+                3 => CallSeen::Status { mode: u32::from_ne_bytes(begin), bytes: 0 },
+                _ => CallSeen::Nothing,
+            }
+        }
         _ => CallSeen::Nothing,
     }
 }

@@ -329,7 +329,9 @@ impl Tracer {
         let Some(called) = self.numbers.get(number) else { return };
         let is_looked_at = match called {
             CalledName::Fcntl => commands::ALL.contains(&arguments[1]),
-            CalledName::Ioctl => [commands::FIONCLEX, commands::FIOCLEX].contains(&arguments[1]),
+            CalledName::Ioctl => {
+                commands::is_about_descriptor(arguments[1]) || commands::changes_a_file(arguments[1])
+            }
             CalledName::Mmap => arguments[3] & MAP_ANONYMOUS == 0,
             _ => true,
         };
@@ -345,7 +347,12 @@ impl Tracer {
             self.count(call);
             return;
         }
-        if called == CalledName::Fcntl && is_of_no_file && commands::needs_a_file(arguments[1]) {
+        let needs_a_file = match called {
+            CalledName::Fcntl => commands::needs_a_file(arguments[1]),
+            CalledName::Ioctl => !commands::is_about_descriptor(arguments[1]),
+            _ => false,
+        };
+        if needs_a_file && is_of_no_file {
             return;
         }
         let was_there = look::was_there(thread, &call);
