@@ -105,6 +105,43 @@ fn what_was_there_has_the_name_that_it_had_before() {
 }
 
 #[test]
+fn what_a_call_made_is_known_below_a_directory_that_is_renamed() {
+    let one = |time: u64, called: CalledName, path: &str| CapturedCall {
+        paths: [Some(path.as_bytes().to_vec()), None],
+        ..call(1, (time, time), called, &[], 0)
+    };
+    let exchanged = |time: u64, from: &str, to: &str| CapturedCall {
+        arguments: [AT_FDCWD, 0, AT_FDCWD, 0, 2, 0],
+        ..two(time, CalledName::Renameat2, from, to)
+    };
+    let recording = recorded(vec![
+        // Made, renamed with the directory above twice, and found.
+        one(1, CalledName::Mkdir, "/tmp/new"),
+        one(2, CalledName::Mkdir, "/tmp/new/deep"),
+        open(1, (3, 3), "/tmp/new/deep/f", 3, 0, true),
+        two(4, CalledName::Rename, "/tmp/new", "/tmp/final"),
+        two(5, CalledName::Rename, "/tmp", "/var"),
+        open(1, (6, 6), "/var/final/deep/f", 4, 6, false),
+        // The same name again is another file's, and was not there either.
+        one(7, CalledName::Mkdir, "/tmp"),
+        open(1, (8, 8), "/tmp/f", 5, 0, true),
+        two(9, CalledName::Rename, "/tmp", "/var/inner"),
+        open(1, (10, 10), "/var/inner/f", 6, 4, false),
+        // Was there: two renames later it has its first name.
+        two(11, CalledName::Rename, "/old/a", "/old/b"),
+        two(12, CalledName::Rename, "/old", "/older"),
+        open(1, (13, 13), "/older/b", 7, 70, false),
+        open(1, (14, 14), "/older/c", 8, 80, false),
+        // Two directories change places, and what is in them.
+        open(1, (15, 15), "/left/made", 9, 0, true),
+        exchanged(16, "/left", "/right"),
+        open(1, (17, 17), "/right/made", 10, 1, false),
+        open(1, (18, 18), "/left/made", 11, 90, false),
+    ]);
+    assert_eq!(present(&recording), [("/old/a", 70), ("/old/c", 80), ("/right/made", 90)]);
+}
+
+#[test]
 fn a_tree_begins_with_what_was_there_and_guesses_nothing_of_it() {
     let recording = recorded(vec![
         open(1, (1, 1), "/a", 3, 4096, false),

@@ -184,6 +184,39 @@ int main(int words, char **word) {
 }
 
 #[test]
+fn what_was_made_below_a_directory_is_found_by_its_new_name() {
+    comes_out_the_same(
+        "made-and-renamed",
+        r#"
+static void make(const char *name, int bytes) {
+    static char block[1000];
+    int file;
+    DO(file = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644));
+    DO(write(file, block, bytes));
+    close(file);
+}
+int main(int words, char **word) {
+    int file;
+    struct stat status;
+    DO(chdir(word[1]));
+    DO(mkdir("tmp", 0755));
+    DO(mkdir("tmp/deep", 0755));
+    make("tmp/deep/f", 6);
+    make("tmp/g", 7);
+    DO(rename("tmp", "final"));
+    DO(file = open("final/deep/f", O_RDONLY));
+    DO(stat("final/g", &status));
+    DO(mkdir("tmp", 0755));
+    make("tmp/g", 8);
+    DO(rename("tmp", "final/q"));
+    DO(open("final/q/g", O_RDONLY));
+    return 0;
+}
+"#,
+    );
+}
+
+#[test]
 fn a_thread_that_unshares_its_descriptors_closes_its_own() {
     comes_out_the_same(
         "unshare",

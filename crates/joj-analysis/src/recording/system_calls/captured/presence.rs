@@ -4,12 +4,14 @@
 //! open("/a/b") = 3, 4096 bytes long            present: /a/b, 4096 bytes
 //! rename("/a/b", "/a/c"), open("/a/c") = 3     nothing new: it is the same file
 //! open("/a/d", O_CREAT) = 4, it was made       nothing: it was not there
+//! rename("/a", "/e"), open("/e/d") = 5         nothing: it came with its directory
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{ENOENT, O_TMPFILE, RENAME_EXCHANGE, S_IFDIR, S_IFMT, S_IFREG};
+use crate::recording::paths::take_with_below;
 use crate::recording::system_calls::output::CallOutput;
 
 use super::CallSeen;
@@ -18,11 +20,11 @@ use super::CallSeen;
 #[derive(Debug, Default)]
 pub struct Presence {
     /// Names of now of which nothing is to be told any more: they were told, found missing, or made by a call.
-    known: HashSet<String>,
+    known: BTreeMap<String, ()>,
     /// Names of the time before that were told.
     told: HashSet<String>,
     /// Names that a rename gave, with those that the same files had before the first call.
-    before: HashMap<String, String>,
+    before: BTreeMap<String, String>,
 }
 
 impl Presence {
@@ -31,12 +33,12 @@ impl Presence {
         let path = output.text(row.path).to_owned();
         if row.result < 0 {
             if row.result == -ENOENT && row.kind.is_about_paths() | (row.kind == CallKind::Open) {
-                self.known.insert(path);
+                self.know(&path);
             }
             return;
         }
         match (row.kind, seen) {
-            (CallKind::Open, CallSeen::Opened { is_created: true, .. }) => drop(self.known.insert(path)),
+            (CallKind::Open, CallSeen::Opened { is_created: true, .. }) => self.know(&path),
             // The path is a directory's, the file has none.
             (CallKind::Open, _) if row.flags & O_TMPFILE == O_TMPFILE => {}
             (CallKind::Open, CallSeen::Opened { mode, bytes, .. }) => {
@@ -45,15 +47,15 @@ impl Presence {
             (CallKind::Stat | CallKind::Lstat, _) => {
                 self.found(&path, row.flags & S_IFMT, row.bytes, row, output);
             }
-            (CallKind::Mkdir | CallKind::Symlink, _) => drop(self.known.insert(path)),
-            (CallKind::Link, _) => drop(self.known.insert(output.text(row.second_path).to_owned())),
+            (CallKind::Mkdir | CallKind::Symlink, _) => self.know(&path),
+            (CallKind::Link, _) => self.know(output.text(row.second_path)),
             (CallKind::Rename, _) => {
                 let second = output.text(row.second_path).to_owned();
                 self.renamed(&path, &second, row.flags & RENAME_EXCHANGE != 0);
             }
             (CallKind::Unlink | CallKind::Rmdir, _) => {
                 self.before.remove(&path);
-                self.known.insert(path);
+                self.know(&path);
             }
             _ => {}
         }
@@ -62,12 +64,15 @@ impl Presence {
     /// A file that is known to have been there.
     pub fn told(&mut self, path: &str) {
         self.told.insert(path.to_owned());
-        self.known.insert(path.to_owned());
+        self.know(path);
     }
 
     fn found(&mut self, path: &str, kind: u32, bytes: u64, row: &RecordedCall, output: &mut CallOutput) {
         let original = self.original(path);
-        if self.known.contains(path) || self.told.contains(&original) || !matches!(kind, S_IFREG | S_IFDIR) {
+        if self.known.contains_key(path)
+            || self.told.contains(&original)
+            || !matches!(kind, S_IFREG | S_IFDIR)
+        {
             return;
         }
         let bytes = if kind == S_IFREG { bytes } else { 0 };
@@ -83,7 +88,7 @@ impl Presence {
         };
         output.push(present);
         self.told.insert(original);
-        self.known.insert(path.to_owned());
+        self.know(path);
     }
 
     /// The name that a file had before the first call, if it was there: renames of it and of directories above are taken back.
@@ -100,19 +105,27 @@ impl Presence {
         }
     }
 
+    fn know(&mut self, path: &str) {
+        self.known.insert(path.to_owned(), ());
+    }
+
+    /// What is known of a name, and of names below it, goes along.
     fn renamed(&mut self, from: &str, to: &str, is_exchange: bool) {
-        let (one, two) = (self.original(from), self.original(to));
-        let (was_known, was_known_too) = (self.known.contains(from), self.known.contains(to));
-        self.before.remove(from);
-        self.before.insert(to.to_owned(), one);
-        if is_exchange {
-            self.before.insert(from.to_owned(), two);
+        if from == to {
+            return;
         }
-        // What a call made, or was told, is so under its new name.
-        let mut keep = |name: &str, is_known: bool| {
-            if is_known { self.known.insert(name.to_owned()) } else { self.known.remove(name) }
-        };
-        keep(to, was_known);
-        keep(from, was_known_too || !is_exchange);
+        let (one, two) = (self.original(from), self.original(to));
+        let [known, known_too] = [from, to].map(|path| take_with_below(&mut self.known, path));
+        let [before, before_too] = [from, to].map(|path| take_with_below(&mut self.before, path));
+        let mut put =
+            |path: &str, known: Vec<(String, ())>, before: Vec<(String, String)>, original: String| {
+                self.known.extend(known.into_iter().map(|(rest, ())| (format!("{path}{rest}"), ())));
+                self.before.extend(before.into_iter().map(|(rest, name)| (format!("{path}{rest}"), name)));
+                self.before.insert(path.to_owned(), original);
+            };
+        put(to, known, before, one);
+        if is_exchange {
+            put(from, known_too, before_too, two);
+        }
     }
 }
