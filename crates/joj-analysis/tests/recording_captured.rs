@@ -142,6 +142,43 @@ fn what_a_call_made_is_known_below_a_directory_that_is_renamed() {
 }
 
 #[test]
+fn a_file_that_was_there_is_found_by_a_name_that_a_link_gave_it() {
+    let unlink =
+        CapturedCall { paths: [Some(b"/old".to_vec()), None], ..call(1, (2, 2), CalledName::Unlink, &[], 0) };
+    let recording = recorded(vec![
+        two(1, CalledName::Link, "/old", "/new"),
+        unlink,
+        open(1, (3, 3), "/new", 3, 800, false),
+        // Made, and seen before: nothing new.
+        open(1, (4, 4), "/made", 4, 0, true),
+        two(5, CalledName::Link, "/made", "/also"),
+        open(1, (6, 6), "/also", 5, 5, false),
+        open(1, (7, 7), "/seen", 6, 7, false),
+        two(8, CalledName::Link, "/seen", "/again"),
+        open(1, (9, 9), "/again", 7, 7, false),
+    ]);
+    assert_eq!(present(&recording), [("/old", 800), ("/seen", 7)]);
+}
+
+#[test]
+fn what_the_program_has_twice_is_open_until_the_last_close() {
+    let mut capture = CallCapture::new(0);
+    capture.thread(1, None, "/");
+    let one = HeldDescriptor { number: 1, known: "/out".to_owned(), mode: 0o100_644, ..Default::default() };
+    capture.held(1, &one);
+    capture.held(1, &HeldDescriptor { number: 2, same_as: Some((1, 1)), ..one });
+    let close = |time, number| call(1, (time, time), CalledName::Close, &[number], 0);
+    let write = call(1, (3, 3), CalledName::Write, &[1, 0, 5], 5);
+    for one in [close(1, 2), write, close(4, 1)] {
+        capture.push(CapturedEvent::Call(Box::new(one)));
+    }
+    let recording = capture.finish(Source::Ptrace, LinksBefore::default());
+    let closes = of_kind(&recording, CallKind::Close);
+    let flags: Vec<u32> = closes.iter().map(|close| close.flags).collect();
+    assert_eq!(flags, [RecordedCall::STAYS_OPEN, 0], "a replay opens it once");
+}
+
+#[test]
 fn a_tree_begins_with_what_was_there_and_guesses_nothing_of_it() {
     let recording = recorded(vec![
         open(1, (1, 1), "/a", 3, 4096, false),

@@ -333,7 +333,8 @@ fn calls_of_32_bits_are_counted_and_not_misread() {
     }
 }
 
-/// Standard output and error are one open file description here: what is written through one stands behind what the other wrote.
+/// Standard output and error are one open file description here: what is written through one stands behind what the other wrote,
+/// and a close of one does not close the other.
 #[test]
 fn what_the_command_inherits_shares_its_position() {
     let scratch = Scratch::new("live-inherited");
@@ -341,7 +342,7 @@ fn what_the_command_inherits_shares_its_position() {
         let (log, recording) =
             (scratch.file(&format!("{method}.log")), scratch.file(&format!("{method}.joj")));
         let script = format!(
-            "exec > {} 2>&1; exec {} record --method {method} -o {} -- sh -c 'echo one; echo two >&2; echo 3'",
+            "exec > {} 2>&1; exec {} record --method {method} -o {} -- sh -c 'echo one; echo two >&2; exec 2>&-; echo 3'",
             log.display(),
             env!("CARGO_BIN_EXE_joj"),
             recording.display()

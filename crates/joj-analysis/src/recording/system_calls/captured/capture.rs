@@ -75,7 +75,8 @@ impl CallCapture {
         if let Some((other, number)) = held.same_as
             && let Some(Meaning::File(description)) = self.calls.processes.meaning(other, number).cloned()
         {
-            self.calls.processes.open(thread, held.number, Meaning::File(description), false, true);
+            // A replay has one descriptor for all of them, as after a fork: the last close closes it.
+            self.calls.processes.open(thread, held.number, Meaning::File(description), false, false);
             return;
         }
         let path = held.known.strip_suffix(" (deleted)").unwrap_or(&held.known);

@@ -3,6 +3,7 @@
 //! ```text
 //! open("/a/b") = 3, 4096 bytes long            present: /a/b, 4096 bytes
 //! rename("/a/b", "/a/c"), open("/a/c") = 3     nothing new: it is the same file
+//! link("/a/f", "/a/g"), open("/a/g") = 3        present: /a/f
 //! open("/a/d", O_CREAT) = 4, it was made       nothing: it was not there
 //! rename("/a", "/e"), open("/e/d") = 5         nothing: it came with its directory
 //! ```
@@ -48,7 +49,7 @@ impl Presence {
                 self.found(&path, row.flags & S_IFMT, row.bytes, row, output);
             }
             (CallKind::Mkdir | CallKind::Symlink, _) => self.know(&path),
-            (CallKind::Link, _) => self.know(output.text(row.second_path)),
+            (CallKind::Link, _) => self.linked(&path, output.text(row.second_path)),
             (CallKind::Rename, _) => {
                 let second = output.text(row.second_path).to_owned();
                 self.renamed(&path, &second, row.flags & RENAME_EXCHANGE != 0);
@@ -102,6 +103,19 @@ impl Presence {
                 Some((parent, _)) => above = parent,
                 None => return path.to_owned(),
             }
+        }
+    }
+
+    /// A file has another name, too. If it was there, it is found under either.
+    fn linked(&mut self, path: &str, second: &str) {
+        let original = self.original(path);
+        self.before.remove(second);
+        // What is linked by its descriptor was told when it was opened, or was made.
+        if path.is_empty() || self.known.contains_key(path) || self.told.contains(&original) {
+            self.know(second);
+        } else {
+            self.known.remove(second);
+            self.before.insert(second.to_owned(), original);
         }
     }
 
