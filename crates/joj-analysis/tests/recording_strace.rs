@@ -33,6 +33,51 @@ fn not_replayed(recording: &Recording) -> Vec<(String, u64)> {
     facts.not_replayed.iter().map(|(what, calls)| (what.clone(), *calls)).collect()
 }
 
+/// The calls of a program that uses plain names before and after the text says where it is.
+fn placed(first: &str) -> (Vec<String>, Vec<String>) {
+    let recording = import(&format!(
+        r#"7 1700000000.000000 mkdir("sub", 0700) = 0
+7 1700000000.000100 symlink("/start/x", "link") = 0
+7 1700000000.000200 {first}
+7 1700000000.000300 clone(child_stack=NULL, flags=SIGCHLD) = 8
+8 1700000000.000400 unlink("gone") = 0
+7 1700000000.000500 openat(AT_FDCWD</w/k>, "sub/f", O_WRONLY|O_CREAT, 0600) = 3</w/k/sub/f>
+8 1700000000.000600 openat(AT_FDCWD</w/k>, "/etc/x", O_RDONLY) = -1 ENOENT (No such file or directory)
+8 1700000000.000700 rename("sub", "sub2") = 0
+8 1700000000.000800 linkat(AT_FDCWD</w/k>, "sub2/f", AT_FDCWD</w/k>, "g", 0) = 0
+"#
+    ));
+    let names: Vec<String> = rows(&recording).into_iter().filter(|row| !row.contains("fork")).collect();
+    (names, recording.header.inferred)
+}
+
+#[test]
+fn the_directory_that_stands_beside_a_call_is_that_of_all_plain_names() {
+    let (names, inferred) = placed(r#"access("a", F_OK) = 0"#);
+    assert_eq!(
+        names,
+        [
+            "7 mkdir(/w/k/sub) = 0",
+            "7 symlink(/w/k/link /start/x) = 0",
+            "7 access(/w/k/a) = 0",
+            "8 unlink(/w/k/gone) = 0",
+            "7 open(d1 /w/k/sub/f) = 3",
+            "8 open(/etc/x) = -2",
+            "8 rename(/w/k/sub /w/k/sub2) = 0",
+            "8 link(/w/k/sub2/f /w/k/g) = 0",
+        ]
+    );
+    // With a directory that the program entered by a plain name; by a whole one, nothing says where it was before.
+    let (names, _) = placed(r#"chdir("k") = 0"#);
+    assert_eq!(
+        names[..3],
+        ["7 mkdir(/w/sub) = 0", "7 symlink(/w/link /start/x) = 0", "8 unlink(/w/k/gone) = 0"]
+    );
+    let (names, told) = placed(r#"chdir("/w/k") = 0"#);
+    assert_eq!(names[..2], ["7 mkdir(/start/sub) = 0", "7 symlink(/start/link /start/x) = 0"]);
+    assert_eq!((inferred.len(), told.len()), (1, 2), "that it is without -T; and where it was: {told:?}");
+}
+
 #[test]
 fn a_call_at_minus_one_is_where_the_description_stands() {
     let recording = import(
@@ -79,8 +124,7 @@ fn calls_have_their_file_place_length_and_result() {
             "7 pread(d1 @24 +100) = 6",
             "7 writev(d1 +25) = 25",
             "7 fdatasync(d1) = 0",
-            // No call said where relative paths begin but AT_FDCWD's, which rename has not.
-            "7 rename(/start/a.db /b.db) = 0",
+            "7 rename(/w/a.db /b.db) = 0",
             "7 fstat(d1 +12288) = 0",
             "7 rmdir(/w/sub) = -2",
             "7 close(d1) = 0",

@@ -37,6 +37,8 @@ pub struct Calls {
     early: HashSet<u32>,
     /// Where paths lead.
     pub(super) links: KnownLinks,
+    /// The directory in which the program began, if that became known after it was needed.
+    pub(super) start: Option<String>,
 }
 
 /// How a call became a row, or why not.
@@ -154,7 +156,7 @@ impl Calls {
                 }
             }
             FileOperation::TellDirectory(Some(directory)) if call.succeeded() => {
-                self.processes.change_directory(call.thread, directory);
+                self.is_in(call.thread, directory);
             }
             FileOperation::Unshare(own) if call.succeeded() => self.processes.unshare(call.thread, *own),
             FileOperation::Exec

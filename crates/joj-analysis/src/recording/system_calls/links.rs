@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use crate::recording::paths::{is_pseudo, take_with_below};
+use crate::recording::paths::{absolute, is_pseudo, take_with_below};
 
 /// The kernel follows no more links in one path (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
@@ -119,6 +119,13 @@ impl KnownLinks {
     /// A call made a link.
     pub fn made(&mut self, path: &str, target: &str) {
         self.made.insert(path.to_owned(), target.to_owned());
+    }
+
+    /// What was taken to stand below `from` stands below `to`, and always did.
+    pub fn stands_at(&mut self, from: &str, to: &str) {
+        let moved = take_with_below(&mut self.made, from);
+        self.made
+            .extend(moved.into_iter().map(|(rest, target)| (absolute(to, &format!("./{rest}")), target)));
     }
 
     /// A file has another name, too: a link may.

@@ -8,14 +8,23 @@ use super::calls::{CACHE_SWITCH, Calls, DEVICE, DROP_CACHES, GONE, NO_FILE, Told
 use super::links::PathBegin;
 use super::open_names::{NameHolder, OpenName};
 use super::operation::{FileOperation, NamedDescriptor, NamedPath, SystemCall};
+use super::output::CallOutput;
 use super::processes::Meaning;
 
-/// The directory of relative paths where nobody saw it.
+/// The directory of relative paths while nobody has seen it: no path of the kernel's has a zero byte.
+const UNSEEN_START: &str = "/\0start";
+/// What it is called if nobody ever does.
 const START_DIRECTORY: &str = "/start";
 const UNKNOWN_START: &str =
     "The directory in which the program began is not in the text: it was taken for /start.";
 
 impl Calls {
+    /// All calls are told: gives them, with a name for a directory that nobody saw.
+    pub fn finish(mut self) -> CallOutput {
+        self.output.stands_at(UNSEEN_START, START_DIRECTORY);
+        self.output
+    }
+
     /// The row of a call that names files.
     pub(super) fn about_names(&mut self, call: &SystemCall<'_>) -> Told {
         match &call.operation {
@@ -136,8 +145,12 @@ impl Calls {
             OpenName::Path(directory) => Ok(directory.to_owned()),
             OpenName::Gone => Err(GONE),
             OpenName::Unknown => {
+                if let Some(start) = self.start.clone() {
+                    self.processes.change_directory(thread, &start);
+                    return Ok(start);
+                }
                 self.output.infer(UNKNOWN_START);
-                Ok(START_DIRECTORY.to_owned())
+                Ok(UNSEEN_START.to_owned())
             }
         }
     }
@@ -153,8 +166,30 @@ impl Calls {
             && let Some(directory) = opened.strip_suffix(&format!("/{path}"))
             && !path.is_empty()
         {
-            self.processes.change_directory(thread, &absolute("/", directory));
+            self.is_in(thread, &absolute("/", directory));
         }
+    }
+
+    /// Where relative paths of a thread begin, as whoever saw its calls says. If it has entered no directory that is known, that says
+    /// where the program began.
+    pub fn is_in(&mut self, thread: u32, directory: &str) {
+        let start = match self.processes.directory(thread) {
+            OpenName::Path(known) if known == directory => return,
+            OpenName::Path(known) => {
+                known.strip_prefix(UNSEEN_START).map(|rest| directory.strip_suffix(rest))
+            }
+            OpenName::Unknown => Some(Some(directory)),
+            OpenName::Gone => None,
+        };
+        let start = start.flatten().filter(|_| self.processes.are_of_one()).map(|start| absolute("/", start));
+        if let Some(start) = start {
+            self.output.stands_at(UNSEEN_START, &start);
+            self.output.take_back(UNKNOWN_START);
+            self.processes.names.stands_at(UNSEEN_START, &start);
+            self.links.stands_at(UNSEEN_START, &start);
+            self.start = Some(start);
+        }
+        self.processes.change_directory(thread, directory);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::recording::paths::below;
+use crate::recording::paths::{absolute, below};
 
 /// What has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +43,13 @@ impl OpenNames {
         self.take_away(holder);
         self.holders.entry(path.to_owned()).or_default().insert(holder);
         self.names.insert(holder, Some(path.to_owned()));
+    }
+
+    /// What was taken to stand below `from` stands below `to`, an absolute path, and always did.
+    pub fn stands_at(&mut self, from: &str, to: &str) {
+        for (holder, rest) in self.below(from) {
+            self.put(holder, &absolute(to, &format!("./{rest}")));
+        }
     }
 
     /// Its name.

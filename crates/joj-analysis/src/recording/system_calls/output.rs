@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::recording::Recording;
 use crate::recording::call::{CallKind, RecordedCall};
+use crate::recording::paths::absolute;
 use crate::trace::header::{Ending, Header, RecordingFacts, Source};
 use crate::trace::texts::{Text, Texts};
 
@@ -56,11 +57,36 @@ impl CallOutput {
         self.more = calls.saturating_sub(1);
     }
 
+    /// What was taken to stand below `from` stands below `to`, an absolute path, and always did.
+    pub fn stands_at(&mut self, from: &str, to: &str) {
+        let mut calls = std::mem::take(&mut self.calls);
+        for call in &mut calls {
+            let is_link = call.kind == CallKind::Symlink;
+            call.path = self.moved(call.path, from, to);
+            // The other one of a symbolic link is what is in it.
+            call.second_path =
+                if is_link { call.second_path } else { self.moved(call.second_path, from, to) };
+        }
+        self.calls = calls;
+    }
+
+    fn moved(&mut self, name: Text, from: &str, to: &str) -> Text {
+        let rest = self.texts.get(name).strip_prefix(from);
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) else { return name };
+        let path = absolute(to, &format!("./{rest}"));
+        self.texts.keep(&path)
+    }
+
     /// Says once what had to be guessed.
     pub fn infer(&mut self, sentence: &str) {
         if self.inferred.iter().all(|told| told != sentence) {
             self.inferred.push(sentence.to_owned());
         }
+    }
+
+    /// What had to be guessed is known now.
+    pub fn take_back(&mut self, sentence: &str) {
+        self.inferred.retain(|told| told != sentence);
     }
 
     /// The recording; its clock begins with its first call. `is_calendar`: that clock's times count from 1970.

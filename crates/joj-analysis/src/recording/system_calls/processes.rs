@@ -68,6 +68,8 @@ struct Holders {
 pub struct TracedProcesses {
     tasks: HashMap<u32, TracedThread>,
     tables: Vec<(u32, DescriptorTable)>,
+    /// How many threads began without another one.
+    begun: usize,
     /// How many directories processes had so far.
     directories: usize,
     /// Names of those, and of open file descriptions.
@@ -85,9 +87,15 @@ impl TracedProcesses {
     pub fn begin(&mut self, thread: u32) {
         self.tables.push((1, DescriptorTable::new()));
         self.directories += 1;
+        self.begun += 1;
         let task =
             TracedThread { process: thread, table: self.tables.len() - 1, directory: self.directories };
         self.tasks.insert(thread, task);
+    }
+
+    /// True where all processes come from one.
+    pub fn are_of_one(&self) -> bool {
+        self.begun <= 1
     }
 
     /// A thread that another one made.

@@ -66,6 +66,14 @@ pub fn descriptor(text: &str) -> Option<NamedDescriptor<'_>> {
     Some(NamedDescriptor { number: found.number, known: found.known.map(without_mark) })
 }
 
+/// The directory of relative paths, which strace -y tells beside AT_FDCWD; not where it has lost its name.
+pub fn directory(text: &str) -> Option<&str> {
+    let known = line::descriptor(text)?;
+    known
+        .known
+        .filter(|path| known.number.is_none() && path.starts_with('/') && !path.ends_with(" (deleted)"))
+}
+
 /// strace marks what has lost its name, and with -yy devices: `/a (deleted)`, `/a<char 1:3>`.
 pub fn without_mark(path: &str) -> &str {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);

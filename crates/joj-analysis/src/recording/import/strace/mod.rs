@@ -39,7 +39,7 @@ pub fn import(text: impl BufRead) -> Result<Recording, ImportError> {
         let line = lines.line();
         import.line(&line).map_err(|problem| lines.error(problem))?;
     }
-    let mut output = import.calls.output;
+    let mut output = import.calls.finish();
     for pending in import.pending.values() {
         output.not_replayed(&format!("{}: its end is not in the text", name_of(&pending.text)));
     }
@@ -78,7 +78,7 @@ impl StraceImport {
         let thread = self.thread(parsed.thread.unwrap_or(ONLY_THREAD));
         match parsed.what {
             LineEvent::Call(text) => {
-                self.call(thread, time_ns, text).map_err(|problem| moved(problem, line, text, 0))
+                self.call(thread, time_ns, text, true).map_err(|problem| moved(problem, line, text, 0))
             }
             LineEvent::Unfinished(text) => {
                 // What a close closes is decided now: the descriptor may be another file's when it ends.
@@ -94,7 +94,7 @@ impl StraceImport {
                 let pending = pending.ok_or_else(|| moved(LineProblem::NotBegun, line, name, 0))?;
                 let text = format!("{}{rest}", pending.text);
                 let begun = pending.text.len();
-                self.call(thread, pending.begin_ns, &text)
+                self.call(thread, pending.begin_ns, &text, false)
                     .map_err(|problem| moved(problem, line, rest, begun))
             }
             LineEvent::Exit => {
@@ -111,13 +111,18 @@ impl StraceImport {
         }
     }
 
-    fn call(&mut self, thread: u32, begin_ns: u64, text: &str) -> Result<(), LineProblem> {
+    /// `is_whole`: all in one line, so that nothing came between its begin and its end.
+    fn call(&mut self, thread: u32, begin_ns: u64, text: &str, is_whole: bool) -> Result<(), LineProblem> {
         if text.starts_with("restart_syscall(") {
             self.calls.output.not_replayed("restart_syscall");
             return Ok(());
         }
         let call = line::call(text)?;
         self.has_durations |= call.duration_ns.is_some();
+        if is_whole && let Some(directory) = call.arguments.iter().find_map(|word| arguments::directory(word))
+        {
+            self.calls.is_in(thread, directory);
+        }
         self.calls.call(&calls::decode(thread, begin_ns, text, &call)?);
         Ok(())
     }

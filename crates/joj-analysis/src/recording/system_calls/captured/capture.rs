@@ -141,7 +141,7 @@ impl CallCapture {
                 CapturedEvent::Exit { time_ns, thread } => self.calls.exit(thread, time_ns),
             }
         }
-        self.calls.output.finish_from(self.started_ns, source)
+        self.calls.finish().finish_from(self.started_ns, source)
     }
 
     fn call(&mut self, call: &CapturedCall) {
