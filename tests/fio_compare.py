@@ -5,11 +5,16 @@ Method: each job that both can do is run by joj and by fio in turn, right after 
 first. What counts is the median of the rounds' ratios. By hand, never in `make test`: it asserts nothing about time.
 
     tests/fio_compare.py --joj target/release/joj --dir DIR [--rounds 9] [--only WORDS] [--gate COMMAND] [--json FILE]
+    tests/fio_compare.py --joj target/release/joj --lab galaxy-s5-emmc,ext4 [--only WORDS] [--json FILE]
+
+With --lab each job has an emulated machine of its own, whose clock counts instructions: one round, and nothing disturbs it.
 """
 
 import argparse
 import json
 import os
+import pathlib
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -36,14 +41,37 @@ PROBE_RANGE = 64 << 20
 PROBE_REQUESTS = 2048
 
 
+# The device and the file system of the emulated machine; None on this machine.
+LAB = None
+
+
 def file_bytes(job, way):
     """Enough for fio's clock, whose unit is a millisecond, and little enough for a slow disk."""
+    if LAB:
+        return 64 << 20 if way in LAZY and way != "direct" else 8 << 20
     if way in ("direct", "polled") or (job == "randread" and way == "none"):
         return 32 << 20
     return 256 << 20 if way in LAZY else 16 << 20
 
 
-def run(words, gate):
+def run_in_lab(words, program):
+    """What a command prints to its file /tmp/out in an emulated machine."""
+    device, filesystem = LAB
+    with tempfile.TemporaryDirectory(prefix="fio-compare-") as kept:
+        take = ["--take", "/tmp/out", "--take-to", kept]
+        lab = [program, "lab", "exec", "--device", device, "--filesystem", filesystem] + take
+        done = subprocess.run(lab + ["--", "/bin/sh", "-c", f"{shlex.join(words)} > /tmp/out"], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr}{done.stdout}")
+        with open(os.path.join(kept, "out"), encoding="utf-8") as file:
+            text = file.read()
+        return json.loads(text[text.index("{"):])
+
+
+def run(words, arguments):
+    if LAB:
+        return run_in_lab(words, arguments.joj)
+    gate = arguments.gate
     done = subprocess.run(gate + words, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr}{done.stdout}")
@@ -51,7 +79,7 @@ def run(words, gate):
     return json.loads(done.stdout[done.stdout.index("{"):])
 
 
-def fio(place, gate, job, record, options):
+def fio(place, arguments, job, record, options):
     """Bytes a second of one fio job on the file `fio` in `place`."""
     # No hint to the kernel, no reserved space, the same bytes in each record, the file whole and out of the page cache at the start: as
     # joj has it. Random as joj's is: fio's own choice takes the next free record where one was read before, and the kernel then reads
@@ -65,7 +93,7 @@ def fio(place, gate, job, record, options):
         words += ["--overwrite=1"]
     if "read" not in job:
         words += ["--end_fsync=1"]
-    found = run(words + options, gate)["jobs"][0]
+    found = run(words + options, arguments)["jobs"][0]
     return found["read" if "read" in job else "write"]["bw_bytes"]
 
 
@@ -76,12 +104,12 @@ def bench_pair(arguments, place, job, way):
     def joj_rate():
         words = [arguments.joj, "bench", place, "--io", "--runs", "1", "--jobs", job, "--ways", way, "--file", str(size), "--seconds", "600",
                  "--json", "-"]
-        row = run(words, arguments.gate)["io"][0]
+        row = run(words, arguments)["io"][0]
         return row["bytes_per_s"]["median"] if row.get("bytes_per_s") else None
 
     def fio_rate():
-        rate = fio(place, arguments.gate, job, 4096, [f"--size={size}"] + WAYS[way])
-        for name in os.listdir(place):
+        rate = fio(place, arguments, job, 4096, [f"--size={size}"] + WAYS[way])
+        for name in [] if LAB else os.listdir(place):
             os.remove(os.path.join(place, name))
         return rate
 
@@ -95,7 +123,7 @@ def probe_pair(arguments, place, record):
     def joj_rates():
         words = [arguments.joj, "device", "probe", place, "--range-min", str(PROBE_RANGE), "--range-max", str(PROBE_RANGE), "--record",
                  str(record), "--requests", str(PROBE_REQUESTS), "--runs", "1", "--seconds", "600", "--json", "-"]
-        cells = {cell["key"]["job"]: cell["bytes_per_s"]["median"] for cell in run(words, arguments.gate)["cells"]}
+        cells = {cell["key"]["job"]: cell["bytes_per_s"]["median"] for cell in run(words, arguments)["cells"]}
         return [cells[job] for job in jobs]
 
     def fio_rates():
@@ -103,8 +131,9 @@ def probe_pair(arguments, place, record):
         rates = []
         for job in jobs:
             limit = [f"--io_size={count * record}"] if job.startswith("rand") else []
-            rates.append(fio(place, arguments.gate, job, record, [f"--size={PROBE_RANGE}", "--direct=1"] + limit))
-        os.remove(os.path.join(place, "fio"))
+            rates.append(fio(place, arguments, job, record, [f"--size={PROBE_RANGE}", "--direct=1"] + limit))
+        if not LAB:
+            os.remove(os.path.join(place, "fio"))
         return rates
 
     return jobs, joj_rates, fio_rates
@@ -144,8 +173,12 @@ def main():
     parser.add_argument("--only", default="", help="jobs whose line has one of these words, between commas")
     parser.add_argument("--gate", default="", help="a command that each run is started through")
     parser.add_argument("--json", help="all figures")
+    parser.add_argument("--lab", metavar="DEVICE,FILESYSTEM", help="in the emulated machine")
     arguments = parser.parse_args()
     arguments.gate = arguments.gate.split()
+    global LAB
+    if arguments.lab:
+        LAB, arguments.rounds, arguments.joj = tuple(arguments.lab.split(",")), 1, str(pathlib.Path(arguments.joj).resolve())
     if shutil.which("fio") is None:
         print("SKIPPED fio_compare: fio is missing (apt-get install fio)")
         return
@@ -153,6 +186,7 @@ def main():
     figures = []
     print("| job | joj KiB/s | fio KiB/s | joj / fio | interval |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="fio-compare-", dir=arguments.dir) as place:
+        place = "/data" if LAB else place
         for job in RW:
             for way in READ_WAYS if "read" in job else WAYS:
                 name = f"bench {job}, {way}"
