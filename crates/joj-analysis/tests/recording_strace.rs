@@ -33,6 +33,20 @@ fn not_replayed(recording: &Recording) -> Vec<(String, u64)> {
     facts.not_replayed.iter().map(|(what, calls)| (what.clone(), *calls)).collect()
 }
 
+#[test]
+fn names_behind_a_chroot_stand_below_it() {
+    let recording = import(
+        r#"7 1700000000.000000 chroot("/cr") = 0
+7 1700000000.000100 mkdir("/in", 0700) = 0
+7 1700000000.000200 chdir("/in") = 0
+7 1700000000.000300 getcwd("/in", 4096) = 4
+7 1700000000.000400 mkdir("../../a", 0700) = 0
+7 1700000000.000500 openat(AT_FDCWD</cr/in>, "b", O_WRONLY|O_CREAT, 0600) = 3</cr/in/b>
+"#,
+    );
+    assert_eq!(rows(&recording), ["7 mkdir(/cr/in) = 0", "7 mkdir(/cr/a) = 0", "7 open(d1 /cr/in/b) = 3"]);
+}
+
 /// The calls of a program that uses plain names before and after the text says where it is.
 fn placed(first: &str) -> (Vec<String>, Vec<String>) {
     let recording = import(&format!(

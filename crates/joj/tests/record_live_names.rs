@@ -217,6 +217,47 @@ int main(int words, char **word) {
 }
 
 #[test]
+fn names_of_a_process_with_another_root_stand_below_it() {
+    comes_out_the_same(
+        "root",
+        r#"
+static void make(const char *name, int bytes) {
+    static char block[1000];
+    int file;
+    DO(file = open(name, O_WRONLY | O_CREAT, 0644));
+    DO(write(file, block, bytes));
+    close(file);
+}
+int main(int words, char **word) {
+    int status;
+    DO(chdir(word[1]));
+    DO(mkdir("jail", 0755));
+    DO(mkdir("jail/in", 0755));
+    if (fork() == 0) {
+        if (chroot("jail")) _exit(77);
+        make("/in/whole", 1);
+        make("jail/in/plain", 2);
+        DO(chdir("/in"));
+        make("../../up", 3);
+        DO(symlink("/in", "link"));
+        make("link/through", 4);
+        DO(rename("/in", "/on"));
+        if (fork() == 0) {
+            make("/on/of_child", 5);
+            _exit(0);
+        }
+        DO(wait(&status));
+        _exit(status);
+    }
+    DO(wait(&status));
+    make("outside", 6);
+    return WEXITSTATUS(status);
+}
+"#,
+    );
+}
+
+#[test]
 fn a_thread_that_unshares_its_descriptors_closes_its_own() {
     comes_out_the_same(
         "unshare",

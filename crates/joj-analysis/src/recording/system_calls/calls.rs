@@ -145,23 +145,19 @@ impl Calls {
                     self.released(call.thread, process, description, call.begin_ns);
                 }
             }
-            FileOperation::EnterPath(path) if call.succeeded() => {
-                if let Ok(directory) = self.path_of(call.thread, path, true) {
-                    self.processes.change_directory(call.thread, &directory);
-                }
-            }
-            FileOperation::EnterDescriptor(descriptor) if call.succeeded() => {
-                if let Ok(directory) = self.known_path(call.thread, *descriptor) {
-                    self.processes.change_directory(call.thread, &directory);
-                }
-            }
-            FileOperation::TellDirectory(Some(directory)) if call.succeeded() => {
-                self.is_in(call.thread, directory);
+            FileOperation::EnterPath(_)
+            | FileOperation::EnterRoot(_)
+            | FileOperation::EnterDescriptor(_)
+            | FileOperation::TellDirectory(_)
+                if call.succeeded() =>
+            {
+                self.enter(call);
             }
             FileOperation::Unshare(own) if call.succeeded() => self.processes.unshare(call.thread, *own),
             FileOperation::Exec
             | FileOperation::Unshare(_)
             | FileOperation::EnterPath(_)
+            | FileOperation::EnterRoot(_)
             | FileOperation::EnterDescriptor(_)
             | FileOperation::TellDirectory(_)
             | FileOperation::End => {}
@@ -203,6 +199,34 @@ impl Calls {
             | FileOperation::Symlink { .. } => return Some(self.about_names(call)),
         }
         None
+    }
+
+    /// The thread is in another directory, takes another one for `/`, or its directory is told.
+    fn enter(&mut self, call: &SystemCall<'_>) {
+        let thread = call.thread;
+        match &call.operation {
+            FileOperation::EnterPath(path) => {
+                if let Ok(directory) = self.path_of(thread, path, true) {
+                    self.processes.change_directory(thread, &directory);
+                }
+            }
+            FileOperation::EnterRoot(path) => {
+                if let Ok(root) = self.path_of(thread, path, true) {
+                    self.processes.change_root(thread, &root);
+                }
+            }
+            FileOperation::EnterDescriptor(descriptor) => {
+                if let Ok(directory) = self.known_path(thread, *descriptor) {
+                    self.processes.change_directory(thread, &directory);
+                }
+            }
+            FileOperation::TellDirectory(Some(directory)) if directory.starts_with('/') => {
+                let root = self.processes.root(thread).unwrap_or("/");
+                let directory = absolute(root, &format!("./{directory}"));
+                self.is_in(thread, &directory);
+            }
+            _ => {}
+        }
     }
 
     fn fork_call(&mut self, call: &SystemCall<'_>, sharing: Sharing) {

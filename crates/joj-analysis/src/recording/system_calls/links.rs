@@ -46,8 +46,8 @@ impl fmt::Debug for LinksBefore {
 pub struct PathBegin<'a> {
     /// The directory of a relative path, without links.
     pub directory: &'a str,
-    /// Neither `..` nor an absolute path or link leads out of `directory` (RESOLVE_IN_ROOT).
-    pub is_root: bool,
+    /// Where absolute paths and links begin, and out of which `..` does not lead (chroot, RESOLVE_IN_ROOT).
+    pub root: &'a str,
     /// A link under the last name is followed.
     pub follows: bool,
 }
@@ -70,7 +70,7 @@ impl KnownLinks {
 
     /// Where a path leads: absolute, without `.`, `..` and links.
     pub fn resolve(&mut self, begin: PathBegin<'_>, path: &str) -> String {
-        let root = if begin.is_root { begin.directory.trim_end_matches('/') } else { "" };
+        let root = begin.root.trim_end_matches('/');
         let directory = begin.directory.trim_end_matches('/');
         let mut at = if path.starts_with('/') { root } else { directory }.to_owned();
         let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
@@ -79,7 +79,7 @@ impl KnownLinks {
             match part.as_str() {
                 "" | "." => continue,
                 ".." => {
-                    if at.len() > root.len() {
+                    if at != root {
                         at.truncate(at.rfind('/').unwrap_or(0));
                     }
                     continue;
@@ -94,7 +94,11 @@ impl KnownLinks {
             }
             if let Some(target) = self.target(&at) {
                 links += 1;
-                at.truncate(if target.starts_with('/') { root.len() } else { at.rfind('/').unwrap_or(0) });
+                if target.starts_with('/') {
+                    root.clone_into(&mut at);
+                } else {
+                    at.truncate(at.rfind('/').unwrap_or(0));
+                }
                 left.extend(target.rsplit('/').map(str::to_owned));
             }
         }
@@ -168,9 +172,10 @@ mod tests {
         links.made("/w/link", "../real/deep");
         links.made("/w/whole", "/real");
         links.made("/w/round", "round");
-        let begin = PathBegin { directory: "/w", is_root: false, follows: true };
+        let begin = PathBegin { directory: "/w", root: "/", follows: true };
         let itself = PathBegin { follows: false, ..begin };
-        let root = PathBegin { is_root: true, ..begin };
+        let root = PathBegin { root: "/w", ..begin };
+        let outside = PathBegin { root: "/v/r", ..begin };
         let cases = [
             (begin, "link/x", "/real/deep/x"),
             (begin, "link/../x", "/real/x"),
@@ -184,6 +189,9 @@ mod tests {
             (begin, "../../..", "/"),
             (begin, "round/x", "/w/round/x"),
             (root, "/a", "/w/a"),
+            (outside, "../../..", "/"),
+            (outside, "/../a", "/v/r/a"),
+            (outside, "whole/a", "/v/r/real/a"),
             (root, "../../a", "/w/a"),
             (root, "whole/a", "/w/real/a"),
             (root, "link/a", "/w/real/deep/a"),

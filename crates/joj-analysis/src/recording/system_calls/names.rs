@@ -66,7 +66,7 @@ impl Calls {
             Err(why) => Some(*why),
             Ok(_) if opened.is_some_and(|opened| !opened.starts_with('/')) => Some(NO_FILE),
             Ok(path) if opened.unwrap_or(path) == DROP_CACHES => Some(CACHE_SWITCH),
-            Ok(path) => is_pseudo(opened.unwrap_or(path)).then_some(DEVICE),
+            Ok(path) => self.is_made_up(call.thread, opened.unwrap_or(path)).then_some(DEVICE),
         };
         let closes_on_exec = flags & O_CLOEXEC != 0;
         if let Some(number) = number {
@@ -108,7 +108,7 @@ impl Calls {
 
     fn one_path(&mut self, thread: u32, path: &NamedPath<'_>, row: RecordedCall) -> Told {
         let path = self.path_of(thread, path, row.follows_links() || path.follows)?;
-        if is_pseudo(&path) {
+        if self.is_made_up(thread, &path) {
             return Err(DEVICE);
         }
         Ok(RecordedCall { path: self.output.keep(&path), ..row })
@@ -123,13 +123,21 @@ impl Calls {
         follows: bool,
     ) -> Result<String, &'static str> {
         let path = named.path.as_deref().ok_or(UNREADABLE)?;
-        let is_root = named.in_root;
-        let directory = if path.starts_with('/') && !is_root {
-            "/".to_owned()
-        } else {
-            self.begin_of(thread, named.directory)?
-        };
-        Ok(self.links.resolve(PathBegin { directory: &directory, is_root, follows }, path))
+        let mut root = self.processes.root(thread).ok_or(GONE)?.to_owned();
+        let mut directory = root.clone();
+        if named.in_root || !path.starts_with('/') {
+            directory = self.begin_of(thread, named.directory)?;
+        }
+        if named.in_root {
+            root.clone_from(&directory);
+        }
+        Ok(self.links.resolve(PathBegin { directory: &directory, root: &root, follows }, path))
+    }
+
+    /// True for what is no file, also below a directory that the thread takes for `/`.
+    fn is_made_up(&self, thread: u32, path: &str) -> bool {
+        let root = self.processes.root(thread).unwrap_or("/");
+        is_pseudo(path) || path.strip_prefix(root).is_some_and(is_pseudo)
     }
 
     /// The directory in which a relative path begins.

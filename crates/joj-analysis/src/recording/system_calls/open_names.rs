@@ -16,6 +16,8 @@ pub enum NameHolder {
     Description(u32),
     /// The directory of one process, or of several that share it.
     Directory(usize),
+    /// The directory that those processes take for `/` (chroot); unknown where they have all.
+    Root(usize),
 }
 
 /// What is known of a name.

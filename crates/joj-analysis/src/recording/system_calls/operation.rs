@@ -53,6 +53,8 @@ pub enum FileOperation<'a> {
     Exec,
     /// chdir.
     EnterPath(NamedPath<'a>),
+    /// chroot.
+    EnterRoot(NamedPath<'a>),
     /// fchdir.
     EnterDescriptor(NamedDescriptor<'a>),
     /// getcwd: the answer.

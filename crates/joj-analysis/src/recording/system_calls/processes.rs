@@ -117,6 +117,8 @@ impl TracedProcesses {
             self.directories += 1;
             let [from, to] = [task.directory, self.directories].map(NameHolder::Directory);
             self.names.copy(from, to);
+            let [from, to] = [task.directory, self.directories].map(NameHolder::Root);
+            self.names.copy(from, to);
             task.directory = self.directories;
         }
         task.process = if sharing.process { task.process } else { child };
@@ -151,6 +153,23 @@ impl TracedProcesses {
     pub fn change_directory(&mut self, thread: u32, directory: &str) {
         if let Some(task) = self.tasks.get(&thread) {
             self.names.put(NameHolder::Directory(task.directory), directory);
+        }
+    }
+
+    /// The directory that a thread takes for `/`; `None` where that is gone.
+    pub fn root(&self, thread: u32) -> Option<&str> {
+        let task = self.tasks.get(&thread);
+        match task.map_or(OpenName::Unknown, |task| self.names.get(NameHolder::Root(task.directory))) {
+            OpenName::Path(root) => Some(root),
+            OpenName::Unknown => Some("/"),
+            OpenName::Gone => None,
+        }
+    }
+
+    /// It takes this one for `/` from now on.
+    pub fn change_root(&mut self, thread: u32, root: &str) {
+        if let Some(task) = self.tasks.get(&thread) {
+            self.names.put(NameHolder::Root(task.directory), root);
         }
     }
 

@@ -62,9 +62,10 @@ fn about_processes<'a>(at: &CallText<'a>) -> Result<Option<FileOperation<'a>>, L
             FileOperation::Unshare(Sharing { files: has("CLONE_FILES"), directory, process: false })
         }
         "chdir" if at.succeeded() => FileOperation::EnterPath(at.path(None, 0)?),
+        "chroot" if at.succeeded() => FileOperation::EnterRoot(at.path(None, 0)?),
         "fchdir" if at.succeeded() => FileOperation::EnterDescriptor(at.descriptor(0)?),
         "getcwd" if at.succeeded() => FileOperation::TellDirectory(at.quoted(0)?),
-        "chdir" | "fchdir" | "getcwd" | "exit" | "exit_group" => FileOperation::End,
+        "chdir" | "chroot" | "fchdir" | "getcwd" | "exit" | "exit_group" => FileOperation::End,
         _ => return Ok(None),
     }))
 }

@@ -173,6 +173,8 @@ words! {
         IoUringSetup = 82 "io_uring_setup",
         /// bind, which makes a name where the address is a path.
         Bind = 83 "bind",
+        /// chroot.
+        Chroot = 84 "chroot",
     }
 }
 
@@ -237,7 +239,7 @@ impl CalledName {
             Of::Truncate | Of::Stat | Of::Lstat | Of::Access | Of::Open | Of::Creat | Of::Unlink => {
                 [Some(0), None]
             }
-            Of::Mkdir | Of::Rmdir | Of::Chdir => [Some(0), None],
+            Of::Mkdir | Of::Rmdir | Of::Chdir | Of::Chroot => [Some(0), None],
             Of::Chmod | Of::Chown | Of::Lchown | Of::Utimes => [Some(0), None],
             Of::Fchmodat | Of::Fchmodat2 | Of::Fchownat | Of::Utimensat | Of::Futimesat => [Some(1), None],
             Of::Newfstatat | Of::Statx | Of::Faccessat | Of::Faccessat2 => [Some(1), None],
@@ -338,7 +340,8 @@ impl CalledName {
     /// True for calls that make a descriptor, or change the directory of relative paths.
     pub(super) fn has_its_effect_at_its_end(self) -> bool {
         use CalledName as Of;
-        self.opens() || matches!(self, Of::Dup | Of::Dup2 | Of::Dup3 | Of::Fcntl | Of::Chdir | Of::Fchdir)
+        self.opens()
+            || matches!(self, Of::Dup | Of::Dup2 | Of::Dup3 | Of::Fcntl | Of::Chdir | Of::Fchdir | Of::Chroot)
     }
 }
 

@@ -81,6 +81,7 @@ fn operation(call: &CapturedCall) -> FileOperation<'_> {
         CalledName::Bind if call.binds_a_name() => FileOperation::NotReplayed(MAKES_A_SOCKET),
         CalledName::Bind => FileOperation::NotAboutFiles,
         CalledName::Chdir => FileOperation::EnterPath(call.path(0, None)),
+        CalledName::Chroot => FileOperation::EnterRoot(call.path(0, None)),
         CalledName::Fchdir => FileOperation::EnterDescriptor(call.own_descriptor()),
         CalledName::Mmap if argument(3) & MAP_SHARED_AND_ANOTHER != 2 && argument(2) & PROT_WRITE != 0 => {
             FileOperation::NotReplayed("writes through it are not seen")

@@ -51,6 +51,7 @@ pub const CALLS: &[(libc::c_long, Called)] = &[
     (libc::SYS_unlinkat, Called::Unlinkat),
     (libc::SYS_mkdirat, Called::Mkdirat),
     (libc::SYS_chdir, Called::Chdir),
+    (libc::SYS_chroot, Called::Chroot),
     (libc::SYS_fchdir, Called::Fchdir),
     (libc::SYS_mmap, Called::Mmap),
     (libc::SYS_io_uring_enter, Called::IoUringEnter),
