@@ -34,6 +34,26 @@ fn not_replayed(recording: &Recording) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_list_whose_buffers_are_left_out_is_as_long_as_what_was_moved() {
+    let recording = import(
+        r#"7 1700000000.000000 openat(AT_FDCWD</w>, "v", O_RDWR|O_CREAT, 0644) = 3</w/v>
+7 1700000000.000100 writev(3</w/v>, [...], 2) = 30
+7 1700000000.000200 writev(3</w/v>, [{iov_base=""..., iov_len=8}, ...], 2) = 30
+7 1700000000.000300 readv(3</w/v>, [{iov_base=""..., iov_len=80}], 1) = 0
+"#,
+    );
+    let bytes: Vec<u64> = recording.calls.iter().map(|call| call.bytes).collect();
+    assert_eq!(bytes, [0, 30, 30, 80]);
+}
+
+#[test]
+fn times_since_the_line_before_are_refused() {
+    let text = "7      0.000000 open(\"/a\", O_RDONLY) = 3\n7      0.000100 close(3) = 0\n";
+    let error = strace::import(text.as_bytes()).expect_err("strace -r").to_string();
+    assert!(error.contains("run strace with -ttt or -tt"), "{error}");
+}
+
+#[test]
 fn names_behind_a_chroot_stand_below_it() {
     let recording = import(
         r#"7 1700000000.000000 chroot("/cr") = 0

@@ -112,7 +112,9 @@ fn on_descriptor<'a>(at: &CallText<'a>, kind: CallKind) -> Result<FileOperation<
         CallKind::Read | CallKind::Write => row.bytes = unsigned(2)?,
         CallKind::Pread | CallKind::Pwrite => (row.bytes, row.offset) = (unsigned(2)?, unsigned(3)?),
         CallKind::Readv | CallKind::Writev | CallKind::Preadv | CallKind::Pwritev => {
-            row.bytes = vector_bytes(at.argument(1)?).unwrap_or(0);
+            // strace leaves buffers out of long lists (`-s`): then it is no less than was moved.
+            let moved = at.call.result.and_then(|moved| u64::try_from(moved).ok());
+            row.bytes = vector_bytes(at.argument(1)?).unwrap_or(0).max(moved.unwrap_or(0));
             if matches!(kind, CallKind::Preadv | CallKind::Pwritev) {
                 row.offset = unsigned(3)?;
                 row.flags = if at.call.name.ends_with('2') { at.flags(4)? } else { 0 };

@@ -16,6 +16,8 @@ use crate::trace::import::words;
 /// At the end of a line; older versions put `) = ?` after it where the thread is killed.
 const UNFINISHED: &str = "<unfinished ...>";
 const DAY_NS: u64 = 86_400_000_000_000;
+/// No strace is older than 1990.
+const CALENDAR_BEGIN_NS: u64 = 631_152_000_000_000_000;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,7 +90,11 @@ pub fn parse(line: &str) -> Result<Option<TextLine<'_>>, LineProblem> {
 
 /// `12:00:01.000123`, `12:00:01`, `1700000000.000123`.
 fn time_of(text: &str) -> Option<(u64, bool)> {
-    let Some((hours, rest)) = text.split_once(':') else { return Some((words::time_ns(text)?, true)) };
+    let Some((hours, rest)) = text.split_once(':') else {
+        let time_ns = words::time_ns(text)?;
+        // Less is since the line before (-r), and says nothing of the order of threads.
+        return (time_ns >= CALENDAR_BEGIN_NS).then_some((time_ns, true));
+    };
     let (minutes, seconds) = rest.split_once(':')?;
     let seconds_ns =
         words::time_ns(seconds).or_else(|| seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000))?;
@@ -293,7 +299,8 @@ mod tests {
         for (wrong, said) in [
             ("close(3) = 0", "column 1: `close(3)` is no time; run strace with -ttt or -tt"),
             ("7 24:00:00.0 close(3) = 0", "column 3: `24:00:00.0` is no time; run strace with -ttt or -tt"),
-            ("7 1.5 what", "column 7: `what` is no call"),
+            ("7 1.5 close(3) = 0", "column 3: `1.5` is no time; run strace with -ttt or -tt"),
+            ("7 1700000000.5 what", "column 16: `what` is no call"),
         ] {
             assert_eq!(parse(wrong).unwrap_err().to_string(), said);
         }
