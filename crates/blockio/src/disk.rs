@@ -145,7 +145,7 @@ pub trait DiskFile: Send + Sync + Debug {
     /// aligned in memory, and nobody else uses the file meanwhile. A plain write is not enough everywhere: where ext4 could not write
     /// new blocks it leaves their extent marked as unwritten, but not the page; a later write of that page is synced with success, and
     /// reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last block is written over
-    /// itself, too.
+    /// itself, too, with zeros behind the end of a file that ends in it.
     /// # Errors
     /// As `write_at`, and as `read_at` of that rest.
     fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {

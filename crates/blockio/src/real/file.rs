@@ -186,11 +186,14 @@ impl DiskFile for RealFile {
         if rest.is_empty() {
             return Ok(());
         }
+        // Zeros stand behind the end of a file that ends in this block; it is that much longer then.
         let mut block = AlignedBuffer::zeroed(ALIGNMENT_BYTES);
-        let is_whole = is_aligned && self.read_at(block.bytes_mut(), rest_offset)? == ALIGNMENT_BYTES;
-        block.bytes_mut()[..rest.len()].copy_from_slice(rest);
-        if is_whole && self.write_direct(block.bytes(), rest_offset).is_ok() {
-            return Ok(());
+        if is_aligned {
+            self.read_at(block.bytes_mut(), rest_offset)?;
+            block.bytes_mut()[..rest.len()].copy_from_slice(rest);
+            if self.write_direct(block.bytes(), rest_offset).is_ok() {
+                return Ok(());
+            }
         }
         self.write_at(rest, rest_offset)
     }
@@ -302,6 +305,37 @@ mod tests {
             RealDisk.open(&path, OpenOptions { create: true, mode: 0o600, ..OpenOptions::EXISTING }).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(file.facts().filesystem, Filesystem::Tmpfs);
+    }
+
+    #[test]
+    fn what_is_written_again_is_the_same_with_zeros_up_to_the_end_of_its_last_block() {
+        with_file("again", |file| {
+            let mut bytes = AlignedBuffer::zeroed(5000);
+            bytes.bytes_mut().fill(7);
+            file.write_at(bytes.bytes(), 0).unwrap();
+            let mut read = [1; 10_000];
+            for behind in [false, true] {
+                if behind {
+                    file.write_at(&[9; 3000], 5000).unwrap();
+                }
+                file.write_again(bytes.bytes(), 0).unwrap();
+                file.forget_cached(5000);
+                let size = file.read_at(&mut read, 0).unwrap();
+                assert!(read[..5000].iter().all(|byte| *byte == 7), "{behind}");
+                let rest = if behind { 9 } else { 0 };
+                assert!(read[5000..size.min(8000)].iter().all(|byte| *byte == rest), "{behind}");
+                let took_direct = file.write_direct(AlignedBuffer::zeroed(4096).bytes(), 12_288).is_ok();
+                file.truncate(size as u64).unwrap();
+                let expected = if took_direct {
+                    8192
+                } else if behind {
+                    8000
+                } else {
+                    5000
+                };
+                assert_eq!(size, expected, "{behind}");
+            }
+        });
     }
 
     #[test]

@@ -170,7 +170,7 @@ pub fn file(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<Vec<Fil
 
 /// True for the inode of an attribute's value, by its own words.
 /// # Errors
-/// As [`file`].
+/// As [`file()`].
 pub fn is_value(device: Extent, inode: u64, read: &mut ReadAt<'_>) -> Result<bool, LayoutError> {
     let superblock = Superblock::read(device, read)?;
     let piece = superblock.inode_piece(u32::try_from(inode)?, read)?;
