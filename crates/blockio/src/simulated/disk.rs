@@ -18,7 +18,7 @@ use crate::simulated::file::SimFile;
 use crate::simulated::image::Image;
 use crate::simulated::log::{Inode, Op, Record};
 use crate::simulated::replay::Replay;
-use crate::simulated::state::{ExtendHook, Shared, SimOptions, State};
+use crate::simulated::state::{Shared, SimHook, SimOptions, State};
 
 /// A simulated disk.
 #[derive(Clone, Default)]
@@ -142,8 +142,13 @@ impl SimDisk {
     }
 
     /// Runs `hook` inside every extension, before its bytes change, as another process might.
-    pub fn set_extend_hook(&self, hook: Option<ExtendHook>) {
+    pub fn set_extend_hook(&self, hook: Option<SimHook>) {
         self.lock().extend_hook = hook;
+    }
+
+    /// Runs `hook` inside every sync of a file, before it ends, as another thread might.
+    pub fn set_sync_hook(&self, hook: Option<SimHook>) {
+        self.lock().sync_hook = hook;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -161,6 +161,10 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let (begin, fault) = self.begin(&[Counted::Changes, Counted::Flushes])?;
+        let hook = self.disk.lock().sync_hook.clone();
+        if let Some(hook) = hook {
+            hook();
+        }
         let mut state = self.disk.lock();
         let error = self.end_sync(&mut state, fault);
         state.finish(begin, Op::SyncData { inode: self.inode }, error.is_some());

@@ -34,8 +34,8 @@ impl Default for SimOptions {
     }
 }
 
-/// Called while an extension is under way, before its bytes change: another process may write there.
-pub type ExtendHook = Arc<dyn Fn() + Send + Sync>;
+/// Called while an operation is under way, before it ends: another process may write, another thread may fail.
+pub type SimHook = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -58,7 +58,8 @@ pub(crate) struct State {
     last_inode: Inode,
     pub counts: [u64; 3],
     pub fault: Option<Fault>,
-    pub extend_hook: Option<ExtendHook>,
+    pub extend_hook: Option<SimHook>,
+    pub sync_hook: Option<SimHook>,
 }
 
 impl State {

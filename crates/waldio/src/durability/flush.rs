@@ -165,10 +165,14 @@ impl Durability {
     /// The kernel tells one sync of an open file that a write was lost, and calls the next one a success. So one that begins while
     /// another runs, which a thread of ours may do with the same file, would vouch for what that one knows to be lost. Not for syncs of
     /// the filesystem: those take no error away from the file.
-    fn in_turn(&self, what: &str, sync: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         // A thread of the parent that has the turn is none of the child's.
         let is_alone = self.origin.is_parent() || planted::is(Bug::SyncsOverlap);
-        let _turn = (!is_alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        (!is_alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn in_turn(&self, what: &str, sync: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+        let _turn = self.turn();
         sync().map_err(|error| self.poison(what, error))
     }
 
@@ -350,9 +354,9 @@ impl Durability {
     /// SQLite is about to recover this log, and nobody else can use it meanwhile: what it will find is made durable
     /// first. After a failed sync, or a kill before one, the page cache may hold frames that the medium does not have
     /// and that no later sync would write, because their pages count as clean; commits built on them would be lost
-    /// with them. So the valid frames are written over themselves, past the page cache. Where that fails (a full disk), reads go on, and each
-    /// flush tries again before it promises anything. What the frames build on comes first: `database_first` syncs the
-    /// database.
+    /// with them. So the valid frames are written over themselves, past the page cache. Where that fails (a full disk),
+    /// reads go on, and each flush tries again before it promises anything. What the frames build on comes first:
+    /// `database_first` syncs the database.
     pub fn make_certain(&self, file: &dyn DiskFile, database_first: impl FnOnce() -> Result<(), Failure>) {
         self.uncertain.store(true, SeqCst);
         let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
@@ -380,14 +384,20 @@ impl Durability {
     }
 
     /// Writes the published frames over themselves, while a lock of SQLite's, or that nobody else is there, keeps them in place. Where
-    /// that fails the next one tries again. And syncs them: another process may have had a sync that began before, and told its commit,
-    /// which lies behind what was lost. Where that sync fails as well they are written once more, for whoever syncs next: a disk that
-    /// fails for good is not asked at each read.
+    /// that fails the next one tries again. And syncs them: another process may have had a sync that began before, and its COMMIT may
+    /// have returned, though it lies behind what was lost. Where that sync fails as well they are written once more, for whoever
+    /// syncs next: a disk that fails for good is not asked at each read. The log is poisoned already.
     pub fn write_again(&self, file: &dyn DiskFile, published_end: Option<u64>, writers: Writers) {
+        // First: what fails on another thread meanwhile is owed again.
+        self.rewrite_owed.store(false, SeqCst);
         let write = || rewrite::published(file, published_end, writers);
-        let sync = || self.in_turn("sync of what was written again", || self.timed(|| file.sync_data()));
-        let is_written = write().is_ok() && (sync().is_ok() || write().is_ok());
-        self.rewrite_owed.store(!is_written, SeqCst);
+        let sync = || {
+            let _turn = self.turn();
+            self.timed(|| file.sync_data())
+        };
+        if write().is_err() || (sync().is_err() && write().is_err()) {
+            self.rewrite_owed.store(true, SeqCst);
+        }
     }
 
     /// A commit that failed was made none by a write: it is on the medium when this returns, as far as that can be had.

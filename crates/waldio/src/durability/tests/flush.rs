@@ -79,6 +79,21 @@ fn whatever_sync_fails_the_frames_are_written_again_and_synced() {
 }
 
 #[test]
+fn what_another_thread_meets_while_frames_are_written_again_is_owed() {
+    let (disk, file) = file(SimOptions::default());
+    let durability = Arc::new(durability());
+    file.write_at(&synthetic_log(4096, Salts([7; 8]), &[&[1]]), 0).unwrap();
+    disk.fail_flush(Some(0), Kept::Nothing);
+    assert!(durability.flush(&*file, None).is_err());
+    let other = Arc::clone(&durability);
+    let meets = move || drop(other.poison("sync of a growth", io::Error::from_raw_os_error(5)));
+    disk.set_sync_hook(Some(Arc::new(meets)));
+    durability.write_again(&*file, None, Writers::Others);
+    disk.set_sync_hook(None);
+    assert!(durability.take_owed_rewrite());
+}
+
+#[test]
 fn frames_whose_second_sync_fails_are_written_for_the_next_one() {
     let log = synthetic_log(4096, Salts([7; 8]), &[&[1], &[2]]);
     let (disk, file) = file(SimOptions::default());
