@@ -175,27 +175,20 @@ impl DiskFile for RealFile {
     }
 
     fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let is_aligned = offset.is_multiple_of(ALIGNMENT_BYTES as u64);
-        let (blocks, rest) =
-            data.split_at(if is_aligned { data.len() - data.len() % ALIGNMENT_BYTES } else { 0 });
-        let rest_offset = offset + blocks.len() as u64;
-        // Where that fails, for whatever reason, a plain write has the next sync decide.
+        let (blocks, rest) = data.split_at(data.len() - data.len() % ALIGNMENT_BYTES);
+        // Where a direct write fails, for whatever reason, a plain one has the next sync decide.
         if !blocks.is_empty() && self.write_direct(blocks, offset).is_err() {
             self.write_at(blocks, offset)?;
         }
         if rest.is_empty() {
             return Ok(());
         }
+        let offset = offset + blocks.len() as u64;
         // Zeros stand behind the end of a file that ends in this block; it is that much longer then.
         let mut block = AlignedBuffer::zeroed(ALIGNMENT_BYTES);
-        if is_aligned {
-            self.read_at(block.bytes_mut(), rest_offset)?;
-            block.bytes_mut()[..rest.len()].copy_from_slice(rest);
-            if self.write_direct(block.bytes(), rest_offset).is_ok() {
-                return Ok(());
-            }
-        }
-        self.write_at(rest, rest_offset)
+        self.read_at(block.bytes_mut(), offset)?;
+        block.bytes_mut()[..rest.len()].copy_from_slice(rest);
+        self.write_direct(block.bytes(), offset).or_else(|_| self.write_at(rest, offset))
     }
 
     fn forget_cached(&self, offset: u64) {
