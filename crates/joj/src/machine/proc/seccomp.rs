@@ -1,4 +1,5 @@
-//! Filters of system calls (seccomp(2)): installed between fork and exec, and the one that makes syncs do nothing.
+//! Filters of system calls (seccomp(2)): their instructions, how one is installed between fork and exec, and the one that makes syncs
+//! do nothing.
 
 use std::io;
 
@@ -11,40 +12,68 @@ const SYNCS: [libc::c_long; 6] = [
     libc::SYS_syncfs,
     libc::SYS_sync,
 ];
-/// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of linux/audit.h; elsewhere no call is held back.
-const OWN_ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
-    Some(0xC000_003E)
+/// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of linux/audit.h; 0 where it is not known.
+pub const OWN_ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
+    0xC000_003E
 } else if cfg!(target_arch = "aarch64") {
-    Some(0xC000_00B7)
+    0xC000_00B7
 } else {
-    None
+    0
 };
 /// Where seccomp_data has the number of the call, and the architecture.
-const NUMBER_AT: u32 = 0;
-const ARCHITECTURE_AT: u32 = 4;
+pub const NUMBER_AT: u32 = 0;
+/// See above.
+pub const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENTS_AT: u32 = 16;
 
-fn instruction(code: u32, jump_true: u8, jump_false: u8, value: u32) -> libc::sock_filter {
+/// Where the low half of an argument is.
+pub fn argument_at(index: u32) -> u32 {
+    ARGUMENTS_AT + index * 8 + if cfg!(target_endian = "big") { 4 } else { 0 }
+}
+
+/// One instruction of the filter's language (classic BPF).
+pub fn instruction(code: u32, jump_true: u8, jump_false: u8, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: jump_true, jf: jump_false, k: value }
+}
+
+/// Takes the word at this place of seccomp_data.
+pub fn load(at: u32) -> libc::sock_filter {
+    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
+}
+
+/// Jumps over so many instructions, as the word is this value or not.
+pub fn if_equal(value: u32, jump_true: u8, jump_false: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump_true, jump_false, value)
+}
+
+/// The same, as the word has one of these bits or none.
+pub fn if_any_bit(bits: u32, jump_true: u8, jump_false: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, jump_true, jump_false, bits)
+}
+
+/// Ends with this answer.
+pub fn answer(value: u32) -> libc::sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value)
 }
 
 /// A filter with which syncs return 0 and do nothing. `None` where the numbers of the calls are not known. A program of another
 /// architecture (32 bits) makes its syncs all the same.
 pub fn without_syncs() -> Option<Vec<libc::sock_filter>> {
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let if_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let answer = libc::BPF_RET | libc::BPF_K;
+    if OWN_ARCHITECTURE == 0 {
+        return None;
+    }
     let mut program = vec![
-        instruction(load, 0, 0, ARCHITECTURE_AT),
-        instruction(if_equal, 1, 0, OWN_ARCHITECTURE?),
-        instruction(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
-        instruction(load, 0, 0, NUMBER_AT),
+        load(ARCHITECTURE_AT),
+        if_equal(OWN_ARCHITECTURE, 1, 0),
+        answer(libc::SECCOMP_RET_ALLOW),
+        load(NUMBER_AT),
     ];
     for number in SYNCS {
-        program.push(instruction(if_equal, 0, 1, u32::try_from(number).ok()?));
+        program.push(if_equal(u32::try_from(number).ok()?, 0, 1));
         // An error whose number is 0: the call returns 0.
-        program.push(instruction(answer, 0, 0, libc::SECCOMP_RET_ERRNO));
+        program.push(answer(libc::SECCOMP_RET_ERRNO));
     }
-    program.push(instruction(answer, 0, 0, libc::SECCOMP_RET_ALLOW));
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
     Some(program)
 }
 

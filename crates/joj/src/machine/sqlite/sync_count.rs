@@ -17,6 +17,7 @@ use std::thread;
 use joj_analysis::bench::run::SyncCount;
 
 use crate::machine::proc::clock::{pause_until, shared_ns};
+use crate::machine::proc::seccomp::{self, NUMBER_AT, argument_at, if_any_bit, if_equal, load};
 use crate::machine::sqlite::slow_device::{SlowDevice, Span};
 
 /// The calls to report always: their numbers, and which count each belongs to.
@@ -100,33 +101,22 @@ impl SyncCounter {
     }
 }
 
-/// One instruction of the filter's language (classic BPF).
-fn instruction(code: u32, jump_true: u8, jump_false: u8, value: u32) -> libc::sock_filter {
-    let code = u16::try_from(code).unwrap_or(u16::MAX);
-    libc::sock_filter { code, jt: jump_true, jf: jump_false, k: value }
-}
-
 /// Load the call's number; report if it is one of `CALLS`, or pwritev2 with a flag that makes it durable; allow the
 /// rest.
 fn program() -> Vec<libc::sock_filter> {
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let if_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let if_any_bit = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    let answer = libc::BPF_RET | libc::BPF_K;
     let number_of = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
-    // seccomp_data is nr, arch, instruction_pointer, args[6]; the flags are the low half of the last.
-    let flags_at = 56 + if cfg!(target_endian = "big") { 4 } else { 0 };
-    let mut program = vec![instruction(load, 0, 0, 0)];
+    let mut program = vec![load(NUMBER_AT)];
     for (index, (number, _)) in CALLS.iter().enumerate() {
         // To the last instruction: past the calls still to compare, the three about pwritev2 and the "allow".
         let distance = u8::try_from(CALLS.len() - index + 3).unwrap_or(u8::MAX);
-        program.push(instruction(if_equal, distance, 0, number_of(*number)));
+        program.push(if_equal(number_of(*number), distance, 0));
     }
-    program.push(instruction(if_equal, 0, 2, number_of(libc::SYS_pwritev2)));
-    program.push(instruction(load, 0, 0, flags_at));
-    program.push(instruction(if_any_bit, 1, 0, RWF_DSYNC | RWF_SYNC));
-    program.push(instruction(answer, 0, 0, libc::SECCOMP_RET_ALLOW));
-    program.push(instruction(answer, 0, 0, libc::SECCOMP_RET_USER_NOTIF));
+    program.push(if_equal(number_of(libc::SYS_pwritev2), 0, 2));
+    // Its flags.
+    program.push(load(argument_at(5)));
+    program.push(if_any_bit(RWF_DSYNC | RWF_SYNC, 1, 0));
+    program.push(seccomp::answer(libc::SECCOMP_RET_ALLOW));
+    program.push(seccomp::answer(libc::SECCOMP_RET_USER_NOTIF));
     program
 }
 

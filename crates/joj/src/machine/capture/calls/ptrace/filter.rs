@@ -5,8 +5,11 @@
 
 use joj_analysis::recording::system_calls::captured::called::{CalledName, commands};
 
-use super::request::OWN_ARCHITECTURE;
 use crate::machine::capture::calls::numbers;
+use crate::machine::proc::seccomp::{
+    ARCHITECTURE_AT, NUMBER_AT, OWN_ARCHITECTURE, answer, argument_at, if_any_bit, if_equal, instruction,
+    load,
+};
 
 /// Calls that make threads and processes.
 #[cfg(target_arch = "x86_64")]
@@ -15,31 +18,7 @@ pub const FORKS: [libc::c_long; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::S
 #[cfg(not(target_arch = "x86_64"))]
 pub const FORKS: [libc::c_long; 2] = [libc::SYS_clone, libc::SYS_clone3];
 
-const NUMBER_AT: u32 = 0;
-const ARCHITECTURE_AT: u32 = 4;
-const ARGUMENTS_AT: u32 = 16;
 const MAP_ANONYMOUS: u32 = 0x20;
-
-fn instruction(code: u32, jump_true: u8, jump_false: u8, value: u32) -> libc::sock_filter {
-    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: jump_true, jf: jump_false, k: value }
-}
-
-fn load(at: u32) -> libc::sock_filter {
-    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
-}
-
-fn if_equal(value: u32, jump_true: u8, jump_false: u8) -> libc::sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump_true, jump_false, value)
-}
-
-fn answer(value: u32) -> libc::sock_filter {
-    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value)
-}
-
-/// Where the low half of an argument is.
-fn argument_at(index: u32) -> u32 {
-    ARGUMENTS_AT + index * 8 + if cfg!(target_endian = "big") { 4 } else { 0 }
-}
 
 /// Stops at a call if its argument has one of these values.
 fn with_argument(program: &mut Vec<libc::sock_filter>, number: u32, index: u32, values: &[u64]) {
@@ -99,8 +78,7 @@ pub fn program() -> Vec<libc::sock_filter> {
             CalledName::Mmap => {
                 program.push(if_equal(number, 0, 4));
                 program.push(load(argument_at(3)));
-                let if_any_bit = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-                program.push(instruction(if_any_bit, 1, 0, MAP_ANONYMOUS));
+                program.push(if_any_bit(MAP_ANONYMOUS, 1, 0));
                 program.push(answer(libc::SECCOMP_RET_TRACE));
                 program.push(answer(libc::SECCOMP_RET_ALLOW));
             }

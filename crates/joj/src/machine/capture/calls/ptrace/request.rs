@@ -17,13 +17,6 @@ pub const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
 /// Also at what the seccomp filter names. Without a tracer those calls fail, so that no process shall outlive this one.
 pub const OPTIONS_WITH_FILTER: libc::c_int = OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
 
-#[cfg(target_arch = "x86_64")]
-pub const OWN_ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-pub const OWN_ARCHITECTURE: u32 = 0xc000_00b7;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub const OWN_ARCHITECTURE: u32 = 0;
-
 /// A request without an answer. `data`: what it takes, a number.
 fn request(what: libc::c_uint, thread: Tid, data: usize) -> io::Result<()> {
     // SAFETY: none of the requests below writes to this process's memory; the kernel checks thread and numbers.

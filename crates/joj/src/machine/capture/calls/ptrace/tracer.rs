@@ -12,11 +12,12 @@ use joj_analysis::recording::system_calls::captured::{CapturedCall, CapturedEven
 use super::filter::FORKS;
 use super::launch;
 use super::look::{self, Looker};
-use super::request::{self, CallStop, ChildSignals, OWN_ARCHITECTURE, Tid};
+use super::request::{self, CallStop, ChildSignals, Tid};
 use crate::machine::capture::calls::error::CallCaptureError;
 use crate::machine::capture::calls::numbers::CallNumbers;
 use crate::machine::capture::calls::{FRAMES_UNSEEN, held};
 use crate::machine::proc::clock::shared_ns;
+use crate::machine::proc::seccomp::OWN_ARCHITECTURE;
 
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
