@@ -142,10 +142,10 @@ pub trait DiskFile: Send + Sync + Debug {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
     /// Writes over themselves bytes that are there, after a sync that failed: the next sync makes them durable or fails. `data` is
-    /// aligned in memory, `offset` in the file, and nobody else uses the file meanwhile. A plain write is not enough everywhere: where ext4 could not write
-    /// new blocks it leaves their extent marked as unwritten, but not the page; a later write of that page is synced with success, and
-    /// reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last block is written over
-    /// itself, too, with zeros behind the end of a file that ends in it.
+    /// aligned in memory, `offset` in the file, and nobody else uses the file meanwhile. A plain write is not enough everywhere. Where
+    /// ext4 could not write new blocks it leaves their extent marked as unwritten, but not the page: a later write of that page is
+    /// synced with success, and reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last
+    /// block is written over itself, too, with zeros after the end of a file that ends in it.
     /// # Errors
     /// As `write_at`, and as `read_at` of that rest.
     fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {

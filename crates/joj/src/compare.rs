@@ -103,8 +103,8 @@ fn pairs(comparison: &Comparison) -> String {
         return String::new();
     }
     format!(
-        "\n{}\nRatio above 1: the second is faster; p50 ratio above 1: its median commit is slower. Of the limit: the same ratio of shares of what the disk can do. Where intervals \
-         overlap, or the row moved with the disk, or there are fewer than three runs, it may be chance.\n",
+        "\n{}\nRatio above 1: the second is faster; p50 ratio above 1: its median commit is slower. Of the limit: the same ratio of \
+         shares of what the disk can do. Where intervals overlap, or the row moved with the disk, or there are fewer than three runs, it may be chance.\n",
         columns(&lines)
     )
 }

@@ -28,8 +28,8 @@ Examples:
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an
 error and after Ctrl-C too. On emulated disks it happens in the machine of `joj lab`, which needs QEMU and Debian's packages (`joj lab
---help`): its clock counts instructions, so one round tells all. The exit code is 0, or 1 when something failed; 2 for a wrong command line, 130 after Ctrl-C. A row that
-cannot be had says why, and is no failure.";
+--help`): its clock counts instructions, so one round tells all. The exit code is 0, or 1 when something failed; 2 for a wrong command
+line, 130 after Ctrl-C. A row that cannot be had says why, and is no failure.";
 
 /// Options of `joj whatif`.
 #[derive(Debug, Args)]
