@@ -1,6 +1,5 @@
 //! `joj lab exec` from its options to its exit code.
 
-use std::io::{IsTerminal, stderr};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,14 +8,14 @@ use joj_analysis::lab::exec_result::{
     CommandRun, EXEC_FORMAT, EXEC_VERSION, ExecOutcome, ExecResult, ExecRow,
 };
 
-use crate::bench::progress::Progress;
 use crate::command_line::lab::exec::ExecOptions;
 use crate::command_line::wrong_usage;
+use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::parts::{Needed, contents, jobs, packages};
 use crate::lab::error::UnitError;
 use crate::lab::exec_job::{ExecJob, taken_file};
-use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::guest_pool::{self, GuestPool};
 use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, volumes};
 use crate::lab::machine;
@@ -74,45 +73,42 @@ pub fn run(options: &ExecOptions) -> Result<ExitCode, LabError> {
 }
 
 fn execute(options: &ExecOptions, pool: &GuestPool<'_>, work: &ExecWork) -> Result<ExitCode, LabError> {
-    let mut machine = machine::told(pool)?;
     let volumes = &work.job.volumes;
-    let mut outcomes: Vec<Option<ExecOutcome>> = vec![None; volumes.len()];
-    let mut progress = Progress::new(volumes.len(), EXEC_SECONDS * volumes.len() as f64 / pool.jobs as f64);
-    let batches = (0..volumes.len()).map(|volume| vec![volume]).collect();
-    let mut done = 0;
-    let ended = pool.work_off(batches, work, &mut progress, &mut |index, report, share| {
-        let outcome = outcome(options, work, index, report, share);
-        done += 1;
-        if volumes.len() > 1 && !stderr().is_terminal() {
-            eprintln!("{done} of {}: {}: {}", volumes.len(), work.name(index), table::in_short(&outcome));
-        }
-        outcomes[index] = Some(outcome);
-    });
-    progress.clear();
-    let stop = ended.map(|kernel| machine.kernel = kernel).err();
-    if done > 0 {
-        let missing = || ExecOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
-        let rows = volumes.iter().zip(outcomes).map(|(volume, outcome)| ExecRow {
+    let mut outcome = |index: usize, report: Result<CommandRun, UnitError>, share: &HostShare| {
+        outcome(options, work, index, report, share)
+    };
+    let line = |done: &str, name: &str, outcome: &ExecOutcome| {
+        format!("{done}: {name}: {}", table::in_short(outcome))
+    };
+    let disk = DiskWork {
+        seconds: EXEC_SECONDS,
+        outcome: &mut outcome,
+        failed: ExecOutcome::Failed,
+        line: (volumes.len() > 1).then_some(line),
+    };
+    let found = disks::work_off(pool, work, volumes, disk)?;
+    if !found.outcomes.is_empty() {
+        let rows = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| ExecRow {
             filesystem: volume.filesystem,
             device: volume.device.clone(),
-            outcome: outcome.unwrap_or_else(missing),
+            outcome,
         });
         let result = ExecResult {
             format: EXEC_FORMAT.to_owned(),
             version: EXEC_VERSION,
             command: options.command.clone(),
             rows: rows.collect(),
-            machine,
+            machine: found.machine,
         };
         if let Some(run) = table::only_run(&result) {
             eprint!("{}", run.stderr);
         }
         output_file::report(options.json.as_deref(), &result, || table::text(&result))?;
-        if stop.is_none() {
+        if found.stop.is_none() {
             return Ok(exit_code(&result));
         }
     }
-    Ok(guest_pool::exit_code(stop)?)
+    Ok(guest_pool::exit_code(found.stop)?)
 }
 
 /// A run's outcome. A file that cannot be kept makes it a failure.

@@ -6,6 +6,7 @@
 //! replay       a recording on emulated disks, from the options to the exit code
 //! whatif       a recording in all configurations on emulated disks, from the options to the exit code
 //! exec         a command on emulated disks, from the options to the exit code
+//! disks        one outcome for each emulated disk: for replay, whatif and exec
 //! recordings   the recordings that a plan's cells replay
 //! parts        what guests are made of, as the options name it
 //! error        why a command has no result
@@ -17,6 +18,7 @@ pub mod crash;
 pub mod replay;
 pub mod whatif;
 mod exec;
+mod disks;
 mod recordings;
 mod parts;
 pub mod error;

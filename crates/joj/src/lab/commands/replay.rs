@@ -1,6 +1,5 @@
 //! `joj replay --lab` from its options to its exit code.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
@@ -8,13 +7,15 @@ use joj_analysis::recording::lab_result::{
     REPLAY_LAB_FORMAT, REPLAY_LAB_VERSION, ReplayLabOutcome, ReplayLabResult, ReplayLabRow, Replayed,
 };
 
-use crate::bench::progress::Progress;
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::replay::ReplayOptions;
+use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::parts::{self, Needed, contents, environment, jobs, packages};
 use crate::lab::commands::recordings;
-use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::error::UnitError;
+use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::host_share::HostShare;
 use crate::lab::image::archive::Contents;
 use crate::lab::job::{Setting, guest_path, volumes};
 use crate::lab::machine;
@@ -80,45 +81,37 @@ fn replay(
     pool: &GuestPool<'_>,
     work: &ReplayWork<'_, Replayed>,
 ) -> Result<ExitCode, LabError> {
-    let mut machine = machine::told(pool)?;
-    let rows = work.job.volumes.len();
-    let mut outcomes: Vec<Option<ReplayLabOutcome>> = vec![None; rows];
-    let mut progress = Progress::new(rows, REPLAY_SECONDS * rows as f64 / pool.jobs as f64);
-    let mut done = 0;
-    let ended = pool.work_off(work.batches(), work, &mut progress, &mut |index, report, _| {
-        let outcome = match report {
-            Ok(replayed) => ReplayLabOutcome::Replayed(replayed),
-            Err(reason) => ReplayLabOutcome::Failed(reason.to_string()),
-        };
-        done += 1;
-        // Where no line can change, one line a row: a long recording takes minutes.
-        if !stderr().is_terminal() {
-            eprintln!("{done} of {rows}: {}: {}", work.name(index), table::in_short(&outcome));
-        }
-        outcomes[index] = Some(outcome);
-    });
-    progress.clear();
-    let stop = ended.map(|kernel| machine.kernel = kernel).err();
-    if done > 0 {
-        let unreplayed = || ReplayLabOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
-        let rows = work.job.volumes.iter().zip(outcomes).map(|(volume, outcome)| ReplayLabRow {
+    let volumes = &work.job.volumes;
+    let mut outcome = |_, report: Result<Replayed, UnitError>, _: &HostShare| match report {
+        Ok(replayed) => ReplayLabOutcome::Replayed(replayed),
+        Err(reason) => ReplayLabOutcome::Failed(reason.to_string()),
+    };
+    let disk = DiskWork {
+        seconds: REPLAY_SECONDS,
+        outcome: &mut outcome,
+        failed: ReplayLabOutcome::Failed,
+        line: Some(|done, name, outcome| format!("{done}: {name}: {}", table::in_short(outcome))),
+    };
+    let found = disks::work_off(pool, work, volumes, disk)?;
+    if !found.outcomes.is_empty() {
+        let rows = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| ReplayLabRow {
             filesystem: volume.filesystem,
             device: volume.device.clone(),
-            outcome: outcome.unwrap_or_else(unreplayed),
+            outcome,
         });
         let result = ReplayLabResult {
             format: REPLAY_LAB_FORMAT.to_owned(),
             version: REPLAY_LAB_VERSION,
             recording: options.recording.display().to_string(),
             rows: rows.collect(),
-            machine,
+            machine: found.machine,
         };
         output_file::report(options.json.as_deref(), &result, || table::table(&result))?;
-        if stop.is_none() {
+        if found.stop.is_none() {
             return Ok(if result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
     }
-    Ok(guest_pool::exit_code(stop)?)
+    Ok(guest_pool::exit_code(found.stop)?)
 }
 
 /// Reads the recording. Files that grow past the device later end that row.

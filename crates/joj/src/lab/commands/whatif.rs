@@ -1,6 +1,5 @@
 //! `joj whatif` on emulated disks, from its options to its exit code.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use joj_analysis::bench::key::Word;
@@ -12,13 +11,15 @@ use joj_analysis::recording::whatif::lab_result::{
 use joj_analysis::recording::whatif::outcome::{WhatifOutcome, WhatifResult};
 
 use crate::bench::builds::extension_file;
-use crate::bench::progress::Progress;
 use crate::command_line::lab::{GuestOptions, MachineOptions};
 use crate::command_line::whatif::WhatifOptions;
+use crate::lab::commands::disks::{self, DiskWork};
 use crate::lab::commands::error::LabError;
 use crate::lab::commands::parts::{self, Needed, environment, jobs, packages};
 use crate::lab::commands::recordings;
-use crate::lab::guest_pool::{self, GuestPool, Work};
+use crate::lab::error::UnitError;
+use crate::lab::guest_pool::{self, GuestPool};
+use crate::lab::host_share::HostShare;
 use crate::lab::job::{LabVolume, Setting, guest_path, volumes};
 use crate::lab::machine;
 use crate::lab::replay_job::{ReplayCommand, ReplayJob};
@@ -90,48 +91,38 @@ fn measure(
     pool: &GuestPool<'_>,
     work: &ReplayWork<'_, WhatifResult>,
 ) -> Result<ExitCode, LabError> {
-    let mut machine = machine::told(pool)?;
     let volumes = &work.job.volumes;
-    let mut outcomes: Vec<Option<WhatifLabOutcome>> = vec![None; volumes.len()];
-    let mut progress = Progress::new(
-        volumes.len(),
-        DISK_SECONDS * volumes.len() as f64 / pool.jobs.min(volumes.len()) as f64,
-    );
-    let mut done = 0;
-    let ended = pool.work_off(work.batches(), work, &mut progress, &mut |index, report, _| {
-        let outcome = match report {
-            Ok(found) => told(found, recorded, &volumes[index], pool),
-            Err(reason) => WhatifLabOutcome::Failed(reason.to_string()),
-        };
-        done += 1;
-        if !stderr().is_terminal() {
-            eprintln!("joj: {done} of {}, {}: {}", volumes.len(), work.name(index), in_short(&outcome));
-        }
-        outcomes[index] = Some(outcome);
-    });
-    progress.clear();
-    let stop = ended.map(|kernel| machine.kernel = kernel).err();
-    if done > 0 {
-        let missing = || WhatifLabOutcome::Failed(guest_pool::unmeasured(stop.as_ref()));
-        let disks = volumes.iter().zip(outcomes).map(|(volume, outcome)| WhatifLabDisk {
+    let mut outcome = |index: usize, report: Result<WhatifResult, UnitError>, _: &HostShare| match report {
+        Ok(found) => told(found, recorded, &volumes[index], pool),
+        Err(reason) => WhatifLabOutcome::Failed(reason.to_string()),
+    };
+    let disk = DiskWork {
+        seconds: DISK_SECONDS,
+        outcome: &mut outcome,
+        failed: WhatifLabOutcome::Failed,
+        line: Some(|done, name, outcome| format!("joj: {done}, {name}: {}", in_short(outcome))),
+    };
+    let found = disks::work_off(pool, work, volumes, disk)?;
+    if !found.outcomes.is_empty() {
+        let disks = volumes.iter().zip(found.outcomes).map(|(volume, outcome)| WhatifLabDisk {
             filesystem: volume.filesystem,
             device: volume.device.clone(),
-            outcome: outcome.unwrap_or_else(missing),
+            outcome,
         });
         let result = WhatifLabResult {
             format: WHATIF_LAB_FORMAT.to_owned(),
             version: WHATIF_LAB_VERSION,
             recording: recorded.name.clone(),
             disks: disks.collect(),
-            machine,
+            machine: found.machine,
         };
         let forms = Forms { text: shown::text, markdown: shown::markdown, page: shown::page };
         command::report(options, &result, &forms)?;
-        if stop.is_none() {
+        if found.stop.is_none() {
             return Ok(if result.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
     }
-    Ok(guest_pool::exit_code(stop)?)
+    Ok(guest_pool::exit_code(found.stop)?)
 }
 
 fn in_short(outcome: &WhatifLabOutcome) -> String {

@@ -38,9 +38,4 @@ impl<'a, R> ReplayWork<'a, R> {
     pub fn new(job: ReplayJob, recording: &'a Path) -> Self {
         Self { job, recording, report: PhantomData }
     }
-
-    /// A guest for each volume: none begins with what the one before left in memory.
-    pub fn batches(&self) -> Vec<Vec<usize>> {
-        (0..self.job.volumes.len()).map(|volume| vec![volume]).collect()
-    }
 }
