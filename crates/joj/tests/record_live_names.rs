@@ -17,7 +17,7 @@ fn tree(directory: &Path) -> BTreeMap<String, String> {
     while let Some((place, name)) = open.pop() {
         for entry in std::fs::read_dir(&place).expect("a directory") {
             let entry = entry.expect("an entry");
-            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            let name = format!("{name}/{:?}", entry.file_name());
             let status = entry.metadata().expect("a status");
             let what = if status.is_dir() {
                 open.push((entry.path(), name.clone()));
@@ -252,6 +252,28 @@ int main(int words, char **word) {
     DO(wait(&status));
     make("outside", 6);
     return WEXITSTATUS(status);
+}
+"#,
+    );
+}
+
+#[test]
+fn names_have_the_same_bytes_whatever_they_are() {
+    comes_out_the_same(
+        "bytes",
+        r#"
+int main(int words, char **word) {
+    int file;
+    char longest[256] = {0};
+    memset(longest, 255, 255);
+    DO(chdir(word[1]));
+    DO(mkdir("\xff\xfe", 0755));
+    DO(symlink("\xff\xfe", "link\x80"));
+    DO(file = open("link\x80/\\xff", O_WRONLY | O_CREAT, 0644));
+    DO(write(file, word, 5));
+    DO(open(longest, O_WRONLY | O_CREAT | O_EXCL, 0644));
+    DO(rename("\xff\xfe/\\xff", "\xff\xfe/\xff"));
+    return 0;
 }
 "#,
     );

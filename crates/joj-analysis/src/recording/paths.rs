@@ -1,7 +1,10 @@
 //! Paths as the kernel would take them: absolute, without `.` and `..`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+
+use crate::trace::texts::name_of;
 
 /// `path` as seen from `directory`. Links are not followed: the recording does not know them all.
 pub fn absolute(directory: &str, path: &str) -> String {
@@ -51,6 +54,48 @@ pub fn is_pseudo(path: &str) -> bool {
     let is_below =
         |folder: &str| path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     ["/dev", "/proc", "/sys"].into_iter().any(is_below) && !is_below("/dev/shm")
+}
+
+/// A name as the text of a recording. Bytes that are no UTF-8 are spelled `\\xff`, and the backslash of a name that looks like that
+/// `\\x5c`: [`bytes_of`] gives the same bytes again.
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if !bytes.windows(2).any(|two| two == ESCAPE) {
+        return name_of(bytes);
+    }
+    let mut escaped = Vec::with_capacity(bytes.len() + 8);
+    for (at, byte) in bytes.iter().enumerate() {
+        escaped.push(*byte);
+        if bytes[at..].starts_with(ESCAPE) {
+            escaped.extend(b"x5c");
+        }
+    }
+    Cow::Owned(name_of(&escaped).into_owned())
+}
+
+/// The bytes of a name, by the text of a recording.
+pub fn bytes_of(text: &str) -> Cow<'_, [u8]> {
+    let mut rest = text.as_bytes();
+    let mut bytes = Vec::new();
+    while let Some(at) = rest.windows(4).position(|four| escaped(four).is_some()) {
+        bytes.extend_from_slice(&rest[..at]);
+        bytes.extend(escaped(&rest[at..at + 4]));
+        rest = &rest[at + 4..];
+    }
+    if bytes.is_empty() {
+        return Cow::Borrowed(rest);
+    }
+    bytes.extend_from_slice(rest);
+    Cow::Owned(bytes)
+}
+
+const ESCAPE: &[u8] = b"\\x";
+
+/// The byte that four letters stand for, where [`text_of`] makes such letters.
+fn escaped(four: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(four.strip_prefix(ESCAPE)?).ok()?;
+    let is_ours = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let byte = u8::from_str_radix(digits, 16).ok()?;
+    (is_ours && (byte >= 0x80 || byte == b'\\')).then_some(byte)
 }
 
 /// What a text in quotes says, with strace's escapes resolved; `None` where it is none.
@@ -125,6 +170,22 @@ mod tests {
             ["/dev/null", "/dev/shm/a", "/proc", "/device"].map(is_pseudo),
             [true, false, true, false]
         );
+    }
+
+    #[test]
+    fn a_name_has_the_same_bytes_again() {
+        let names: [(&[u8], &str); 6] = [
+            (b"plain", "plain"),
+            (b"\xff\xfe\x80", "\\xff\\xfe\\x80"),
+            (b"\\xff\\", "\\x5cxff\\"),
+            (b"a\\xzz\xff", "a\\x5cxzz\\xff"),
+            ("\u{fffd}\u{e4}".as_bytes(), "\u{fffd}\u{e4}"),
+            (b"\\x5c\\x", "\\x5cx5c\\x5cx"),
+        ];
+        for (bytes, text) in names {
+            assert_eq!((&*text_of(bytes), &*bytes_of(text)), (text, bytes), "{text}");
+        }
+        assert_eq!(&*bytes_of("\\x41\\xFF\\x"), b"\\x41\\xFF\\x", "made by nobody");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A command or a process, recorded as it runs.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::RandomState;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use joj_analysis::recording::Recording;
 use joj_analysis::recording::hidden_names;
-use joj_analysis::recording::paths::mount_point_of;
+use joj_analysis::recording::paths::{bytes_of, mount_point_of, text_of};
 use joj_analysis::recording::system_calls::links::LinksBefore;
 use joj_analysis::trace::header::Source;
 use joj_analysis::trace::texts::{Text, Texts};
@@ -237,7 +238,10 @@ fn links_before(process: Option<u32>) -> LinksBefore {
     if !sees_our_files(process) {
         return LinksBefore::default();
     }
-    LinksBefore::new(|path| Some(fs::read_link(path).ok()?.to_str()?.to_owned()))
+    LinksBefore::new(|path| {
+        let target = fs::read_link(OsStr::from_bytes(&bytes_of(path))).ok()?;
+        Some(text_of(target.as_os_str().as_bytes()).into_owned())
+    })
 }
 
 fn is_there(process: u32) -> bool {

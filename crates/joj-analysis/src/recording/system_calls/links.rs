@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use crate::recording::paths::{absolute, is_pseudo, take_with_below};
+use crate::recording::paths::{absolute, bytes_of, is_pseudo, take_with_below};
 
 /// The kernel follows no more links in one path (MAXSYMLINKS).
 const LINKS_MAX: u32 = 40;
@@ -114,7 +114,7 @@ impl KnownLinks {
             return known.clone();
         }
         let name = path.rsplit('/').next().unwrap_or_default();
-        let is_changed = self.changed.contains(name.as_bytes());
+        let is_changed = self.changed.contains(&*bytes_of(name));
         let found = if is_changed { None } else { (self.before.0)(path).filter(|target| !target.is_empty()) };
         self.asked.insert(path.to_owned(), found.clone());
         found

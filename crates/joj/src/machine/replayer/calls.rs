@@ -1,9 +1,10 @@
 //! Makes recorded calls, with the descriptors and paths of a replay.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use joj_analysis::recording::Recording;
 use joj_analysis::recording::call::{CallKind, RecordedCall};
 use joj_analysis::recording::file_tree::link_target;
 use joj_analysis::recording::flags::O_RDONLY;
-use joj_analysis::recording::paths::absolute;
+use joj_analysis::recording::paths::{absolute, bytes_of, text_of};
 use joj_analysis::trace::texts::{Text, Texts};
 use rustix::fs::{Access, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
@@ -65,7 +66,7 @@ pub struct ReplayFiles {
     paths: Vec<CString>,
     /// The same with the directory's own path in front, for what takes no directory.
     whole_paths: Vec<CString>,
-    /// The directory's own path.
+    /// The directory's own path, spelled as those of recordings.
     place: String,
     names: Texts,
     descriptions: Vec<Descriptors>,
@@ -77,8 +78,9 @@ impl ReplayFiles {
     /// A directory cannot be opened.
     pub fn new(roots: Roots<'_>, recording: &Recording) -> io::Result<Self> {
         let descriptions = recording.calls.iter().map(|call| call.description).max().unwrap_or(0);
-        let whole_root =
-            |root: &Path| -> io::Result<String> { Ok(root.canonicalize()?.to_string_lossy().into_owned()) };
+        let whole_root = |root: &Path| -> io::Result<String> {
+            Ok(text_of(root.canonicalize()?.as_os_str().as_bytes()).into_owned())
+        };
         let (place, other) = (whole_root(roots.directory)?, whole_root(roots.other)?);
         let whole = |path: &str| {
             // A recording that somebody made by hand may have `..` in its paths: no call shall leave the directory.
@@ -127,7 +129,7 @@ impl ReplayFiles {
             CallKind::DropCaches => {
                 // As far as joj may.
                 if std::fs::write("/proc/sys/vm/drop_caches", "3").is_err() {
-                    drop_pages(Path::new(&self.place));
+                    drop_pages(Path::new(OsStr::from_bytes(&bytes_of(&self.place))));
                 }
                 Ok(0)
             }
@@ -215,7 +217,7 @@ impl ReplayFiles {
             CallKind::Symlink => {
                 let (link, target) = (self.names.get(call.path), self.names.get(call.second_path));
                 let target = format!("{}{}", self.place, link_target(link, target));
-                rustix::fs::symlinkat(target, directory, path)?;
+                rustix::fs::symlinkat(&*bytes_of(&target), directory, path)?;
             }
             CallKind::Unlink => rustix::fs::unlinkat(directory, path, AtFlags::empty())?,
             CallKind::Rmdir => rustix::fs::unlinkat(directory, path, AtFlags::REMOVEDIR)?,
@@ -241,7 +243,7 @@ fn open_flags(recorded: u32) -> OFlags {
 fn all(texts: &Texts, told: impl Fn(&str) -> String) -> Vec<CString> {
     let numbers = 0..u32::try_from(texts.count()).unwrap_or(u32::MAX);
     // A path of the kernel's has no zero byte.
-    numbers.map(|number| CString::new(told(texts.get(Text(number)))).unwrap_or_default()).collect()
+    numbers.map(|number| CString::new(bytes_of(&told(texts.get(Text(number))))).unwrap_or_default()).collect()
 }
 
 fn transfer(file: &OwnedFd, call: &RecordedCall, memory: &mut IoMemory) -> Result<i64, Errno> {

@@ -1,13 +1,15 @@
 //! The files of a replay: those that are there before its first call, and those that are there after its last.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use joj_analysis::recording::file_tree::{Entries, TreeEntry};
-use joj_analysis::recording::paths::absolute;
+use joj_analysis::recording::paths::{absolute, bytes_of, text_of};
 
 use super::written_bytes::IoMemory;
 
@@ -35,7 +37,7 @@ impl<'replay> Roots<'replay> {
     pub fn place(&self, path: &str) -> PathBuf {
         let path = absolute("/", path);
         let root = if (self.is_other)(&path) { self.other } else { self.directory };
-        root.join(path.trim_start_matches('/'))
+        root.join(OsStr::from_bytes(&bytes_of(path.trim_start_matches('/'))))
     }
 }
 
@@ -113,7 +115,7 @@ pub fn list(directory: &Path) -> Result<Entries, (PathBuf, io::Error)> {
         for entry in fs::read_dir(&place).map_err(problem)? {
             let entry = entry.map_err(problem)?;
             let status = entry.metadata().map_err(problem)?;
-            let name = format!("{path}/{}", entry.file_name().to_string_lossy());
+            let name = format!("{path}/{}", text_of(entry.file_name().as_bytes()));
             let found = if status.is_dir() {
                 open.push((entry.path(), name.clone()));
                 TreeEntry::Directory

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use crate::recording::flags;
 use crate::recording::import::{in_column, is_no};
-use crate::recording::paths::unquoted;
+use crate::recording::paths::{text_of, unquoted};
 use crate::recording::system_calls::operation::NamedDescriptor;
 use crate::trace::import::LineProblem;
-use crate::trace::texts::name_of;
 
 use super::line::{self, TextCall};
 
@@ -51,7 +50,7 @@ impl<'a> CallText<'a> {
     /// An argument in quotes, as text; `None` where it is none.
     pub fn quoted(&self, index: usize) -> Result<Option<Cow<'a, str>>, LineProblem> {
         let bytes = unquoted(self.argument(index)?);
-        Ok(bytes.map(|bytes| Cow::Owned(name_of(&bytes).into_owned())))
+        Ok(bytes.map(|bytes| Cow::Owned(text_of(&bytes).into_owned())))
     }
 
     /// True where it returned no error.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::recording::call::{CallKind, RecordedCall};
 use crate::recording::flags::{FADV_WILLNEED, O_CLOEXEC, O_CREAT, O_TRUNC, RESOLVE_IN_ROOT};
+use crate::recording::paths::text_of;
 use crate::recording::system_calls::operation::{
     FileOperation, NamedDescriptor, NamedPath, Sharing, SystemCall,
 };
-use crate::trace::texts::name_of;
 
 use crate::recording::system_calls::operation::{CHANGES_A_FILE, MAKES_A_SOCKET, SHARES_BLOCKS};
 
@@ -287,7 +287,7 @@ impl CapturedCall {
     }
 
     fn text(&self, index: usize) -> Option<Cow<'_, str>> {
-        self.paths[index].as_deref().map(name_of)
+        self.paths[index].as_deref().map(text_of)
     }
 
     fn path(&self, index: usize, directory: Option<usize>) -> NamedPath<'_> {

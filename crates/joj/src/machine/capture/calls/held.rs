@@ -7,9 +7,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use joj_analysis::recording::flags::{O_CLOEXEC, S_IFREG};
+use joj_analysis::recording::paths;
 use joj_analysis::recording::system_calls::captured::capture::{CallCapture, HeldDescriptor};
 use joj_analysis::recording::system_calls::captured::{FirstPageHead, log_page_bytes};
-use joj_analysis::trace::texts::name_of;
 
 use super::numbers::open_flags;
 
@@ -182,7 +182,7 @@ fn first_bytes(path: &Path) -> Option<[u8; FirstPageHead::BYTES]> {
 
 fn text_of(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
-    name_of(path.as_os_str().as_bytes()).into_owned()
+    paths::text_of(path.as_os_str().as_bytes()).into_owned()
 }
 
 #[cfg(test)]
