@@ -145,9 +145,9 @@ pub trait DiskFile: Send + Sync + Debug {
     /// aligned in memory, `offset` in the file, and nobody else uses the file meanwhile. A plain write is not enough everywhere. Where
     /// ext4 could not write new blocks it leaves their extent marked as unwritten, but not the page: a later write of that page is
     /// synced with success, and reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last
-    /// block is written over itself, too, with zeros after the end of a file that ends in it.
+    /// block is written over itself, too; a file that ends in it has the same size afterwards.
     /// # Errors
-    /// As `write_at`, and as `read_at` of that rest.
+    /// As `write_at`, as `read_at` of that rest, and as `truncate`: the file is then longer by less than a block of zeros.
     fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.write_at(data, offset)
     }
