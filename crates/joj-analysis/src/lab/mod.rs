@@ -5,7 +5,8 @@
 //! report         the papers' numbers next to what the lab measured
 //! crash          a verdict for each crash state, and the result of all
 //! result         what came of a plan, as its JSON file has it;  exec_result: of a command
-//! plan           a title, and matrices whose axes are multiplied into cells
+//! plan           a title, and matrices
+//! matrix         axes, which are multiplied into cells
 //! loss_bound     what a power cut may take of commits that returned
 //! cell           one cell: a filesystem on a device, and what is done there
 //! crash_script   the transactions that `joj lab crash` commits, and the rows that each leaves
@@ -16,6 +17,7 @@ pub mod crash;
 pub mod exec_result;
 pub mod result;
 pub mod plan;
+pub mod matrix;
 pub mod loss_bound;
 pub mod cell;
 pub mod crash_script;

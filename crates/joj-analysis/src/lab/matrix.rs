@@ -1,0 +1,234 @@
+//! The matrix of a plan: axes, and the cells that their values make.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
+use crate::filesystem::Filesystem;
+use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
+
+/// Most threads of a cell.
+pub const THREADS_MAX: u32 = 64;
+/// Most transactions of a cell.
+pub const TRANSACTIONS_MAX: u64 = 1_000_000;
+
+/// Axes; every combination of their values is a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Matrix {
+    pub filesystem: Vec<Filesystem>,
+    /// Names of device descriptions.
+    pub device: Vec<String>,
+    /// What the filesystem is made or mounted with.
+    pub feature: Vec<Feature>,
+    /// Devices of external journals; an empty name is a journal inside.
+    pub journal_device: Vec<String>,
+    pub task: Vec<Task>,
+    /// Journal modes; `side` in files of version 1.
+    #[serde(alias = "side")]
+    pub mode: Vec<JournalMode>,
+    /// Settings of `PRAGMA synchronous`.
+    pub synchronous: Vec<Synchronous>,
+    pub sync_call: Vec<SyncCall>,
+    pub schema: Vec<Schema>,
+    /// States of the log, for WAL and waldio only.
+    pub log: Vec<LogState>,
+    /// With F2FS's atomic writes, for rollback journals there.
+    pub batch_atomic: Vec<bool>,
+    /// Whether the directory of a rollback journal is synced.
+    pub directory_sync: Vec<bool>,
+    /// waldio's options: each value is a list of `name=value`, empty for none.
+    pub waldio_options: Vec<Vec<String>>,
+    /// Threads that write together.
+    pub threads: Vec<u32>,
+    /// Transactions of each cell.
+    pub transactions: u64,
+    /// Names of the recordings that `replay` replays; their files are the user's.
+    pub recording: Vec<String>,
+    /// Whether they are read as Mobibench reads a MobiGen script.
+    pub compat: Vec<bool>,
+    /// Who records what is done.
+    pub recorder: Vec<Recorder>,
+}
+
+/// What an axis has that its matrix does not name. Filesystem and device have to be named.
+impl Default for Matrix {
+    fn default() -> Matrix {
+        Matrix {
+            filesystem: Vec::new(),
+            device: Vec::new(),
+            feature: vec![Feature::None],
+            journal_device: vec![String::new()],
+            task: vec![Task::Insert],
+            mode: vec![JournalMode::Off],
+            synchronous: vec![Synchronous::Full],
+            sync_call: vec![SyncCall::Fdatasync],
+            schema: vec![Schema::Waldio],
+            log: vec![LogState::Fresh],
+            batch_atomic: vec![false],
+            directory_sync: vec![true],
+            waldio_options: vec![Vec::new()],
+            threads: vec![1],
+            transactions: 100,
+            recording: Vec::new(),
+            compat: vec![false],
+            recorder: vec![Recorder::None],
+        }
+    }
+}
+
+/// Where a cell writes.
+#[derive(Clone, Copy)]
+struct CellPlace<'plan> {
+    filesystem: Filesystem,
+    feature: Feature,
+    device: &'plan str,
+    /// Empty where the journal is on the same device.
+    journal_device: &'plan str,
+}
+
+impl Matrix {
+    /// Whether its axes have values that can be.
+    /// # Errors
+    /// What is wrong, and what it takes instead.
+    pub fn check(&self) -> Result<(), String> {
+        let needed = [("filesystem", self.filesystem.is_empty()), ("device", self.device.is_empty())];
+        if let Some((axis, _)) = needed.iter().find(|(_, is_empty)| *is_empty) {
+            return Err(format!("{axis} is missing or empty; name one or more"));
+        }
+        if self.transactions == 0 || self.transactions > TRANSACTIONS_MAX {
+            return Err(format!("transactions = {}; give 1 to {TRANSACTIONS_MAX}", self.transactions));
+        }
+        if let Some(wrong) = self.threads.iter().find(|threads| !(1..=THREADS_MAX).contains(*threads)) {
+            return Err(format!("threads = {wrong}; give 1 to {THREADS_MAX}"));
+        }
+        self.check_recordings()?;
+        let options = self.waldio_options.iter().flatten();
+        let mut wrong =
+            options.filter(|option| option.split_once('=').is_none_or(|(name, _)| name.is_empty()));
+        match wrong.next() {
+            Some(option) => Err(format!(
+                "waldio_options has {option:?}; options read NAME=VALUE, for example layout=embedded"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Recordings are there where they are replayed, and nowhere else. Their names are parts of file names.
+    fn check_recordings(&self) -> Result<(), String> {
+        let is_replayed = self.task.contains(&Task::Replay);
+        if is_replayed && self.recording.is_empty() {
+            return Err("it has the task replay, and no recording; name one or more".to_owned());
+        }
+        if !is_replayed && !self.recording.is_empty() {
+            return Err("it names recordings, and does not have the task replay".to_owned());
+        }
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        match self.recording.iter().find(|name| name.is_empty() || !name.chars().all(is_letter)) {
+            Some(name) => Err(format!(
+                "recording {name:?} has a name that is not of letters, digits, `-` and `_` alone"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls `found` with every combination; the last axis changes fastest.
+    pub fn multiply(&self, found: &mut dyn FnMut(Cell)) {
+        for device in &self.device {
+            for filesystem in &self.filesystem {
+                for feature in &self.feature {
+                    for journal_device in &self.journal_device {
+                        let place =
+                            CellPlace { filesystem: *filesystem, feature: *feature, device, journal_device };
+                        for task in &self.task {
+                            self.threads
+                                .iter()
+                                .for_each(|count| self.tasks(self.first(place, *task, *count), found));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn first(&self, place: CellPlace<'_>, task: Task, threads: u32) -> Cell {
+        let CellPlace { filesystem, feature, device, journal_device } = place;
+        Cell {
+            filesystem,
+            feature,
+            device: device.to_owned(),
+            journal_device: (!journal_device.is_empty()).then(|| journal_device.to_owned()),
+            task,
+            mode: JournalMode::Off,
+            synchronous: Synchronous::Full,
+            sync_call: SyncCall::Fdatasync,
+            schema: Schema::Waldio,
+            log: LogState::None,
+            batch_atomic: false,
+            directory_sync: true,
+            waldio_options: Vec::new(),
+            threads,
+            transactions: self.transactions,
+            recording: None,
+            compat: false,
+            recorder: Recorder::None,
+        }
+    }
+
+    /// The axes that concern what is done. Where SQLite does not run only the sync call matters.
+    fn tasks(&self, cell: Cell, found: &mut dyn FnMut(Cell)) {
+        if cell.task == Task::Replay {
+            return self.replays(&cell, found);
+        }
+        for sync_call in &self.sync_call {
+            let cell = Cell { sync_call: *sync_call, ..cell.clone() };
+            if cell.task.workload().is_none() {
+                self.recorders(&cell, found);
+                continue;
+            }
+            for schema in &self.schema {
+                for mode in &self.mode {
+                    for synchronous in &self.synchronous {
+                        let cell =
+                            Cell { schema: *schema, mode: *mode, synchronous: *synchronous, ..cell.clone() };
+                        self.rollback_journals(&cell, found);
+                    }
+                }
+            }
+        }
+    }
+
+    fn replays(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        for recording in &self.recording {
+            for compat in &self.compat {
+                let (recording, compat) = (Some(recording.clone()), *compat);
+                found(Cell { recording, compat, transactions: 1, ..cell.clone() });
+            }
+        }
+    }
+
+    fn rollback_journals(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        for batch_atomic in &self.batch_atomic {
+            for directory_sync in &self.directory_sync {
+                let (batch_atomic, directory_sync) = (*batch_atomic, *directory_sync);
+                self.logs(&Cell { batch_atomic, directory_sync, ..cell.clone() }, found);
+            }
+        }
+    }
+
+    /// Journal modes without a log have one state of it, and stock SQLite no options of waldio.
+    fn logs(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        let states: &[LogState] = if cell.mode.has_log() { &self.log } else { &[LogState::None] };
+        let none = vec![Vec::new()];
+        let options = if cell.mode.uses_waldio() { &self.waldio_options } else { &none };
+        for log in states {
+            for waldio_options in options {
+                let cell = Cell { log: *log, waldio_options: waldio_options.clone(), ..cell.clone() };
+                self.recorders(&cell, found);
+            }
+        }
+    }
+
+    fn recorders(&self, cell: &Cell, found: &mut dyn FnMut(Cell)) {
+        self.recorder.iter().for_each(|recorder| found(Cell { recorder: *recorder, ..cell.clone() }));
+    }
+}
