@@ -141,15 +141,13 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Any part of the range may be written. `StorageFull` for ENOSPC and EDQUOT.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Writes over themselves bytes that are there, after a sync that failed: the next sync makes them durable or fails. `data` is
-    /// aligned in memory, `offset` in the file, and nobody else uses the file meanwhile. A plain write is not enough everywhere. Where
-    /// ext4 could not write new blocks it leaves their extent marked as unwritten, but not the page: a later write of that page is
-    /// synced with success, and reads as zeros after a power cut. A direct write of whole blocks marks the extent. The rest of the last
-    /// block is written over itself, too; a file that ends in it has the same size afterwards.
+    /// Behind a sync that succeeded, for who is alone with the file: writes once more what every read of `[0, end)` shows and the
+    /// medium does not have, so that the next sync makes it durable or fails. True where there was such a thing. It can be after a
+    /// write that failed, on ext4; elsewhere nothing is looked at. A process that is killed meanwhile may leave what the medium has.
     /// # Errors
-    /// As `write_at`, as `read_at` of that rest, and as `truncate`: the file is then longer by less than a block of zeros.
-    fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.write_at(data, offset)
+    /// As `read_at`, of the medium, and as `write_at`: what was written anew is to be synced.
+    fn write_what_is_missing(&self, _end: u64) -> io::Result<bool> {
+        Ok(false)
     }
 
     /// Writes all of `data` (aligned in memory, offset and length) past the page cache in one request, without
@@ -198,7 +196,7 @@ pub trait DiskFile: Send + Sync + Debug {
     fn read_ahead(&self, offset: u64, len_bytes: u64);
 
     /// Lets the page cache forget what it has from `offset` on, but for what is still to be written. Who writes there next begins with
-    /// what the medium has, and with how it is marked (`write_again`). A hint: it cannot fail.
+    /// what the medium has, and with how it is marked (`write_what_is_missing`). A hint: it cannot fail.
     fn forget_cached(&self, _offset: u64) {}
 
     /// Bytes that its file system still has for this process, as far as it tells.

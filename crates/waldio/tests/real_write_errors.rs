@@ -1,7 +1,7 @@
 //! Goal: after real write errors a commit that returned OK is on the disk, whatever the file system made of the failed blocks.
 //! Method: ext4 on a loop device whose image lies on a tmpfs that is full: new blocks of the log cannot be written, and the sync says
 //! so. Then there is room again, and the database is opened anew. The power is cut by a copy of the image. Stock SQLite loses what it
-//! commits in the same connection behind such a failure.
+//! commits in the same connection behind such a failure. And a process is killed whose commits are in the page cache alone.
 
 #![allow(clippy::unwrap_used, reason = "the lint takes only functions marked #[test] for tests")]
 
@@ -10,10 +10,10 @@ mod real;
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use real::child::must;
+use real::child::{Running, again, must, role, say_ready_and_wait};
 use real::place::{Mount, skipped};
 use real::sqlite::{Connection, SqlError, system};
 
@@ -21,6 +21,10 @@ const IMAGE_BYTES: usize = 64 << 20;
 const BLOCK_BYTES: u64 = 4096;
 /// SQLITE_READONLY
 const READ_ONLY: i32 = 8;
+/// Rows of a process that is killed, and the test in which it is.
+const ROWS: u32 = 31;
+const SMALL_ROW_BYTES: usize = 3000;
+const KILLED: &str = "what_a_killed_process_committed_is_there_after_write_errors";
 /// A row needs more blocks than are prepared.
 const ROW_BYTES: usize = 300_000;
 
@@ -54,20 +58,25 @@ fn fill(path: &Path) {
     while file.write_all(&[1; 4096]).is_ok() {}
 }
 
-/// What a process with this durability met is over, and another one goes on. False where the file system itself did not: its journal
-/// had an error, too, and it is read-only now.
-fn goes_on_behind_write_errors(room: &Mount, durability: &str) -> bool {
+/// An image with ext4 and an empty database on it, whose free blocks need room in `room` when they are written.
+fn image(room: &Mount, features: &str) -> PathBuf {
     room.remount("size=90m");
     let image = room.join("image");
     fs::write(&image, vec![0; IMAGE_BYTES]).unwrap();
     let now = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
-    must(Command::new("mkfs.ext4").args(["-q", "-b", "4096", "-E", now]).arg(&image));
+    must(Command::new("mkfs.ext4").args(["-q", "-b", "4096", "-E", now, "-O", features]).arg(&image));
     let place = Mount::of_image(&image).unwrap();
     let create = "PRAGMA journal_mode=WAL; CREATE TABLE t(n INTEGER PRIMARY KEY, x)";
     drop(system().open(&place.join("app.db")).rows(create));
     drop(place);
     punch_free_blocks(&image);
+    image
+}
 
+/// What a process with this durability met is over, and another one goes on. False where the file system itself did not: its
+/// journal had an error, too, and it is read-only now.
+fn goes_on_behind_write_errors(room: &Mount, durability: &str) -> bool {
+    let image = image(room, "has_journal");
     let place = Mount::of_image(&image).unwrap();
     let name = format!("file:{}?waldio_durability=", place.join("app.db").display());
     let open = |durability: &str| {
@@ -122,5 +131,51 @@ fn commits_behind_blocks_that_could_not_be_written_survive_a_power_cut() {
             }
         };
         assert!((0..8).any(|_| one()), "{durability}: each time the file system was read-only at the end");
+    }
+}
+
+/// Commits with NORMAL while there is room and while there is none; then it waits to be killed.
+fn commit_and_wait(database: &Path) {
+    let connection = system().open(database);
+    connection.rows("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0");
+    insert(&connection, 1, SMALL_ROW_BYTES).unwrap();
+    say_ready_and_wait();
+    (2..=ROWS).for_each(|row| insert(&connection, row, SMALL_ROW_BYTES).unwrap());
+    say_ready_and_wait();
+}
+
+/// The disk did not take what a killed process committed with NORMAL; the page cache has it.
+fn keeps_what_the_page_cache_has(room: &Mount) {
+    let place = Mount::of_image(&image(room, "^has_journal")).unwrap();
+    let database = place.join("app.db");
+    let sync = || Command::new("sync").arg("-f").arg(&database).status().unwrap().success();
+    let mut child = Running::start_with_input(&mut again(KILLED, &[database.to_str().unwrap()]));
+    child.wait_until_ready();
+    assert!(sync());
+    fill(&room.join("filler"));
+    child.tell("\n");
+    child.wait_until_ready();
+    assert!(!sync(), "there is no room");
+    child.kill();
+    drop(child);
+    fs::remove_file(room.join("filler")).unwrap();
+    // Who is first recovers the log; the second one sees what that left.
+    for opening in ["first", "second"] {
+        let connection = system().open(&database);
+        connection.rows("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0");
+        let found = rows(&connection);
+        assert!(found.len() >= ROWS as usize, "{opening}: {} of {ROWS} rows", found.len());
+    }
+}
+
+#[test]
+fn what_a_killed_process_committed_is_there_after_write_errors() {
+    system().load(None).unwrap();
+    match role(KILLED) {
+        Some(arguments) => commit_and_wait(Path::new(&arguments[0])),
+        None => match Mount::tmpfs() {
+            Ok(room) => keeps_what_the_page_cache_has(&room),
+            Err(why) => skipped(&why),
+        },
     }
 }

@@ -15,12 +15,13 @@ use std::sync::OnceLock;
 use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::aligned::{ALIGNMENT_BYTES, AlignedBuffer};
-use crate::disk::{DiskFile, Facts, FileId, Fill};
+use crate::disk::{DiskFile, Facts, FileId, Filesystem, Fill};
 use crate::real::descriptors::{open_above_streams, uninterrupted};
 use crate::real::device_facts;
+use crate::real::medium::Medium;
 use crate::real::page_cache;
 use crate::real::sync_turn::SyncTurn;
+use crate::real::whole::{read_whole, write_whole};
 
 /// Zeros are appended in pieces of this many bytes: each holds the inode's lock for some 20 microseconds only.
 const EXTEND_PIECE_BYTES: usize = 64 << 10;
@@ -149,49 +150,20 @@ impl Drop for RealFile {
 
 impl DiskFile for RealFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut done = 0;
-        while done < into.len() {
-            match rustix::io::pread(self.buffered(), &mut into[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(done)
+        read_whole(self.buffered(), into, offset)
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let mut done = 0;
-        while done < data.len() {
-            match rustix::io::pwrite(self.buffered(), &data[done..], offset + done as u64) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => done += written,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        write_whole(self.buffered(), data, offset)
     }
 
-    fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let (blocks, rest) = data.split_at(data.len() - data.len() % ALIGNMENT_BYTES);
-        // Where a direct write fails, for whatever reason, a plain one has the next sync decide.
-        if !blocks.is_empty() && self.write_direct(blocks, offset).is_err() {
-            self.write_at(blocks, offset)?;
+    fn write_what_is_missing(&self, end: u64) -> io::Result<bool> {
+        match self.direct() {
+            Ok(direct) if self.facts.filesystem == Filesystem::Ext4 => {
+                Medium { buffered: self.buffered(), direct: direct.as_fd() }.write_what_is_missing(end)
+            }
+            _ => Ok(false),
         }
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let offset = offset + blocks.len() as u64;
-        let mut block = AlignedBuffer::zeroed(ALIGNMENT_BYTES);
-        let len_bytes = self.read_at(block.bytes_mut(), offset)?.max(rest.len());
-        block.bytes_mut()[..rest.len()].copy_from_slice(rest);
-        if self.write_direct(block.bytes(), offset).is_err() {
-            return self.write_at(rest, offset);
-        }
-        // A file that ends in this block is longer by its zeros now. SQLite and its tests look at the size.
-        if len_bytes < block.len() { self.truncate(offset + len_bytes as u64) } else { Ok(()) }
     }
 
     fn forget_cached(&self, offset: u64) {
@@ -304,22 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_again_is_the_same_and_as_long_as_before() {
-        with_file("again", |file| {
-            let mut bytes = AlignedBuffer::zeroed(5000);
-            bytes.bytes_mut().fill(7);
-            file.write_at(bytes.bytes(), 0).unwrap();
-            let mut read = [1; 10_000];
-            for behind in [false, true] {
-                if behind {
-                    file.write_at(&[9; 3000], 5000).unwrap();
-                }
-                file.write_again(bytes.bytes(), 0).unwrap();
-                file.forget_cached(5000);
-                let size = file.read_at(&mut read, 0).unwrap();
-                assert!(read[..5000].iter().all(|byte| *byte == 7), "{behind}");
-                assert!(read[5000..size].iter().all(|byte| *byte == 9), "{behind}");
-                assert_eq!(size, if behind { 8000 } else { 5000 }, "{behind}");
+    fn nothing_is_missing_of_what_was_written() {
+        with_file("medium", |file| {
+            for size in [100, 5000, 300_000] {
+                file.write_at(&vec![7; size], 0).unwrap();
+                file.sync_data().unwrap();
+                assert!(!file.write_what_is_missing(size as u64).unwrap(), "{size}");
+                let mut read = vec![0; size + 1];
+                assert_eq!(file.read_at(&mut read, 0).unwrap(), size);
+                assert!(read[..size].iter().all(|byte| *byte == 7), "{size}");
             }
         });
     }

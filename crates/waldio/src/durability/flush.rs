@@ -362,20 +362,36 @@ impl Durability {
         let certain = rewrite::valid_end(file).map_err(Failure::from).and_then(|end| {
             if end > 0 {
                 database_first()?;
-                rewrite::past_the_cache(file, end)?;
+                rewrite::over_itself(file, end)?;
             }
             Ok(end)
         });
         let synced = match certain {
             Ok(0) => Ok(()),
             // It may have dropped them once more.
-            Ok(_) => self.timed_sync(file).inspect_err(|_| self.write_again(file, None, Writers::None)),
+            Ok(end) => {
+                self.sync_until_there(file, end).inspect_err(|_| self.write_again(file, None, Writers::None))
+            }
             Err(failure) => Err(failure),
         };
         match synced {
             Ok(()) => self.uncertain.store(false, SeqCst),
             Err(failure) => self.stats.error(&format!("cannot make the recovered log certain: {failure}")),
         }
+    }
+
+    /// Syncs, and looks whether the medium has the frames; those that it lacks are written and synced anew.
+    fn sync_until_there(&self, file: &dyn DiskFile, end: u64) -> Result<(), Failure> {
+        const TIMES: usize = 3;
+        for _ in 0..TIMES {
+            self.timed_sync(file)?;
+            if !file.write_what_is_missing(end)? {
+                // What failed behind them is none of theirs, and is not to be built on.
+                file.forget_cached(end);
+                return Ok(());
+            }
+        }
+        Err(Failure::Sync(io::Error::other("the medium does not have what was synced")))
     }
 
     /// True where recovered frames may not be on the medium though every read shows them.

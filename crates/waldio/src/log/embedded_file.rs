@@ -274,11 +274,8 @@ impl DiskFile for EmbeddedFile {
         if blocks.is_empty() { Ok(()) } else { self.file.write_at(&blocks, base) }
     }
 
-    fn write_again(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let (blocks, base) = self.encoded(data, offset)?;
-        let mut aligned = AlignedBuffer::zeroed(blocks.len());
-        aligned.bytes_mut().copy_from_slice(&blocks);
-        if blocks.is_empty() { Ok(()) } else { self.file.write_again(aligned.bytes(), base) }
+    fn write_what_is_missing(&self, end: u64) -> io::Result<bool> {
+        self.file.write_what_is_missing(file_end(end))
     }
 
     fn forget_cached(&self, offset: u64) {

@@ -4,7 +4,6 @@
 
 use std::io;
 
-use blockio::aligned::AlignedBuffer;
 use blockio::disk::DiskFile;
 
 use crate::log::layout::{FrameIndex, frame_offset};
@@ -33,28 +32,14 @@ pub fn valid_end(file: &dyn DiskFile) -> io::Result<u64> {
 /// # Errors
 /// The bytes are the same; which of them the next sync writes is unknown.
 pub fn over_itself(file: &dyn DiskFile, end: u64) -> io::Result<()> {
-    each_piece(file, end, |bytes, offset| file.write_at(bytes, offset))
-}
-
-/// The same past the page cache, for who is alone with the log: a reader would see a gap where the medium does not have what the page
-/// cache had. What lies behind is read from the medium when frames are written there, with how it is marked (`DiskFile::write_again`).
-/// # Errors
-/// As `over_itself`.
-pub fn past_the_cache(file: &dyn DiskFile, end: u64) -> io::Result<()> {
-    each_piece(file, end, |bytes, offset| file.write_again(bytes, offset))?;
-    file.forget_cached(end);
-    Ok(())
-}
-
-fn each_piece(file: &dyn DiskFile, end: u64, write: impl Fn(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
-    let mut piece = AlignedBuffer::zeroed(RUN_BYTES_MAX);
+    let mut piece = vec![0; RUN_BYTES_MAX];
     let mut offset = 0;
     while offset < end {
         let len_bytes = usize::try_from(end - offset).unwrap_or(usize::MAX).min(piece.len());
-        let bytes = &mut piece.bytes_mut()[..len_bytes];
+        let bytes = &mut piece[..len_bytes];
         let read = file.read_at(bytes, offset)?;
         assert!(read == len_bytes, "the log ends at {offset} + {read} while it is locked");
-        write(bytes, offset)?;
+        file.write_at(bytes, offset)?;
         offset += len_bytes as u64;
     }
     Ok(())
@@ -73,7 +58,7 @@ pub fn published(file: &dyn DiskFile, published_end: Option<u64>, writers: Write
     let published_end = published_end.unwrap_or(valid_end);
     over_itself(file, valid_end.min(published_end))?;
     if writers == Writers::None {
-        // Nobody reads what lies there: see `past_the_cache`.
+        // Nobody reads what lies there: see `DiskFile::forget_cached`.
         file.forget_cached(published_end);
     }
     Ok(())
