@@ -112,6 +112,8 @@ const WRITE_BYTES: u64 = 4096;
 /// A record in order, and the file, of FAST'12's Table 3 (CrystalDiskMark with 100 or 128 MB).
 const PROBE_SEQUENTIAL_BYTES: u64 = 128 << 10;
 const PROBE_FILE_BYTES: u64 = 128 << 20;
+/// What FAST'12 wrote in order before each range of its Fig. 13; no range is wider.
+pub const PROBE_FILLED_MIB: u64 = 1024;
 
 /// What the cell's transactions do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,6 +249,10 @@ pub struct Cell {
     /// It is read as Mobibench reads a MobiGen script.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compat: bool,
+    /// The first so many MiB that a probe's records are in, of a file of [`PROBE_FILLED_MIB`] that was written in order. None: 128 MiB,
+    /// which is the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_mib: Option<u64>,
     /// Who records what is done; results had nobody at first.
     #[serde(default, skip_serializing_if = "Recorder::is_none")]
     pub recorder: Recorder,
@@ -272,6 +278,9 @@ impl fmt::Display for Cell {
             write!(formatter, " journal on {device}")?;
         }
         write!(formatter, ", {}", self.task.word())?;
+        if let Some(range_mib) = self.range_mib {
+            write!(formatter, " within {range_mib} MiB")?;
+        }
         if let Some(recording) = &self.recording {
             return write!(formatter, " {recording}{}", if self.compat { " compat" } else { "" });
         }
@@ -308,6 +317,12 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
+    /// What the task does with a file past the page cache, and within which of its bytes; `None` for other tasks.
+    pub fn probe(&self) -> Option<IoKey> {
+        let key = self.task.probe()?;
+        Some(IoKey { file_bytes: self.range_mib.map_or(key.file_bytes, |range_mib| range_mib << 20), ..key })
+    }
+
     /// Name and value of each of [`Cell::waldio_options`].
     pub fn waldio_settings(&self) -> Vec<(String, String)> {
         let pairs = self.waldio_options.iter().filter_map(|option| option.split_once('='));

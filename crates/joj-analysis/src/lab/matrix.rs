@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::key::{JournalMode, LogState, Schema, Synchronous};
 use crate::filesystem::Filesystem;
-use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
+use crate::lab::cell::{Cell, Feature, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
 
 /// Most threads of a cell.
 pub const THREADS_MAX: u32 = 64;
@@ -44,7 +44,9 @@ pub struct Matrix {
     pub transactions: u64,
     /// Names of the recordings that `replay` replays; their files are the user's.
     pub recording: Vec<String>,
-    /// Whether they are read as Mobibench reads a MobiGen script.
+    /// Ranges that probes' records are in, MiB; none: 128 MiB.
+    pub range_mib: Vec<u64>,
+    /// Whether recordings are read as Mobibench reads a MobiGen script.
     pub compat: Vec<bool>,
     /// Who records what is done.
     pub recorder: Vec<Recorder>,
@@ -70,6 +72,7 @@ impl Default for Matrix {
             threads: vec![1],
             transactions: 100,
             recording: Vec::new(),
+            range_mib: Vec::new(),
             compat: vec![false],
             recorder: vec![Recorder::None],
         }
@@ -102,6 +105,7 @@ impl Matrix {
             return Err(format!("threads = {wrong}; give 1 to {THREADS_MAX}"));
         }
         self.check_recordings()?;
+        self.check_ranges()?;
         let options = self.waldio_options.iter().flatten();
         let mut wrong =
             options.filter(|option| option.split_once('=').is_none_or(|(name, _)| name.is_empty()));
@@ -127,6 +131,16 @@ impl Matrix {
             Some(name) => Err(format!(
                 "recording {name:?} has a name that is not of letters, digits, `-` and `_` alone"
             )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_ranges(&self) -> Result<(), String> {
+        if !self.range_mib.is_empty() && self.task.iter().all(|task| task.probe().is_none()) {
+            return Err("range_mib is of the tasks probe_*, and it has none of them".to_owned());
+        }
+        match self.range_mib.iter().find(|range_mib| !(1..=PROBE_FILLED_MIB).contains(*range_mib)) {
+            Some(wrong) => Err(format!("range_mib = {wrong}; give 1 to {PROBE_FILLED_MIB}")),
             None => Ok(()),
         }
     }
@@ -169,6 +183,7 @@ impl Matrix {
             threads,
             transactions: self.transactions,
             recording: None,
+            range_mib: None,
             compat: false,
             recorder: Recorder::None,
         }
@@ -181,6 +196,11 @@ impl Matrix {
         }
         for sync_call in &self.sync_call {
             let cell = Cell { sync_call: *sync_call, ..cell.clone() };
+            if cell.task.probe().is_some() && !self.range_mib.is_empty() {
+                let of_range = |range_mib: &u64| Cell { range_mib: Some(*range_mib), ..cell.clone() };
+                self.range_mib.iter().for_each(|range_mib| self.recorders(&of_range(range_mib), found));
+                continue;
+            }
             if cell.task.workload().is_none() {
                 self.recorders(&cell, found);
                 continue;

@@ -247,6 +247,27 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_of_probes() {
+        let axes = |task: &[&str], range_mib: &[u64]| {
+            plan(
+                serde_json::json!({"filesystem": ["ext4"], "device": ["ram"], "task": task, "range_mib": range_mib}),
+            )
+        };
+        let cells = axes(&["append", "probe_random_write"], &[8, 1024]).cells().unwrap();
+        let found: Vec<_> = cells.iter().map(|cell| (cell.task, cell.range_mib)).collect();
+        let of_probe = |range_mib| (Task::ProbeRandomWrite, Some(range_mib));
+        assert_eq!(found, [(Task::Append, None), of_probe(8), of_probe(1024)]);
+        assert_eq!(cells[1].to_string(), "ext4 ram, probe_random_write within 8 MiB, fdatasync");
+        let records = cells.iter().map(|cell| cell.probe().map(|key| key.records()));
+        assert_eq!(records.collect::<Vec<_>>(), [None, Some(2048), Some(262_144)]);
+        let said = |task, range_mib| axes(&[task], &[range_mib]).cells().unwrap_err().to_string();
+        assert!(said("append", 8).contains("has none of them"));
+        for wrong in [0, 1025] {
+            assert!(said("probe_read", wrong).contains("give 1 to 1024"), "{wrong}");
+        }
+    }
+
+    #[test]
     fn other_formats_and_newer_versions_are_refused() {
         let mut other = plan(serde_json::json!({"filesystem": ["ext4"], "device": ["ram"]}));
         other.version = PLAN_VERSION + 1;

@@ -122,6 +122,7 @@ pub(in crate::lab) mod sample {
             threads: 1,
             transactions: 100,
             recording: None,
+            range_mib: None,
             compat: false,
             recorder: Recorder::None,
         }

@@ -7,7 +7,7 @@ use crate::filesystem::Filesystem;
 use crate::lab::cell::{Cell, Feature, Recorder, SyncCall, Task};
 
 /// Fields of a cell that must be as named. Of those that are not named, feature, journal device, `synchronous`, atomic
-/// writes, directory syncs, waldio's options, threads, recording, `compat` and recorder must be the ordinary ones, so that no row takes its value
+/// writes, directory syncs, waldio's options, threads, recording, range, `compat` and recorder must be the ordinary ones, so that no row takes its value
 /// from a variant; the others may be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +56,9 @@ pub struct Selector {
     /// The name of the recording that is replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+    /// The range of a probe's records, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_mib: Option<u64>,
     /// With Mobibench's reading of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<bool>,
@@ -91,6 +94,7 @@ impl Selector {
             threads: own.threads.or(general.threads),
             transactions: own.transactions.or(general.transactions),
             recording: own.recording.or(general.recording),
+            range_mib: own.range_mib.or(general.range_mib),
             compat: own.compat.or(general.compat),
             recorder: own.recorder.or(general.recorder),
         }
@@ -115,6 +119,7 @@ impl Selector {
             && cell.threads == self.threads.unwrap_or(1)
             && is(self.transactions.as_ref(), &cell.transactions)
             && self.recording == cell.recording
+            && self.range_mib == cell.range_mib
             && cell.compat == self.compat.unwrap_or(false)
             && cell.recorder == self.recorder.unwrap_or(Recorder::None)
     }
@@ -157,6 +162,7 @@ mod tests {
             Cell { batch_atomic: true, ..ordinary.clone() },
             Cell { directory_sync: false, ..ordinary.clone() },
             Cell { recording: Some("app".to_owned()), ..ordinary.clone() },
+            Cell { range_mib: Some(64), ..ordinary.clone() },
             Cell { compat: true, ..ordinary.clone() },
             Cell { recorder: Recorder::Bpf, ..ordinary.clone() },
         ];

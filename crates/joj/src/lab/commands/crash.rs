@@ -59,6 +59,7 @@ pub fn cells(options: &CrashOptions) -> Result<Vec<Cell>, CrashUsage> {
         threads: 1,
         transactions: options.commits,
         recording: None,
+        range_mib: None,
         compat: false,
         recorder: Recorder::None,
     });

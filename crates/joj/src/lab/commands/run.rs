@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
-use joj_analysis::lab::cell::Cell;
+use joj_analysis::lab::cell::{Cell, PROBE_FILLED_MIB};
 use joj_analysis::lab::plan::Plan;
 use joj_analysis::lab::result::{
     CellMeasurement, CellOutcome, CellResult, LabResult, RESULT_FORMAT, RESULT_VERSION,
@@ -77,6 +77,12 @@ pub fn run(options: &LabOptions) -> Result<ExitCode, LabError> {
     }
 }
 
+/// Capacity of the devices: what probes of a range write first does not fit into the usual one, with a filesystem below it.
+fn device_bytes(cells: &[Cell]) -> u64 {
+    let has_range = cells.iter().any(|cell| cell.range_mib.is_some());
+    if has_range { (PROBE_FILLED_MIB << 20) / 4 * 5 } else { machine::DEVICE_BYTES }
+}
+
 fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     let (plan, cells) = planned(options)?;
     if options.dry_run {
@@ -104,7 +110,7 @@ fn measure(options: &RunOptions) -> Result<ExitCode, LabError> {
     };
     let mut machine = machine::told(&pool)?;
     let job = Job {
-        setting: machine::setting(&contents, devices::names(&cells), machine::DEVICE_BYTES)?,
+        setting: machine::setting(&contents, devices::names(&cells), device_bytes(&cells))?,
         cells,
         trace: plan.trace || options.traces.is_some(),
         traced_transactions: options.traced_transactions,

@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use joj_analysis::bench::key::{RowKey, Synchronous, Word};
 use joj_analysis::bench::many_writers::{ContendedKey, WriterKind};
 use joj_analysis::bench::run::{Run, quantiles};
-use joj_analysis::lab::cell::{Cell, Recorder, SyncCall, Task};
+use joj_analysis::lab::cell::{Cell, PROBE_FILLED_MIB, Recorder, SyncCall, Task};
 use joj_analysis::lab::result::CellMeasurement;
 
 use crate::bench::ask::{Asker, Stop, exchange};
 use crate::bench::worker::database_run::RowTask;
 use crate::bench::worker::file_run::{FilePattern, FileTask};
-use crate::bench::worker::io_run::IoTask;
+use crate::bench::worker::io_run::{FILE, IoTask};
 use crate::bench::worker::libraries::Libraries;
 use crate::bench::worker::many_writers::run::{Contended, ContendedTask, RunLength};
 use crate::bench::worker::task::Measured;
@@ -23,6 +23,7 @@ use crate::lab::guest::replay;
 use crate::lab::guest::stand::{Stand, align};
 use crate::lab::job::{Job, LabVolume, guest_path, trace_file};
 use crate::machine::files::counters::Sources;
+use crate::machine::files::measured::record_file::{Filling, forget_pages};
 use crate::machine::files::place::Place;
 use crate::machine::proc::worker_process::{SUBCOMMAND, Workers};
 
@@ -98,7 +99,10 @@ impl<'job> Measurer<'job> {
         let place = Place::of(Path::new(guest_path::VOLUME));
         let sources = Sources::of(&place);
         let directory = guest_path::VOLUME.to_owned();
-        if let Some(key) = cell.task.probe() {
+        if let Some(key) = cell.probe() {
+            if cell.range_mib.is_some() {
+                fill(&Path::new(&directory).join(FILE), PROBE_FILLED_MIB << 20)?;
+            }
             let (records_max, time_max_ns) = (cell.transactions, u64::MAX);
             let task = IoTask { directory, key, records_max, time_max_ns, sources };
             return exchange(&task, send)?.map_err(GuestError::Run);
@@ -231,6 +235,18 @@ fn measured_together(contended: Contended) -> Result<Measured, GuestError> {
     }
     let (apart, syncs, syncs_refused) = (None, run.syncs, None);
     Ok(Measured { run: run.run, latencies_ns, apart, syncs, syncs_refused, waldio_status })
+}
+
+/// Writes a file of `bytes` in order, past a page cache that forgets it.
+fn fill(path: &Path, bytes: u64) -> Result<(), GuestError> {
+    let filled = || {
+        let mut filling = Filling::begin(path, bytes)?;
+        while filling.missing_bytes() > 0 {
+            filling.step()?;
+        }
+        forget_pages(path)
+    };
+    filled().map_err(cannot(format!("write {} MiB to {}", bytes >> 20, path.display())))
 }
 
 fn pattern_of(task: Task) -> FilePattern {
