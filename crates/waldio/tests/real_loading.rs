@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use real::child::{in_own_process, no_python, output_within, python};
+use real::child::{again, in_own_process, no_python, output_within, python};
 use real::place::{Scratch, skipped};
 use real::seldom::restart;
 use real::sqlite::{Connection, Library, SqlError, bundled, extension_path, system};
@@ -91,6 +91,7 @@ fn after_a_restart_of_sqlite_loading_again_makes_it_the_default_again() {
 fn every_connection_of_a_process_may_load_it_by_sql() {
     in_own_process("every_connection_of_a_process_may_load_it_by_sql", || {
         let (library, scratch) = (system(), Scratch::new("by-sql"));
+        library.load(None).unwrap();
         let sql = format!("SELECT load_extension('{}')", extension_path().display());
         for number in 0..3 {
             let connection = library.open(&scratch.join(&format!("{number}.db")));
@@ -105,6 +106,66 @@ fn every_connection_of_a_process_may_load_it_by_sql() {
             );
         }
     });
+}
+
+/// A connection that waldio came too late for would go on without a word. What the message says to do helps.
+#[test]
+fn loading_into_a_connection_whose_file_is_open_is_an_error_that_says_why() {
+    in_own_process("loading_into_a_connection_whose_file_is_open_is_an_error_that_says_why", || {
+        let (library, scratch) = (system(), Scratch::new("late"));
+        let path = scratch.join("app.db");
+        let early = library.open(&path);
+        let by_name = early.load_extension(&extension_path(), Some("sqlite3_waldio_register_init"));
+        assert_eq!(by_name, Ok(()), "who names vfs=waldio chooses it for each database");
+        let file = path.display().to_string();
+        for _ in 0..2 {
+            let message = early.load_extension(&extension_path(), None).unwrap_err();
+            let parts = ["not active on this connection", &file, "(unix)", "Open the database again"];
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        let sql = format!("SELECT load_extension('{}')", extension_path().display());
+        let message = early.run(&sql).1.unwrap().message;
+        assert!(message.contains("not active on this connection"), "{message}");
+        assert_eq!(early.one("PRAGMA waldio"), "", "SQLite's own answer is no row");
+        let again = library.open(&path);
+        again.load_extension(&extension_path(), None).unwrap();
+        assert!(again.one("PRAGMA waldio").starts_with("waiting: "));
+        for parameters in ["waldio=off", "vfs=waldio"] {
+            let chosen = open_uri(&path, parameters).unwrap();
+            chosen.load_extension(&extension_path(), None).expect(parameters);
+        }
+        let memory = library.open_with("file:/shared?vfs=memdb", None).unwrap();
+        memory.load_extension(&extension_path(), None).unwrap();
+        let mixed = library.open(&path);
+        mixed.rows(&format!("ATTACH 'file:{}?vfs=unix' AS other", scratch.join("other.db").display()));
+        let message = mixed.load_extension(&extension_path(), None).unwrap_err();
+        assert!(message.contains("other.db"), "{message}");
+    });
+}
+
+/// A misspelt value was a line in a log that nobody reads.
+#[test]
+fn a_wrong_value_in_the_environment_is_an_error_of_loading() {
+    const NAME: &str = "a_wrong_value_in_the_environment_is_an_error_of_loading";
+    const VARIABLE: &str = "WALDIO_TEST_WRONG";
+    if std::env::var_os(VARIABLE).is_some() {
+        for entry in [None, Some("sqlite3_waldio_register_init")] {
+            let message = system().load(entry).unwrap_err();
+            for part in ["WALDIO_PERSIST", "auto, flush or fua, not \"flsh\"", "WALDIO_STRICT", "on or off"] {
+                assert!(message.contains(part), "{message}");
+            }
+        }
+        assert_eq!(system().vfs_name(Some("waldio")), None, "nothing is loaded");
+        return;
+    }
+    use std::os::unix::ffi::OsStrExt;
+    let output = again(NAME, &[])
+        .env(VARIABLE, "1")
+        .env("WALDIO_PERSIST", "flsh")
+        .env("WALDIO_STRICT", std::ffi::OsStr::from_bytes(b"\xff"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// A pool opens its first connections at the same moment, and each loads. Two that both found it missing would register
@@ -145,7 +206,10 @@ fn the_second_entry_point_leaves_the_default() {
         assert_eq!(library.vfs_name(None).as_deref(), Some("unix"));
         let by_default = library.open(&scratch.join("a.db"));
         by_default.rows(WAL);
-        assert_eq!(by_default.one("SELECT group_concat(name) FROM waldio_status"), "advice");
+        assert_eq!(
+            by_default.one("SELECT group_concat(name) FROM waldio_status"),
+            "this_connection,journal_mode,synchronous,advice"
+        );
         let asked = open_uri(&scratch.join("b.db"), "vfs=waldio").unwrap();
         asked.rows(WAL);
         assert_eq!(asked.status("log"), "open");
@@ -164,7 +228,8 @@ fn a_database_can_be_left_out() {
         connection.rows(WAL);
         connection.rows("INSERT INTO t(b) VALUES (1)");
         let rows = format!("SELECT count(*) FROM waldio_status WHERE database = '{}'", path.display());
-        assert_eq!(connection.one(&rows), "0", "waldio={value}");
+        assert_eq!(connection.one(&rows), "3", "waldio={value}: of the connection, and none of a log");
+        assert_eq!(connection.status("this_connection"), "inactive: its URI says waldio=off");
     }
     assert!(!scratch.join("app.db-wal-spare").exists());
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use real::child::in_own_process;
 use real::counting_disk::{CountingDisk, Steps};
 use real::place::Scratch;
-use real::sqlite::system;
+use real::sqlite::{extension_path, system};
 use real::writers::{number, prepare};
 
 #[test]
@@ -144,5 +144,56 @@ fn without_a_wal_index_the_frames_are_not_known() {
         let db = system().open(&scratch.join("a.db"));
         db.rows("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; CREATE TABLE t(value)");
         assert_eq!((db.status("log"), db.status("log_frames")), ("open".to_owned(), "NULL".to_owned()));
+    });
+}
+
+/// The counts are those of the process. A connection that has none of waldio must not take them for its own.
+#[test]
+fn the_first_rows_are_of_the_connection_that_asks() {
+    in_own_process("the_first_rows_are_of_the_connection_that_asks", || {
+        let scratch = Scratch::new("status-own");
+        let path = scratch.join("a.db");
+        let early = system().open(&scratch.join("early.db"));
+        early.load_extension(&extension_path(), None).unwrap_err();
+        let db = system().open(&path);
+        let own = |db: &real::sqlite::Connection| {
+            db.one(
+                "SELECT group_concat(name || '=' || ifnull(value, 'NULL'), '; ') FROM (SELECT * FROM waldio_status LIMIT 3)",
+            )
+        };
+        let is = |db, word: &str, rest: &str| {
+            let told = own(db);
+            assert!(told.starts_with(&format!("this_connection={word}: ")) && told.ends_with(rest), "{told}");
+        };
+        is(&db, "waiting", "; journal_mode=delete; synchronous=FULL");
+        db.rows("CREATE TABLE t(value)");
+        is(&db, "inactive", "; journal_mode=delete; synchronous=FULL");
+        db.rows("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; INSERT INTO t VALUES(1)");
+        is(&db, "active", "; journal_mode=wal; synchronous=NORMAL");
+        let word = |db: &real::sqlite::Connection| db.one("PRAGMA waldio");
+        assert_eq!(db.status("this_connection"), word(&db));
+        assert!(word(&db).contains("synchronous=FULL"), "{}", word(&db));
+        db.rows("PRAGMA waldio_group='16KiB,2ms'");
+        assert!(word(&db).contains("the last 2 ms"), "{}", word(&db));
+        // Its own state, not that of another connection to the file.
+        let second = system().open(&path);
+        assert!(word(&second).starts_with("waiting: "), "{}", word(&second));
+        second.rows("SELECT * FROM t");
+        assert!(word(&second).starts_with("active: "), "{}", word(&second));
+        is(&early, "inactive", "; journal_mode=delete; synchronous=FULL");
+        let told = own(&early);
+        assert!(told.contains("before waldio was loaded") && told.contains("goes through unix"), "{told}");
+        let off = system().open_with(&format!("file:{}?waldio=off", path.display()), None).unwrap();
+        is(&off, "inactive", "its URI says waldio=off; journal_mode=wal; synchronous=FULL");
+        let memory = system().open(std::path::Path::new(":memory:"));
+        let first = memory.one("SELECT name || '=' || value FROM waldio_status LIMIT 1");
+        assert_eq!(first, "this_connection=inactive: no database of this connection is in a file");
+        let refused = db.run("PRAGMA waldio=off").1.unwrap();
+        assert!(refused.message.contains("database's URI"), "{refused}");
+        // A name that SQL would take for more than one.
+        db.rows(&format!("ATTACH '{}' AS \"a\"\"; b\"", scratch.join("b.db").display()));
+        let attached =
+            "SELECT value FROM waldio_status WHERE name = 'journal_mode' AND database LIKE '%/b.db'";
+        assert_eq!(db.one(attached), "delete");
     });
 }

@@ -8,6 +8,31 @@ use crate::connection::Connection;
 use crate::database::Database;
 use crate::sqlite::pinned_log;
 
+/// What the connection that asks says of one of its databases: nothing where it could not say.
+#[derive(Debug, Clone, Default)]
+pub struct Asking {
+    /// `PRAGMA waldio`, or why there is no such answer.
+    pub state: Option<String>,
+    /// `PRAGMA journal_mode`.
+    pub journal_mode: Option<String>,
+    /// `PRAGMA synchronous`, as a word.
+    pub synchronous: Option<&'static str>,
+    /// `PRAGMA waldio_durability`.
+    pub durability: Option<String>,
+}
+
+impl Asking {
+    fn rolls_back(&self) -> bool {
+        self.journal_mode.as_ref().is_some_and(|mode| mode != "wal")
+    }
+
+    fn leaves_commits_unsynced(&self) -> bool {
+        !self.rolls_back()
+            && self.durability.as_deref() == Some("full")
+            && matches!(self.synchronous, Some("OFF" | "NORMAL"))
+    }
+}
+
 /// A sentence, and the fact that it follows from.
 pub type Advice = (String, &'static str);
 
@@ -20,8 +45,13 @@ pub fn for_passed_by(vfs: &str) -> Advice {
     (text, "SQLITE_FCNTL_VFSNAME")
 }
 
-/// What to change for one database, which has these connections. Nothing where waldio does all it can.
-pub fn for_database(database: &Database, connections: &[Arc<Connection>]) -> Vec<Advice> {
+/// What to change for one database, which has these connections, perhaps the one that asks among them. Nothing where waldio does
+/// all it can.
+pub fn for_database(
+    database: &Database,
+    connections: &[Arc<Connection>],
+    asking: Option<&Asking>,
+) -> Vec<Advice> {
     let passed_through = database.passed_through().map(|why| {
         let text = format!(
             "waldio does nothing for this database's log: {why}. Where another VFS is the reason, load waldio \
@@ -29,15 +59,18 @@ pub fn for_database(database: &Database, connections: &[Arc<Connection>]) -> Vec
         );
         (text, "the log goes through the base VFS")
     });
-    let rolls_back = database.rolls_back().then(|| {
+    let rolls_back = database.rolls_back() || asking.is_some_and(Asking::rolls_back);
+    let rolls_back = rolls_back.then(|| {
         let text = "waldio does nothing for a rollback journal. Use WAL: PRAGMA journal_mode=WAL".to_owned();
-        (text, "SQLite opened a rollback journal, and no log since")
+        (text, "SQLite opened a rollback journal, and no log since, or PRAGMA journal_mode says so")
     });
-    let not_durable = connections.iter().any(|connection| connection.leaves_commits_unsynced()).then(|| {
+    let not_durable = connections.iter().any(|connection| connection.leaves_commits_unsynced())
+        || asking.is_some_and(Asking::leaves_commits_unsynced);
+    let not_durable = not_durable.then(|| {
         let text = "COMMIT returns before it is durable: a power cut takes all since the last checkpoint. \
                     PRAGMA waldio_durability=bounded keeps all but the last 10 ms and a flush or two, without a wait for the disk; \
                     PRAGMA synchronous=FULL keeps all";
-        (text.to_owned(), "a connection's last commit asked for no sync: synchronous is NORMAL or OFF")
+        (text.to_owned(), "synchronous is NORMAL or OFF, here or at a connection's last commit")
     });
     let pinned = pinned_log::is_pinned(database, connections).then(|| {
         let text = "no checkpoint can empty the log: a reader keeps the snapshot that it began with. \

@@ -16,6 +16,7 @@ use crate::ffi::guard;
 use crate::ffi::types::{sqlite3, sqlite3_api_routines};
 use crate::options::Options;
 use crate::sqlite::vfs::registered::Registered;
+use crate::sqlite::vfs::sql::this_connection::{self, Route};
 use crate::sqlite::vfs::sql::{convert_function, register_table, status_table};
 use crate::sqlite::vfs::vfs_methods;
 
@@ -41,7 +42,8 @@ pub struct Registration {
     pub inline_worker: bool,
 }
 
-/// Loads waldio and makes it the default VFS: what `.load ./libwaldio` calls. The library stays loaded.
+/// Loads waldio and makes it the default VFS: what `.load ./libwaldio` calls. The library stays loaded. An error where the environment
+/// has a wrong value, and then nothing is loaded; and where `db` has a file open past waldio, though what is opened later has it.
 /// # Safety
 /// SQLite's contract for extension entry points; `routines` may be null where SQLite is linked in (`static-link`).
 #[unsafe(no_mangle)]
@@ -105,9 +107,13 @@ unsafe fn load(
         unsafe { complain(api, error_out, &text) };
         return SQLITE_ERROR;
     }
-    let (options, complaints) = Options::from_environment(|name| std::env::var(name).ok());
-    for complaint in complaints {
-        api.log(SQLITE_ERROR, &complaint);
+    let (options, complaints) = Options::from_environment(|name| {
+        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+    });
+    if !complaints.is_empty() {
+        // SAFETY: the caller's promise.
+        unsafe { complain(api, error_out, &format!("waldio is not loaded: {}", complaints.join("; "))) };
+        return SQLITE_ERROR;
     }
     let registration = Registration {
         name: c"waldio",
@@ -137,7 +143,36 @@ unsafe fn load(
         return code;
     }
     // SAFETY: SQLite passes the connection that loads us.
-    unsafe { add_table(db, api) }
+    let code = unsafe { add_table(db, api) };
+    if code != SQLITE_OK || !make_default {
+        return code;
+    }
+    // SAFETY: as above.
+    let Some(text) = (unsafe { not_active(db, api) }) else { return SQLITE_OK };
+    // SAFETY: the caller's promise.
+    unsafe { complain(api, error_out, &text) };
+    SQLITE_ERROR
+}
+
+/// That the connection which loads us has a file open past us, as a sentence: it would go on without a word. All that is opened
+/// later has us.
+/// # Safety
+/// As `add_table`.
+unsafe fn not_active(db: *mut sqlite3, api: Api) -> Option<String> {
+    let client = register_table::client(api, c"waldio")?;
+    // SAFETY: `register_table` found our VFS, whose data it is.
+    let registered = unsafe { &*client.cast::<Registered>() };
+    // SAFETY: the caller's promise.
+    let databases = unsafe { this_connection::in_files(registered, db) };
+    databases.iter().find_map(|database| match &database.route {
+        Route::PassedBy(vfs) => Some(format!(
+            "waldio is loaded now, but not active on this connection: {} was opened before, or with another VFS ({vfs}). \
+             Open the database again, or load waldio on a :memory: connection first. For databases that name vfs=waldio \
+             the entry point is sqlite3_waldio_register_init",
+            database.file
+        )),
+        Route::Ours | Route::LeftOut => None,
+    })
 }
 
 /// Why waldio does not load.

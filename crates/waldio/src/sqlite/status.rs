@@ -15,7 +15,7 @@ use crate::ffi::api::Value;
 use crate::histogram::Histogram;
 use crate::log::layout::Layout;
 use crate::options::{Options, fill_name, layout_name, persist_name};
-use crate::sqlite::advice;
+use crate::sqlite::advice::{self, Asking};
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +33,13 @@ pub struct Row {
 }
 
 /// The facts of one database, and of this process's connections to it. `has_namesake`: another database has its name, because one file was
-/// put in the place of the other.
-pub fn rows(database: &Database, connections: &[Arc<Connection>], has_namesake: bool) -> Vec<Row> {
+/// put in the place of the other. `asking`: what the connection that asks says of it, where it is one of its own.
+pub fn rows(
+    database: &Database,
+    connections: &[Arc<Connection>],
+    has_namesake: bool,
+    asking: Option<&Asking>,
+) -> Vec<Row> {
     let options: Vec<_> = connections.iter().map(|connection| connection.options()).collect();
     let mut rows = Rows { database: database.path.display().to_string(), rows: Vec::new() };
     rows.text("version", env!("CARGO_PKG_VERSION"), "built in");
@@ -57,7 +62,7 @@ pub fn rows(database: &Database, connections: &[Arc<Connection>], has_namesake: 
         (None, None) => rows.text("log", "not open", "no statement touched it, or not in WAL mode"),
     }
     connection_rows(&mut rows, &options);
-    for (text, source) in advice::for_database(database, connections) {
+    for (text, source) in advice::for_database(database, connections, asking) {
         rows.text("advice", &text, source);
     }
     let not_had = connections.iter().find_map(|connection| connection.not_had());
@@ -67,6 +72,25 @@ pub fn rows(database: &Database, connections: &[Arc<Connection>], has_namesake: 
     rows.text("shared_lock_queue", shared_lock_queue, &source);
     counts(&mut rows, database);
     rows.rows
+}
+
+/// What is true of the connection that asks, and of this database of its own. These rows stand first.
+pub fn of_connection(path: &str, asking: &Asking) -> Vec<Row> {
+    let mut rows = Rows { database: path.to_owned(), rows: Vec::new() };
+    let state = asking.state.as_deref().unwrap_or("unknown: SQLite did not answer PRAGMA waldio");
+    rows.text("this_connection", state, "the connection that asks: PRAGMA waldio");
+    let journal_mode = asking.journal_mode.clone().map_or(Value::Null, Value::Text);
+    rows.push("journal_mode", journal_mode, "", "the connection that asks: PRAGMA journal_mode");
+    let synchronous = asking.synchronous.map_or(Value::Null, |word| Value::Text(word.to_owned()));
+    rows.push("synchronous", synchronous, "", "the connection that asks: PRAGMA synchronous");
+    rows.rows
+}
+
+/// The row of a connection that has no file open.
+pub fn without_file() -> Row {
+    let value = Value::Text("inactive: no database of this connection is in a file".to_owned());
+    let source = "the connection that asks: PRAGMA database_list".to_owned();
+    Row { database: String::new(), name: "this_connection", value, unit: "", source }
 }
 
 /// The fact that a connection has a database through this VFS, not through waldio.

@@ -49,12 +49,15 @@ pub fn load(libraries: &Libraries) -> Result<Api, Refusal> {
     if let Some(extension) = &libraries.extension {
         let throw_away = Connection::open(&api, ":memory:")?;
         throw_away.load_extension(extension).map_err(|error| {
-            Refusal::new(format!(
-                "SQLite {} does not load {extension}: {}; build it with `cargo build --release -p waldio`, or \
-                 measure without it (`joj bench --modes delete,truncate,persist,memory,off,wal`)",
-                connection::version(&api).0,
-                error.message
-            ))
+            // waldio's own words for a wrong value in the environment, where `--waldio-option` puts it.
+            let remedy = if error.message.contains("environment variable WALDIO_") {
+                "mend the option, or the variable, or leave it out"
+            } else {
+                "build it with `cargo build --release -p waldio`, or measure without it (`joj bench --modes \
+                 delete,truncate,persist,memory,off,wal`)"
+            };
+            let version = connection::version(&api).0;
+            Refusal::new(format!("SQLite {version} does not load {extension}: {}; {remedy}", error.message))
         })?;
         throw_away.close()?;
     }

@@ -83,6 +83,10 @@ impl Connection {
             }
             return None;
         }
+        if name == "waldio" {
+            let asks_only = "PRAGMA waldio asks, and sets nothing: waldio=off belongs in the database's URI";
+            return Some(if value.is_some() { Err(asks_only.to_owned()) } else { Ok(self.in_a_sentence()) });
+        }
         if !name.starts_with("waldio_") {
             return None;
         }
@@ -98,6 +102,39 @@ impl Connection {
             return Some(Err(complaint.to_string()));
         }
         self.setting(&name).map(Ok)
+    }
+
+    /// `PRAGMA waldio`: one word, and a sentence behind a colon.
+    fn in_a_sentence(&self) -> String {
+        if let Some(why) = self.database.poisoned() {
+            return format!("failed: {why}; close every connection of this process to the database");
+        }
+        let has_log = match self.state() {
+            Ok(state) => state.log.is_some(),
+            Err(failure) => return format!("failed: {failure}"),
+        };
+        if has_log {
+            return match self.options().durability {
+                DurabilityChoice::Full => {
+                    "active: with synchronous=FULL a COMMIT is on the disk when it returns".to_owned()
+                }
+                DurabilityChoice::Bounded(delay) => format!(
+                    "active: COMMIT does not wait, and a power cut takes the last {} ms and a flush or two at most",
+                    delay.time.as_millis()
+                ),
+                DurabilityChoice::Normal => {
+                    "active: COMMIT does not wait, and a power cut takes all since the last checkpoint"
+                        .to_owned()
+                }
+            };
+        }
+        if let Some(why) = self.database.passed_through() {
+            return format!("inactive: the log is left to SQLite: {why}");
+        }
+        if self.database.rolls_back() {
+            return "inactive: the database has a rollback journal: PRAGMA journal_mode=WAL".to_owned();
+        }
+        "waiting: this connection has not opened the log: nothing was read yet, or PRAGMA journal_mode is not WAL".to_owned()
     }
 
     /// The present setting of an option: this connection's, or its log's.

@@ -26,9 +26,9 @@ fn a_log_on_a_network_filesystem_is_told_of_and_no_other() {
         let database = Database::new(path.to_path_buf(), None, base, Arc::new(disk), helpers, options);
         let database = Arc::new(database);
         let connections = [Arc::new(Connection::new(Arc::clone(&database), options))];
-        assert_eq!(advice::for_database(&database, &connections), [], "no log is open");
+        assert_eq!(advice::for_database(&database, &connections, None), [], "no log is open");
         let _log = database.open_log(true, Layout::Stock).expect("a sound disk");
-        let told = advice::for_database(&database, &connections);
+        let told = advice::for_database(&database, &connections, None);
         let is_told = told.iter().any(|(text, _)| text.contains("network filesystem"));
         assert_eq!(
             (is_told, told.len()),

@@ -7,12 +7,12 @@ use crate::database::Database;
 use crate::ffi::api::Value;
 use crate::ffi::codes::*;
 use crate::ffi::guard;
-use crate::ffi::own_connection::rows_of;
 use crate::ffi::types::*;
+use crate::sqlite::advice::Asking;
 use crate::sqlite::process::Process;
 use crate::sqlite::status::{self, Row};
 use crate::sqlite::vfs::registered::Registered;
-use crate::sqlite::vfs::vfs_methods::is_left_out;
+use crate::sqlite::vfs::sql::this_connection::{self, Route};
 
 /// The table's module. `xCreate` is null: the table exists without CREATE, and only so.
 pub(crate) static MODULE: sqlite3_module = sqlite3_module {
@@ -125,41 +125,32 @@ unsafe extern "C" fn filter(
     guard::code_or(SQLITE_ERROR, || {
         // SAFETY: SQLite passes an open cursor.
         let cursor = unsafe { cursor_of(cursor) };
+        // SAFETY: the connection that asks.
+        let own = unsafe { this_connection::in_files(cursor.registered, cursor.db) };
+        // SAFETY: as above.
+        let ask = |database| unsafe { this_connection::ask(cursor.registered, cursor.db, database) };
+        let asked: Vec<Asking> = own.iter().map(ask).collect();
         let process = Process::current();
         let open = process.open_databases();
         let rows = |database: &Arc<Database>| {
             let of_the_name = open.iter().filter(|other| other.path == database.path).count();
-            status::rows(database, &process.connections_of(database), of_the_name > 1)
+            let place =
+                own.iter().position(|own| of_the_name == 1 && Some(&*own.file) == database.path.to_str());
+            let asking = place.map(|place| &asked[place]);
+            status::rows(database, &process.connections_of(database), of_the_name > 1, asking)
         };
-        cursor.rows = open.iter().flat_map(rows).collect();
-        // SAFETY: the connection that asks.
-        cursor.rows.extend(unsafe { passed_by(cursor.registered, cursor.db) });
+        let own_rows = own.iter().zip(&asked).map(|(own, asking)| status::of_connection(&own.file, asking));
+        cursor.rows = own_rows.flatten().chain(open.iter().flat_map(rows)).collect();
+        cursor.rows.extend(own.iter().flat_map(|own| match &own.route {
+            Route::PassedBy(vfs) => status::passed_by(&own.file, vfs),
+            Route::Ours | Route::LeftOut => Vec::new(),
+        }));
+        if own.is_empty() {
+            cursor.rows.insert(0, status::without_file());
+        }
         cursor.at = 0;
         SQLITE_OK
     })
-}
-
-/// Advice for the databases of a connection that do not go through waldio, but for those that say so themselves.
-/// # Safety
-/// `db` is a live connection of the library that `registered` belongs to.
-unsafe fn passed_by(registered: &Registered, db: *mut sqlite3) -> Vec<Row> {
-    // SAFETY: the caller's promise.
-    let listed = unsafe { rows_of(registered.api, db, c"PRAGMA database_list") }.unwrap_or_default();
-    let in_files = listed.into_iter().filter_map(|row| match &row[..] {
-        [_, Some(schema), Some(file)] if !file.is_empty() => Some((schema.clone(), file.clone())),
-        _ => None,
-    });
-    let passed_by = in_files.filter_map(|(schema, file)| {
-        // SAFETY: as above.
-        let names = unsafe { registered.api.vfs_names(db, &schema) }.ok()?;
-        let is_ours = names.split('/').any(|name| name == registered.name());
-        // SAFETY: as above.
-        let name = unsafe { registered.api.filename(db, &schema) };
-        // SAFETY: SQLite's name of a database that is open.
-        let is_left_out = unsafe { is_left_out(registered, name) };
-        (!is_ours && !is_left_out).then(|| status::passed_by(&file.to_string_lossy(), &names))
-    });
-    passed_by.flatten().collect()
 }
 
 unsafe extern "C" fn next(cursor: *mut sqlite3_vtab_cursor) -> c_int {
