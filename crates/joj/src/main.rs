@@ -6,6 +6,8 @@
 //! replay         what a recording asks of its files, asked again of another disk
 //! record         recordings of what programs ask of their files
 //! compare        two results of `joj bench` side by side
+//! completions    what a shell needs to complete commands and options
+//! man_pages      the same commands and options as pages for man
 //! device         a disk over its addresses; the emulated devices, and what the model makes of them
 //! monitor        what the machine does meanwhile
 //! mobibench      Mobibench's tests, with its options and its output
@@ -22,6 +24,8 @@ mod whatif;
 mod replay;
 mod record;
 mod compare;
+mod completions;
+mod man_pages;
 mod device;
 mod monitor;
 mod mobibench;
@@ -65,6 +69,8 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Monitor(options) => monitor::run(&options)?,
         Command::Lab(options) => lab::commands::run::run(&options)?,
         Command::LabGuest => lab::guest::agent::run(),
+        Command::Completions { shell } => completions::run(shell)?,
+        Command::Man { directory } => man_pages::run(&directory)?,
         Command::Device(options) => device::command::run(&options)?,
         Command::BenchWorker { task } => {
             bench::worker::serve::serve(task.as_deref()).map(|()| ExitCode::SUCCESS)?

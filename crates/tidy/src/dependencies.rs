@@ -12,6 +12,8 @@ const TABLE: [(&str, &[&str], &[&str]); 6] = [
             "blockio",
             "bytes",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "cpio",
             "io-uring",
             "joj-analysis",

@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use joj_analysis::bench::key::{JournalMode, LogState, Schema, Synchronous, Workload};
 use joj_analysis::bench::study::parts::StudyPart;
 
@@ -95,6 +96,18 @@ pub enum Command {
     /// Measure a disk over growing address ranges; show the devices that joj emulates, and what the model makes of them
     #[command(after_help = crate::command_line::device::EXAMPLES)]
     Device(DeviceOptions),
+    /// Print what a shell needs to complete joj's commands and options
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write a page for man of each command
+    #[command(hide = true)]
+    Man {
+        /// Where to, for example /usr/share/man/man1; it is made
+        directory: PathBuf,
+    },
     /// Run one task from standard input, or from a file
     #[command(hide = true)]
     BenchWorker {
@@ -151,6 +164,12 @@ line, 130 after Ctrl-C; the files made in DIR are removed in every case.";
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   joj compare before.json after.json             ratios above 1: the second is faster";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  joj completions bash > ~/.local/share/bash-completion/completions/joj
+  joj completions zsh > \"${fpath[1]}/_joj\"
+  joj completions fish > ~/.config/fish/completions/joj.fish";
 
 /// Options of `joj bench`.
 #[derive(Debug, Args)]
