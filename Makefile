@@ -9,14 +9,19 @@ ARGS ?=
 PLAN ?= smoke
 
 .DEFAULT_GOAL := help
-.PHONY: help build bench lab smoke test soak lint fmt clean
+.PHONY: help build extension bench lab smoke test soak lint fmt clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## libwaldio.so and joj, below target/release
+build: ## libwaldio.so and joj, below target/release; debug information beside each
 	tests/install_packages.sh build
 	cargo build --release -p waldio -p joj
+	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so $(CARGO_TARGET_DIR)/release/joj
+
+extension: ## libwaldio.so alone: needs Rust and gcc, neither clang nor libelf, and installs nothing
+	cargo build --release -p waldio
+	packages/separate_debug.sh $(CARGO_TARGET_DIR)/release/libwaldio.so
 
 bench: build ## measure what a durable commit costs on the disk of DIR (default: here); ARGS= for joj bench
 	$(CARGO_TARGET_DIR)/release/joj bench $(DIR) $(ARGS)

@@ -136,6 +136,7 @@ test)
     suite model tests/cargo_tests.sh -p waldio --features model,planted-bugs --test model_group
     suite static tests/cargo_tests.sh -p waldio --features static-link --test static_link
     suite sql sql/run.sh
+    suite debug packages/test_separate_debug.sh
     suite clients tests/clients/run.sh test
     finish tcl
     finish lab
