@@ -5,13 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use joj_analysis::bench::compare::{Comparison, Speeds, Verdict, compare};
+use joj_analysis::bench::compare::{Comparison, Judgement, Speeds, Verdict, compare};
 use joj_analysis::bench::document::{Document, FormatError};
 use thiserror::Error;
 
 use crate::command_line::CompareOptions;
 use crate::machine::files::output_file::{self, OutputError};
 use crate::show::text::{columns, number, or_dash};
+
+/// A row is slower than `--fail-below` allows.
+const SLOWER_EXIT_CODE: u8 = 3;
 
 /// Why two results cannot be compared.
 #[derive(Debug, Error)]
@@ -34,6 +37,12 @@ pub enum CompareError {
         #[source]
         error: FormatError,
     },
+    /// `--fail-below` would succeed whatever the second result is.
+    #[error(
+        "no row can be judged by --fail-below: it takes three runs or more of the same row in both results; \
+         measure both with the same options, and --runs 5"
+    )]
+    NothingJudged,
     /// The comparison cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -44,9 +53,25 @@ pub enum CompareError {
 /// Which file is no result, and why.
 pub fn run(options: &CompareOptions) -> Result<ExitCode, CompareError> {
     let (first, second) = (read(&options.first)?, read(&options.second)?);
-    let text = render(&compare(&first, &second), [&first, &second]);
-    output_file::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    let comparison = compare(&first, &second);
+    let judgement = options.fail_below.map(|ratio_min| (ratio_min, comparison.judge(ratio_min)));
+    let verdict = judgement.as_ref().map(|(ratio_min, judgement)| judged(*ratio_min, judgement));
+    output_file::print(&(render(&comparison, [&first, &second]) + &verdict.unwrap_or_default()))?;
+    match judgement {
+        Some((_, judgement)) if !judgement.fallen.is_empty() => Ok(ExitCode::from(SLOWER_EXIT_CODE)),
+        Some((_, judgement)) if judgement.judged == 0 => Err(CompareError::NothingJudged),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What `--fail-below` found, row by row.
+fn judged(ratio_min: f64, judgement: &Judgement) -> String {
+    let count = judgement.fallen.len();
+    if count == 0 {
+        return format!("\nNone of {} rows is below {ratio_min}.\n", judgement.judged);
+    }
+    let lines = judgement.fallen.iter().map(|(key, why)| vec![format!("  {key}:"), why.clone()]);
+    format!("\nBelow {ratio_min}, or missing, are {count} rows:\n{}", columns(&lines.collect::<Vec<_>>()))
 }
 
 fn read(file: &Path) -> Result<Document, CompareError> {
@@ -79,7 +104,7 @@ fn render(comparison: &Comparison, documents: [&Document; 2]) -> String {
     text.push_str(&pairs(comparison));
     text.push_str(&contended(comparison));
     for (key, reason) in &comparison.unpaired {
-        text.push_str(&format!("left out, {reason}: {key}\n"));
+        text.push_str(&format!("left out, {}: {key}\n", reason.text()));
     }
     text
 }

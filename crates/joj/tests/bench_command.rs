@@ -180,6 +180,55 @@ fn the_page_needs_nothing_from_elsewhere() {
     );
 }
 
+/// What a job of CI asks for: the exit code alone decides.
+#[test]
+fn compare_fails_below_a_ratio_with_a_code_of_its_own() {
+    let place = directory("fail-below");
+    let mut arguments = vec!["bench", place.to_str().unwrap(), "--transactions", "20", "--runs", "3"];
+    arguments.extend(["--modes", "wal,off", "--workloads", "insert", "--json", "-"]);
+    let measured = Document::parse(&text(&run(&arguments).stdout)).unwrap();
+    let results = directory("fail-below-results");
+    let write = |name: &str, change: &dyn Fn(&mut Document)| {
+        let mut document = measured.clone();
+        change(&mut document);
+        let file = results.join(name);
+        fs::write(&file, serde_json::to_string(&document).unwrap()).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let scaled = |factor: f64| {
+        move |document: &mut Document| {
+            for row in &mut document.rows {
+                let summary = row.summary.as_mut().unwrap();
+                summary.transactions_per_s = summary.transactions_per_s.scaled(factor);
+            }
+        }
+    };
+    let same = write("same.json", &|_| ());
+    // No two runs of a disk differ by so much.
+    let slower = write("slower.json", &scaled(0.001));
+    let faster = write("faster.json", &scaled(1000.0));
+    let without = write("without.json", &|document| document.rows.truncate(1));
+    let empty = write("empty.json", &|document| document.rows.clear());
+    let cases = [
+        (&same, &same, 0, "is below 0.95"),
+        (&same, &faster, 0, "is below 0.95"),
+        (&same, &slower, 3, "0.00"),
+        (&same, &without, 3, "only in the first"),
+        (&empty, &same, 1, "no row can be judged"),
+    ];
+    for (first, second, code, part) in cases {
+        let output = run(&["compare", first, second, "--fail-below", "0.95"]);
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{first} {second}: {told}");
+        assert!(told.contains(part), "{told}");
+        assert_eq!(
+            run(&["compare", first, second]).status.code(),
+            Some(0),
+            "without the option it only tells"
+        );
+    }
+}
+
 /// What a user may get wrong: the exit code, and a message that says what, where and how to mend.
 #[test]
 fn mistakes_are_explained() {
@@ -215,6 +264,7 @@ fn mistakes_are_explained() {
         (&["bench", here, "--modes", "wal", "--json", "/nonexistent/x.json"], 1, &["/nonexistent/x.json"]),
         (&["compare", file, file], 1, &[file, "not a whole result file"]),
         (&["compare", newer, newer], 1, &["version 99", "newer joj"]),
+        (&["compare", file, file, "--fail-below", "1.5"], 2, &["1.5", "like 0.95"]),
         (&["compare", "/nonexistent.json", file], 1, &["/nonexistent.json", "joj bench --json"]),
         (&["frobnicate"], 2, &["frobnicate"]),
         (&["bench", here, "--flush-delay", "2ms"], 2, &["--flush-delay", "--threads"]),

@@ -55,7 +55,7 @@ fn is_command(text: &str) -> bool {
     ["joj ", "target/release/joj ", "make ", "cargo ", "tests/"].iter().any(|start| text.starts_with(start))
 }
 
-/// What a text shows: the lines of its `sh` blocks, and the commands between backticks.
+/// What a text shows: the lines of its `sh` blocks, what its `yaml` blocks run, and the commands between backticks.
 fn shown(path: &Path) -> Vec<Shown> {
     let (mut found, mut block) = (Vec::new(), None);
     // A command that goes on in the next line is one.
@@ -67,6 +67,13 @@ fn shown(path: &Path) -> Vec<Shown> {
             (Some(_), Some(_)) => block = None,
             (Some(kind), None) => block = Some(kind.to_owned()),
             (None, Some("sh")) => line.split(" && ").filter(|part| !part.starts_with("cd ")).for_each(take),
+            // A job of CI: what it runs stands behind `run:`, or in a line of its own below it.
+            (None, Some("yaml")) => {
+                let text = line.trim_start().trim_start_matches("- ").trim_start_matches("run: ");
+                if is_command(text) {
+                    take(text);
+                }
+            }
             (None, Some(_)) => {}
             (None, None) => {
                 // A path alone is a file, which the links' test knows.

@@ -7,7 +7,7 @@
 use crate::bench::document::{Document, RunPlan};
 use crate::bench::environment::conditions;
 use crate::bench::key::RowKey;
-use crate::bench::many_writers::{ContendedKey, ContendedRow};
+use crate::bench::many_writers::{ContendedKey, ContendedRow, ContendedSummary};
 use crate::bench::row::Row;
 use crate::statistics::Estimate;
 
@@ -90,7 +90,62 @@ pub struct Comparison {
     /// The disk's limit, second by first.
     pub limit_ratio: Option<f64>,
     /// Rows that one of them lacks, or that failed in one, with which and why.
-    pub unpaired: Vec<(String, &'static str)>,
+    pub unpaired: Vec<(String, Alone)>,
+}
+
+/// Why a row has no partner in the other result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// The second has none of its name.
+    OnlyFirst,
+    /// The first has none.
+    OnlySecond,
+    /// It failed in the first, or in both.
+    FailedInFirst,
+    /// It failed in the second.
+    FailedInSecond,
+}
+
+impl Alone {
+    /// As a reader is told.
+    pub fn text(self) -> &'static str {
+        match self {
+            Alone::OnlyFirst => "only in the first",
+            Alone::OnlySecond => "only in the second",
+            Alone::FailedInFirst => "FAILED in the first",
+            Alone::FailedInSecond => "FAILED in the second",
+        }
+    }
+}
+
+/// What a threshold says of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Rows below it, with their ratios, and what the second lacks.
+    pub fallen: Vec<(String, String)>,
+    /// Rows that could have been below it.
+    pub judged: usize,
+}
+
+impl Comparison {
+    /// Which rows of the second have fallen below `ratio_min` of the first: their speed and their share of the disk's limit, by
+    /// more than chance. So has a row of the first that the second lacks, or that failed there.
+    pub fn judge(&self, ratio_min: f64) -> Judgement {
+        let pairs = self.pairs.iter().map(|pair| (pair.key.to_string(), pair.speeds));
+        let contended = self.contended.iter().map(|pair| (pair.key.to_string(), pair.speeds));
+        let sound = pairs.chain(contended).filter(|(_, speeds)| speeds.verdict != Verdict::FewRuns);
+        let sound: Vec<(String, Speeds)> = sound.collect();
+        let fallen = sound.iter().filter(|(_, speeds)| {
+            let kindest =
+                speeds.share_ratio.map_or(speeds.ratio, |share_ratio| share_ratio.max(speeds.ratio));
+            speeds.verdict == Verdict::Differs && kindest < ratio_min
+        });
+        let fallen = fallen.map(|(key, speeds)| (key.clone(), format!("{:.2}", speeds.ratio)));
+        let missing = self.unpaired.iter();
+        let missing = missing.filter(|(_, why)| matches!(why, Alone::OnlyFirst | Alone::FailedInSecond));
+        let missing = missing.map(|(key, why)| (key.clone(), why.text().to_owned()));
+        Judgement { fallen: fallen.chain(missing).collect(), judged: sound.len() }
+    }
 }
 
 fn speed(row: &Row) -> Option<Estimate> {
@@ -131,12 +186,15 @@ fn pair(first_row: &Row, second_row: &Row, limit_ratio: Option<f64>) -> Option<P
     })
 }
 
+fn sound(row: &ContendedRow) -> Option<&ContendedSummary> {
+    row.summary.as_ref().filter(|_| row.failure.is_none())
+}
+
 fn contended_pair(
     first_row: &ContendedRow,
     second_row: &ContendedRow,
     limit_ratio: Option<f64>,
 ) -> Option<ContendedPair> {
-    let sound = |row: &ContendedRow| row.summary.clone().filter(|_| row.failure.is_none());
     let (first, second) = (sound(first_row)?, sound(second_row)?);
     let waits = first.worst_wait_ns.zip(second.worst_wait_ns);
     Some(ContendedPair {
@@ -153,21 +211,23 @@ fn pair_up<R, K: PartialEq + ToString, P>(
     first: &[R],
     second: &[R],
     key: impl Fn(&R) -> &K,
+    is_sound: impl Fn(&R) -> bool,
     pair: impl Fn(&R, &R) -> Option<P>,
-    unpaired: &mut Vec<(String, &'static str)>,
+    unpaired: &mut Vec<(String, Alone)>,
 ) -> Vec<P> {
     let mut pairs = Vec::new();
     for row in first {
         match second.iter().find(|other| key(other) == key(row)) {
-            None => unpaired.push((key(row).to_string(), "only in the first")),
+            None => unpaired.push((key(row).to_string(), Alone::OnlyFirst)),
             Some(other) => match pair(row, other) {
                 Some(found) => pairs.push(found),
-                None => unpaired.push((key(row).to_string(), "FAILED in one of them")),
+                None if is_sound(row) => unpaired.push((key(row).to_string(), Alone::FailedInSecond)),
+                None => unpaired.push((key(row).to_string(), Alone::FailedInFirst)),
             },
         }
     }
     let extra = second.iter().filter(|row| first.iter().all(|other| key(other) != key(row)));
-    unpaired.extend(extra.map(|row| (key(row).to_string(), "only in the second")));
+    unpaired.extend(extra.map(|row| (key(row).to_string(), Alone::OnlySecond)));
     pairs
 }
 
@@ -211,9 +271,12 @@ pub fn compare(first: &Document, second: &Document) -> Comparison {
     let limits = limit(first).zip(limit(second));
     let limit_ratio = limits.map(|(before, after)| after.median / before.median);
     let of_one = |one: &Row, other: &Row| pair(one, other, limit_ratio);
-    let pairs = pair_up(&first.rows, &second.rows, |row| &row.key, of_one, &mut unpaired);
+    let is_sound = |row: &Row| speed(row).is_some();
+    let pairs = pair_up(&first.rows, &second.rows, |row| &row.key, is_sound, of_one, &mut unpaired);
     let beside = |one: &ContendedRow, other: &ContendedRow| contended_pair(one, other, limit_ratio);
-    let contended = pair_up(&first.contended, &second.contended, |row| &row.key, beside, &mut unpaired);
+    let is_sound = |row: &ContendedRow| sound(row).is_some();
+    let contended =
+        pair_up(&first.contended, &second.contended, |row| &row.key, is_sound, beside, &mut unpaired);
     let mut differences = differences(first, second);
     differences.extend(limits.filter(|(before, after)| has_moved(before, after)).map(|(before, after)| {
         let [first, second] = [before, after].map(|limit| format!("{:.0}", limit.median));
@@ -332,7 +395,41 @@ mod tests {
         first.rows.push(row(key(JournalMode::Delete, LogState::None), &[10]));
         second.rows[1].failure = Some("lost a row".to_owned());
         second.rows.push(row(key(JournalMode::Off, LogState::None), &[10]));
-        let reasons: Vec<&str> = compare(&first, &second).unpaired.iter().map(|(_, why)| *why).collect();
-        assert_eq!(reasons, ["FAILED in one of them", "only in the first", "only in the second"]);
+        let reasons: Vec<Alone> = compare(&first, &second).unpaired.iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons, [Alone::FailedInSecond, Alone::OnlyFirst, Alone::OnlySecond]);
+        let reasons: Vec<Alone> = compare(&second, &first).unpaired.iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons, [Alone::FailedInFirst, Alone::OnlyFirst, Alone::OnlySecond]);
+    }
+
+    #[test]
+    fn a_threshold_falls_for_what_is_slower_by_more_than_chance_or_is_not_there() {
+        let with = |limit: f64, speeds: &[f64]| {
+            let mut document = document();
+            document.limits[0].operations_per_s =
+                Some(Estimate::of(&[limit * 0.99, limit, limit * 1.01]).unwrap());
+            document.rows[0].summary.as_mut().unwrap().transactions_per_s = Estimate::of(speeds).unwrap();
+            document
+        };
+        let first = with(10_000.0, &[990.0, 1_000.0, 1_010.0]);
+        let judged = |second: &Document| compare(&first, second).judge(0.9);
+        let fallen = |limit, speeds: &[f64]| judged(&with(limit, speeds)).fallen.len();
+        assert_eq!(fallen(10_000.0, &[840.0, 850.0, 860.0]), 1);
+        assert_eq!(fallen(10_000.0, &[910.0, 920.0, 930.0]), 0, "slower, but not by so much");
+        assert_eq!(fallen(10_000.0, &[700.0, 850.0, 1_200.0]), 0, "perhaps by chance");
+        assert_eq!(fallen(9_000.0, &[840.0, 850.0, 860.0]), 0, "of the limit it is 0.94");
+        assert_eq!(fallen(10_000.0, &[1_090.0, 1_100.0, 1_110.0]), 0);
+        let rows = first.rows.len() + first.contended.len();
+        assert_eq!(judged(&first), Judgement { fallen: Vec::new(), judged: rows });
+        let few = judged(&with(10_000.0, &[850.0]));
+        assert_eq!((few.fallen.len(), few.judged), (0, rows - 1), "one run judges nothing");
+        let mut second = first.clone();
+        second.rows[0].failure = Some("lost a row".to_owned());
+        assert_eq!(
+            judged(&second).fallen,
+            [(first.rows[0].key.to_string(), "FAILED in the second".to_owned())]
+        );
+        second.rows.remove(0);
+        assert_eq!(judged(&second).fallen[0].1, "only in the first");
+        assert_eq!(compare(&second, &first).judge(0.9).fallen, [], "the first lacks it");
     }
 }

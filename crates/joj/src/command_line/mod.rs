@@ -163,7 +163,12 @@ line, 130 after Ctrl-C; the files made in DIR are removed in every case.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  joj compare before.json after.json             ratios above 1: the second is faster";
+  joj compare before.json after.json             ratios above 1: the second is faster
+  joj compare before.json after.json --fail-below 0.95
+
+With --fail-below a row fails that is slower by more than chance, and whose ratio and share of the disk's limit are both below
+RATIO. So does a row of the first that the second lacks, or that FAILED there. Rows with fewer than three runs are not judged.
+The exit code is 0, 1 when the results cannot be compared or no row can be judged, 2 for a wrong command line, 3 when a row fails.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -287,6 +292,15 @@ pub struct CompareOptions {
     pub first: PathBuf,
     /// Result to compare
     pub second: PathBuf,
+
+    /// End with exit code 3 where a row of the second is slower than this part of the first: 0.95
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    pub fail_below: Option<f64>,
+}
+
+fn parse_ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio: &f64| *ratio > 0.0 && *ratio <= 1.0);
+    ratio.ok_or_else(|| format!("`{text}` is no ratio above 0 and up to 1; write it like 0.95"))
 }
 
 /// Options of `joj trace-header`.
