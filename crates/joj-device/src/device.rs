@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::description::Description;
-use crate::model::{Completion, Model};
+use crate::assembly::{AssembledModel, Assembly};
+use crate::model::Completion;
 use crate::number::size;
 use crate::request::{Request, RequestKind};
 use crate::request_log::{LoggedRequest, RequestSink};
@@ -12,23 +12,23 @@ use crate::store::Store;
 /// A device, and the log `S` of what it was asked; `()` keeps none.
 #[derive(Debug)]
 pub struct EmulatedDevice<S: RequestSink = ()> {
-    model: Model,
+    model: AssembledModel,
     store: Store,
     sink: S,
     has_cache: bool,
 }
 
 impl<S: RequestSink> EmulatedDevice<S> {
-    /// An idle device, all zeros. `capacity_bytes` may differ from the description's.
+    /// An idle device, all zeros. `capacity_bytes` may differ from that of `assembly`.
     ///
     /// # Panics
     /// When `capacity_bytes` is no multiple of 4096, or is zero.
-    pub fn new(description: &Description, capacity_bytes: u64, sink: S) -> Self {
+    pub fn new(assembly: &Assembly, capacity_bytes: u64, sink: S) -> Self {
         EmulatedDevice {
-            model: Model::new(description, capacity_bytes),
+            model: AssembledModel::new(assembly, capacity_bytes),
             store: Store::new(),
             sink,
-            has_cache: description.has_volatile_cache(),
+            has_cache: assembly.has_volatile_cache(),
         }
     }
 
@@ -36,8 +36,8 @@ impl<S: RequestSink> EmulatedDevice<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn with_store(description: &Description, capacity_bytes: u64, store: Store, sink: S) -> Self {
-        EmulatedDevice { store, ..EmulatedDevice::new(description, capacity_bytes, sink) }
+    pub fn with_store(assembly: &Assembly, capacity_bytes: u64, store: Store, sink: S) -> Self {
+        EmulatedDevice { store, ..EmulatedDevice::new(assembly, capacity_bytes, sink) }
     }
 
     /// Carries out `request`, handed over at `at_ns`. A write's bytes are `data`, a read's come to be there; else it is empty.
@@ -100,7 +100,7 @@ mod tests {
     use crate::store::ZEROS;
 
     fn device(name: &str) -> EmulatedDevice<Vec<LoggedRequest>> {
-        EmulatedDevice::new(&Description::named(name).unwrap(), 1 << 30, Vec::new())
+        EmulatedDevice::new(&Assembly::named(name).unwrap(), 1 << 30, Vec::new())
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! store         the device's bytes: on the medium, and in the volatile cache
 //! replay        what a list of requests takes on a device that it was not recorded on
 //! workload      plain workloads on the model alone: the papers' rates
+//! assembly      a device as it is emulated: one, or several put together
 //! model         what each request costs
 //! shipped       the devices that come with joj;  description: a device in numbers, each with its source
 //! chance        pseudo-random numbers;  request: what a host asks;  number: sizes as indices
@@ -28,6 +29,7 @@ pub mod request_log;
 pub mod store;
 pub mod replay;
 pub mod workload;
+pub mod assembly;
 pub mod model;
 pub mod shipped;
 pub mod description;

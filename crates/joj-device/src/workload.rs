@@ -1,8 +1,7 @@
 //! Plain workloads on the model alone, without a host: the rows of FAST'12's Table 3, and Fig. 13.
 
+use crate::assembly::{AssembledModel, Assembly};
 use crate::chance::Chance;
-use crate::description::Description;
-use crate::model::Model;
 use crate::request::Request;
 
 /// 1,048,576 bytes.
@@ -15,7 +14,7 @@ pub const RANDOM_BYTES: u64 = 4096;
 /// A device and its time: workloads follow one another.
 #[derive(Debug)]
 pub struct Bench {
-    model: Model,
+    model: AssembledModel,
     now_ns: u64,
 }
 
@@ -23,9 +22,9 @@ impl Bench {
     /// An idle device.
     ///
     /// # Panics
-    /// As [`Model::new`].
-    pub fn new(description: &Description, capacity_bytes: u64) -> Self {
-        Bench { model: Model::new(description, capacity_bytes), now_ns: 0 }
+    /// As [`AssembledModel::new`].
+    pub fn new(assembly: &Assembly, capacity_bytes: u64) -> Self {
+        Bench { model: AssembledModel::new(assembly, capacity_bytes), now_ns: 0 }
     }
 
     /// Runs `requests`, each when the one before is done; nanoseconds from the first to the last completion.
@@ -77,17 +76,17 @@ pub struct Table3 {
 }
 
 /// How much of a device the rows use.
-fn used_bytes(description: &Description) -> u64 {
-    CAPACITY_BYTES.min(description.capacity_bytes)
+fn used_bytes(assembly: &Assembly) -> u64 {
+    CAPACITY_BYTES.min(assembly.capacity_bytes())
 }
 
 /// The rows of Table 3, one after another on one device.
 ///
 /// # Panics
-/// As [`Model::new`].
-pub fn table_3(description: &Description) -> Table3 {
-    let range_bytes = TABLE_3_BYTES.min(used_bytes(description));
-    let mut bench = Bench::new(description, used_bytes(description));
+/// As [`AssembledModel::new`].
+pub fn table_3(assembly: &Assembly) -> Table3 {
+    let range_bytes = TABLE_3_BYTES.min(used_bytes(assembly));
+    let mut bench = Bench::new(assembly, used_bytes(assembly));
     Table3 {
         range_bytes,
         sequential_write: bench.rate(sequential(range_bytes, Request::write)),
@@ -101,13 +100,13 @@ pub fn table_3(description: &Description) -> Table3 {
 /// the device is smaller than the range.
 ///
 /// # Panics
-/// As [`Model::new`].
-pub fn fig_13(description: &Description, range_mib: u64) -> Option<f64> {
-    let used_bytes = used_bytes(description);
+/// As [`AssembledModel::new`].
+pub fn fig_13(assembly: &Assembly, range_mib: u64) -> Option<f64> {
+    let used_bytes = used_bytes(assembly);
     if range_mib * MIB > used_bytes {
         return None;
     }
-    let mut bench = Bench::new(description, used_bytes);
+    let mut bench = Bench::new(assembly, used_bytes);
     bench.rate(sequential(FILLED_BYTES.min(used_bytes), Request::write));
     Some(bench.rate(random(RANDOM_REQUESTS, range_mib * MIB, Request::write)))
 }

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use joj_device::assembly::Assembly;
 use joj_device::clock::{Clock, SystemClock, readable_within};
-use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::nbd::{Served, serve, transmission_flags};
 use joj_device::request_log::LoggedRequest;
@@ -25,7 +25,7 @@ const WRITE_ZEROES: u16 = 6;
 type Device = EmulatedDevice<Vec<LoggedRequest>>;
 
 fn device(name: &str) -> Device {
-    EmulatedDevice::new(&Description::named(name).unwrap(), 1 << 30, Vec::new())
+    EmulatedDevice::new(&Assembly::named(name).unwrap(), 1 << 30, Vec::new())
 }
 
 fn request(command: u16, flags: u16, cookie: u64, offset: u64, len: u32, data: &[u8]) -> Vec<u8> {
@@ -202,7 +202,7 @@ fn requests_of_128_kib_to_32_mib_go_both_ways() {
 
 #[test]
 fn the_kernel_is_told_of_flush_and_fua_only_where_there_is_a_cache() {
-    let flags = |name: &str| transmission_flags(&Description::named(name).unwrap());
+    let flags = |name: &str| transmission_flags(&Assembly::named(name).unwrap());
     assert_eq!(flags("galaxy-s5-emmc"), 1 | 4 | 8 | 32 | 64);
     assert_eq!(flags("kingston"), 1 | 32 | 64);
 }

@@ -6,14 +6,14 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
-use joj_device::description::Description;
+use joj_device::assembly::Assembly;
 use joj_device::request::Request;
 use joj_device::workload::{Bench, MIB, sequential};
 
 const KB: u64 = 1024;
 
 fn bench(name: &str) -> Bench {
-    Bench::new(&Description::named(name).unwrap(), 8192 * MIB)
+    Bench::new(&Assembly::named(name).unwrap(), 8192 * MIB)
 }
 
 /// Operations a second of `requests`, repeated, with `host_us` of the host in each.

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions, not the helpers they share")]
 
-use joj_device::description::Description;
+use joj_device::assembly::Assembly;
 use joj_device::workload::{fig_13, table_3};
 
 /// Phone columns, MB/s: sequential write, sequential read, random write, random read.
@@ -20,8 +20,8 @@ const TABLE_3: [(&str, [f64; 4]); 8] = [
     ("pny", [10.28, 14.02, 0.01, 3.95]),
 ];
 
-fn card(name: &str) -> Description {
-    Description::named(name).unwrap()
+fn card(name: &str) -> Assembly {
+    Assembly::named(name).unwrap()
 }
 
 #[test]

@@ -57,5 +57,23 @@ fn a_sweep_shows_where_a_card_falls() {
     };
     assert!(rate("over 16 MiB, behind") > 20.0 * rate("over 32 MiB, behind"), "{sweep}");
     assert!(stdout(&["sweep", "ram"]).contains("no time"));
+    let striped = stdout(&["sweep", "2xkingston"]);
+    assert_eq!(striped.lines().count(), sweep.lines().count(), "{striped}");
     assert!(!stdout(&["sweep", "pcm-16mb"]).contains("over 32 MiB"), "past the end of 16 MiB");
+}
+
+#[test]
+fn a_file_puts_devices_together() {
+    let card = file("card.toml", &stdout(&["show", "kingston"]));
+    let text = format!(
+        "format = 'joj-device'\nversion = 1\nname = 'pair'\nsummary = 'two cards'\n[raid0]\nmembers = ['ridata', '{}']\n",
+        card.display()
+    );
+    let path = file("pair", &text);
+    assert!(stdout(&["check", path.to_str().unwrap()]).contains("pair, 32000000000 bytes: sound"));
+    let path = file("pair.toml", &text.replace("card.toml", "gone.toml"));
+    for action in ["check", "sweep"] {
+        let error = stderr(&[action, path.to_str().unwrap()]);
+        assert!(error.contains("cannot read") && error.contains("gone.toml"), "{error}");
+    }
 }

@@ -25,7 +25,7 @@ pub(super) fn leaves(table: &toml::Table) -> Vec<(String, &toml::Value)> {
 }
 
 /// Format and version, before anything else: a newer file may have any form.
-pub(super) fn header(raw: &toml::Table) -> Result<(), DescriptionFault> {
+pub(crate) fn header(raw: &toml::Table) -> Result<(), DescriptionFault> {
     if raw.get("format").and_then(toml::Value::as_str) != Some("joj-device") {
         return Err(DescriptionFault::NoFormat);
     }
@@ -36,14 +36,15 @@ pub(super) fn header(raw: &toml::Table) -> Result<(), DescriptionFault> {
     }
 }
 
-/// A source for each number and switch, and no source without one.
-pub(super) fn sources(raw: &toml::Table) -> Result<(), DescriptionFault> {
+/// A source for each number and switch, and no source without one; a list of names is neither.
+pub(crate) fn sources(raw: &toml::Table) -> Result<(), DescriptionFault> {
     let empty = toml::Table::new();
     let sources = raw.get("sources").and_then(toml::Value::as_table).unwrap_or(&empty);
     let sources = leaves(sources);
     let parameters: Vec<String> = leaves(raw)
         .into_iter()
-        .filter(|(path, value)| path != "version" && !path.starts_with("sources.") && !value.is_str())
+        .filter(|(path, _)| path != "version" && !path.starts_with("sources."))
+        .filter(|(_, value)| !value.is_str() && !value.is_array())
         .map(|(path, _)| path)
         .collect();
     for path in &parameters {
@@ -154,7 +155,8 @@ fn whole_pages(block_bytes: u64, page_bytes: u64) -> Result<(), DescriptionFault
     Err(DescriptionFault::PartOfPage { block_bytes, page_bytes })
 }
 
-fn within(path: &str, value: u64, min: u64, max: u64) -> Result<(), DescriptionFault> {
+/// A number in its range.
+pub(crate) fn within(path: &str, value: u64, min: u64, max: u64) -> Result<(), DescriptionFault> {
     if (min..=max).contains(&value) {
         return Ok(());
     }

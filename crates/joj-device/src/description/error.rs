@@ -19,7 +19,7 @@ pub struct DescriptionError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DescriptionFault {
     /// joj brings no such device.
-    #[error("joj has no device of this name: take one of {known}")]
+    #[error("joj has no device of this name: take one of {known}, or several of it as in 2xkingston")]
     NoDevice {
         /// The devices that joj brings.
         known: String,
@@ -74,6 +74,21 @@ pub enum DescriptionFault {
         /// What it is a multiple of.
         block_bytes: u64,
     },
+    /// A stripe has a part of a block.
+    #[error("`raid0.stripe_bytes` is not a multiple of {block_bytes}: round it up")]
+    PartOfStripe {
+        /// What it is a multiple of.
+        block_bytes: u64,
+    },
+    /// A stripe is longer than a member.
+    #[error("a member is smaller than a stripe of {stripe_bytes} bytes: make `raid0.stripe_bytes` less")]
+    LongStripe {
+        /// Bytes of a stripe.
+        stripe_bytes: u64,
+    },
+    /// Assemblies stand in assemblies, perhaps one in itself.
+    #[error("too many devices that are put together stand in each other: name single devices as members")]
+    TooDeep,
     /// A page or a unit has an odd size.
     #[error("`flash.unit_bytes` and `flash.page_bytes` must be powers of two")]
     NoPowerOfTwo,

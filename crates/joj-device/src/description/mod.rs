@@ -7,7 +7,7 @@
 //!
 //! Source of the form: docs/device_format.md.
 
-mod check;
+pub(crate) mod check;
 mod error;
 
 use std::collections::BTreeMap;

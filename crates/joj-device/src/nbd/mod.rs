@@ -14,8 +14,8 @@ mod wire;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
+use crate::assembly::Assembly;
 use crate::clock::Clock;
-use crate::description::Description;
 use crate::device::EmulatedDevice;
 use crate::number::index;
 use crate::request::{Request, RequestKind};
@@ -40,12 +40,12 @@ pub struct Served {
 }
 
 /// The flags that NBD_SET_FLAGS must get, so that the kernel sends what the device has: flush and FUA only beside a volatile cache.
-pub fn transmission_flags(description: &Description) -> u64 {
+pub fn transmission_flags(assembly: &Assembly) -> u64 {
     let mut flags = wire::HAS_FLAGS | wire::SEND_TRIM | wire::SEND_WRITE_ZEROES;
-    if description.has_volatile_cache() {
+    if assembly.has_volatile_cache() {
         flags |= wire::SEND_FLUSH;
     }
-    if description.offers_fua() {
+    if assembly.offers_fua() {
         flags |= wire::SEND_FUA;
     }
     flags

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use joj_device::assembly::Assembly;
 use joj_device::description::{Description, DescriptionError};
 use joj_device::shipped;
 use joj_device::workload::{MIB, fig_13, table_3};
@@ -39,22 +40,35 @@ pub fn show(name: &str) -> Result<String, ModelError> {
 /// # Errors
 /// What is wrong with it.
 pub fn check(file: &str) -> Result<String, ModelError> {
-    let description = read(file)?;
-    Ok(format!("{file}: {}, {} bytes: sound\n", description.name, description.capacity_bytes))
+    let assembly = read(file, true)?;
+    Ok(format!("{file}: {}, {} bytes: sound\n", assembly.name(), assembly.capacity_bytes()))
 }
 
-/// The rows of a shipped device, or of the description in a file.
+/// The rows of a shipped device, of the description in a file, or of several together (`2xkingston`).
 /// # Errors
 /// What is wrong with it, or that there is none.
 pub fn sweep(device: &str) -> Result<String, ModelError> {
-    let description = if device.ends_with(".toml") { read(device)? } else { Description::named(device)? };
-    Ok(rows(&description))
+    Ok(rows(&read(device, device.ends_with(".toml"))?))
 }
 
-fn read(file: &str) -> Result<Description, ModelError> {
-    let text =
-        fs::read_to_string(file).map_err(|error| ModelError::Unreadable { file: file.to_owned(), error })?;
-    Ok(Description::parse(&text, file)?)
+/// The device in the file `name`, or of that name. What it is put together from is a file where it ends in `.toml`.
+fn read(name: &str, is_file: bool) -> Result<Assembly, ModelError> {
+    let mut unreadable = None;
+    let assembly = Assembly::read(name, &mut |part| {
+        let is_path = part.ends_with(".toml") || is_file && part == name;
+        if !is_path {
+            return shipped::text(part).map(str::to_owned);
+        }
+        fs::read_to_string(part)
+            .map_err(|error| {
+                unreadable.get_or_insert(ModelError::Unreadable { file: part.to_owned(), error });
+            })
+            .ok()
+    });
+    match (assembly, unreadable) {
+        (Err(_), Some(unreadable)) => Err(unreadable),
+        (assembly, _) => Ok(assembly?),
+    }
 }
 
 /// The shipped devices, a line for each.
@@ -69,8 +83,8 @@ pub fn list() -> Result<String, ModelError> {
 }
 
 /// The rows of FAST'12's Table 3, then its Fig. 13, each on as much of the device as there is.
-fn rows(description: &Description) -> String {
-    let table = table_3(description);
+fn rows(assembly: &Assembly) -> String {
+    let table = table_3(assembly);
     let range = format!("over {} MiB", table.range_bytes / MIB);
     let mut lines = vec![
         row(&format!("write, 128 KiB in order {range}"), table.sequential_write),
@@ -78,10 +92,10 @@ fn rows(description: &Description) -> String {
         row(&format!("write, 4 KiB random {range}"), table.random_write),
         row(&format!("read, 4 KiB random {range}"), table.random_read),
     ];
-    let filled_mib = 1024.min(description.capacity_bytes / MIB);
+    let filled_mib = 1024.min(assembly.capacity_bytes() / MIB);
     for range_mib in (0..12).map(|power| 1 << power) {
         let what = format!("write, 4 KiB random over {range_mib} MiB, behind {filled_mib} MiB in order");
-        lines.extend(fig_13(description, range_mib).map(|rate| row(&what, rate)));
+        lines.extend(fig_13(assembly, range_mib).map(|rate| row(&what, rate)));
     }
     columns(&lines)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use joj_analysis::bench::key::Word;
 use joj_analysis::filesystem::Filesystem;
 use joj_analysis::lab::cell::{Cell, Feature};
-use joj_device::description::{Description, DescriptionError};
+use joj_device::assembly::Assembly;
+use joj_device::description::DescriptionError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -47,10 +48,7 @@ pub mod guest_path {
 /// Why a job's device cannot be emulated.
 #[derive(Debug, Error)]
 pub enum SettingError {
-    /// The job does not have it.
-    #[error("the job has no device {0}")]
-    NoDevice(String),
-    /// Its description is none.
+    /// The job does not have it, or its description is none.
     #[error(transparent)]
     Device(#[from] DescriptionError),
 }
@@ -60,7 +58,7 @@ pub enum SettingError {
 pub struct Setting {
     /// File of the SQLite build that calls fdatasync, in the guest.
     pub sqlite: String,
-    /// The text of each device's description, by the name that cells have for it.
+    /// The text of each description, by the name that cells, or devices that are put together, have for it.
     pub devices: BTreeMap<String, String>,
     /// Capacity of each device, in bytes.
     pub device_bytes: u64,
@@ -70,9 +68,8 @@ impl Setting {
     /// The device that cells call `name`.
     /// # Errors
     /// Where there is none, or its description is none.
-    pub fn device(&self, name: &str) -> Result<Description, SettingError> {
-        let text = self.devices.get(name).ok_or_else(|| SettingError::NoDevice(name.to_owned()))?;
-        Ok(Description::parse(text, name)?)
+    pub fn device(&self, name: &str) -> Result<Assembly, SettingError> {
+        Ok(Assembly::read(name, &mut |part| self.devices.get(part).cloned())?)
     }
 }
 

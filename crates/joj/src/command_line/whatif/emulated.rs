@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use joj_analysis::filesystem::Filesystem;
 
+use crate::command_line::units::parse_bytes;
+
 /// What the directory of a disk of this machine goes without.
-pub const ONLY_IN_LAB: [&str; 3] = ["lab", "device", "filesystem"];
+pub const ONLY_IN_LAB: [&str; 4] = ["lab", "device", "filesystem", "raid0"];
 
 /// On which emulated disks a recording is replayed.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("emulated_disks").args(ONLY_IN_LAB).multiple(true)))]
 pub struct WhatifLabOptions {
-    /// Measure in an emulated machine instead of on a disk of this machine, one round; --device and --filesystem do so, too
+    /// Measure in an emulated machine instead of on a disk of this machine, one round; --device, --filesystem and --raid0 do so, too
     #[arg(long)]
     pub lab: bool,
 
@@ -20,6 +22,10 @@ pub struct WhatifLabOptions {
     /// [default: galaxy-s5-emmc]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub device: Vec<String>,
+
+    /// Each device as RAID-0, too: this many of it, with stripes of 4 KiB, or as in 2x64KiB
+    #[arg(long, value_name = "N[xSTRIPE]", value_parser = parse_raid0)]
+    pub raid0: Option<String>,
 
     /// Filesystems on them: ext4, xfs, btrfs, nilfs2, f2fs [default: ext4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -47,16 +53,55 @@ pub struct WhatifLabOptions {
 impl WhatifLabOptions {
     /// True where the disks are emulated ones.
     pub fn is_asked(&self) -> bool {
-        self.lab || !self.device.is_empty() || !self.filesystem.is_empty()
+        self.lab || !self.device.is_empty() || !self.filesystem.is_empty() || self.raid0.is_some()
     }
 
-    /// The devices, or the one that is taken where none is named.
+    /// The devices, or the one that is taken where none is named; behind each what it is put together to.
     pub fn devices(&self) -> Vec<String> {
-        if self.device.is_empty() { vec!["galaxy-s5-emmc".to_owned()] } else { self.device.clone() }
+        let named =
+            if self.device.is_empty() { vec!["galaxy-s5-emmc".to_owned()] } else { self.device.clone() };
+        let with_pilots = |device: String| {
+            let striped = self.raid0.as_ref().map(|raid0| format!("{raid0}{device}"));
+            [Some(device), striped]
+        };
+        named.into_iter().flat_map(with_pilots).flatten().collect()
     }
 
     /// The filesystems, or the one that is taken where none is named.
     pub fn filesystems(&self) -> Vec<Filesystem> {
         if self.filesystem.is_empty() { vec![Filesystem::Ext4] } else { self.filesystem.clone() }
+    }
+}
+
+/// What stands in front of a device's name where several of it are RAID-0: `2x`, or `2x64KiB:`.
+fn parse_raid0(text: &str) -> Result<String, String> {
+    let (count, stripe) = text.split_once('x').map_or((text, None), |(count, stripe)| (count, Some(stripe)));
+    if !count.parse::<u64>().is_ok_and(|count| (2..=16).contains(&count)) {
+        return Err(format!(
+            "`{text}` does not begin with a number from 2 to 16; write it like 2, or 2x64KiB"
+        ));
+    }
+    let Some(stripe) = stripe else { return Ok(format!("{count}x")) };
+    let bytes = parse_bytes(stripe)?;
+    if bytes == 0 || bytes % 4096 != 0 {
+        return Err(format!("a stripe of {stripe} is not a multiple of 4KiB"));
+    }
+    Ok(format!("{count}x{}KiB:", bytes / 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use joj_device::assembly::Assembly;
+
+    #[test]
+    fn what_raid0_is_written_like_is_the_begin_of_a_devices_name() {
+        for (text, begin) in [("2", "2x"), ("16", "16x"), ("3x64KiB", "3x64KiB:"), ("2x1MiB", "2x1024KiB:")] {
+            assert_eq!(parse_raid0(text), Ok(begin.to_owned()));
+            Assembly::named(&format!("{begin}kingston")).unwrap();
+        }
+        for wrong in ["1", "17", "", "x", "2x", "2x1KiB", "2x5KiB", "2x0", "two", "2xkingston"] {
+            assert!(parse_raid0(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use joj_analysis::bench::key::JournalMode;
 use joj_analysis::lab::cell::Cell;
 use joj_analysis::lab::crash::{CrashVerdict, CutResult, Promise, StateResult};
+use joj_device::assembly::Assembly;
 use joj_device::chance::Chance;
 use joj_device::crash::moments::{Place, Span, longest_busy_ns, moment};
 use joj_device::crash::{CrashStates, Cut};
-use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::store::Store;
 
@@ -114,7 +114,7 @@ impl<'job> Crashes<'job> {
         promise: Promise,
         store: Store,
     ) -> Result<(CrashVerdict, Option<CrashVerdict>), GuestError> {
-        let without_latency = Description::named("ram")?;
+        let without_latency = Assembly::named("ram")?;
         let device = EmulatedDevice::with_store(&without_latency, self.job.setting.device_bytes, store, ());
         let emulated = Emulated::serve(1, &without_latency, device)?;
         let volume = match Volume::mount(&LabVolume::of(cell), emulated.node(), None) {

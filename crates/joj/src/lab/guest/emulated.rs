@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use joj_device::assembly::Assembly;
 use joj_device::clock::SystemClock;
-use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::nbd;
 use joj_device::request_log::RequestSink;
@@ -28,27 +28,27 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Sets up device `number`, empty, of `bytes`, as `description` has it.
+    /// Sets up device `number`, empty, of `bytes`, as `assembly` has it.
     /// # Errors
     /// Where the kernel does not take it; nothing is left of it.
-    pub fn start(number: u32, description: &Description, bytes: u64) -> Result<Emulated, GuestError> {
-        Emulated::serve(number, description, EmulatedDevice::new(description, bytes, ()))
+    pub fn start(number: u32, assembly: &Assembly, bytes: u64) -> Result<Emulated, GuestError> {
+        Emulated::serve(number, assembly, EmulatedDevice::new(assembly, bytes, ()))
     }
 
-    /// Sets up `device`, made as `description` has it, as device `number`.
+    /// Sets up `device`, made as `assembly` has it, as device `number`.
     /// # Errors
     /// Where the kernel does not take it; nothing is left of it.
     pub fn serve<S: RequestSink + Send + 'static>(
         number: u32,
-        description: &Description,
+        assembly: &Assembly,
         mut device: EmulatedDevice<S>,
     ) -> Result<Emulated, GuestError> {
         let bytes = device.capacity_bytes();
         let node = format!("/dev/nbd{number}");
-        let problem = &cannot(format!("make {node} the emulated {}", description.name));
+        let problem = &cannot(format!("make {node} the emulated {}", assembly.name()));
         let (kernel, mut server) = UnixStream::pair().map_err(problem)?;
-        let client = NbdClient::connect(&node, kernel, bytes, nbd::transmission_flags(description))
-            .map_err(problem)?;
+        let client =
+            NbdClient::connect(&node, kernel, bytes, nbd::transmission_flags(assembly)).map_err(problem)?;
         let server = thread::spawn(move || nbd::serve(&mut server, &mut device, &mut SystemClock::new()));
         let staying = client.try_clone().map_err(problem)?;
         let kernel = thread::spawn(move || staying.stay());
@@ -61,7 +61,7 @@ impl Emulated {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Err(GuestError::DeviceNotReady { node: emulated.node.clone(), device: description.name.clone() })
+        Err(GuestError::DeviceNotReady { node: emulated.node.clone(), device: assembly.name().to_owned() })
     }
 
     /// Its node in /dev.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use joj_analysis::lab::cell::Cell;
+use joj_device::assembly::Assembly;
 use joj_device::crash::History;
-use joj_device::description::Description;
 use joj_device::device::EmulatedDevice;
 use joj_device::log_writes::{LogReader, LogWrites};
 use joj_device::request::RequestKind;
@@ -65,7 +65,7 @@ pub fn record(
     share: &Path,
     index: usize,
     cell: &Cell,
-    description: &Description,
+    assembly: &Assembly,
     bytes: u64,
     write: impl FnOnce() -> Result<CrashWritten, GuestError>,
 ) -> Result<(), GuestError> {
@@ -77,8 +77,8 @@ pub fn record(
     let shared = SharedLog(Arc::new(Mutex::new(Some(log))));
     let written = {
         align();
-        let device = EmulatedDevice::new(description, bytes, shared.clone());
-        let emulated = Emulated::serve(0, description, device)?;
+        let device = EmulatedDevice::new(assembly, bytes, shared.clone());
+        let emulated = Emulated::serve(0, assembly, device)?;
         let _volume = Volume::make(&LabVolume::of(cell), emulated.node(), None)?;
         align();
         let written = write()?;

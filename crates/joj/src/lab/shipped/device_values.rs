@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use joj_analysis::lab::report::compare::{DeviceValue, asked_of_devices};
 use joj_analysis::lab::report::metric::Metric;
 use joj_analysis::lab::report::paper::PaperTable;
-use joj_device::description::{Description, DescriptionError};
+use joj_device::assembly::Assembly;
+use joj_device::description::DescriptionError;
 use joj_device::workload::{Table3, fig_13, table_3};
 
 /// Every figure that the papers' tables ask of a device.
@@ -15,10 +16,10 @@ pub fn of(papers: &[PaperTable]) -> Result<Vec<DeviceValue>, DescriptionError> {
     let mut tables: BTreeMap<String, Table3> = BTreeMap::new();
     let mut values = Vec::new();
     for (device, metric, range_mib) in asked_of_devices(papers) {
-        let description = Description::named(&device)?;
+        let assembly = Assembly::named(&device)?;
         let value = match (metric, range_mib) {
-            (Metric::DeviceRandomWrite, Some(range_mib)) => fig_13(&description, range_mib),
-            _ => row(tables.entry(device.clone()).or_insert_with(|| table_3(&description)), metric),
+            (Metric::DeviceRandomWrite, Some(range_mib)) => fig_13(&assembly, range_mib),
+            _ => row(tables.entry(device.clone()).or_insert_with(|| table_3(&assembly)), metric),
         };
         values.extend(value.map(|value| DeviceValue { device, metric, range_mib, value }));
     }
