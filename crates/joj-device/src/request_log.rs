@@ -16,6 +16,19 @@ pub struct LoggedRequest {
     pub completion: Completion,
 }
 
+impl LoggedRequest {
+    /// The same where the device has no volatile cache: a power cut takes nothing that was done.
+    #[must_use]
+    pub const fn durable(mut self) -> LoggedRequest {
+        self.request.kind = match self.request.kind {
+            RequestKind::Write { .. } => RequestKind::Write { fua: true },
+            RequestKind::Trim | RequestKind::WriteZeroes { .. } => RequestKind::WriteZeroes { fua: true },
+            kind => kind,
+        };
+        self
+    }
+}
+
 /// Takes requests in order of their submission, with the data of writes.
 pub trait RequestSink {
     /// One request; `data` is empty for all but writes.

@@ -128,3 +128,20 @@ fn a_device_that_lies_about_flushes_is_found_out_in_the_lab() {
     }
     assert_eq!(code, Some(1));
 }
+
+#[test]
+fn a_persistent_write_buffer_keeps_what_the_device_behind_would_lose_in_the_lab() {
+    let arguments = ["--filesystems", "ext4", "--modes", "wal", "--device", "pcm-16mb+galaxy-s5-emmc"];
+    let Some((result, code)) = crash("buffer", &[&arguments[..], &["--states", "8"]].concat()) else {
+        return;
+    };
+    assert_sound(&result, "8", "1");
+    assert_eq!(code, Some(0));
+    let planted = [&arguments[..], &["--states", "8", "--plant", "ignored-flushes"]].concat();
+    let Some((result, code)) = crash("volatile-buffer", &planted) else { return };
+    assert!(
+        result.cells[0].count(|verdict| matches!(verdict, CrashVerdict::Lost(_))) > 0,
+        "no loss was seen"
+    );
+    assert_eq!(code, Some(1));
+}

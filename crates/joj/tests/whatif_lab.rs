@@ -152,22 +152,24 @@ fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_la
 }
 
 #[test]
-fn two_cards_as_raid_0_are_measured_beside_one() {
+fn two_cards_and_a_write_buffer_are_measured_beside_one_card() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
-    let scratch = Scratch::new("whatif-lab-raid0");
+    let scratch = Scratch::new("whatif-lab-pilots");
     let recording = record(&scratch, "app", application());
     let json = scratch.file("w.json").display().to_string();
-    let words = ["--device", "kingston", "--raid0", "2", "--only", "recorded,all-in-ram", "--json", &json];
+    let pilots = ["--device", "kingston", "--raid0", "2", "--write-buffer", "pcm-16mb"];
+    let words = [&pilots[..], &["--only", "recorded", "--json", &json]].concat();
     let (code, said) = told(&whatif(&recording, &words).output().expect("joj"));
     assert_eq!(code, Some(0), "{said}");
     let text = std::fs::read_to_string(&json).expect("a file");
     let result: WhatifLabResult = serde_json::from_str(&text).expect("JSON");
     let disks: Vec<&str> = result.disks.iter().map(|disk| &*disk.device).collect();
-    assert_eq!(disks, ["kingston", "2xkingston"]);
+    assert_eq!(disks, ["kingston", "2xkingston", "pcm-16mb+kingston"]);
     let blocked = |disk| figures(measured(&result, disk), Configuration::Recorded).blocked_ns.median;
     assert!(blocked(1) < 0.9 * blocked(0), "one {} ns, two {} ns", blocked(0), blocked(1));
+    assert!(blocked(2) < 0.1 * blocked(0), "one {} ns, behind a buffer {} ns", blocked(0), blocked(2));
 }
 
 #[test]
@@ -179,11 +181,12 @@ fn what_cannot_be_measured_is_refused_before_a_machine_starts() {
     let large = "1 1700000000.000000 open(\"/d/a\", O_RDWR) = 3 <0.000010>\n\
                  1 1700000000.000100 fstat(3, {st_mode=S_IFREG|0644, st_size=3221225472, ...}) = 0 <0.000010>\n";
     let large = record(&scratch, "large", large);
-    let cases: [(&Path, &[&str], i32, &str); 10] = [
+    let cases: [(&Path, &[&str], i32, &str); 11] = [
         (&damaged, &["--lab"], 1, "damaged.joj"),
         (&large, &["--lab"], 1, "3072 MiB"),
         (&recording, &["--device", "galaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
         (&recording, &["--device", "2xgalaxy-s4-emmc"], 1, "there is no device galaxy-s4-emmc"),
+        (&recording, &["--write-buffer", "galaxy-s5-emmc"], 1, "has a volatile cache"),
         (&recording, &["--raid0", "1"], 2, "from 2 to 16"),
         (&recording, &["--filesystem", "ext5"], 2, "ext5"),
         (&recording, &["--lab", "--waldio", "none.so"], 1, "none.so"),

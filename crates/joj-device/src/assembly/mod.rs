@@ -5,7 +5,7 @@
 //!
 //! reading       an assembly from its name: a device's, a file's, `2xkingston`
 //! timing        the models of its parts, asked as one
-//! raid0_tests   where stripes go, and how long they take
+//! raid0_tests   where stripes go, and how long they take;  write_buffer_tests: what a buffer hides, and what not
 //! ```
 //!
 //! Invariants: 1. each byte has one place on one part. 2. parts work at the same time. 3. what an assembly calls
@@ -28,6 +28,8 @@ pub enum Assembly {
     Single(Box<Description>),
     /// RAID-0.
     Striped(Raid0),
+    /// A persistent write buffer in front of a device.
+    Buffered(WriteBuffer),
 }
 
 /// Devices that take stripes in turn.
@@ -39,6 +41,17 @@ pub struct Raid0 {
     pub stripe_bytes: u64,
     /// The devices, two at least. Stripe `n` is on member `n` modulo their number.
     pub members: Vec<Assembly>,
+}
+
+/// A device in which writes are done and durable, and from which they go to the one behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteBuffer {
+    /// What joj calls the two.
+    pub name: String,
+    /// The buffer. It has no volatile cache, and 16 blocks at least.
+    pub buffer: Box<Description>,
+    /// The device behind it.
+    pub behind: Box<Assembly>,
 }
 
 impl From<Description> for Assembly {
@@ -53,6 +66,7 @@ impl Assembly {
         match self {
             Assembly::Single(description) => &description.name,
             Assembly::Striped(raid0) => &raid0.name,
+            Assembly::Buffered(buffered) => &buffered.name,
         }
     }
 
@@ -61,6 +75,7 @@ impl Assembly {
         match self {
             Assembly::Single(description) => description.capacity_bytes,
             Assembly::Striped(raid0) => raid0.capacity_bytes(),
+            Assembly::Buffered(buffered) => buffered.behind.capacity_bytes(),
         }
     }
 
@@ -69,6 +84,7 @@ impl Assembly {
         match self {
             Assembly::Single(description) => description.has_volatile_cache(),
             Assembly::Striped(raid0) => raid0.members.iter().any(Assembly::has_volatile_cache),
+            Assembly::Buffered(_) => false,
         }
     }
 
@@ -80,6 +96,16 @@ impl Assembly {
                 let mut cached = raid0.members.iter().filter(|member| member.has_volatile_cache()).peekable();
                 cached.peek().is_some() && cached.all(Assembly::offers_fua)
             }
+            Assembly::Buffered(_) => false,
+        }
+    }
+
+    /// Requests under way at once.
+    fn queue_depth(&self) -> u64 {
+        match self {
+            Assembly::Single(description) => description.bus.queue_depth,
+            Assembly::Striped(raid0) => raid0.members.iter().map(Assembly::queue_depth).sum(),
+            Assembly::Buffered(buffered) => buffered.buffer.bus.queue_depth,
         }
     }
 }
@@ -94,3 +120,5 @@ impl Raid0 {
 
 #[cfg(test)]
 mod raid0_tests;
+#[cfg(test)]
+mod write_buffer_tests;

@@ -1,8 +1,8 @@
-//! An assembly from its name: a device's, a file's, `2xkingston`, `2x16KiB:kingston`.
+//! An assembly from its name: a device's, a file's, `2xkingston`, `2x16KiB:kingston`, `pcm-16mb+kingston`, `64MiB+kingston`.
 
 use serde::Deserialize;
 
-use crate::assembly::{Assembly, Raid0, STRIPE_BYTES};
+use crate::assembly::{Assembly, Raid0, STRIPE_BYTES, WriteBuffer};
 use crate::description::{Description, DescriptionError, DescriptionFault, check};
 use crate::number::size;
 use crate::request::BLOCK_BYTES;
@@ -14,6 +14,12 @@ const DEPTH_MAX: u32 = 4;
 const MEMBERS_MAX: u64 = 16;
 /// Longest stripe.
 const STRIPE_BYTES_MAX: u64 = 1 << 30;
+/// Smallest write buffer: a write takes a quarter of it at a time.
+const BUFFER_BYTES_MIN: u64 = 16 * BLOCK_BYTES;
+/// Largest write buffer.
+const BUFFER_BYTES_MAX: u64 = 1 << 40;
+/// What a write buffer is made of where only its size is given.
+const BUFFER: &str = "pcm-16mb";
 
 /// Where the text of a description is found, by its name.
 type Lookup<'a> = dyn FnMut(&str) -> Option<String> + 'a;
@@ -29,7 +35,8 @@ struct AssemblyFile {
     name: String,
     #[serde(rename = "summary")]
     _summary: String,
-    raid0: StripedMembers,
+    raid0: Option<StripedMembers>,
+    write_buffer: Option<BufferAndDevice>,
     #[serde(default, rename = "sources")]
     _sources: toml::Table,
 }
@@ -40,6 +47,14 @@ struct StripedMembers {
     members: Vec<String>,
     #[serde(default = "default_stripe")]
     stripe_bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BufferAndDevice {
+    buffer: String,
+    bytes: Option<u64>,
+    device: String,
 }
 
 const fn default_stripe() -> u64 {
@@ -69,6 +84,12 @@ fn read_within(name: &str, lookup: &mut Lookup<'_>, depth: u32) -> Result<Assemb
     if let Some(text) = lookup(name) {
         return parse(&text, name, lookup, inner);
     }
+    if let Some((buffer, behind)) = name.split_once('+') {
+        let behind = read_within(behind, lookup, inner)?;
+        let buffer_bytes = bytes(buffer);
+        let buffer = read_within(if buffer_bytes.is_some() { BUFFER } else { buffer }, lookup, inner)?;
+        return buffered(name, buffer, buffer_bytes, behind).map_err(|fault| fault.at(name));
+    }
     if let Some((count, member, stripe_bytes)) = striped_name(name) {
         let member = read_within(member, lookup, inner)?;
         let members = vec![member; usize::try_from(count.min(MEMBERS_MAX + 1)).unwrap_or(0)];
@@ -89,15 +110,25 @@ fn parse(
         Ok(None) => return Description::parse(text, origin).map(Assembly::from),
         Err(fault) => return Err(fault.at(origin)),
     };
-    let members = file.raid0.members.iter().map(|member| read_within(member, lookup, depth));
-    let members = members.collect::<Result<Vec<_>, _>>()?;
-    striped(&file.name, members, file.raid0.stripe_bytes).map_err(|fault| fault.at(origin))
+    let assembled = match (file.raid0, file.write_buffer) {
+        (Some(raid0), None) => {
+            let members = raid0.members.iter().map(|member| read_within(member, lookup, depth));
+            striped(&file.name, members.collect::<Result<Vec<_>, _>>()?, raid0.stripe_bytes)
+        }
+        (None, Some(parts)) => {
+            let behind = read_within(&parts.device, lookup, depth)?;
+            let buffer = read_within(&parts.buffer, lookup, depth)?;
+            buffered(&file.name, buffer, parts.bytes, behind)
+        }
+        _ => Err(DescriptionFault::TwoWays),
+    };
+    assembled.map_err(|fault| fault.at(origin))
 }
 
 /// The file, where it puts devices together.
 fn assembly_file(text: &str) -> Result<Option<AssemblyFile>, DescriptionFault> {
     let raw: toml::Table = toml::from_str(text).map_err(DescriptionFault::Form)?;
-    if !raw.contains_key("raid0") {
+    if !raw.contains_key("raid0") && !raw.contains_key("write_buffer") {
         return Ok(None);
     }
     check::header(&raw)?;
@@ -117,6 +148,24 @@ fn striped(name: &str, members: Vec<Assembly>, stripe_bytes: u64) -> Result<Asse
         return Err(DescriptionFault::LongStripe { stripe_bytes });
     }
     Ok(Assembly::Striped(raid0))
+}
+
+fn buffered(
+    name: &str,
+    buffer: Assembly,
+    bytes: Option<u64>,
+    behind: Assembly,
+) -> Result<Assembly, DescriptionFault> {
+    let Assembly::Single(mut buffer) = buffer else { return Err(DescriptionFault::BufferOfParts) };
+    if buffer.has_volatile_cache() {
+        return Err(DescriptionFault::VolatileBuffer { buffer: buffer.name });
+    }
+    buffer.capacity_bytes = bytes.unwrap_or(buffer.capacity_bytes);
+    check::within("write_buffer.bytes", buffer.capacity_bytes, BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)?;
+    if !buffer.capacity_bytes.is_multiple_of(BLOCK_BYTES) {
+        return Err(DescriptionFault::PartOfBlock { block_bytes: BLOCK_BYTES });
+    }
+    Ok(Assembly::Buffered(WriteBuffer { name: name.to_owned(), buffer, behind: Box::new(behind) }))
 }
 
 /// The number of members, their name and the stripe that a name like `2x16KiB:kingston` says.

@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::assembly::Assembly;
+use crate::device::EmulatedDevice;
+use crate::log_writes::{LogReader, LogWrites};
 use crate::model::{Completion, Detail};
-use crate::request::Request;
-use crate::request_log::LoggedRequest;
+use crate::request::{Request, RequestKind};
+use crate::request_log::{LoggedRequest, RequestSink};
 use crate::store::ZEROS;
 
 const BLOCK: u64 = 4096;
@@ -174,6 +177,59 @@ fn applied_and_written_images_are_the_same() {
         .unwrap();
     assert_eq!(pieces, [(512, 1024), (8192, 4096)]);
     assert!(applied == written, "different bytes");
+}
+
+/// A log as that of a device without a volatile cache is kept.
+struct DurableLog(Vec<LoggedRequest>, LogWrites<std::io::Cursor<Vec<u8>>>);
+
+impl RequestSink for DurableLog {
+    fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> std::io::Result<()> {
+        self.0.push(logged.durable());
+        self.1.record(&logged.durable(), data)
+    }
+}
+
+#[test]
+fn a_cut_keeps_what_a_persistent_write_buffer_acknowledged() {
+    // The buffer of 16 blocks is full most of the time, in front of a device that a cut takes a cache of.
+    let assembly = Assembly::named("64KiB+galaxy-s5-emmc").unwrap();
+    let log = DurableLog(Vec::new(), LogWrites::new(std::io::Cursor::new(Vec::new())).unwrap());
+    let mut device = EmulatedDevice::new(&assembly, 1 << 20, log);
+    let (mut chance, mut now_ns) = (Chance::new(5), 0);
+    for byte in 1..=100u8 {
+        now_ns += chance.below(1_000_000);
+        let request = match chance.below(6) {
+            0 => {
+                Request { kind: RequestKind::Trim, offset_bytes: chance.below(40) * BLOCK, len_bytes: BLOCK }
+            }
+            _ => Request::write(chance.below(40) * BLOCK, BLOCK),
+        };
+        let mut data = vec![byte; if request.kind == RequestKind::Trim { 0 } else { 4096 }];
+        device.submit(now_ns, request, &mut data).unwrap();
+    }
+    let (store, DurableLog(logged, data)) = device.into_parts();
+    let data = data.finish().unwrap().into_inner();
+    let history = History::read(LogReader::new(&data[..]).unwrap()).unwrap();
+    let mut seen = 0;
+    for at_ns in (0..now_ns).step_by(300_000) {
+        let cut = Cut::at(&logged, at_ns);
+        let promised = history.store(cut.completed);
+        let states = CrashStates::new(&history, cut);
+        for (pick, image) in states.images(8, at_ns, true) {
+            let under_way = &logged[cut.completed..cut.completed + cut.in_flight];
+            for number in 0..40 {
+                let is_under_way =
+                    under_way.iter().any(|logged| logged.request.offset_bytes == number * BLOCK);
+                let is_kept = image.block(number, &ZEROS) == *promised.on_medium(number);
+                assert!(is_kept || is_under_way, "{cut:?}, {pick:?}, block {number}");
+                seen += usize::from(!is_kept);
+            }
+        }
+    }
+    assert!(seen > 0, "no cut took anything: this test could not fail");
+    for number in 0..40 {
+        assert_eq!(*history.store(100).on_medium(number), *store.on_medium(number), "block {number}");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub enum DescriptionFault {
         max: u64,
     },
     /// The capacity has a part of a block.
-    #[error("`capacity_bytes` is not a multiple of {block_bytes}: round it down")]
+    #[error("the capacity in bytes is not a multiple of {block_bytes}: round it down")]
     PartOfBlock {
         /// What it is a multiple of.
         block_bytes: u64,
@@ -85,6 +85,20 @@ pub enum DescriptionFault {
     LongStripe {
         /// Bytes of a stripe.
         stripe_bytes: u64,
+    },
+    /// A file says two ways in which devices are put together.
+    #[error("`raid0` and `write_buffer` stand in one file: make two files, of which one names the other")]
+    TwoWays,
+    /// A write buffer is several devices.
+    #[error("the write buffer is put together from several devices: name a single one")]
+    BufferOfParts,
+    /// A write buffer loses what it holds.
+    #[error(
+        "a write buffer has to be persistent, but {buffer} has a volatile cache: take pcm-16mb, or a device without [cache]"
+    )]
+    VolatileBuffer {
+        /// The buffer's name.
+        buffer: String,
     },
     /// Assemblies stand in assemblies, perhaps one in itself.
     #[error("too many devices that are put together stand in each other: name single devices as members")]

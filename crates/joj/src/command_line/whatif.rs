@@ -24,7 +24,7 @@ Examples:
   joj whatif app.joj --only recorded,wal,waldio --rounds 7
   joj whatif app.joj --html whatif.html --markdown whatif.md --json whatif.json
   joj whatif app.joj --device galaxy-s5-emmc,kingston --filesystem ext4,f2fs    on emulated disks, a table each
-  joj whatif app.joj --device kingston --raid0 2    on one such card, and on two that are striped
+  joj whatif app.joj --device kingston --raid0 2 --write-buffer pcm-16mb    on one card, two striped ones, one behind a buffer
 
 Each configuration is a replay without think time, several rounds of all of them in turn. What the columns mean, and what the
 figures are worth: docs/whatif.md. Everything happens in new directories below DIR and /dev/shm, which are removed at the end, after an

@@ -1,15 +1,18 @@
 //! The models of an assembly's parts, asked as one.
 //!
 //! ```text
-//! striping   RAID-0: which part of a request goes to which member
+//! striping       RAID-0: which part of a request goes to which member
+//! write_buffer   a persistent buffer in front of a device
 //! ```
 
 mod striping;
+mod write_buffer;
 
 use crate::assembly::Assembly;
 use crate::model::{Completion, Model};
 use crate::request::Request;
 use striping::StripedModel;
+use write_buffer::BufferedModel;
 
 /// The timing state of an assembly. Invariants as those of [`Model`].
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub enum AssembledModel {
     Single(Box<Model>),
     /// RAID-0.
     Striped(StripedModel),
+    /// A persistent write buffer and the device behind it.
+    Buffered(Box<BufferedModel>),
 }
 
 impl AssembledModel {
@@ -31,6 +36,9 @@ impl AssembledModel {
                 AssembledModel::Single(Box::new(Model::new(description, capacity_bytes)))
             }
             Assembly::Striped(raid0) => AssembledModel::Striped(StripedModel::new(raid0, capacity_bytes)),
+            Assembly::Buffered(buffered) => {
+                AssembledModel::Buffered(Box::new(BufferedModel::new(buffered, capacity_bytes)))
+            }
         }
     }
 
@@ -39,6 +47,7 @@ impl AssembledModel {
         match self {
             AssembledModel::Single(model) => model.capacity_bytes(),
             AssembledModel::Striped(striped) => striped.capacity_bytes(),
+            AssembledModel::Buffered(buffered) => buffered.capacity_bytes(),
         }
     }
 
@@ -47,6 +56,7 @@ impl AssembledModel {
         match self {
             AssembledModel::Single(model) => model.dirty_bytes(),
             AssembledModel::Striped(striped) => striped.dirty_bytes(),
+            AssembledModel::Buffered(_) => 0,
         }
     }
 
@@ -56,6 +66,7 @@ impl AssembledModel {
         match self {
             AssembledModel::Single(model) => model.take_destaged(),
             AssembledModel::Striped(striped) => striped.take_destaged(),
+            AssembledModel::Buffered(_) => Vec::new(),
         }
     }
 
@@ -67,6 +78,7 @@ impl AssembledModel {
         match self {
             AssembledModel::Single(model) => model.submit(at_ns, request),
             AssembledModel::Striped(striped) => striped.submit(at_ns, request),
+            AssembledModel::Buffered(buffered) => buffered.submit(at_ns, request),
         }
     }
 }

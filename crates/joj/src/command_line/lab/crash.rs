@@ -60,7 +60,7 @@ pub struct CrashOptions {
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub commits: u64,
 
-    /// The emulated device (see `joj device list`): one with a volatile cache, or a power cut takes nothing
+    /// The emulated device (see `joj device list`): without a volatile cache a power cut takes only what is under way
     #[arg(long, value_name = "NAME", default_value = "galaxy-s5-emmc")]
     pub device: String,
 

@@ -8,13 +8,13 @@ use joj_analysis::filesystem::Filesystem;
 use crate::command_line::units::parse_bytes;
 
 /// What the directory of a disk of this machine goes without.
-pub const ONLY_IN_LAB: [&str; 4] = ["lab", "device", "filesystem", "raid0"];
+pub const ONLY_IN_LAB: [&str; 5] = ["lab", "device", "filesystem", "raid0", "write_buffer"];
 
 /// On which emulated disks a recording is replayed.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("emulated_disks").args(ONLY_IN_LAB).multiple(true)))]
 pub struct WhatifLabOptions {
-    /// Measure in an emulated machine instead of on a disk of this machine, one round; --device, --filesystem and --raid0 do so, too
+    /// Measure in an emulated machine instead of on a disk of this machine, one round; so do --device, --filesystem, --raid0 and --write-buffer
     #[arg(long)]
     pub lab: bool,
 
@@ -26,6 +26,10 @@ pub struct WhatifLabOptions {
     /// Each device as RAID-0, too: this many of it, with stripes of 4 KiB, or as in 2x64KiB
     #[arg(long, value_name = "N[xSTRIPE]", value_parser = parse_raid0)]
     pub raid0: Option<String>,
+
+    /// Each device behind a persistent write buffer, too: pcm-16mb, a size of such memory as in 64MiB, or a device without a volatile cache
+    #[arg(long, value_name = "NAME|SIZE|FILE", value_parser = |text: &str| Ok::<_, String>(write_buffer_name(text)))]
+    pub write_buffer: Option<String>,
 
     /// Filesystems on them: ext4, xfs, btrfs, nilfs2, f2fs [default: ext4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -53,7 +57,11 @@ pub struct WhatifLabOptions {
 impl WhatifLabOptions {
     /// True where the disks are emulated ones.
     pub fn is_asked(&self) -> bool {
-        self.lab || !self.device.is_empty() || !self.filesystem.is_empty() || self.raid0.is_some()
+        self.lab
+            || !self.device.is_empty()
+            || !self.filesystem.is_empty()
+            || self.raid0.is_some()
+            || self.write_buffer.is_some()
     }
 
     /// The devices, or the one that is taken where none is named; behind each what it is put together to.
@@ -62,7 +70,8 @@ impl WhatifLabOptions {
             if self.device.is_empty() { vec!["galaxy-s5-emmc".to_owned()] } else { self.device.clone() };
         let with_pilots = |device: String| {
             let striped = self.raid0.as_ref().map(|raid0| format!("{raid0}{device}"));
-            [Some(device), striped]
+            let buffered = self.write_buffer.as_ref().map(|buffer| format!("{buffer}{device}"));
+            [Some(device), striped, buffered]
         };
         named.into_iter().flat_map(with_pilots).flatten().collect()
     }
@@ -71,6 +80,11 @@ impl WhatifLabOptions {
     pub fn filesystems(&self) -> Vec<Filesystem> {
         if self.filesystem.is_empty() { vec![Filesystem::Ext4] } else { self.filesystem.clone() }
     }
+}
+
+/// What stands in front of a device's name where it is behind a write buffer: `pcm-16mb+`, or `65536KiB+`.
+fn write_buffer_name(text: &str) -> String {
+    parse_bytes(text).map_or_else(|_| format!("{text}+"), |bytes| format!("{}KiB+", bytes / 1024))
 }
 
 /// What stands in front of a device's name where several of it are RAID-0: `2x`, or `2x64KiB:`.
@@ -93,6 +107,14 @@ fn parse_raid0(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
     use joj_device::assembly::Assembly;
+
+    #[test]
+    fn what_a_write_buffer_is_written_like_is_the_begin_of_a_devices_name() {
+        for (text, begin) in [("pcm-16mb", "pcm-16mb+"), ("64MiB", "65536KiB+"), ("1g", "1048576KiB+")] {
+            assert_eq!(write_buffer_name(text), begin);
+            Assembly::named(&format!("{begin}kingston")).unwrap();
+        }
+    }
 
     #[test]
     fn what_raid0_is_written_like_is_the_begin_of_a_devices_name() {

@@ -128,11 +128,6 @@ pub fn run(options: &CrashOptions, cells: Vec<Cell>, pool: &GuestPool<'_>) -> Re
 
 fn job(options: &CrashOptions, cells: &[Cell], contents: &Contents) -> Result<CrashJob, LabError> {
     let setting = machine::setting(contents, devices::names(cells), DEVICE_BYTES)?;
-    for name in setting.devices.keys() {
-        if !setting.device(name)?.has_volatile_cache() {
-            return Err(LabError::NoVolatileCache(name.clone()));
-        }
-    }
     Ok(CrashJob {
         setting,
         cells: cells.to_vec(),

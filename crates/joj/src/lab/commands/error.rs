@@ -55,11 +55,6 @@ pub enum LabError {
     /// A device of the job cannot be emulated.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A device loses nothing that a crash state could lack.
-    #[error(
-        "{0} has no volatile cache: a power cut takes nothing of what it acknowledged; name another with --device"
-    )]
-    NoVolatileCache(String),
     /// The shell's guest and the host cannot share files.
     #[error(transparent)]
     Share(#[from] ShareError),

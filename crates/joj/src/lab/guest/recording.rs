@@ -43,14 +43,19 @@ struct Log {
 }
 
 #[derive(Debug, Clone)]
-struct SharedLog(Arc<Mutex<Option<Log>>>);
+struct SharedLog {
+    log: Arc<Mutex<Option<Log>>>,
+    /// The device has no volatile cache.
+    is_durable: bool,
+}
 
 impl RequestSink for SharedLog {
     fn record(&mut self, logged: &LoggedRequest, data: &[u8]) -> io::Result<()> {
         if logged.request.kind == RequestKind::Read {
             return Ok(());
         }
-        let mut log = self.0.lock().map_err(|error| io::Error::other(error.to_string()))?;
+        let logged = &if self.is_durable { logged.durable() } else { *logged };
+        let mut log = self.log.lock().map_err(|error| io::Error::other(error.to_string()))?;
         let Some(log) = log.as_mut() else { return Ok(()) };
         log.requests.record(logged, data)?;
         log.data.record(logged, data)
@@ -74,7 +79,8 @@ pub fn record(
         requests: TextLog::new(Vec::new()).map_err(problem)?,
         data: LogWrites::new(Cursor::new(Vec::new())).map_err(problem)?,
     };
-    let shared = SharedLog(Arc::new(Mutex::new(Some(log))));
+    let is_durable = !assembly.has_volatile_cache();
+    let shared = SharedLog { log: Arc::new(Mutex::new(Some(log))), is_durable };
     let written = {
         align();
         let device = EmulatedDevice::new(assembly, bytes, shared.clone());
@@ -83,7 +89,7 @@ pub fn record(
         align();
         let written = write()?;
         // Unmounting is not recorded: no cut lies there.
-        let log = shared.0.lock().ok().and_then(|mut log| log.take());
+        let log = shared.log.lock().ok().and_then(|mut log| log.take());
         (written, log.ok_or(GuestError::NoLog)?)
     };
     let (written, log) = written;
@@ -120,8 +126,17 @@ impl Recording {
     }
 }
 
-/// Entries up to and with the last flush that was done at `at_ns`, with all before it: no cut behind them takes anything of them.
+/// Entries that were done at `at_ns`, up to and with the last flush and the durable writes right behind it: no cut behind them takes
+/// anything of them.
 fn durable_until(logged: &[LoggedRequest], at_ns: u64) -> usize {
     let done = logged.iter().take_while(|logged| logged.completion.done_ns <= at_ns).count();
-    logged[..done].iter().rposition(|logged| logged.request.kind == RequestKind::Flush).map_or(0, |at| at + 1)
+    let is_flush = |logged: &LoggedRequest| logged.request.kind == RequestKind::Flush;
+    let flushed = logged[..done].iter().rposition(is_flush).map_or(0, |at| at + 1);
+    let is_durable = |logged: &&LoggedRequest| {
+        matches!(
+            logged.request.kind,
+            RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true }
+        )
+    };
+    flushed + logged[flushed..done].iter().take_while(is_durable).count()
 }
