@@ -8,7 +8,7 @@ WORKER is a command in the client's own language, which the driver calls with th
     insert DATABASE LIBRARY   load LIBRARY, open DATABASE with journal_mode=WAL and synchronous=FULL, make the table
                               t(n INTEGER PRIMARY KEY, value TEXT) if needed, insert rows one commit each for ever,
                               and print "ack N" once the COMMIT of row N has returned
-    check DATABASE LIBRARY    print "count N", "max N", "integrity TEXT" and "waldio N", the rows of waldio_status;
+    check DATABASE LIBRARY    print "count N", "max N", "integrity TEXT" and "waldio N", on how many databases it is active;
                               an empty LIBRARY means stock SQLite: load nothing, and print "waldio 0"
 
 The table must hold every row that was acknowledged, without a hole: with waldio in the client, and on a copy with
@@ -87,7 +87,7 @@ def judge(facts, acknowledged, with_waldio):
     if facts["count"] != facts["max"]:
         raise Failure(f"a hole in the history: {facts}")
     if (int(facts["waldio"]) > 0) != with_waldio:
-        raise Failure(f"waldio_status has {facts['waldio']} rows, waldio {'was' if with_waldio else 'was not'} loaded")
+        raise Failure(f"waldio is active on {facts['waldio']} databases, and {'was' if with_waldio else 'was not'} loaded")
 
 
 def copy_of(database, name):

@@ -21,5 +21,5 @@ if (verb === "insert") {
 const row = database.prepare("SELECT count(*) AS count, max(n) AS max FROM t").get();
 console.log(`count ${row.count}\nmax ${row.max}`);
 console.log(`integrity ${database.pragma("integrity_check", { simple: true })}`);
-console.log(`waldio ${library ? database.prepare("SELECT count(*) AS n FROM waldio_status WHERE name <> 'advice'").get().n : 0}`);
+console.log(`waldio ${library ? database.prepare("SELECT count(*) AS n FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'").get().n : 0}`);
 database.close();

@@ -21,7 +21,7 @@ check() {
     open_database
     echo "SELECT 'count ' || count(*) FROM t; SELECT 'max ' || max(n) FROM t;"
     echo "SELECT 'integrity ' || integrity_check FROM pragma_integrity_check;"
-    if [[ -n $library ]]; then echo "SELECT 'waldio ' || count(*) FROM waldio_status WHERE name <> 'advice';"; else echo ".print waldio 0"; fi
+    if [[ -n $library ]]; then echo "SELECT 'waldio ' || count(*) FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%';"; else echo ".print waldio 0"; fi
 }
 
 # The shell flushes its output before it reads the next line: an "ack" is out before the next INSERT begins.

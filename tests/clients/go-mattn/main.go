@@ -55,7 +55,7 @@ func main() {
 	fmt.Printf("integrity %s\n", integrity)
 	status := int64(0)
 	if library != "" {
-		status = number(db, "SELECT count(*) FROM waldio_status WHERE name <> 'advice'")
+		status = number(db, "SELECT count(*) FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'")
 	}
 	fmt.Printf("waldio %d\n", status)
 	must(db.Close())

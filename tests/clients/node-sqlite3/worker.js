@@ -37,7 +37,7 @@ async function main() {
   const row = await get("SELECT count(*) AS count, max(n) AS max FROM t");
   console.log(`count ${row.count}\nmax ${row.max}`);
   console.log(`integrity ${(await get("PRAGMA integrity_check")).integrity_check}`);
-  console.log(`waldio ${library ? (await get("SELECT count(*) AS n FROM waldio_status WHERE name <> 'advice'")).n : 0}`);
+  console.log(`waldio ${library ? (await get("SELECT count(*) AS n FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'")).n : 0}`);
   await promisify(database.close.bind(database))();
 }
 

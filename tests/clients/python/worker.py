@@ -23,5 +23,5 @@ else:
     print("count", count)
     print("max", largest)
     print("integrity", connection.execute("PRAGMA integrity_check").fetchone()[0])
-    print("waldio", connection.execute("SELECT count(*) FROM waldio_status WHERE name <> 'advice'").fetchone()[0] if library else 0)
+    print("waldio", connection.execute("SELECT count(*) FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'").fetchone()[0] if library else 0)
     connection.close()

@@ -35,7 +35,7 @@ class Worker {
             System.out.println("count " + one(connection, "SELECT count(*) FROM t"));
             System.out.println("max " + one(connection, "SELECT max(n) FROM t"));
             System.out.println("integrity " + one(connection, "PRAGMA integrity_check"));
-            String status = library.isEmpty() ? "0" : one(connection, "SELECT count(*) FROM waldio_status WHERE name <> 'advice'");
+            String status = library.isEmpty() ? "0" : one(connection, "SELECT count(*) FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'");
             System.out.println("waldio " + status);
         }
     }

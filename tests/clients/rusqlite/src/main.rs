@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("count {}\nmax {}", number("SELECT count(*) FROM t")?, number("SELECT max(n) FROM t")?);
     let integrity: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
     println!("integrity {integrity}");
-    println!("waldio {}", if library.is_empty() { 0 } else { number("SELECT count(*) FROM waldio_status WHERE name <> 'advice'")? });
+    println!("waldio {}", if library.is_empty() { 0 } else { number("SELECT count(*) FROM waldio_status WHERE name = 'this_connection' AND value LIKE 'active:%'")? });
     connection.close().map_err(|(_, error)| error)?;
     Ok(())
 }

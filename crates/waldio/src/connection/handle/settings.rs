@@ -132,7 +132,9 @@ impl Connection {
             return format!("inactive: the log is left to SQLite: {why}");
         }
         if self.database.rolls_back() {
-            return "inactive: the database has a rollback journal: PRAGMA journal_mode=WAL".to_owned();
+            return "inactive: SQLite opened a rollback journal, and no log since: after PRAGMA journal_mode=WAL the next \
+                    statement opens it"
+                .to_owned();
         }
         "waiting: this connection has not opened the log: nothing was read yet, or PRAGMA journal_mode is not WAL".to_owned()
     }
