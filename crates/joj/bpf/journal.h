@@ -78,6 +78,18 @@ INLINE bool tells_transaction(u8 type, u64 first, u64 last) {
   return type == 2 && ((first <= WAL_CHECKPOINT && last >= WAL_WRITE) || (first <= RESERVED && last >= RESERVED));
 }
 
+/* A process makes another, no thread of its own: so it is known which processes are a command's. */
+PROGRAM(sched_process_fork) {
+  struct task_struct *parent = (void *)arguments[0];
+  struct task_struct *child = (void *)arguments[1];
+  if (child->tgid == parent->tgid) return 0;
+  struct record *record = begin(FORKED);
+  if (!record) return 0;
+  record->detail = child->tgid;
+  end(record);
+  return 0;
+}
+
 PROGRAM(posix_lock_inode) {
   struct file_lock *lock = (void *)arguments[1];
   u8 type = FIELD_EXISTS(struct file_lock___new, c) ? READ((struct file_lock___new *)lock, c.flc_type) : READ(lock, fl_type);

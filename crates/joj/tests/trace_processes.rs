@@ -118,15 +118,18 @@ fn a_traced_process_has_its_own_commits_and_others_their_share_with_tracefs() {
 }
 
 #[test]
-fn commits_of_all_processes_of_a_device_are_seen() {
-    for backend in ["bpf", "tracefs"] {
+fn a_commands_commits_and_its_childrens_count_and_with_everybody_all() {
+    for (backend, everybody) in [("bpf", false), ("bpf", true), ("tracefs", false), ("tracefs", true)] {
         let Some(volume) = volume_or_skip("ext4").filter(|_| has_backend(backend)) else { return };
         let mut other = Writer::start(&volume, "other.db");
         let script = volume.beside("both.py");
         std::fs::write(&script, INSERTS).expect("a script");
         let (table, json) = (volume.beside("runs.csv"), volume.beside("summary.json"));
         let (table_option, json_text) = (format!("runs={}", table.display()), json.display().to_string());
-        let options = ["--backend", backend, "--json", &json_text, "--export", &table_option];
+        let saved = volume.beside("trace.parquet").display().to_string();
+        let mut options = vec!["--backend", backend, "--json", &json_text, "--export", &table_option];
+        options.extend(["--steps=1000", "--save", &saved]);
+        options.extend(everybody.then_some("--everybody"));
         // The command says by a file that the capture runs, and waits for the other process behind its own inserts.
         let database = volume.path().join("traced.db").display().to_string();
         let inserts = ["/usr/bin/python3", &script.display().to_string(), &database, &COMMITS.to_string()];
@@ -149,9 +152,27 @@ fn commits_of_all_processes_of_a_device_are_seen() {
         begin.join().expect("the other process");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
-        // CREATE TABLE of the command is a commit, too.
-        assert_eq!(summary["commits"]["total"], 2 * COMMITS + 1, "{backend}");
+        // CREATE TABLE of the command is a commit, too. It is a child's of the shell that is the command.
+        let (own, others) = (COMMITS + 1, COMMITS);
+        let counted = if everybody { own + others } else { own };
+        assert_eq!(summary["commits"]["total"], counted, "{backend}, everybody: {everybody}");
+        let left_out = if everybody { Value::Null } else { others.into() };
+        assert_eq!(summary["own"]["commits_of_others"], left_out, "{backend}");
+        let transactions = summary["transactions"].as_array().expect("transactions");
+        let of_other = transactions.iter().filter(|one| one["file"].to_string().contains("other")).count();
+        assert_eq!(of_other > 0, everybody, "{backend}");
+        // A child's sync calls that are no commit's are there, too.
+        assert!(transactions.len() >= usize::try_from(counted).expect("few"), "{backend}");
         assert_apart(&read(&table), backend);
+        let again = |more: &[&str]| {
+            let mut joj = Command::new(env!("CARGO_BIN_EXE_joj"));
+            let output =
+                joj.args(["trace", "--read", &saved, "--json", "-"]).args(more).output().expect("joj");
+            let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            summary["commits"]["total"].as_u64().expect("a number")
+        };
+        assert_eq!(again(&[]), counted, "{backend}: a saved trace says the same");
+        assert_eq!(again(&["--everybody"]), own + others, "{backend}: it has all of them");
     }
 }
 
@@ -199,6 +220,8 @@ fn a_process_of_a_pid_namespace_is_not_traced_by_its_number_there() {
         let summary: Value = serde_json::from_slice(&std::fs::read(&json).expect("a summary")).expect("JSON");
         assert_eq!(summary["transactions"].as_array().map(Vec::len), Some(3), "{backend}");
         assert_eq!(summary["header"]["command_process"], Value::Null, "{backend}");
+        assert_eq!(summary["own"], Value::Null, "{backend}: everybody's are counted, and it says so");
+        assert!(summary["header"]["inferred"].to_string().contains("are everybody's"), "{backend}");
         let inferred = summary["header"]["inferred"].to_string();
         assert!(inferred.contains("pid namespace"), "{backend}: {inferred}");
     }

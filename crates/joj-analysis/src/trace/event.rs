@@ -91,6 +91,8 @@ words! {
         JournalWait = 17 "journal-wait",
         /// A system call of a recording, which is no [`Event`] (crate::recording::call).
         Call = 18 "call",
+        /// A process made another; detail is the new one's number. In no file: the head has the command's children.
+        Forked = 19 "forked",
     }
 }
 

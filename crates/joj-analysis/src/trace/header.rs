@@ -37,6 +37,9 @@ pub struct Header {
     /// The process of the command that was traced: its own transactions come before others'. `None` where there was no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_process: Option<u32>,
+    /// That process and all that it started, and those again: whose calls and commits were asked for. Empty where everybody's were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command_processes: Vec<u32>,
     /// Disks and their partitions.
     pub disks: Vec<Disk>,
     /// Filesystems that were mounted from them.

@@ -13,6 +13,7 @@
 //! generate      a trace of any length that nobody captured, for tests and benchmarks
 //! ftrace        the kernel's own trace buffers
 //! order         events of several processors in the order of their times
+//! wanted        whose sync calls and commits are counted
 //! header        what a trace says of itself and of the machine;  event: one thing that a kernel was seen to do
 //! texts         names, each kept once
 //! ```
@@ -28,6 +29,7 @@ pub mod import;
 pub mod generate;
 pub mod ftrace;
 pub mod order;
+pub mod wanted;
 pub mod header;
 pub mod event;
 pub mod texts;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::{Request, Sync, SyncId, Transaction, TransactionId};
 use crate::trace::event::{Event, EventKind};
+use crate::trace::wanted::Wanted;
 
 /// What belongs together: a commit or checkpoint, or a sync call outside of any.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +69,7 @@ pub struct StepsOfTransactions {
     everybodys: KeptTransactions,
     /// The process of the command that was traced, and its transactions: they are shown where it has any.
     of_command: Option<(u32, KeptTransactions)>,
-    /// The process whose transactions are wanted; `None` for all.
-    process: Option<u32>,
+    wanted: Wanted,
 }
 
 /// Transactions that are kept, and how many more are wanted.
@@ -106,10 +106,15 @@ impl StepsOfTransactions {
         }
     }
 
-    /// Only those of this process, where there is one.
+    /// Only those of these processes.
     #[must_use]
-    pub fn of_process(self, process: Option<u32>) -> Self {
-        Self { process, ..self }
+    pub fn of(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// A process made another.
+    pub fn forked(&mut self, parent: u32, child: u32) {
+        self.wanted.forked(parent, child);
     }
 
     /// Those of this process, if it has any; else everybody's. Said before the first outcome.
@@ -174,7 +179,7 @@ impl StepsOfTransactions {
         };
         // What was rolled back leaves a deleted journal alone, and that only where the capture sees it.
         let is_bare = steps.iter().all(|step| matches!(step, TransactionStep::Note(_)));
-        if is_bare || self.process.is_some_and(|wanted| wanted != process) {
+        if is_bare || !self.wanted.includes(process) {
             return;
         }
         steps.sort_by_key(|step| (step.time_ns(), step.rank()));

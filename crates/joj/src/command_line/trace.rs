@@ -13,6 +13,7 @@ pub const TRACE_EXAMPLES: &str = "\
 Examples:
   joj trace -- sqlite3 app.db \"INSERT INTO t VALUES(1)\"    what one command makes the disk do
   joj trace --steps=3 -- ./app                            and three of its transactions, step by step
+  joj trace --everybody -- sleep 10                       commits of all programs on the disks, in ten seconds
   joj trace --pid 4242 --for 30s                          a program that runs; requests of its disks are all seen
   joj trace --device /dev/vda --for 60s --save day.parquet
   joj trace --read day.parquet --html day.html            later, without root, on any machine
@@ -23,7 +24,8 @@ Examples:
 
 Capturing needs root, or for eBPF CAP_BPF, CAP_PERFMON, CAP_SYSLOG, CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH. Without the last
 three joj says what it could not see. Reading a saved trace needs nothing. Every request of the chosen disks is seen, and every call and lock for
-files on them, whoever makes it; with --pid calls and locks of that process alone.
+files on them, whoever makes it. Sync calls, commits and checkpoints count where they are of the command or of what it
+started, with --pid of that process alone, with --everybody or without a command of all.
 A commit is what SQLite does between taking its write lock and giving it back; without such locks (exclusive locking mode) there
 are requests and sync calls, and no commits. Bytes that nothing places are shown as unattributed, with their share.
 The exit code is the command's, 127 or 126 where there is none or it cannot be run; without a command 0, or 1 when something failed,
@@ -62,6 +64,10 @@ pub struct TraceOptions {
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
 
+    /// Count sync calls, commits and checkpoints of everybody on the disks, not those of the command and its children alone
+    #[arg(long, conflicts_with = "pid")]
+    pub everybody: bool,
+
     /// Only this disk: /dev/vda, vda, or a directory or file on it; may be repeated. Default: every disk
     #[arg(long, value_name = "DEV")]
     pub device: Vec<PathBuf>,
@@ -87,7 +93,7 @@ pub struct TraceOptions {
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 
-    /// Print so many transactions step by step: the command's own, if it has any, else everybody's
+    /// Print so many transactions step by step: those of the command and its children
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
     pub steps: Option<usize>,
 

@@ -11,6 +11,7 @@ use joj_analysis::trace::points::{PointCollector, Points};
 use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::Texts;
+use joj_analysis::trace::wanted::Wanted;
 
 use crate::command_line::trace::TraceOptions;
 use crate::trace::error::TraceError;
@@ -31,6 +32,8 @@ pub struct AnalysisOptions<'a> {
     pub exports: &'a [(&'static TraceFormat, PathBuf)],
     /// Where the trace is kept.
     pub save: Option<&'a Path>,
+    /// Everybody's calls and commits count, not the command's and its children's alone.
+    pub everybody: bool,
 }
 
 impl<'a> AnalysisOptions<'a> {
@@ -41,6 +44,7 @@ impl<'a> AnalysisOptions<'a> {
             steps: options.steps.unwrap_or(TRANSACTIONS_SHOWN),
             exports: &options.export,
             save: options.save.as_deref(),
+            everybody: options.everybody,
         }
     }
 }
@@ -53,10 +57,13 @@ pub struct Analysis {
     problem: Option<TraceWriteError>,
     events: u64,
     has_traffic: bool,
+    everybody: bool,
 }
 
 struct Looks {
-    process: Option<u32>,
+    wanted: Wanted,
+    /// The process as which the command was started.
+    command: Option<u32>,
     summariser: Summariser,
     transactions: StepsOfTransactions,
     points: PointCollector,
@@ -75,11 +82,22 @@ pub struct Findings {
 }
 
 impl Looks {
+    fn forked(&mut self, event: &Event) {
+        let Ok(child) = u32::try_from(event.detail) else { return };
+        // joj itself made it, which is none of its processes.
+        if self.command == Some(child) {
+            return;
+        }
+        self.wanted.forked(event.process, child);
+        self.summariser.wanted().forked(event.process, child);
+        self.transactions.forked(event.process, child);
+    }
+
     fn outcome(&mut self, outcome: &Outcome<'_>, texts: &Texts) {
         self.summariser.outcome(outcome, texts);
         self.transactions.outcome(outcome);
         let of_other = match outcome {
-            Outcome::Sync(sync) => self.process.is_some_and(|process| process != sync.process),
+            Outcome::Sync(sync) => !self.wanted.includes(sync.process),
             _ => false,
         };
         if !of_other {
@@ -95,11 +113,12 @@ impl Analysis {
     /// A file that was asked for cannot be made.
     pub fn new(header: &Header, types: FileTypes, wanted: &AnalysisOptions<'_>) -> Result<Self, TraceError> {
         let looks = Looks {
-            process: header.process,
+            wanted: Wanted::of(header),
+            command: None,
             summariser: Summariser::of(header),
             transactions: StepsOfTransactions::new(wanted.skip, wanted.steps)
-                .of_process(header.process)
-                .of_command_first(header.command_process),
+                .of(Wanted::of(header))
+                .of_command_first(header.command_process.filter(|_| header.command_processes.is_empty())),
             points: PointCollector::default(),
             exports: Exports::create(wanted.exports, header)?,
         };
@@ -111,6 +130,7 @@ impl Analysis {
             problem: None,
             events: 0,
             has_traffic: false,
+            everybody: wanted.everybody,
         })
     }
 
@@ -121,6 +141,9 @@ impl Analysis {
 
     /// The next event.
     pub fn event(&mut self, event: &Event, texts: &Texts) {
+        if event.kind == EventKind::Forked {
+            return self.looks.forked(event);
+        }
         self.events += 1;
         self.has_traffic |= matches!(
             event.kind,
@@ -142,7 +165,19 @@ impl Analysis {
     /// The command that is traced runs as this process. Before its first event.
     pub fn command_runs(&mut self, process: u32) {
         let transactions = std::mem::take(&mut self.looks.transactions);
-        self.looks.transactions = transactions.of_command_first(Some(process));
+        if self.everybody {
+            self.looks.transactions = transactions.of_command_first(Some(process));
+            return;
+        }
+        let wanted = Wanted::Processes([process].into());
+        self.looks.transactions = transactions.of(wanted.clone());
+        *self.looks.summariser.wanted() = wanted.clone();
+        (self.looks.wanted, self.looks.command) = (wanted, Some(process));
+    }
+
+    /// The processes of the command, where they alone count.
+    pub fn command_processes(&self) -> Vec<u32> {
+        self.looks.wanted.numbers()
     }
 
     /// How many events there were.

@@ -33,6 +33,9 @@ const LINGER_NS: u64 = 200_000_000;
 const OTHER_NUMBERS: &str = "joj ran in a pid namespace of its own (a container): processes have their numbers outside of \
     it, and what /proc says of them is missing";
 
+const EVERYBODYS: &str =
+    "so nobody knows which processes are the command's: sync calls, commits and checkpoints are everybody's";
+
 /// A capture that is over.
 #[derive(Debug)]
 pub struct Captured {
@@ -80,6 +83,9 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
         // In a container that is not the number that the records have.
         header.command_process = Some(command.id()).filter(|_| process_number::is_in_first_namespace());
         header.command_process.into_iter().for_each(|process| out.analysis.command_runs(process));
+        if header.command_process.is_none() && !options.everybody {
+            header.inferred.push(EVERYBODYS.to_owned());
+        }
     }
     let result = watch(options, &mut capture, &mut out, &mut mounts, command.as_mut());
     let exit_code = command.as_mut().map_or(0, WatchedCommand::wait);
@@ -106,6 +112,9 @@ pub fn run(options: &TraceOptions, types: FileTypes) -> Result<Captured, TraceEr
     }
     ending.events = out.analysis.events();
     header.ending = Some(ending);
+    if header.command_process.is_some() {
+        header.command_processes = out.analysis.command_processes();
+    }
     let findings = out.analysis.finish(&header, &texts)?;
     Ok(Captured { findings, texts, exit_code: u8::try_from(exit_code).unwrap_or(1), is_cut_short })
 }

@@ -47,7 +47,10 @@ fn own(
     let name = input.name().to_owned();
     let mut reader = TraceReader::new(name.clone(), input.into_file())?;
     let mut progress = ProgressLine::begin();
-    let header = reader.header().clone();
+    let mut header = reader.header().clone();
+    if wanted.everybody {
+        header.command_processes.clear();
+    }
     let mut analysis = Analysis::new(&header, types, wanted)?;
     let mut events = Vec::new();
     while reader.next_batch(&mut events)? {

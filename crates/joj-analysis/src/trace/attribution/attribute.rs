@@ -166,7 +166,7 @@ impl Attributor {
             EventKind::JournalBegin | EventKind::JournalEnd => self.causes.commit(event),
             EventKind::JournalWait => self.causes.waits(event),
             EventKind::Lost => self.issued.doubt(),
-            EventKind::Call => {}
+            EventKind::Call | EventKind::Forked => {}
         }
         if event.kind.is_note() {
             let transaction =

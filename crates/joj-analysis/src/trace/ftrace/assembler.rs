@@ -140,7 +140,7 @@ impl Assembler {
             }
             What::NewThread { thread: new, same_process, command } => {
                 self.know_thread(new, &command);
-                (around.sink)(Step::NewThread { thread: new, of: same_process.then_some(thread), command });
+                around.made(event(EventKind::Forked), new, same_process, command);
             }
             What::Renamed { thread, command } => {
                 self.know_thread(thread, &command);

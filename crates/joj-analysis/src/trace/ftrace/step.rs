@@ -58,6 +58,15 @@ impl Surroundings<'_> {
         (self.sink)(Step::Event(event, command));
     }
 
+    /// A thread was made: one more of the process whose event this is, or a process of its own.
+    pub(super) fn made(&mut self, forked: Event, new: u32, same_process: bool, command: Command) {
+        let of = same_process.then_some(forked.thread);
+        (self.sink)(Step::NewThread { thread: new, of, command });
+        if !same_process {
+            self.event(Event { detail: i64::from(new), ..forked }, None);
+        }
+    }
+
     /// Hands the first event of what this thread is in on, with the file behind its descriptor where it has one.
     pub(super) fn tell(&mut self, thread: u32, bracket: &mut Bracket) {
         self.look_up(thread, bracket);

@@ -19,13 +19,14 @@ use serde::Serialize;
 use self::counts::{Counter, Counts, RequestCount};
 use self::durability::{DurabilityCounter, Persistence, SyncCalls, TransactionTotals};
 use self::files::{FileCounter, FileVolume};
-use self::processes::{ProcessVolume, Processes};
+use self::processes::{OwnShare, ProcessVolume, Processes};
 use crate::filesystem::class::Class;
 use crate::trace::attribution::attribute::Outcome;
 use crate::trace::attribution::request::Request;
 use crate::trace::event::{DeviceNumber, Event, EventKind, Operation, RequestFlags};
 use crate::trace::header::Header;
 use crate::trace::texts::Texts;
+use crate::trace::wanted::Wanted;
 
 /// The version of a summary in JSON.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -92,6 +93,9 @@ pub struct Summary {
     pub disks: Vec<DiskCheck>,
     /// Whom it was for: those with the most bytes.
     pub processes: Vec<ProcessVolume>,
+    /// Of the processes whose calls and commits were asked for; `None` where everybody's were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnShare>,
 }
 
 /// Makes a summary of outcomes, in memory that does not grow with them.
@@ -100,7 +104,6 @@ pub struct Summariser {
     counter: Counter,
     durability: DurabilityCounter,
     processes: Processes,
-    process: Option<u32>,
     files: FileCounter,
     disks: HashMap<DeviceNumber, DiskCheck>,
     events: u64,
@@ -112,11 +115,10 @@ pub struct Summariser {
 }
 
 impl Summariser {
-    /// For the trace with this head: where it asks for one process, sync calls, commits and checkpoints are that one's alone.
+    /// For the trace with this head: where it asks for processes, sync calls, commits and checkpoints are theirs alone.
     pub fn of(header: &Header) -> Self {
         Self {
-            process: header.process,
-            processes: Processes::with(header.process),
+            processes: Processes::with(Wanted::of(header)),
             durability: DurabilityCounter::new(header.source.sees_contents()),
             ..Self::default()
         }
@@ -144,13 +146,13 @@ impl Summariser {
             Outcome::Request(request) => self.request(request, texts),
             Outcome::Sync(sync) => {
                 self.processes.sync(sync);
-                if self.is_wanted(sync.process) {
+                if self.wanted().includes(sync.process) {
                     self.durability.sync(sync, texts);
                 }
             }
             Outcome::Transaction(transaction) => {
                 self.processes.transaction(transaction);
-                if self.is_wanted(transaction.process) {
+                if self.wanted().includes(transaction.process) {
                     self.durability.transaction(transaction);
                 }
             }
@@ -162,8 +164,9 @@ impl Summariser {
         }
     }
 
-    fn is_wanted(&self, process: u32) -> bool {
-        self.process.is_none_or(|wanted| wanted == process)
+    /// Whose sync calls, commits and checkpoints are counted, from here on.
+    pub fn wanted(&mut self) -> &mut Wanted {
+        self.processes.wanted()
     }
 
     fn request(&mut self, request: &Request, texts: &Texts) {
@@ -220,6 +223,7 @@ impl Summariser {
             files,
             files_not_named,
             disks: checked(self.disks, header),
+            own: self.processes.own_share(),
             processes: self.processes.finish(texts),
         }
     }

@@ -8,6 +8,7 @@ use crate::trace::attribution::request::{Request, Sync, Transaction, Transaction
 use crate::trace::event::Operation;
 use crate::trace::summary::counts::RequestCount;
 use crate::trace::texts::{Text, Texts};
+use crate::trace::wanted::Wanted;
 
 /// So many processes are named; the rest is summed.
 const NAMED: usize = 10;
@@ -30,27 +31,64 @@ pub struct ProcessVolume {
     pub commits: u64,
 }
 
+/// What share those have whose calls and commits were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct OwnShare {
+    /// How many of them had to do with the disks.
+    pub processes: u64,
+    /// Bytes that were written for them.
+    pub written_bytes: u64,
+    /// Commits of all others.
+    pub commits_of_others: u64,
+}
+
 /// Counts by process.
 #[derive(Debug, Default)]
 pub struct Processes {
     known: HashMap<u32, (Text, ProcessVolume)>,
     kernel: ProcessVolume,
     rest: ProcessVolume,
-    /// The one that shall be told apart, however many there are.
-    traced: Option<u32>,
+    /// Those that shall be told apart, however many there are.
+    wanted: Wanted,
 }
 
 impl Processes {
-    /// With one that was asked for.
-    pub fn with(traced: Option<u32>) -> Self {
-        Self { traced, ..Self::default() }
+    /// With those that were asked for.
+    pub fn with(wanted: Wanted) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// Those that were asked for.
+    pub fn wanted(&mut self) -> &mut Wanted {
+        &mut self.wanted
+    }
+
+    /// True for one that was asked for, where some were.
+    fn is_told_apart(&self, process: u32) -> bool {
+        self.wanted.is_choice() && self.wanted.includes(process)
+    }
+
+    /// What share those have that were asked for; `None` where everybody was.
+    pub fn own_share(&self) -> Option<OwnShare> {
+        self.wanted.is_choice().then(|| {
+            let mut share = OwnShare { commits_of_others: self.rest.commits, ..OwnShare::default() };
+            for (process, (_, volume)) in &self.known {
+                if !self.wanted.includes(*process) {
+                    share.commits_of_others += volume.commits;
+                } else if *volume != ProcessVolume::default() {
+                    share.processes += 1;
+                    share.written_bytes += volume.written.bytes;
+                }
+            }
+            share
+        })
     }
 
     fn of(&mut self, process: u32, name: Text) -> &mut ProcessVolume {
         if process == 0 {
             return &mut self.kernel;
         }
-        let is_full = self.known.len() >= KNOWN_MAX && self.traced != Some(process);
+        let is_full = self.known.len() >= KNOWN_MAX && !self.is_told_apart(process);
         if is_full && !self.known.contains_key(&process) {
             return &mut self.rest;
         }
@@ -91,7 +129,7 @@ impl Processes {
 
     /// Those with the most bytes, the one that was asked for in any case; then the kernel's own and the rest, where there are such.
     pub fn finish(self, texts: &Texts) -> Vec<ProcessVolume> {
-        let Self { known, kernel, mut rest, traced } = self;
+        let Self { known, kernel, mut rest, wanted } = self;
         let mut named: Vec<ProcessVolume> = known
             .into_iter()
             .map(|(process, (name, volume))| ProcessVolume {
@@ -105,7 +143,7 @@ impl Processes {
             })
             .collect();
         named.sort_by_key(|one| {
-            let others = traced.is_some() && one.process != traced;
+            let others = one.process.is_some_and(|process| !wanted.includes(process));
             (others, std::cmp::Reverse((one.written.bytes, one.commits, one.syncs)), one.process)
         });
         for one in named.drain(NAMED.min(named.len())..) {
@@ -136,7 +174,7 @@ mod tests {
 
     #[test]
     fn bytes_are_of_whom_they_were_written_for_and_the_traced_process_stands_first() {
-        let mut processes = Processes::with(Some(7));
+        let mut processes = Processes::with(Wanted::Processes([7].into()));
         for (process, for_process, bytes) in [(7, 7, 4096), (99, 8, 8192), (99, 0, 512), (99, 7, 1024)] {
             processes.request(&write(process, for_process, bytes));
         }

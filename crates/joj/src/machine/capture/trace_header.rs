@@ -89,6 +89,7 @@ pub fn header(
         command: command.to_vec(),
         process: None,
         command_process: None,
+        command_processes: Vec::new(),
         disks,
         filesystems,
         inferred,

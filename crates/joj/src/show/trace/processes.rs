@@ -11,7 +11,7 @@ pub fn processes(summary: &Summary) -> Sheet {
     let head = ["process", "KiB written", "share", "runs", "flushes", "sync calls", "commits"];
     let mut sheet = Sheet::new("Whom it was for", &head);
     let numbered = summary.processes.iter().filter(|one| one.process.is_some()).count();
-    if numbered < 2 && summary.header.process.is_none() {
+    if numbered < 2 && summary.own.is_none() {
         return sheet;
     }
     for one in &summary.processes {
@@ -32,18 +32,20 @@ pub fn processes(summary: &Summary) -> Sheet {
     sheet
 }
 
-/// What share of the disks' writes a process that was asked for has; `None` where none was.
+/// What share of the disks' writes those have that were asked for, a process or a command's; `None` where everybody was.
 pub fn share(summary: &Summary) -> Option<String> {
-    let process = summary.header.process?;
-    let own = summary.processes.iter().find(|one| one.process == Some(process));
-    let (bytes, all) = (own.map_or(0, |one| one.written.bytes), summary.counts.writes.bytes);
-    let others: u64 =
-        summary.processes.iter().map(|one| one.commits).sum::<u64>() - own.map_or(0, |one| one.commits);
-    let share = if all == 0 { 0.0 } else { bytes as f64 / all as f64 };
-    Some(format!(
-        "process {process}: {} of the KiB written are for it; sync calls, commits and checkpoints below are its own, {} commits of \
-         others are left out",
-        percent(share),
-        count(others)
-    ))
+    let own = summary.own.as_ref()?;
+    let all = summary.counts.writes.bytes;
+    let share = percent(if all == 0 { 0.0 } else { own.written_bytes as f64 / all as f64 });
+    let others = count(own.commits_of_others);
+    Some(match summary.header.process {
+        Some(process) => format!(
+            "process {process}: {share} of the KiB written are for it; sync calls, commits and checkpoints below are its own, \
+             {others} commits of others are left out"
+        ),
+        None => format!(
+            "the command and its children: {share} of the KiB written are for them; sync calls, commits and checkpoints below are \
+             theirs, {others} commits of others are left out (`--everybody` counts them)"
+        ),
+    })
 }

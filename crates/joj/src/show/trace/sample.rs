@@ -11,6 +11,7 @@ use joj_analysis::trace::points::{PointCollector, Points};
 use joj_analysis::trace::steps::{StepsOfTransactions, TransactionSteps};
 use joj_analysis::trace::summary::{Summariser, Summary};
 use joj_analysis::trace::texts::{Text, Texts};
+use joj_analysis::trace::wanted::Wanted;
 
 /// The disk, and the filesystem on it.
 pub const DISK: DeviceNumber = DeviceNumber((7 << 20) + 2);
@@ -350,9 +351,8 @@ impl SampleWriter {
     /// Attribution, summary, points and transactions of all of it.
     pub fn finish(self, header: &Header) -> Sample {
         let (mut summariser, mut collector) = (Summariser::of(header), PointCollector::default());
-        let mut transactions = StepsOfTransactions::new(0, 3)
-            .of_process(header.process)
-            .of_command_first(header.command_process);
+        let mut transactions =
+            StepsOfTransactions::new(0, 3).of(Wanted::of(header)).of_command_first(header.command_process);
         let mut attributor = Attributor::new(header, FileTypes::default());
         {
             let mut sink = |outcome: joj_analysis::trace::attribution::attribute::Outcome<'_>,
