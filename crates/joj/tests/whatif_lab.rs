@@ -152,7 +152,7 @@ fn all_configurations_are_measured_on_each_disk_and_take_as_long_again_in_the_la
 }
 
 #[test]
-fn two_cards_and_a_write_buffer_are_measured_beside_one_card() {
+fn two_cards_and_a_write_buffer_are_measured_beside_one_card_in_the_lab() {
     if let Some(reason) = missing() {
         return skipped(&reason);
     }
